@@ -11,7 +11,10 @@ import threading
 from pathlib import Path
 from typing import NoReturn
 
-from app.surroundings import qt_problem, screen_problem
+from app.startup.surroundings import (
+    qt_problem,
+    screen_problem,
+)
 
 EXIT_UNUSABLE = 2
 
@@ -43,7 +46,11 @@ def main() -> int:
     problem = screen_problem(arguments.platform)
     if problem is None:
         try:
-            from app.application import EXIT_RESTART, Options, run
+            from app.window.application import (
+                EXIT_RESTART,
+                Options,
+                run,
+            )
         except ImportError as error:
             problem = qt_problem(error)
     if problem is not None:

@@ -73,104 +73,110 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _generate(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.generate.cli import add_generate_arguments, run_generate
+    from medusa_core.cli.generate import (
+        add_generate_arguments,
+        run_generate,
+    )
 
     add_generate_arguments(parser)
     parser.set_defaults(run=run_generate)
 
 
 def _batch(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.batch import cli
+    from medusa_core.cli import batch as cli
 
     cli.add_arguments(parser)
     parser.set_defaults(run=cli.run)
 
 
 def _serve_layers(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.generate.serve_layers_cli import add_serve_layers_arguments, run_serve_layers
+    from medusa_core.cli.serve_layers import (
+        add_serve_layers_arguments,
+        run_serve_layers,
+    )
 
     add_serve_layers_arguments(parser)
     parser.set_defaults(run=run_serve_layers)
 
 
 def _bench(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.bench import cli
+    from medusa_core.cli import bench as cli
 
     cli.add_arguments(parser)
     parser.set_defaults(run=cli.run)
 
 
 def _heads(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.heads import cli
+    from medusa_core.cli import heads as cli
 
     cli.add_arguments(parser)
 
 
 def _download(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.hub import download_cli
+    from medusa_core.cli import download as download_cli
 
     download_cli.add_arguments(parser)
     parser.set_defaults(run=download_cli.run)
 
 
 def _list(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.hub import library_cli
+    from medusa_core.cli import library as library_cli
 
     library_cli.add_list_arguments(parser)
 
 
 def _verify(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.hub import library_cli
+    from medusa_core.cli import library as library_cli
 
     library_cli.add_verify_arguments(parser)
 
 
 def _remove(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.hub import library_cli
+    from medusa_core.cli import library as library_cli
 
     library_cli.add_remove_arguments(parser)
 
 
 def _import(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.hub import library_cli
+    from medusa_core.cli import library as library_cli
 
     library_cli.add_import_arguments(parser)
 
 
 def _convert(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.hub import library_cli
+    from medusa_core.cli import library as library_cli
 
     library_cli.add_convert_arguments(parser)
 
 
 def _history(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.history import cli
+    from medusa_core.cli import history as cli
 
     cli.add_arguments(parser)
 
 
 def _plan(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.plan import cli
+    from medusa_core.cli import plan as cli
 
     cli.add_arguments(parser)
     parser.set_defaults(run=cli.run)
 
 
 def _doctor(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.doctor import cli
+    from medusa_core.cli import doctor as cli
 
     cli.add_arguments(parser)
     parser.set_defaults(run=cli.run)
 
 
 def _train(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.training import cli
+    from medusa_core.cli import train as cli
 
     cli.add_train_arguments(parser)
 
 
 def _eval(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.training import cli
+    from medusa_core.cli import train as cli
 
     cli.add_eval_arguments(parser)
 

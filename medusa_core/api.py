@@ -13,22 +13,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from medusa_core import messages
-from medusa_core.attachments.attachment import Attachment, with_attachments
-from medusa_core.attachments.reader import read_attachment
-from medusa_core.batches.job import BatchJob, BatchState, BatchWish, OwnBatches
-from medusa_core.batches.progress import BatchProgress
-from medusa_core.batches.row import BatchRow, read_rows
-from medusa_core.files.json_file import read_json
-from medusa_core.history.exchange.export import (
+from medusa_core.chats.attachments.attachment import (
+    Attachment,
+    with_attachments,
+)
+from medusa_core.chats.attachments.reader import read_attachment
+from medusa_core.chats.history.exchange.export import (
     Exported,
     FileKind,
     export_gently,
     export_page,
     write_whole,
 )
-from medusa_core.history.exchange.reading import ConversationFile
-from medusa_core.history.history import History, open_history
-from medusa_core.history.records import (
+from medusa_core.chats.history.exchange.reading import ConversationFile
+from medusa_core.chats.history.history import (
+    History,
+    open_history,
+)
+from medusa_core.chats.history.records import (
     AnswerState,
     ConversationInfo,
     Folder,
@@ -36,9 +38,20 @@ from medusa_core.history.records import (
     Stored,
     StoredAnswer,
 )
-from medusa_core.history.shelf import ALL
-from medusa_core.history.taking import Taken
-from medusa_core.history.tree import path_to, versions_of
+from medusa_core.chats.history.shelf import ALL
+from medusa_core.chats.history.taking import Taken
+from medusa_core.chats.history.tree import (
+    path_to,
+    versions_of,
+)
+from medusa_core.chats.trace_file import (
+    Recording,
+    is_trace,
+    pack_trace,
+    read_trace,
+    unpack_trace,
+    write_trace,
+)
 from medusa_core.hub.job import Job, JobState, Pair
 from medusa_core.hub.settings import (
     HubSettings,
@@ -47,7 +60,19 @@ from medusa_core.hub.settings import (
     save_token,
     settings_from,
 )
-from medusa_core.own_heads import (
+from medusa_core.system.files.json_file import read_json
+from medusa_core.system.jobs.batch.job import (
+    BatchJob,
+    BatchState,
+    BatchWish,
+    OwnBatches,
+)
+from medusa_core.system.jobs.batch.progress import BatchProgress
+from medusa_core.system.jobs.batch.row import (
+    BatchRow,
+    read_rows,
+)
+from medusa_core.system.jobs.heads_training import (
     HeadsNeeds,
     HeadsProgress,
     HeadsTraining,
@@ -55,55 +80,78 @@ from medusa_core.own_heads import (
     NeedsQuery,
     OwnHeads,
 )
-from medusa_core.places import APP_NAME, Places, places
-from medusa_core.resources import (
+from medusa_core.system.resources import (
     calibrations_dir,
     demo_heads_dir,
     demo_model_dir,
     kept_models_dir,
     resources_dir,
 )
-from medusa_core.trace_file import (
-    Recording,
-    is_trace,
-    pack_trace,
-    read_trace,
-    unpack_trace,
-    write_trace,
+from medusa_core.system.user_folders import (
+    APP_NAME,
+    Places,
+    places,
 )
 
 if TYPE_CHECKING:
-    from medusa_core.cluster.address import split_address
-    from medusa_core.cluster.share import client_config
-    from medusa_core.components import component_licences, component_versions
     from medusa_core.doctor.check import Check
     from medusa_core.doctor.doctor import run_checks
     from medusa_core.doctor.report import compose_report
-    from medusa_core.forecast import Forecast, Pace, forecast, measure_pace, paced_by
+    from medusa_core.hub.library.library import (
+        AdapterOffer,
+        Installed,
+        InstalledKind,
+        Library,
+        Offer,
+    )
     from medusa_core.hub.whoami import whoami
-    from medusa_core.learned.folder import forget_learned, forget_strangers
-    from medusa_core.library import AdapterOffer, Installed, InstalledKind, Library, Offer
-    from medusa_core.load_offers import LoadOffer, smaller_loads
+    from medusa_core.loading.forecast import (
+        Forecast,
+        Pace,
+        forecast,
+        measure_pace,
+        paced_by,
+    )
+    from medusa_core.loading.offers import (
+        LoadOffer,
+        smaller_loads,
+    )
+    from medusa_core.loading.offload_forecast import (
+        Streamed,
+        device_with,
+        plan_streamed,
+        streamed_load,
+    )
     from medusa_core.memory.budget import Budget, DeviceOffer
     from medusa_core.memory.now import MemoryNow
     from medusa_core.memory.probe import offered_devices
     from medusa_core.memory.recommend import Choice, choices, plan_choice, plan_least, recommend
-    from medusa_core.models.adapter_shape import AdapterShape
     from medusa_core.models.config import ModelConfig
-    from medusa_core.streamed import Streamed, device_with, plan_streamed, streamed_load
+    from medusa_core.models.lora.adapter_shape import AdapterShape
+    from medusa_core.runtime.cluster.address import split_address
+    from medusa_core.runtime.cluster.share import client_config
+    from medusa_core.speculation.datastore.folder import (
+        forget_learned,
+        forget_strangers,
+    )
+    from medusa_core.system.components import (
+        component_licences,
+        component_versions,
+    )
 
 EventSink = Callable[[messages.Event], None]
 
 # What the model manager needs is imported when it is asked for: a window opens without it.
 _LATER = {
     **dict.fromkeys(
-        ("AdapterOffer", "Installed", "InstalledKind", "Library", "Offer"), "medusa_core.library"
+        ("AdapterOffer", "Installed", "InstalledKind", "Library", "Offer"),
+        "medusa_core.hub.library.library",
     ),
-    "AdapterShape": "medusa_core.models.adapter_shape",
+    "AdapterShape": "medusa_core.models.lora.adapter_shape",
     "Budget": "medusa_core.memory.budget",
     "DeviceOffer": "medusa_core.memory.budget",
-    "client_config": "medusa_core.cluster.share",
-    "split_address": "medusa_core.cluster.address",
+    "client_config": "medusa_core.runtime.cluster.share",
+    "split_address": "medusa_core.runtime.cluster.address",
     **dict.fromkeys(
         ("Choice", "choices", "plan_choice", "plan_least", "recommend"),
         "medusa_core.memory.recommend",
@@ -111,16 +159,19 @@ _LATER = {
     "MemoryNow": "medusa_core.memory.now",
     "ModelConfig": "medusa_core.models.config",
     **dict.fromkeys(
-        ("Forecast", "Pace", "forecast", "measure_pace", "paced_by"), "medusa_core.forecast"
+        ("Forecast", "Pace", "forecast", "measure_pace", "paced_by"), "medusa_core.loading.forecast"
     ),
-    **dict.fromkeys(("LoadOffer", "smaller_loads"), "medusa_core.load_offers"),
+    **dict.fromkeys(("LoadOffer", "smaller_loads"), "medusa_core.loading.offers"),
     **dict.fromkeys(
-        ("Streamed", "device_with", "plan_streamed", "streamed_load"), "medusa_core.streamed"
+        ("Streamed", "device_with", "plan_streamed", "streamed_load"),
+        "medusa_core.loading.offload_forecast",
     ),
     "Check": "medusa_core.doctor.check",
-    **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.components"),
+    **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.system.components"),
     "whoami": "medusa_core.hub.whoami",
-    **dict.fromkeys(("forget_learned", "forget_strangers"), "medusa_core.learned.folder"),
+    **dict.fromkeys(
+        ("forget_learned", "forget_strangers"), "medusa_core.speculation.datastore.folder"
+    ),
     "compose_report": "medusa_core.doctor.report",
     "run_checks": "medusa_core.doctor.doctor",
     "offered_devices": "medusa_core.memory.probe",
@@ -235,7 +286,7 @@ def remove_user_token() -> None:
 
 def format_bits(name: str) -> int:
     """Nominal bits of a weight in a format, such as 4."""
-    from medusa_core.quant.in_blocks import weight_formats
+    from medusa_core.models.quant.in_blocks import weight_formats
 
     return int(weight_formats().get(name).bits)
 
@@ -254,7 +305,7 @@ def memory_now(device: str) -> MemoryNow:
 
 def format_label(name: str) -> str:
     """The name of a weight format for people."""
-    from medusa_core.quant.in_blocks import weight_formats
+    from medusa_core.models.quant.in_blocks import weight_formats
 
     return weight_formats().get(name).label
 

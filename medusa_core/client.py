@@ -27,7 +27,7 @@ from typing import TypeVar
 
 from medusa_core import errors
 from medusa_core.api import Engine, EventSink, start_engine
-from medusa_core.conversation import new_id
+from medusa_core.chats.conversation import new_id
 from medusa_core.errors import EngineError, MedusaError
 from medusa_core.messages import (
     Calibrate,

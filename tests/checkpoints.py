@@ -21,7 +21,7 @@ from medusa_core.heads.weights import HeadSet, HeadWeights
 from medusa_core.heads.writer import write_heads
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.parts import EMBEDDING, FINAL_NORM, block_parts, lm_head_part
-from medusa_core.resources import shapes_dir
+from medusa_core.system.resources import shapes_dir
 from tests.core.tiny import SPECIALS, TEMPLATE
 
 SHARD_BYTES = 2 << 30

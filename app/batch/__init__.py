@@ -1,1 +1,1 @@
-"""The Batch page: a file of prompts in, a file of answers out, through the night."""
+"""The Batch page; what answers a batch is `medusa_core.engine.batch`."""

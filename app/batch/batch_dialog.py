@@ -20,12 +20,12 @@ from PySide6.QtWidgets import (
 
 from app.batch.batch_form import BatchForm
 from app.batch.batch_view import BatchView
-from app.commands.closing import close_by_key
-from app.engine_said import error_said
+from app.i18n.engine_texts import error_said
 from app.widgets.asking import confirms
+from app.widgets.closing import close_by_key
 from medusa_core.api import BatchJob, OwnBatches
 from medusa_core.errors import MedusaError
-from medusa_core.model_choice import ModelChoice
+from medusa_core.loading.choice import ModelChoice
 
 log = logging.getLogger(__name__)
 

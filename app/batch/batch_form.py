@@ -16,13 +16,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.settings.words import QT_TRANSLATE_NOOP
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.elided import ElidedLabel
 from app.widgets.explain import explain
 from app.widgets.file_dialogs import ask_for_file, ask_where_to_save
 from medusa_core.api import BatchWish
+from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import cluster_of, device_here
-from medusa_core.model_choice import ModelChoice
 
 _FILES = QT_TRANSLATE_NOOP("Batch", "Prompts (*.jsonl *.json);;All files (*)")
 _RULES = (

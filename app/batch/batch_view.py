@@ -16,9 +16,12 @@ from PySide6.QtWidgets import (
 )
 
 from app.batch.results_model import ResultsModel
-from app.engine_said import engine_said
-from app.library.sizes import duration, speed
-from app.settings.words import QT_TRANSLATE_NOOP
+from app.i18n.engine_texts import engine_said
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.widgets.sizes import (
+    duration,
+    speed,
+)
 from medusa_core.api import BatchState, read_rows
 
 _STAGES = {

@@ -12,7 +12,7 @@ from PySide6.QtCore import (
     Qt,
 )
 
-from app.settings.words import QT_TRANSLATE_NOOP
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.numbers import Number
 from medusa_core.api import BatchRow
 

@@ -1,1 +1,1 @@
-"""The conversation: composer, messages, figures under an answer, and the strip of steps."""
+"""The conversation; its settings are in `chat_settings`, the list of all in `history`."""

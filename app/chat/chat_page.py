@@ -12,24 +12,27 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.chat.composer import Composer
+from app.chat.compose.composer import Composer
 from app.chat.conversation_view import COLUMN_EM, ConversationView
 from app.chat.empty_state import EmptyState
 from app.chat.error_board import ErrorBoard
-from app.chat.find_bar import FindBar
-from app.chat.finder import Finder
+from app.chat.find.find_bar import FindBar
+from app.chat.find.finder import Finder
 from app.chat.header import Header
-from app.chat.steps_strip import StepsStrip
-from app.chat.text_view import TextView
-from app.control.panel import ControlPanel
-from app.control.seeds import NewSeed, new_seed
-from app.settings.words import QT_TRANSLATE_NOOP
+from app.chat.messages.text_view import TextView
+from app.chat.strip.steps_strip import StepsStrip
+from app.chat_settings.panel import ControlPanel
+from app.chat_settings.seeds import (
+    NewSeed,
+    new_seed,
+)
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedLabel
 from app.widgets.explain import explain
 from app.widgets.numbers import Number
+from medusa_core.chats.presets import Presets
 from medusa_core.messages import ModelLoaded
-from medusa_core.presets import Presets
 
 KEYS_NOTE = QT_TRANSLATE_NOOP("ChatPage", "Enter sends · Shift+Enter starts a new line · Esc stops")
 CONTEXT_NOTE = QT_TRANSLATE_NOOP(

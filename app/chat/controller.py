@@ -8,22 +8,33 @@ from collections.abc import Callable, Iterator
 from PySide6.QtCore import QCoreApplication, QObject, QRect, Signal
 from PySide6.QtWidgets import QApplication
 
-from app.bridge import EngineBridge
-from app.chat.answer_message import AnswerMessage
 from app.chat.chat_page import ChatPage
+from app.chat.compose.outbox import Outbox
+from app.chat.compose.queued_row import Queued
+from app.chat.context_meter import (
+    ContextMeter,
+    describe_cut,
+)
 from app.chat.error_board import About
-from app.chat.message_widgets import Notice
-from app.chat.outbox import Outbox
+from app.chat.messages.answer_message import AnswerMessage
+from app.chat.messages.message_widgets import Notice
 from app.chat.path_view import PathView
-from app.chat.queued_row import Queued
 from app.chat.running import Running
-from app.control.context_meter import ContextMeter, describe_cut
-from app.engine_said import engine_said
+from app.engine.bridge import EngineBridge
+from app.engine.model_keeper import ModelKeeper
+from app.i18n.engine_texts import engine_said
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.markdown.formats import Marking
-from app.model_keeper import ModelKeeper
-from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
-from medusa_core.conversation import Answer, Conversation, Turn, new_id
+from medusa_core.chats.conversation import (
+    Answer,
+    Conversation,
+    Turn,
+    new_id,
+)
+from medusa_core.chats.repetition import repeats
+from medusa_core.loading.choice import ModelChoice
+from medusa_core.loading.state import Phase
 from medusa_core.messages import (
     AnswerBegun,
     Cancel,
@@ -43,9 +54,6 @@ from medusa_core.messages import (
     StopReason,
     shown_text,
 )
-from medusa_core.model_choice import ModelChoice
-from medusa_core.model_state import Phase
-from medusa_core.repetition import repeats
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.chat.message_widgets import Message
+from app.chat.messages.message_widgets import Message
 from app.theme.appearance import Appearance
 
 COLUMN_EM = 52

@@ -8,9 +8,9 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
-from app.chat.announcer import Announcer
 from app.chat.error_card import ErrorCard
-from app.engine_said import engine_said
+from app.chat.messages.announcer import Announcer
+from app.i18n.engine_texts import engine_said
 from app.theme.appearance import Appearance
 from medusa_core.messages import Failed
 

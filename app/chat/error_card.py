@@ -16,8 +16,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.flow_layout import FlowLayout
 from app.theme.appearance import Appearance
+from app.widgets.flow_layout import FlowLayout
 
 
 class ErrorCard(QFrame):

@@ -19,18 +19,25 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.control.said import said
-from app.control.speeds import Speeds, in_order, show_speeds
-from app.engine_said import engine_said
-from app.library.stream_words import here_words
-from app.settings.words import QT_TRANSLATE_NOOP
+from app.chat_settings.speeds import (
+    Speeds,
+    in_order,
+    show_speeds,
+)
+from app.i18n.engine_texts import engine_said
+from app.i18n.said import said
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedBox, ElidedButton, ElidedLabel
 from app.widgets.explain import explain, wrapped
 from app.widgets.numbers import Number
+from app.widgets.stream_words import here_words
+from medusa_core.loading.choice import ModelChoice
+from medusa_core.loading.state import (
+    ModelStatus,
+    Phase,
+)
 from medusa_core.messages import DrafterChoice, ModelLoaded
-from medusa_core.model_choice import ModelChoice
-from medusa_core.model_state import ModelStatus, Phase
 
 RECORDING = QT_TRANSLATE_NOOP(
     "Chat",

@@ -6,12 +6,20 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
-from app.chat.answer_message import AnswerMessage
 from app.chat.conversation_view import ConversationView
-from app.chat.message_widgets import Message, UserMessage
+from app.chat.messages.answer_message import AnswerMessage
+from app.chat.messages.message_widgets import (
+    Message,
+    UserMessage,
+)
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
-from medusa_core.conversation import Answer, Conversation, Prompt, Turn
+from medusa_core.chats.conversation import (
+    Answer,
+    Conversation,
+    Prompt,
+    Turn,
+)
 
 
 class Shown(NamedTuple):

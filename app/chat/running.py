@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from medusa_core.conversation import Conversation, Turn
+from medusa_core.chats.conversation import (
+    Conversation,
+    Turn,
+)
 
 
 class Running:

@@ -1,1 +1,1 @@
-"""The conversations of the user: their list, and how they are kept while they are written."""
+"""The list of conversations, and how they are kept while they are written."""

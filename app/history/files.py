@@ -10,7 +10,7 @@ from pathlib import Path
 from PySide6.QtCore import QCoreApplication, QObject, Signal
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.settings.words import QT_TRANSLATE_NOOP
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.file_dialogs import ask_for_files, ask_where_to_save
 from medusa_core.api import ConversationFile, Exported, FileKind, History, export_gently
 from medusa_core.errors import MedusaError

@@ -8,7 +8,7 @@ from datetime import date, datetime
 
 from PySide6.QtCore import QCoreApplication
 
-from app.settings.words import QT_TRANSLATE_NOOP
+from app.i18n.words import QT_TRANSLATE_NOOP
 from medusa_core.api import ConversationInfo, Folder
 
 MONTHS = (

@@ -9,18 +9,25 @@ from typing import TypeVar
 
 from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 
-from app.chat.composer import Composer
+from app.chat.compose.composer import Composer
 from app.chat.controller import ChatController
-from app.commands.matching import Entry, matching
 from app.history.conversation_menu import ConversationMenu
 from app.history.files import ConversationFiles
 from app.history.grouping import rows_of
 from app.history.journal import Journal
 from app.history.sidebar import Sidebar
 from app.history.stored import opened, state_of, stored_answer, stored_prompt, title_of
-from app.settings.words import QT_TRANSLATE_NOOP
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.widgets.matching import (
+    Entry,
+    matching,
+)
 from medusa_core.api import Attachment, ConversationInfo, Folder, History, Hit
-from medusa_core.conversation import Answer, Conversation, Turn
+from medusa_core.chats.conversation import (
+    Answer,
+    Conversation,
+    Turn,
+)
 from medusa_core.errors import MedusaError
 from medusa_core.messages import StepDone
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import QBuffer, QIODevice, QMarginsF
 from PySide6.QtGui import QPageLayout, QPageSize, QPdfWriter
 
-from app.chat.text_view import InertDocument
+from app.chat.messages.text_view import InertDocument
 from medusa_core.api import APP_NAME, Exported, History, export_page, write_whole
 
 _DOTS_PER_INCH = 300

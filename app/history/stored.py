@@ -10,7 +10,12 @@ from medusa_core.api import (
     Stored,
     StoredAnswer,
 )
-from medusa_core.conversation import Answer, Conversation, Prompt, Turn
+from medusa_core.chats.conversation import (
+    Answer,
+    Conversation,
+    Prompt,
+    Turn,
+)
 from medusa_core.messages import GenerateSettings, Role
 
 _TITLE_CHARS = 60

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.bridge import EngineBridge
 from app.chat.controller import ChatController
+from app.engine.bridge import EngineBridge
+from app.engine.model_keeper import ModelKeeper
 from app.history.journal import Journal
-from app.model_keeper import ModelKeeper
-from medusa_core.conversation import Conversation, Turn, new_id
+from medusa_core.chats.conversation import (
+    Conversation,
+    Turn,
+    new_id,
+)
+from medusa_core.loading.state import Phase
 from medusa_core.messages import (
     Cancel,
     ChatMessage,
@@ -21,7 +26,6 @@ from medusa_core.messages import (
     Role,
     StopReason,
 )
-from medusa_core.model_state import Phase
 
 _IDLE_MS = 3_000
 _SESSION = "titles"

@@ -1,1 +1,1 @@
-"""What a step did and why: the tree, the steps, the verification table, two modes side by side."""
+"""What a step did and why: tree, steps, verification, two ways side by side."""

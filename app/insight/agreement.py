@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QCoreApplication
 
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.words import NO_SPECIALS, is_text, show_token
-from app.settings.words import QT_TRANSLATE_NOOP
 from app.widgets.numbers import Number
 from medusa_core.messages import Verified
 

@@ -16,12 +16,12 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
-from app.chat.answer_message import AnswerMessage
-from app.engine_said import error_said
+from app.chat.messages.answer_message import AnswerMessage
+from app.i18n.engine_texts import error_said
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.compare_side import Side
 from app.insight.note import note
 from app.markdown.formats import Marking
-from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.numbers import Number
 from medusa_core.messages import (

@@ -7,9 +7,9 @@ from typing import Any
 
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.chat.answer_message import AnswerMessage
 from app.chat.conversation_view import ConversationView
-from app.control.said import said
+from app.chat.messages.answer_message import AnswerMessage
+from app.i18n.said import said
 from app.insight.words import micro
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance

@@ -8,11 +8,11 @@ from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QObject, Qt, Sig
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.agreement import NOTHING, Agreement, agreement, say
 from app.insight.equilibrium_table import ROWS, EquilibriumTable
 from app.insight.note import note
 from app.insight.verifications import Verifications
-from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from medusa_core.messages import ChatMessage, Verified, Verify
 

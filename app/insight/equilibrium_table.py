@@ -23,9 +23,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.agreement import DIFFERS, NOTHING, OPEN, Agreement, Cell
 from app.insight.words import as_tip, as_typed, percent
-from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.tokens import Theme
 
 ROWS = (

@@ -10,20 +10,20 @@ from PySide6.QtCore import QCoreApplication, QObject, QPoint, Signal
 from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QMainWindow, QToolTip, QWidget
 
-from app.bridge import EngineBridge
-from app.chat.answer_message import AnswerMessage
 from app.chat.controller import ChatController
-from app.control.seeds import new_seed
+from app.chat.messages.answer_message import AnswerMessage
+from app.chat_settings.seeds import new_seed
+from app.engine.bridge import EngineBridge
+from app.engine.model_keeper import ModelKeeper
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.docks import Docks
 from app.insight.recordings import Recordings
 from app.insight.timeline import Timeline
 from app.insight.token_card import as_html, card_of
 from app.insight.trace_files import TraceFiles
 from app.insight.track import Track
-from app.model_keeper import ModelKeeper
-from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
-from medusa_core.conversation import new_id
+from medusa_core.chats.conversation import new_id
 from medusa_core.messages import (
     Command,
     Event,

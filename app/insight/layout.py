@@ -8,8 +8,8 @@ from enum import Enum
 
 from PySide6.QtCore import QCoreApplication
 
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.words import NO_SPECIALS, show_token
-from app.settings.words import QT_TRANSLATE_NOOP
 from medusa_core.messages import TARGET, BestNode, StepTrace, TokenSource
 
 _Outline = tuple[list[int], list[int]]  # highest and lowest row of each column of a subtree

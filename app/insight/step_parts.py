@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from PySide6.QtCore import QCoreApplication
 
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.words import micro
-from app.settings.words import QT_TRANSLATE_NOOP
 
 PARTS = (
     QT_TRANSLATE_NOOP("Insight", "draft"),

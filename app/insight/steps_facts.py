@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QCoreApplication
 
-from app.chat.figures import speed_up
+from app.chat.messages.figures import speed_up
 from app.insight.step_parts import part_words
 from app.insight.steps_figures import StepFigures
 from app.insight.words import micro

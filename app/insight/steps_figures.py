@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from app.chat.acceptance import AcceptanceTally, Rate
+from app.chat.strip.acceptance import (
+    AcceptanceTally,
+    Rate,
+)
 from app.insight.step_parts import PARTS, RARE
 from app.insight.track import Track
-from app.markdown.legend import Legend
+from app.theme.legend import Legend
 from medusa_core.messages import StepTrace
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,8 @@ import pyqtgraph as pg
 from PySide6.QtCore import QCoreApplication, Qt, QTimer
 from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 
-from app.chat.acceptance import MEANING as RATES_MEANING
+from app.chat.strip.acceptance import MEANING as RATES_MEANING
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.note import note
 from app.insight.plots import Plot, TimePlot
 from app.insight.step_parts import PARTS
@@ -17,11 +18,10 @@ from app.insight.steps_facts import memory_of, say_answer, say_step
 from app.insight.steps_figures import StepFigures
 from app.insight.timeline import Timeline
 from app.insight.transport import Transport
-from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.numbers import Number
+from medusa_core.loading.state import ModelStatus
 from medusa_core.messages import Calibrated, ModelLoaded
-from medusa_core.model_state import ModelStatus
 
 _SERIES = (1, 2, 5, 6, 3, 4)  # colours of the parts
 REDRAW_MS = 400  # while steps come in: drawing slows the engine

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QCoreApplication
 
-from app.control.said import said
+from app.i18n.said import said
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.step_parts import part_words
 from app.insight.track import Track
 from app.insight.words import micro, origin, percent, show_token
-from app.markdown.legend import Legend
-from app.settings.words import QT_TRANSLATE_NOOP
+from app.theme.legend import Legend
 from app.widgets.numbers import Number
 from medusa_core.messages import GIVEN, TARGET, RuleChoice, StepTrace, Verdict
 

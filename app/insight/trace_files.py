@@ -11,10 +11,10 @@ from PySide6.QtCore import QCoreApplication, QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.chat.error_board import ErrorBoard
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.recordings import MAX_STEPS, Recordings
 from app.insight.timeline import Timeline
 from app.insight.track import Track
-from app.settings.words import QT_TRANSLATE_NOOP
 from app.widgets.file_dialogs import ask_for_file, ask_where_to_save
 from app.widgets.numbers import Number
 from medusa_core.api import Recording, read_trace, write_trace

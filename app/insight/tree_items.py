@@ -19,8 +19,8 @@ from app.insight.tree_style import (
     words_of,
 )
 from app.insight.words import as_tip, origin, percent
-from app.markdown.legend import Legend
 from app.theme.appearance import Appearance
+from app.theme.legend import Legend
 
 COLUMN_EM = 13.0
 ROW_EM = 1.95

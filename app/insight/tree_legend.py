@@ -8,13 +8,16 @@ from PySide6.QtCore import QCoreApplication, QRectF, QSize
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
-from app.control.said import said
-from app.flow_layout import FlowLayout
+from app.i18n.said import said
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.layout import State
 from app.insight.tree_style import Badge, badge_width, look_of, paint_badge
-from app.markdown.legend import Legend, Mark
-from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
+from app.theme.legend import (
+    Legend,
+    Mark,
+)
+from app.widgets.flow_layout import FlowLayout
 from medusa_core.messages import SourceInfo
 
 Sample = State | Badge | str

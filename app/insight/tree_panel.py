@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.layout import State, TreeLayout, lay_out_plan, lay_out_step
 from app.insight.note import note
 from app.insight.plan_bar import PlanBar
@@ -24,7 +25,6 @@ from app.insight.tree_items import describe
 from app.insight.tree_legend import TreeLegend, plan_samples, step_samples
 from app.insight.tree_table import TreeTable
 from app.insight.tree_view import TreeView
-from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.numbers import Number
 from medusa_core.messages import Calibrated, Planned

@@ -9,8 +9,12 @@ from PySide6.QtCore import QCoreApplication, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
 from app.insight.layout import Node, State
-from app.markdown.legend import Legend, Mark, marks_of
 from app.theme.appearance import Appearance
+from app.theme.legend import (
+    Legend,
+    Mark,
+    marks_of,
+)
 from app.theme.tokens import Theme
 from medusa_core.messages import TokenSource
 

@@ -11,10 +11,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.layout import State, TreeLayout
 from app.insight.words import origin, percent
-from app.markdown.legend import Legend
-from app.settings.words import QT_TRANSLATE_NOOP
+from app.theme.legend import Legend
 
 COLUMNS = (
     QT_TRANSLATE_NOOP("Insight", "Node"),

@@ -8,9 +8,9 @@ from PySide6.QtCore import QCoreApplication, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QGraphicsScene, QGraphicsView, QWidget
 
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.layout import TreeLayout
 from app.insight.tree_items import Lines, NodeItem, describe, place_of
-from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 
 MOST_ZOOM = 4.0

@@ -10,7 +10,10 @@ from types import MappingProxyType
 
 from PySide6.QtCore import QCoreApplication
 
-from app.markdown.legend import Legend, marks_of
+from app.theme.legend import (
+    Legend,
+    marks_of,
+)
 from app.widgets.numbers import Number
 from medusa_core.messages import GIVEN, TARGET, TokenSource
 

@@ -20,10 +20,14 @@ from PySide6.QtGui import (
     QTextTableFormat,
 )
 
-from app.markdown.legend import Mark
 from app.markdown.model import Marker, Paragraph, Place, TextStyle
 from app.markdown.spans import Span
-from app.markdown.style import ACCEPTED, Ink, MarkStyle
+from app.theme.legend import Mark
+from app.theme.text_style import (
+    ACCEPTED,
+    Ink,
+    MarkStyle,
+)
 
 # Properties of the frame around code: its language, and the height of the header above it.
 CODE_LANGUAGE = QTextFormat.Property.UserProperty.value + 1

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple, Protocol, cast
 
-from app.markdown.style import Ink
+from app.theme.text_style import Ink
 
 # Above one of these, lines are coloured one by one: some lexers look ahead from everywhere to the
 # end, and some begin anew at every line.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from app.markdown.model import LINE_BREAK, Run, TextStyle
-from app.qt_text import showable
+from app.widgets.qt_text import showable
 
 
 class CleanText(NamedTuple):

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from app.markdown.highlight import Stretches, line_inks
-from app.markdown.legend import Mark
 from app.markdown.model import Block, CodeBlock, Runs, TextStyle, runs_of
-from app.markdown.style import Ink
 from app.markdown.tokens import NO_TOKEN, TokenMap
+from app.theme.legend import Mark
+from app.theme.text_style import Ink
 
 
 class Span(NamedTuple):

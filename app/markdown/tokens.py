@@ -5,7 +5,10 @@ from __future__ import annotations
 import codecs
 from bisect import bisect_right
 
-from app.markdown.legend import Mark, mark_of
+from app.theme.legend import (
+    Mark,
+    mark_of,
+)
 from medusa_core.messages import TokenSource
 
 NO_TOKEN = -1

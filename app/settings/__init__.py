@@ -1,1 +1,1 @@
-"""What the user can choose: declared once, read, written, shown and tested from that."""
+"""What the user can choose for the whole program: declared once, read, written and shown."""

@@ -7,8 +7,8 @@ import asyncio
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QInputDialog
 
-from app.control.said import said
-from app.engine_said import error_said
+from app.i18n.engine_texts import error_said
+from app.i18n.said import said
 from app.settings.editors import Choose, Editor
 from medusa_core.api import DeviceOffer
 from medusa_core.errors import ClusterError

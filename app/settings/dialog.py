@@ -16,9 +16,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.commands.closing import close_by_key
 from app.settings.editors import said
 from app.theme.appearance import Appearance
+from app.widgets.closing import close_by_key
 
 
 class SettingsDialog(QDialog):

@@ -8,9 +8,9 @@ from functools import partial
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
-from app.preferences import DECLARATIONS
 from app.settings.declaration import Page
 from app.settings.editors import Editor, editor_of, said
+from app.settings.preferences import DECLARATIONS
 from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
-from app.commands.table import CommandTable
+from app.i18n.words import QT_TRANSLATE_NOOP
 from app.settings.declaration import Page
 from app.settings.device_box import DeviceBox
 from app.settings.dialog import SettingsDialog
@@ -12,8 +12,8 @@ from app.settings.keys_page import KeysPage
 from app.settings.shortcuts_page import ShortcutsPage
 from app.settings.store import SettingsStore
 from app.settings.token_box import TokenBox
-from app.settings.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
+from app.window.commands.table import CommandTable
 
 
 class ModelsPage(KeysPage):

@@ -13,11 +13,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.commands.command import Command
-from app.commands.matching import rank
-from app.commands.table import CommandTable
-from app.flow_layout import FlowLayout
-from app.library.table import RowTable
+from app.widgets.flow_layout import FlowLayout
+from app.widgets.matching import rank
+from app.widgets.table import RowTable
+from app.window.commands.command import Command
+from app.window.commands.table import CommandTable
 
 
 class ShortcutsPage(QWidget):

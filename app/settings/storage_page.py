@@ -11,8 +11,8 @@ from PySide6.QtCore import QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPushButton, QWidget
 
-from app.library.sizes import on_disk
 from app.theme.appearance import Appearance
+from app.widgets.sizes import on_disk
 
 
 class StoragePage(QWidget):

@@ -8,7 +8,11 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from app.preferences import DECLARATIONS, Preferences, save_preferences
+from app.settings.preferences import (
+    DECLARATIONS,
+    Preferences,
+    save_preferences,
+)
 
 
 class SettingsStore(QObject):

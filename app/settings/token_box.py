@@ -7,8 +7,8 @@ import asyncio
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from app.engine_said import error_said
-from app.flow_layout import FlowLayout
+from app.i18n.engine_texts import error_said
+from app.widgets.flow_layout import FlowLayout
 from medusa_core.api import HubSettings, has_saved_token, remove_user_token, save_user_token, whoami
 from medusa_core.errors import MedusaError
 

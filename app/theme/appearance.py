@@ -10,9 +10,12 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QIcon, QPalette
 from PySide6.QtWidgets import QApplication
 
-from app.markdown.legend import Legend, Mark
 from app.theme.fonts import TEXT_FAMILY, FontScale, load_fonts
 from app.theme.icons import IconSet
+from app.theme.legend import (
+    Legend,
+    Mark,
+)
 from app.theme.stylesheet import render_stylesheet
 from app.theme.tokens import CONTRAST, DARK, LIGHT, MarkColour, Theme
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from app.markdown.legend import Legend
-from app.markdown.style import CodeInks, MarkStyle
 from app.theme.fonts import CODE_FAMILY, FontScale
+from app.theme.legend import Legend
+from app.theme.text_style import (
+    CodeInks,
+    MarkStyle,
+)
 from app.theme.tokens import Theme
 
 # JetBrains Mono looks larger than Inter at the same size.

@@ -1,1 +1,1 @@
-"""Small widgets that several parts of the window use."""
+"""Small widgets that several rooms use, and none of which knows the engine."""

@@ -1,1 +1,1 @@
-"""`python -m medusa_core bench`: decoding modes and peers on the same prompts."""
+"""Races, step costs and peers, as `bench` measures them; chats measure in `speculation.tuning`."""

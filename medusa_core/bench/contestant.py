@@ -8,12 +8,12 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from medusa_core.drafters.drafter import DrafterSpec
+from medusa_core.engine.direct import generate
 from medusa_core.engine.session import Session
-from medusa_core.generate.direct import generate
+from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings
-from medusa_core.pace.tuner import Tuner
-from medusa_core.target import Target
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.tuning.tuner import Tuner
 
 
 @dataclass(frozen=True, slots=True)

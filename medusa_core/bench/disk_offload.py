@@ -20,7 +20,7 @@ from medusa_core.bench.random_target import shape_config
 from medusa_core.bench.step_race import Tell
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.parts import EMBEDDING, FINAL_NORM, block_parts, lm_head_part
-from medusa_core.resources import shapes_dir
+from medusa_core.system.resources import shapes_dir
 
 _DRAWN = 1 << 22  # numbers; larger matrices repeat them
 _SPARE_BYTES = 2 << 30  # that the disk keeps free

@@ -11,12 +11,15 @@ import torch
 
 from medusa_core.bench.race import Conversation
 from medusa_core.engine.overflow import fit
+from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
-from medusa_core.rules.rule import settled
-from medusa_core.rules.sampling import Sampler, gumbel_noise
-from medusa_core.rules.shaping import Shaping
-from medusa_core.target import Target
-from medusa_core.types import WalkContext
+from medusa_core.runtime.tree.step import WalkContext
+from medusa_core.speculation.rules.rule import settled
+from medusa_core.speculation.rules.sampling import (
+    Sampler,
+    gumbel_noise,
+)
+from medusa_core.speculation.rules.shaping import Shaping
 
 # Units in the last place of the best score: rounding differs with the number of rows computed.
 _TIE_ULPS = 16

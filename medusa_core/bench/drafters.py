@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from medusa_core.drafters.lineup import drafters_for
 from medusa_core.engine.drafter_race import DrafterRace, usual_race
 from medusa_core.errors import RequestError
+from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterSpeed
-from medusa_core.pace.known import Known
-from medusa_core.prompts import Prompt
-from medusa_core.target import Target
+from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.speculation.tuning.known import Known
+from medusa_core.system.prompts import Prompt
 
 
 def race_drafters(

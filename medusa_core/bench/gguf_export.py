@@ -14,11 +14,14 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import RequestError
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.gguf_names import (
+    ARCHITECTURES,
+    hugging_face_name,
+)
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.gguf_names import ARCHITECTURES, hugging_face_name
+from medusa_core.models.quant.random_blocks import random_blocks
 from medusa_core.models.rope import interleave_rows
-from medusa_core.quant.random_blocks import random_blocks
 
 # The architecture of each `model_type` that is written.
 _ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}

@@ -18,20 +18,28 @@ import torch
 from torch import Tensor
 
 from medusa_core.bench.llamacpp import LlamaCpp
-from medusa_core.drafters.drafter import Drafter
-from medusa_core.drafters.lineup import drafter_registry
-from medusa_core.drafters.observation import Observation
 from medusa_core.engine.loop import decode_step
 from medusa_core.errors import RequestError
-from medusa_core.kv.cache import KvCache
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
-from medusa_core.pace.calibration import measure_costs
-from medusa_core.pace.tuner import Tuner
-from medusa_core.rules.rule import Numbers
-from medusa_core.target import Target
-from medusa_core.tree.presets import Accuracies, typical_table
-from medusa_core.tree.shape import TokenTree
-from medusa_core.types import Acceptance, Chance, RowBudget, WalkContext
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.tree.shape import TokenTree
+from medusa_core.runtime.tree.step import (
+    Acceptance,
+    Chance,
+    RowBudget,
+    WalkContext,
+)
+from medusa_core.runtime.tree.tables import (
+    Accuracies,
+    typical_table,
+)
+from medusa_core.speculation.drafters.drafter import Drafter
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.rules.rule import Numbers
+from medusa_core.speculation.tuning.calibration import measure_costs
+from medusa_core.speculation.tuning.tuner import Tuner
 
 ORACLES = ("vicuna-7b",)
 _LENGTH = 512  # tokens that decoding starts behind

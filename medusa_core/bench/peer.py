@@ -9,8 +9,8 @@ from pathlib import Path
 
 from medusa_core.bench import peers
 from medusa_core.bench.contestant import Contestant
-from medusa_core.registry import Registry
-from medusa_core.target import Target
+from medusa_core.loading.target import Target
+from medusa_core.system.registry import Registry
 
 
 @dataclass(frozen=True, slots=True)

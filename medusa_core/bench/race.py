@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from medusa_core.bench.contestant import Contestant, TurnResult
 from medusa_core.errors import RequestError
 from medusa_core.messages import ChatMessage, Role
-from medusa_core.prompts import Prompt
+from medusa_core.system.prompts import Prompt
 
 log = logging.getLogger(__name__)
 

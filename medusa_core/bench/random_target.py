@@ -13,26 +13,45 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import RequestError
-from medusa_core.files.json_file import read_json
 from medusa_core.heads.medusa import Lent, MedusaHeads
 from medusa_core.heads.weights import HeadWeights
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    far_store,
+    make_caches,
+    plan_target,
+)
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.decoder import decoder_of
 from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import DTYPES, Precision, choose_device, hardware_of, precision_of
+from medusa_core.models.quant.block_sizes import BLOCK_SIZES
+from medusa_core.models.quant.choice import (
+    PartFormats,
+    settle_formats,
+)
+from medusa_core.models.quant.format import QuantSpec
+from medusa_core.models.quant.linear import (
+    QuantLinear,
+    make_linear,
+)
+from medusa_core.models.quant.random_blocks import random_blocks
+from medusa_core.models.text.template import open_template
+from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.models.weights import embedding_device
-from medusa_core.quant.block_sizes import BLOCK_SIZES
-from medusa_core.quant.choice import PartFormats, settle_formats
-from medusa_core.quant.format import QuantSpec
-from medusa_core.quant.linear import QuantLinear, make_linear
-from medusa_core.quant.random_blocks import random_blocks
-from medusa_core.resources import demo_model_dir, shapes_dir
-from medusa_core.runner.choice import buffer_bytes, choose_runner, share_workers
-from medusa_core.target import LoadOptions, Target, far_store, make_caches, plan_target
-from medusa_core.text.template import open_template
-from medusa_core.text.tokenizer import Tokenizer
-from medusa_core.tree.presets import typical_table
+from medusa_core.runtime.runner.choice import (
+    buffer_bytes,
+    choose_runner,
+    share_workers,
+)
+from medusa_core.runtime.tree.tables import typical_table
+from medusa_core.system.files.json_file import read_json
+from medusa_core.system.resources import (
+    demo_model_dir,
+    shapes_dir,
+)
 
 _SCALE = 0.02
 _DRAWN = 1 << 22  # numbers; larger matrices repeat them

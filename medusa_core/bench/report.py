@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
-from medusa_core import card
 from medusa_core.bench.divergence import Divergence, find_divergence
 from medusa_core.bench.race import Conversation, Race, Totals
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
-from medusa_core.target import Target
+from medusa_core.system import cuda as card
 
 Figures = dict[str, float | int | None]
 Report = dict[str, object]

@@ -8,18 +8,28 @@ from dataclasses import dataclass, replace
 
 from medusa_core.bench.contestant import Contestant, OwnMode
 from medusa_core.bench.race import Conversation, Totals, run_race
-from medusa_core.drafters.drafter import DrafterSpec
-from medusa_core.drafters.medusa import SPEC as MEDUSA
-from medusa_core.drafters.medusa import MedusaDrafter, heads_and_trees
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
-from medusa_core.pace.costs import StepCosts
-from medusa_core.pace.tuner import Tuner
-from medusa_core.prompts import Prompt
-from medusa_core.target import Target
-from medusa_core.tree.dense import Widths, best_dense, dense_paths
-from medusa_core.tree.search import expected_length, grow
-from medusa_core.tree.shape import TreeShape
-from medusa_core.types import RowBudget
+from medusa_core.runtime.tree.dense import (
+    Widths,
+    best_dense,
+    dense_paths,
+)
+from medusa_core.runtime.tree.search import (
+    expected_length,
+    grow,
+)
+from medusa_core.runtime.tree.shape import TreeShape
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.medusa import SPEC as MEDUSA
+from medusa_core.speculation.drafters.medusa import (
+    MedusaDrafter,
+    heads_and_trees,
+)
+from medusa_core.speculation.tuning.costs import StepCosts
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system.prompts import Prompt
 
 ROWS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 CHOSEN = "chosen"

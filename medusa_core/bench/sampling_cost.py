@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.messages import GenerateSettings
-from medusa_core.rules.sampling import Sampler
+from medusa_core.speculation.rules.sampling import Sampler
 
 VOCAB_SIZE = 128_256  # Llama 3's
 _DRAWS = 60

@@ -11,9 +11,12 @@ import torch
 
 from medusa_core.bench.step_race import Tell
 from medusa_core.errors import RequestError
-from medusa_core.runner.runner import PlacedTree
-from medusa_core.target import Target
-from medusa_core.tree.shape import TokenTree, TreeShape
+from medusa_core.loading.target import Target
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
 
 LENGTH = 256  # tokens that each conversation has behind it
 ROOM = LENGTH + 32

@@ -14,16 +14,16 @@ from typing import Any
 
 import torch
 
-from medusa_core import card
-from medusa_core.drafters.sources.heads_source import medusa_heads
-from medusa_core.generate.direct import generate
+from medusa_core.engine.direct import generate
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.heads.ranked import Ranked
+from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepDone
-from medusa_core.pace.calibration import measure_costs
-from medusa_core.pace.costs import StepCosts
-from medusa_core.pace.tuner import Tuner
-from medusa_core.target import Target
+from medusa_core.speculation.drafters.sources.heads_source import medusa_heads
+from medusa_core.speculation.tuning.calibration import measure_costs
+from medusa_core.speculation.tuning.costs import StepCosts
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system import cuda as card
 
 _COPIED_BYTES = 256 << 20
 _COPIES = 7

@@ -12,9 +12,12 @@ import torch
 
 from medusa_core.bench.llamacpp import LlamaCpp
 from medusa_core.bench.step_cost import copy_gb_per_s, read_bytes
-from medusa_core.runner.runner import PlacedTree
-from medusa_core.target import Target
-from medusa_core.tree.shape import TokenTree, TreeShape
+from medusa_core.loading.target import Target
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
 
 LENGTH = 512  # tokens that a step stands behind
 ROWS = (1, 2, 4, 8, 16, 32, 64)

@@ -9,12 +9,16 @@ from pathlib import Path
 
 from medusa_core.bench.step_race import LENGTH, ROWS, OwnSteps, Tell
 from medusa_core.errors import RequestError
-from medusa_core.files.layer_file import PIECE_BYTES, SUFFIX, open_direct
+from medusa_core.loading.target import Target
 from medusa_core.memory.budget import GIB
 from medusa_core.memory.peak import peak_bytes
 from medusa_core.messages import Tier
-from medusa_core.models.far_memory import page_buffer
-from medusa_core.target import Target
+from medusa_core.runtime.offload.layer_file import (
+    PIECE_BYTES,
+    SUFFIX,
+    open_direct,
+)
+from medusa_core.runtime.offload.memory import page_buffer
 
 _TURNS = 2
 _PLAIN_STEPS = 3  # of one row: the disk's rate is theirs

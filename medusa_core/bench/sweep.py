@@ -18,13 +18,16 @@ from torch import Tensor
 from medusa_core.bench.contestant import OwnMode
 from medusa_core.bench.divergence import prompt_ids_of
 from medusa_core.bench.race import Conversation, Totals, run_race
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
-from medusa_core.pace.tuner import Tuner
-from medusa_core.prompts import Prompt
-from medusa_core.rules.rule import rule_registry
-from medusa_core.target import Target
-from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import WalkContext
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.runtime.tree.step import WalkContext
+from medusa_core.speculation.rules.rule import rule_registry
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system.prompts import Prompt
 
 EPSILONS = (0.02, 0.05, 0.09, 0.15, 0.25, 0.4, 0.6, 0.9)
 _EXACT = "exact"

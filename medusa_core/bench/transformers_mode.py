@@ -13,8 +13,8 @@ import torch
 from medusa_core.bench.contestant import TurnResult
 from medusa_core.bench.peer import PeerOptions
 from medusa_core.engine.overflow import fit
+from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings
-from medusa_core.target import Target
 
 
 def load_model(model_dir: Path, target: Target) -> Any:

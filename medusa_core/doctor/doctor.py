@@ -6,7 +6,7 @@ from medusa_core.doctor.check import Check, examine
 from medusa_core.doctor.machine import machine_checks
 from medusa_core.doctor.packages import package_checks
 from medusa_core.doctor.storage import storage_checks
-from medusa_core.places import Places
+from medusa_core.system.user_folders import Places
 
 
 def run_checks(places: Places) -> tuple[Check, ...]:

@@ -62,7 +62,10 @@ def _device() -> Check:
 
 
 def _native() -> Check:
-    from medusa_core.native.binding import native_library, system_name
+    from medusa_core.system.native.binding import (
+        native_library,
+        system_name,
+    )
 
     if os.environ.get("MEDUSA_NATIVE") == "0":
         hint = "Unset MEDUSA_NATIVE; answers on the processor are slower without it."
@@ -90,7 +93,10 @@ def _memory() -> Check:
 def _demo() -> Check:
     from medusa_core.errors import MedusaError
     from medusa_core.models.config import read_config
-    from medusa_core.resources import demo_heads_dir, demo_model_dir
+    from medusa_core.system.resources import (
+        demo_heads_dir,
+        demo_model_dir,
+    )
 
     for folder in (demo_model_dir(), demo_heads_dir()):
         if not any(folder.glob("*.safetensors")):

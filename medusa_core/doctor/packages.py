@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from medusa_core.components import version_of
 from medusa_core.doctor.check import Check, Examination
+from medusa_core.system.components import version_of
 
 _NEEDED = ("transformers", "safetensors", "tokenizers", "huggingface_hub", "jinja2", "psutil")
 _WINDOW = ("PySide6-Essentials", "qasync", "markdown-it-py", "pygments", "pyqtgraph")

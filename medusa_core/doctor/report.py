@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from medusa_core.components import component_versions
 from medusa_core.doctor.check import Check
 from medusa_core.doctor.redact import redact
+from medusa_core.loading.state import ModelStatus
 from medusa_core.messages import Calibrated, MemoryPlan
-from medusa_core.model_state import ModelStatus
+from medusa_core.system.components import component_versions
 
 _MOST_LINES = 120
 _MOST_BYTES = 400_000  # of the end of a log

@@ -12,8 +12,11 @@ from pathlib import Path
 
 from medusa_core.doctor.check import Check, Examination
 from medusa_core.hub.settings import settings_from
-from medusa_core.places import Places
-from medusa_core.resources import calibrations_dir, kept_models_dir
+from medusa_core.system.resources import (
+    calibrations_dir,
+    kept_models_dir,
+)
+from medusa_core.system.user_folders import Places
 
 _GB = 10**9
 _LEAST_BYTES = 2 * _GB  # what downloads leave free, too

@@ -1,1 +1,1 @@
-"""The engine: worker, sessions, and the decoding loop."""
+"""The engine: worker, sessions, and the decoding loop; it loads nothing by itself."""

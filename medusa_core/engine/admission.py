@@ -7,10 +7,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import fields
 
-from medusa_core.chat_settings import SETTINGS
+from medusa_core.chats.settings import SETTINGS
 from medusa_core.errors import RequestError
 from medusa_core.messages import ChatMessage, GenerateSettings
-from medusa_core.tree.presets import MAX_TREE_ROWS
+from medusa_core.runtime.tree.tables import MAX_TREE_ROWS
 
 _MOST_TEMPERATURE = 100.0
 _MOST_NEW_TOKENS = 1 << 24

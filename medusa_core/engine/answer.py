@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from medusa_core.messages import StopReason
-from medusa_core.text.detokenizer import Detokenizer
+from medusa_core.models.text.detokenizer import Detokenizer
 
 
 class Kept(NamedTuple):

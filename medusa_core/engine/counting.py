@@ -6,8 +6,8 @@ from medusa_core.engine.admission import admit
 from medusa_core.engine.overflow import fit
 from medusa_core.engine.transcript import as_read
 from medusa_core.errors import RequestError
+from medusa_core.loading.target import Target
 from medusa_core.messages import Count, Counted, Role
-from medusa_core.target import Target
 
 
 def count(command: Count, target: Target) -> Counted:

@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from medusa_core.drafters.lineup import drafters_for
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.errors import MedusaError, RequestError
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     ChatMessage,
     DrafterSpeed,
@@ -21,11 +21,11 @@ from medusa_core.messages import (
     Role,
     StepDone,
 )
-from medusa_core.pace.costs import StepCosts
-from medusa_core.pace.tuner import Tuner
-from medusa_core.prompts import read_prompts
-from medusa_core.resources import prompts_dir
-from medusa_core.target import Target
+from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.speculation.tuning.costs import StepCosts
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system.prompts import read_prompts
+from medusa_core.system.resources import prompts_dir
 
 log = logging.getLogger(__name__)
 

@@ -12,11 +12,6 @@ from pathlib import Path
 
 import torch
 
-from medusa_core import card
-from medusa_core.cluster.joining import join_cluster
-from medusa_core.drafters.drafter import DrafterSpec
-from medusa_core.drafters.lineup import drafters_for
-from medusa_core.drafters.source import source_registry
 from medusa_core.engine.admission import check_threads
 from medusa_core.engine.counting import count
 from medusa_core.engine.drafter_race import DrafterRace, usual_race
@@ -32,6 +27,11 @@ from medusa_core.errors import (
     PlanError,
     RequestError,
     TemplateError,
+)
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
 )
 from medusa_core.memory.heap import give_back_heap
 from medusa_core.messages import (
@@ -58,13 +58,17 @@ from medusa_core.messages import (
     Unloaded,
     Verify,
 )
-from medusa_core.models.kept import KeptModels
-from medusa_core.pace.calibration import measure_costs
-from medusa_core.pace.known import Known
-from medusa_core.pace.threads import Threads
-from medusa_core.pace.tuner import Tuner
-from medusa_core.rules.rule import rules_by_preference
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.models.quantized_cache.kept import KeptModels
+from medusa_core.runtime.cluster.joining import join_cluster
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.speculation.drafters.source import source_registry
+from medusa_core.speculation.rules.rule import rules_by_preference
+from medusa_core.speculation.tuning.calibration import measure_costs
+from medusa_core.speculation.tuning.known import Known
+from medusa_core.speculation.tuning.threads import Threads
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system import cuda as card
 
 log = logging.getLogger(__name__)
 

@@ -8,10 +8,6 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from medusa_core.drafters.drafter import DrafterSpec
-from medusa_core.drafters.grown import reader_of
-from medusa_core.drafters.lineup import drafter_registry
-from medusa_core.drafters.observation import Observation
 from medusa_core.engine.admission import admit
 from medusa_core.engine.answer import Answer, Kept
 from medusa_core.engine.loop import Drafted, Step, Verified, draft, settle, verify
@@ -20,6 +16,7 @@ from medusa_core.engine.recorder import Recorder
 from medusa_core.engine.session import Session
 from medusa_core.engine.transcript import Transcript
 from medusa_core.errors import OutOfMemoryError, RequestError
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     GIVEN,
     TARGET,
@@ -35,17 +32,39 @@ from medusa_core.messages import (
     StopReason,
     TokenSource,
 )
-from medusa_core.pace.baseline import Baseline
-from medusa_core.pace.costs import ALONE, Sharers
-from medusa_core.pace.learning import Guesses, StepYield
-from medusa_core.pace.tuner import Tuner
-from medusa_core.rules.rule import Numbers, RuleSpec, rule_registry, settled
-from medusa_core.rules.shaping import check_tokens
-from medusa_core.runner.runner import PlacedTree
-from medusa_core.target import Target
-from medusa_core.text.detokenizer import Detokenizer
-from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Proposal, Pruner, RowBudget, WalkContext
+from medusa_core.models.text.detokenizer import Detokenizer
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.runtime.tree.step import (
+    Proposal,
+    Pruner,
+    RowBudget,
+    WalkContext,
+)
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.grown import reader_of
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.rules.rule import (
+    Numbers,
+    RuleSpec,
+    rule_registry,
+    settled,
+)
+from medusa_core.speculation.rules.shaping import check_tokens
+from medusa_core.speculation.tuning.baseline import Baseline
+from medusa_core.speculation.tuning.costs import (
+    ALONE,
+    Sharers,
+)
+from medusa_core.speculation.tuning.learning import (
+    Guesses,
+    StepYield,
+)
+from medusa_core.speculation.tuning.tuner import Tuner
 
 _MOST_SHARES = 16
 _OPEN_ROOM = 512  # tokens that an answer without a limit asks room for at a time

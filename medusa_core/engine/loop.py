@@ -9,12 +9,23 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from medusa_core.drafters.drafter import Drafter
-from medusa_core.kv.cache import KvCache
 from medusa_core.messages import StepTimes
-from medusa_core.rules.rule import Rule
-from medusa_core.runner.runner import PlacedTree, PrunesTrees, Runner, Waited, waited_by
-from medusa_core.types import Acceptance, Proposal, Pruner, WalkContext
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.runner.runner import (
+    PlacedTree,
+    PrunesTrees,
+    Runner,
+    Waited,
+    waited_by,
+)
+from medusa_core.runtime.tree.step import (
+    Acceptance,
+    Proposal,
+    Pruner,
+    WalkContext,
+)
+from medusa_core.speculation.drafters.drafter import Drafter
+from medusa_core.speculation.rules.rule import Rule
 
 
 class Step(NamedTuple):

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from medusa_core.engine.transcript import Transcript, transcribe
 from medusa_core.errors import RequestError
+from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, Cut, GenerateSettings, Overflow, Role
-from medusa_core.target import Target
 
 _LEFT_AFTER_CUT = 0.7  # of the context
 _LEAST_ROOM = 1 / 8  # of the context, for an answer

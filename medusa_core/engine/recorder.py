@@ -10,9 +10,12 @@ from collections.abc import Sequence
 
 from medusa_core.engine.loop import Step
 from medusa_core.messages import StepDone, StepTrace
-from medusa_core.native.score_reader import ScoreReader, reader_of
-from medusa_core.rules.rule import Numbers
-from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.speculation.rules.rule import Numbers
+from medusa_core.system.native.score_reader import (
+    ScoreReader,
+    reader_of,
+)
 
 
 class Recorder:

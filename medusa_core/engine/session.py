@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from medusa_core.drafters.source import Memory, num_common
-from medusa_core.kv.cache import KvCache
-from medusa_core.kv.pool import steps_up
-from medusa_core.pace.chunks import Chunks
-from medusa_core.target import Target
+from medusa_core.loading.target import Target
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.pool import steps_up
+from medusa_core.speculation.drafters.source import (
+    Memory,
+    num_common,
+)
+from medusa_core.speculation.tuning.chunks import Chunks
 
 
 class Session:

@@ -16,8 +16,11 @@ from torch import Tensor
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.loop import Verified, begin, passed, scored
 from medusa_core.messages import Event
-from medusa_core.pace.costs import Sharers
-from medusa_core.runner.runner import PlacedTree, Runner
+from medusa_core.runtime.runner.runner import (
+    PlacedTree,
+    Runner,
+)
+from medusa_core.speculation.tuning.costs import Sharers
 
 MOST_TOGETHER = 16
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from medusa_core.errors import RequestError, TemplateError, TokenizerError
+from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, Role
-from medusa_core.target import Target
-from medusa_core.text.detokenizer import Detokenizer
+from medusa_core.models.text.detokenizer import Detokenizer
 
 Render = Callable[[Sequence[ChatMessage]], str]
 _MARK = "\ue0a7{}\ue0a8"  # of the private use area: no text means anything by it

@@ -16,9 +16,9 @@ import torch
 from medusa_core.engine.admission import admit
 from medusa_core.engine.transcript import transcribe
 from medusa_core.errors import RequestError
+from medusa_core.loading.target import Target
 from medusa_core.messages import Alternative, GenerateSettings, Verified, VerifiedToken, Verify
-from medusa_core.pace.chunks import Chunks
-from medusa_core.target import Target
+from medusa_core.speculation.tuning.chunks import Chunks
 
 _SCORED_ROWS = 64  # scores of a whole text would take more memory than the model
 

@@ -1,1 +1,1 @@
-"""Medusa heads: reading the published formats, and evaluating them."""
+"""Kinds of heads and their published formats; drafting with them is `speculation`."""

@@ -17,17 +17,17 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.heads.medusa import Lent, MakeLinear
-from medusa_core.kv.cache import KvCache
-from medusa_core.kv.pool import CachePool
-from medusa_core.kv.tensor import TensorCache
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
+from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.models.rope import Rope, interleave_rows, rotate
-from medusa_core.native.pool import Workers
-from medusa_core.quant.linear import QuantLinear
-from medusa_core.quant.native_linear import NativeLinear
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.pool import CachePool
+from medusa_core.runtime.kv.tensor import TensorCache
+from medusa_core.system.native.pool import Workers
 
 Take = Callable[[str], Tensor | None]
 Sizes = Mapping[str, tuple[int, ...]]

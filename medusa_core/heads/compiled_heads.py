@@ -11,13 +11,22 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from medusa_core.native.binding import PANEL, native_library
-from medusa_core.native.pool import Workers
-from medusa_core.native.structs import HeadsStruct, LinearStruct
-from medusa_core.quant.native_linear import DTYPES, NativeLinear
+from medusa_core.models.quant.native_linear import (
+    DTYPES,
+    NativeLinear,
+)
+from medusa_core.system.native.binding import (
+    PANEL,
+    native_library,
+)
+from medusa_core.system.native.pool import Workers
+from medusa_core.system.native.structs import (
+    HeadsStruct,
+    LinearStruct,
+)
 
 if TYPE_CHECKING:
-    from medusa_core.quant.linear import QuantLinear
+    from medusa_core.models.quant.linear import QuantLinear
 
 MOST_RANKS = 64  # MOST_FEW of best.h
 _BYTES = 4

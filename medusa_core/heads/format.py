@@ -14,7 +14,7 @@ from torch import Tensor
 from medusa_core.errors import HeadsError
 from medusa_core.heads import formats
 from medusa_core.heads.weights import HeadSet
-from medusa_core.registry import Registry
+from medusa_core.system.registry import Registry
 
 
 class Kind(Enum):

@@ -21,10 +21,10 @@ from torch import Tensor
 
 from medusa_core.heads.medusa import Lent
 from medusa_core.heads.ranked import Ranked, ranked_behind
-from medusa_core.native.pool import Workers
-from medusa_core.quant.linear import QuantLinear
-from medusa_core.quant.native_linear import NativeLinear
-from medusa_core.types import Chance
+from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.runtime.tree.step import Chance
+from medusa_core.system.native.pool import Workers
 
 # Of all paths together. Chance lifts a token that is unlikelier than so many hardly ever to the
 # top, and the tokens behind deeper paths are worth less anyway.

@@ -20,9 +20,9 @@ from medusa_core.heads.medusa import Lent
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
-from medusa_core.native.pool import Workers
-from medusa_core.quant.choice import PartFormats
-from medusa_core.registry import Registry
+from medusa_core.models.quant.choice import PartFormats
+from medusa_core.system.native.pool import Workers
+from medusa_core.system.registry import Registry
 
 Shapes = Mapping[str, tuple[int, ...]]
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from medusa_core.messages import Odds
-from medusa_core.native.score_reader import reader_of
-from medusa_core.tree.shape import TreeShape
-from medusa_core.types import Chance
+from medusa_core.runtime.tree.shape import TreeShape
+from medusa_core.runtime.tree.step import Chance
+from medusa_core.system.native.score_reader import reader_of
 
 # What the target adds to a head's scores where chance chooses isn't known; it blurs them about as
 # much as chance does. Of 0.35 to 0.7 this gave the most tokens per step.

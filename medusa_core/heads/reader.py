@@ -13,18 +13,18 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
-from medusa_core.files.json_file import read_json
 from medusa_core.heads.format import HeadsFormat, Kind, Part, find_format
 from medusa_core.heads.kind import check_finite
 from medusa_core.heads.medusa import Lent, MakeLinear, MedusaHeads
 from medusa_core.heads.weights import HeadSet, HeadWeights, reads_root
 from medusa_core.messages import HeadsShape
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
+from medusa_core.models.quant.choice import PartFormats
+from medusa_core.models.quant.linear import QuantLinear
 from medusa_core.models.weights import no_memory
-from medusa_core.quant.choice import PartFormats
-from medusa_core.quant.linear import QuantLinear
+from medusa_core.system.files.json_file import read_json
 
 _FILE = "medusa_lm_head.safetensors"
 _PICKLES = ("medusa_lm_head.pt", "medusa_lm_head.bin", "pytorch_model.bin")

@@ -30,18 +30,18 @@ from torch import Tensor
 
 from medusa_core.heads.medusa import Lent, MakeLinear
 from medusa_core.heads.ranked import Drawn, Ranked, best_of
-from medusa_core.kv.cache import KvCache
-from medusa_core.kv.pool import CachePool
-from medusa_core.kv.tensor import TensorCache
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import LINEARS, Block, Decoder
 from medusa_core.models.precision import Precision
+from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.models.rope import interleave_rows, rotate
-from medusa_core.native.pool import Workers
-from medusa_core.quant.linear import QuantLinear
-from medusa_core.quant.native_linear import NativeLinear
-from medusa_core.types import Chance
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.pool import CachePool
+from medusa_core.runtime.kv.tensor import TensorCache
+from medusa_core.runtime.tree.step import Chance
+from medusa_core.system.native.pool import Workers
 
 FILE = "streams.safetensors"  # in a folder of them
 EMBEDDINGS = "stream_embeddings"

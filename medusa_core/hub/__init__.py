@@ -1,1 +1,1 @@
-"""Finding, fetching and keeping models: the Hub's files in the cache that all programs share."""
+"""The Hub and its cache: finding, fetching and checking files. No Qt, no torch."""

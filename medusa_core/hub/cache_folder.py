@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from medusa_core.errors import CheckpointError
-from medusa_core.files.json_file import read_json
 from medusa_core.hub.blob_lock import hold_if_free
 from medusa_core.hub.boundary import Boundary, check_repo, is_id, is_repo, is_safe_path
 from medusa_core.hub.listing import Listing, RemoteFile
 from medusa_core.hub.refusals import unwritable
+from medusa_core.system.files.json_file import read_json
 
 _READ_BYTES = 1 << 22
 _MOST_REF_BYTES = 256

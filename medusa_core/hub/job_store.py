@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import HubError, StorageError
-from medusa_core.files.database import Database, open_database, open_in_memory
 from medusa_core.hub.job import Job, JobState, Pair
+from medusa_core.system.storage.database import (
+    Database,
+    open_database,
+    open_in_memory,
+)
 
 log = logging.getLogger(__name__)
 

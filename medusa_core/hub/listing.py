@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import quote
 
 from medusa_core.errors import UnusableRepoError
-from medusa_core.files.gguf import SUFFIX, is_first, names_of
 from medusa_core.hub.boundary import (
     check_repo,
     check_revision,
@@ -25,6 +24,11 @@ from medusa_core.hub.bounds import MOST_FILE_BYTES, MOST_LISTED_FILES
 from medusa_core.hub.hub_api import ask_hub
 from medusa_core.hub.refusals import unreadable
 from medusa_core.hub.settings import HubSettings
+from medusa_core.system.files.gguf import (
+    SUFFIX,
+    is_first,
+    names_of,
+)
 
 _TEXT_FILES = re.compile(
     r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab"

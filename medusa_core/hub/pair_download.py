@@ -168,8 +168,13 @@ def _place(settings: HubSettings, listing: Listing, tally: Tally, stop: threadin
 
 def _convert(folder: Path, tally: Tally, stop: threading.Event) -> None:
     """Make safetensors of the pickles in a folder, unless that was done before."""
-    from medusa_core.hub.convert import convert
-    from medusa_core.hub.convert_source import HEADS_FILES, INDEX_FILE, MODEL_FILE, find_source
+    from medusa_core.hub.convert.convert import convert
+    from medusa_core.hub.convert.convert_source import (
+        HEADS_FILES,
+        INDEX_FILE,
+        MODEL_FILE,
+        find_source,
+    )
 
     if any((folder / name).exists() for name in (*HEADS_FILES, MODEL_FILE, INDEX_FILE)):
         return

@@ -12,20 +12,20 @@ from typing import Any
 from urllib.parse import quote
 
 from medusa_core.errors import CheckpointError, HubError, NotFoundError
-from medusa_core.files.safetensors_header import (
-    LENGTH_BYTES,
-    TensorEntry,
-    header_bytes,
-    parse_header,
-)
-from medusa_core.hub.convert_source import HEADS_FILES
+from medusa_core.hub.convert.convert_source import HEADS_FILES
 from medusa_core.hub.listing import Listing, list_repo
 from medusa_core.hub.refusals import access_error, unreachable, unreadable
 from medusa_core.hub.settings import HubSettings
 from medusa_core.hub.wire import BrokenError, Head, Wire
 from medusa_core.messages import HeadsShape
+from medusa_core.models.checkpoints.gguf_config import read_gguf_config
 from medusa_core.models.config import ModelConfig, parse_config
-from medusa_core.models.gguf_config import read_gguf_config
+from medusa_core.system.files.safetensors_header import (
+    LENGTH_BYTES,
+    TensorEntry,
+    header_bytes,
+    parse_header,
+)
 
 _FIRST_BYTES = 1 << 16  # holds most headers whole
 _MOST_TEXT_BYTES = 16 << 20

@@ -12,11 +12,15 @@ from pathlib import Path
 
 import torch
 
-from medusa_core import card
 from medusa_core.errors import MedusaError, TierError
-from medusa_core.files.json_file import read_json
-from medusa_core.files.layer_file import PIECE_BYTES, SUFFIX, open_direct
-from medusa_core.models.far_memory import page_buffer
+from medusa_core.runtime.offload.layer_file import (
+    PIECE_BYTES,
+    SUFFIX,
+    open_direct,
+)
+from medusa_core.runtime.offload.memory import page_buffer
+from medusa_core.system import cuda as card
+from medusa_core.system.files.json_file import read_json
 
 log = logging.getLogger(__name__)
 

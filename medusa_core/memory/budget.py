@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from medusa_core.quant.format import Hardware
+from medusa_core.models.quant.format import Hardware
 
 GIB = 1 << 30
 # What a card that isn't there is assumed to have lost: a desktop holds 0.3 to 0.8 GiB.

@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from medusa_core import card
 from medusa_core.memory.probe import live_budget
 from medusa_core.models.precision import choose_device
+from medusa_core.system import cuda as card
 
 _CPU_INFO = Path("/proc/cpuinfo")
 

@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from medusa_core.files.layer_entries import ALIGN_BYTES, rounded_up
 from medusa_core.memory.plan import fit_of, part_bytes
 from medusa_core.messages import MemoryPlan, Placement, Tier
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.parts import LinearPart, block_parts
-from medusa_core.quant.choice import PartFormats
+from medusa_core.models.quant.choice import PartFormats
+from medusa_core.runtime.offload.layer_entries import (
+    ALIGN_BYTES,
+    rounded_up,
+)
 
 NUM_BUFFERS = 3  # one that is computed with, two ahead
 

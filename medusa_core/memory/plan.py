@@ -11,17 +11,29 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
-from medusa_core.kv.size import row_bytes, whole_rows
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
-from medusa_core.models.adapter_shape import AdapterShape, beside_parts
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.family import find_family
+from medusa_core.models.lora.adapter_shape import (
+    AdapterShape,
+    beside_parts,
+)
 from medusa_core.models.parts import LinearPart, block_parts, kinds_of_blocks, lm_head_part
-from medusa_core.native.lanes import fits_lanes
-from medusa_core.quant.choice import PartFormats, dense_format_of
-from medusa_core.quant.format import QuantSpec, quant_registry
-from medusa_core.quant.in_blocks import weight_formats
+from medusa_core.models.quant.choice import (
+    PartFormats,
+    dense_format_of,
+)
+from medusa_core.models.quant.format import (
+    QuantSpec,
+    quant_registry,
+)
+from medusa_core.models.quant.in_blocks import weight_formats
+from medusa_core.runtime.kv.size import (
+    row_bytes,
+    whole_rows,
+)
+from medusa_core.system.native.lanes import fits_lanes
 
 FIRST_CHUNK_ROWS = 64  # quick on most devices, and as many as the largest usual tree has
 _CARD_CHUNK_ROWS = 512

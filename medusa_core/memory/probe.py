@@ -7,11 +7,11 @@ from pathlib import Path
 import psutil
 import torch
 
-from medusa_core import card
 from medusa_core.errors import RequestError
 from medusa_core.memory.budget import GIB, RUNTIME_BYTES, Budget, DeviceOffer
 from medusa_core.memory.tiers import Below
 from medusa_core.models.precision import choose_device, hardware_of
+from medusa_core.system import cuda as card
 
 # Torch and its libraries; the window's share is small beside them.
 OWN_MEMORY = "this computer's memory"  # the name of a budget that is no card's

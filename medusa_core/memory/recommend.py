@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.memory.plan import NO_ADAPTER, DraftModel, plan_memory, weights_bytes
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
-from medusa_core.models.adapter_shape import AdapterShape
 from medusa_core.models.config import ModelConfig
-from medusa_core.quant.choice import settle_formats
-from medusa_core.quant.format import Hardware, quant_registry
+from medusa_core.models.lora.adapter_shape import AdapterShape
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.format import (
+    Hardware,
+    quant_registry,
+)
 
 _USUAL_CONTEXT = 4096
 _SHORT_CONTEXT = 2048

@@ -10,7 +10,7 @@ from medusa_core.memory.placement import layer_bytes, piece_bytes, place_layers
 from medusa_core.memory.plan import DraftModel, chunk_rows, plan_memory, scratch_bytes
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
 from medusa_core.models.config import ModelConfig
-from medusa_core.quant.choice import PartFormats
+from medusa_core.models.quant.choice import PartFormats
 
 _LEAST_CONTEXT = 512
 _MOST_ROWS = 512  # of a prompt at once

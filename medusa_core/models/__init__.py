@@ -1,1 +1,1 @@
-"""Targets: one file per architecture family over shared parts."""
+"""Targets: blocks, families, weights, tokenizers; who runs them is `runtime`."""

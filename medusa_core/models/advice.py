@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from medusa_core.chat_settings import SETTINGS
+from medusa_core.chats.settings import SETTINGS
 from medusa_core.messages import Advice
 
 log = logging.getLogger(__name__)

@@ -11,15 +11,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medusa_core.errors import ModelError
-from medusa_core.files.gguf import Gguf, read_headers
-from medusa_core.files.json_file import read_json
 from medusa_core.messages import Advice
 from medusa_core.models.advice import read_advice
+from medusa_core.models.checkpoints.gguf_config import (
+    config_of,
+    usual_type,
+)
+from medusa_core.models.checkpoints.packing import Packing
 from medusa_core.models.family import Traits, find_family
-from medusa_core.models.gguf_config import config_of, usual_type
-from medusa_core.models.packing import Packing
+from medusa_core.models.quant.choice import (
+    NO_TYPES,
+    StoredTypes,
+)
 from medusa_core.models.stored import StoredFormat, stored_registry
-from medusa_core.quant.choice import NO_TYPES, StoredTypes
+from medusa_core.system.files.gguf import (
+    Gguf,
+    read_headers,
+)
+from medusa_core.system.files.json_file import read_json
 
 # Several times what the largest published models have; more is a damaged file.
 _MOST_LAYERS = 1 << 10

@@ -17,15 +17,15 @@ from torch import Tensor
 
 from medusa_core.errors import CheckpointError
 from medusa_core.models.attention import choose_attention
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.family import find_family
 from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.parts import FINAL_NORM, block_parts, lm_head_part
 from medusa_core.models.precision import Precision
+from medusa_core.models.quant.linear import QuantLinear
 from medusa_core.models.rope import Rope, interleave_rows, rotate
 from medusa_core.models.weights import Weights
-from medusa_core.quant.linear import QuantLinear
 
 LINEARS = ("qkv", "output", "gate_up", "down")  # of a block
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from medusa_core.models.activation import Active
 from medusa_core.models.family import Experts
-from medusa_core.quant.linear import QuantLinear
+from medusa_core.models.quant.linear import QuantLinear
 
 
 @dataclass(frozen=True, slots=True)

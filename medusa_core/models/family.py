@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
 from medusa_core.models import families
-from medusa_core.registry import Registry
+from medusa_core.system.registry import Registry
 
 if TYPE_CHECKING:  # a plan needs no torch, and a config knows its family
     from medusa_core.models.config import ModelConfig

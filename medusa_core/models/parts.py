@@ -12,8 +12,8 @@ from medusa_core.models.family import NormPlaces, find_family
 if TYPE_CHECKING:
     from torch import Tensor  # a plan needs no torch
 
-    from medusa_core.quant.choice import PartFormats
-    from medusa_core.quant.format import QuantSpec
+    from medusa_core.models.quant.choice import PartFormats
+    from medusa_core.models.quant.format import QuantSpec
 
 
 @dataclass(frozen=True, slots=True)

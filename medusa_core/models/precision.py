@@ -8,13 +8,19 @@ from dataclasses import dataclass
 
 import torch
 
-from medusa_core import card
 from medusa_core.errors import RequestError
 from medusa_core.messages import WeightFormats
-from medusa_core.native.binding import native_library
-from medusa_core.quant.choice import cache_dtype, settle_formats
-from medusa_core.quant.format import Hardware
-from medusa_core.quant.linear import packed_dtypes, torch_packs_bfloat16
+from medusa_core.models.quant.choice import (
+    cache_dtype,
+    settle_formats,
+)
+from medusa_core.models.quant.format import Hardware
+from medusa_core.models.quant.linear import (
+    packed_dtypes,
+    torch_packs_bfloat16,
+)
+from medusa_core.system import cuda as card
+from medusa_core.system.native.binding import native_library
 
 log = logging.getLogger(__name__)
 

@@ -12,17 +12,17 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from medusa_core.models import stored_formats
-from medusa_core.models.packing import Packing
-from medusa_core.registry import Registry
+from medusa_core.models.checkpoints.packing import Packing
+from medusa_core.system.registry import Registry
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from medusa_core.models.checkpoint import Checkpoint
+    from medusa_core.models.checkpoints.checkpoint import Checkpoint
     from medusa_core.models.config import ModelConfig
     from medusa_core.models.parts import LinearPart
-    from medusa_core.quant.choice import PartFormats
-    from medusa_core.quant.format import QuantSpec
+    from medusa_core.models.quant.choice import PartFormats
+    from medusa_core.models.quant.format import QuantSpec
 
 
 class StoredFormat(NamedTuple):

@@ -23,9 +23,9 @@ from medusa_core.models.family import NormPlaces
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.parts import BlockParts, MlpParts, block_parts, norm_names
 from medusa_core.models.precision import Precision
+from medusa_core.models.quant.linear import QuantLinear
 from medusa_core.models.rope import Rope, interleave_rows, rotate
 from medusa_core.models.weights import Weights
-from medusa_core.quant.linear import QuantLinear
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,17 +13,20 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import AdapterError, CheckpointError, OutOfMemoryError
-from medusa_core.models.adapter import Adapter
-from medusa_core.models.adapter_shape import lies_beside
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.lora.adapter import Adapter
+from medusa_core.models.lora.adapter_shape import lies_beside
 from medusa_core.models.parts import EMBEDDING, LinearPart, Piece
 from medusa_core.models.precision import DTYPES, Precision
+from medusa_core.models.quant.choice import PartFormats
+from medusa_core.models.quant.format import QuantSpec
+from medusa_core.models.quant.linear import (
+    QuantLinear,
+    make_linear,
+)
 from medusa_core.models.rope import interleave_rows
 from medusa_core.models.stored import stored_as
-from medusa_core.quant.choice import PartFormats
-from medusa_core.quant.format import QuantSpec
-from medusa_core.quant.linear import QuantLinear, make_linear
 
 Keep = Callable[[str, Tensor], None]
 AfterPart = Callable[[int], None]

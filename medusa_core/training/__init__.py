@@ -1,1 +1,1 @@
-"""The recipe that makes the embedded demo model: data to weights, heads and trees."""
+"""Heads, streams and adapters for any target; what it makes is read by `heads`."""

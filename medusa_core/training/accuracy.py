@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from medusa_core.rules.sampling import gumbel_rows
+from medusa_core.speculation.rules.sampling import gumbel_rows
 from medusa_core.training.heads import HeadsModule
 from medusa_core.training.positions import Positions
 

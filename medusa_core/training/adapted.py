@@ -11,14 +11,14 @@ from torch.utils.checkpoint import checkpoint
 
 from medusa_core.errors import TrainingError
 from medusa_core.messages import WeightFormats
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig, read_config
 from medusa_core.models.decoder import Decoder, SequenceRows, build_decoder
 from medusa_core.models.family import find_family
-from medusa_core.models.header import check_header
 from medusa_core.models.precision import Precision, choose_device, hardware_of, precision_of
-from medusa_core.quant.choice import settle_formats
-from medusa_core.runner.rows import additive_mask
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.runtime.runner.rows import additive_mask
 from medusa_core.training.frozen import FrozenWeights
 from medusa_core.training.lora import LoraForm, LoraModule
 from medusa_core.training.precision import trains_in_bf16

@@ -10,13 +10,17 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from medusa_core.drafters.drafter import DrafterSpec
-from medusa_core.drafters.lineup import drafters_for
+from medusa_core.engine.several import (
+    DrafterOf,
+    answer_all,
+    named_drafter,
+)
 from medusa_core.errors import MedusaError
-from medusa_core.generate.several import DrafterOf, answer_all, named_drafter
+from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, Generate, GenerateSettings, StopReason
-from medusa_core.pace.tuner import Tuner
-from medusa_core.target import Target
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.training.packing import EncodedDocument, answered
 from medusa_core.training.recorder import StatesRecorder
 

@@ -14,11 +14,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from medusa_core.chats.history.history import History
 from medusa_core.errors import TrainingError
-from medusa_core.files.json_file import read_json
-from medusa_core.history.history import History
 from medusa_core.messages import ChatMessage, Role
-from medusa_core.resources import bundled_prompts, bundled_questions
+from medusa_core.system.files.json_file import read_json
+from medusa_core.system.resources import (
+    bundled_prompts,
+    bundled_questions,
+)
 from medusa_core.training.data_files import files_of, rows_of, text_of
 
 _SUFFIXES = (".jsonl", ".json")

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from medusa_core.errors import TrainingError
-from medusa_core.files.sync import sync_folder
+from medusa_core.system.files.sync import sync_folder
 from medusa_core.training.optimizer import Optimizers
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor
 
-from medusa_core.target import Target
+from medusa_core.loading.target import Target
 from medusa_core.training.accuracy import UNKNOWN
 from medusa_core.training.deep_texts import deep_texts
 from medusa_core.training.eagle import EagleForm, EagleModule

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from medusa_core.pace.tuner import Tuner
-from medusa_core.target import Target
+from medusa_core.loading.target import Target
+from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.training.answers import (
     Answer,
     Question,

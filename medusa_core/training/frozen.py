@@ -11,15 +11,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import Precision
+from medusa_core.models.quant.choice import PartFormats
+from medusa_core.models.quant.format import QuantSpec
+from medusa_core.models.quant.laid import (
+    Laid,
+    bias_of,
+    with_bias,
+)
+from medusa_core.models.quant.linear import QuantLinear
 from medusa_core.models.weights import CheckpointWeights
-from medusa_core.quant.choice import PartFormats
-from medusa_core.quant.format import QuantSpec
-from medusa_core.quant.laid import Laid, bias_of, with_bias
-from medusa_core.quant.linear import QuantLinear
 
 # What is added to the outputs of a part: [n, in] → [n, out]
 Added = Callable[[Tensor], Tensor]

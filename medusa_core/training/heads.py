@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from medusa_core.heads.weights import HeadSet, HeadWeights
-from medusa_core.target import Target
+from medusa_core.loading.target import Target
 from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.matrices import matrix_of
 from medusa_core.training.positions import Positions

@@ -10,18 +10,31 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from medusa_core.child.stopping import stop_with_input, stopped_by_signals
-from medusa_core.cluster.joining import join_cluster
-from medusa_core.cluster.runner import ClusterRunner
+from medusa_core.cli.generate import installed
 from medusa_core.errors import PlanError
-from medusa_core.generate.cli import installed
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import WeightFormats
-from medusa_core.models.adapter_shape import ADAPTER, is_adapter
 from medusa_core.models.config import read_config as read_model_config
-from medusa_core.pace.threads import settle_threads
-from medusa_core.prompts import read_prompts
-from medusa_core.resources import demo_model_dir, prompts_dir
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.models.lora.adapter_shape import (
+    ADAPTER,
+    is_adapter,
+)
+from medusa_core.runtime.cluster.joining import join_cluster
+from medusa_core.runtime.cluster.runner import ClusterRunner
+from medusa_core.speculation.tuning.threads import settle_threads
+from medusa_core.system.prompts import read_prompts
+from medusa_core.system.resources import (
+    demo_model_dir,
+    prompts_dir,
+)
+from medusa_core.system.sandbox.stopping import (
+    stop_with_input,
+    stopped_by_signals,
+)
 from medusa_core.training.adapted import check_family, load_adapted
 from medusa_core.training.answers import Answer
 from medusa_core.training.asked import (

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import MedusaError, TrainingError
-from medusa_core.files.json_file import read_json
-from medusa_core.places import places
+from medusa_core.system.files.json_file import read_json
+from medusa_core.system.user_folders import places
 
 KINDS = ("hydra", "medusa", "medusa-shared", "rooted", "eagle", "streams")
 PROMPTS = ("both", "bundled", "own")

@@ -12,8 +12,14 @@ from typing import Any, NamedTuple
 
 import torch
 
-from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.source import (
+from medusa_core.engine.direct import generate
+from medusa_core.engine.session import Session
+from medusa_core.errors import RequestError, TrainingError
+from medusa_core.loading.target import Target
+from medusa_core.messages import ChatMessage, GenerateSettings, GenerationDone, Role
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import (
     Candidates,
     Paths,
     ReadsStates,
@@ -21,16 +27,10 @@ from medusa_core.drafters.source import (
     SourceSpec,
     source_registry,
 )
-from medusa_core.engine.session import Session
-from medusa_core.errors import RequestError, TrainingError
-from medusa_core.generate.direct import generate
-from medusa_core.heads_gain import HeadsGain
-from medusa_core.messages import ChatMessage, GenerateSettings, GenerationDone, Role
-from medusa_core.pace.calibration import measure_costs
-from medusa_core.pace.tuner import Tuner
-from medusa_core.prompts import Prompt
-from medusa_core.target import Target
-from medusa_core.types import RowBudget
+from medusa_core.speculation.tuning.calibration import measure_costs
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system.jobs.heads_gain import HeadsGain
+from medusa_core.system.prompts import Prompt
 
 ROWS = (4, 8, 16, 64)
 NUM_RANKS = 10

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 import psutil
 
 from medusa_core.errors import TrainingError
+from medusa_core.loading.target import Target
 from medusa_core.memory.budget import RUNTIME_BYTES
-from medusa_core.pace.tuner import Tuner
-from medusa_core.target import Target
+from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.training.answers import Answer, own_answers
 from medusa_core.training.asked import Asked
 from medusa_core.training.expectation import expected_tau

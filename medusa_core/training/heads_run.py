@@ -27,9 +27,9 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import Cancelled, TrainingError
-from medusa_core.heads_gain import write_gain
+from medusa_core.loading.target import Target
 from medusa_core.memory.heap import give_back_heap
-from medusa_core.target import Target
+from medusa_core.system.jobs.heads_gain import write_gain
 from medusa_core.training.accuracy import head_accuracies
 from medusa_core.training.answers import Answer
 from medusa_core.training.asked import Asked

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from medusa_core.target import Target
+from medusa_core.loading.target import Target
 from medusa_core.training.accuracy import UNKNOWN
 from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from medusa_core.models.adapter_shape import ADAPTER
-from medusa_core.models.adapter_writer import write_adapter
+from medusa_core.models.lora.adapter_shape import ADAPTER
+from medusa_core.models.lora.adapter_writer import write_adapter
 from medusa_core.training.adapted import AdaptedTarget
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import CHUNK_ROWS

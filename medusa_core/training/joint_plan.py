@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from medusa_core.models.adapter_shape import linear_parts
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.lora.adapter_shape import linear_parts
 from medusa_core.models.parts import lm_head_part
-from medusa_core.quant.choice import PartFormats
+from medusa_core.models.quant.choice import PartFormats
 from medusa_core.training.adapted import kept_bytes, recomputes
 from medusa_core.training.losses import CHUNK_ROWS
 

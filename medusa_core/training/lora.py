@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from medusa_core.models.adapter_shape import linear_parts
 from medusa_core.models.config import HeadRows, ModelConfig
+from medusa_core.models.lora.adapter_shape import linear_parts
 from medusa_core.models.parts import LinearPart, Piece
 from medusa_core.models.rope import interleave_rows
 from medusa_core.training.frozen import Added

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from medusa_core.heads.weights import HeadSet
 from medusa_core.heads.writer import write_heads
-from medusa_core.target import Target
+from medusa_core.loading.target import Target
 from medusa_core.training.accuracy import BEYOND, true_ranks
 from medusa_core.training.heads import (
     HeadsForm,

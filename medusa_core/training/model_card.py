@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from medusa_core.models.adapter_shape import ADAPTER
+from medusa_core.models.lora.adapter_shape import ADAPTER
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.heads_eval import HeadsEval
 

@@ -11,7 +11,12 @@ from safetensors import SafetensorError
 
 from medusa_core.errors import TrainingError
 from medusa_core.models.config import read_config
-from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.speculation.datastore.phrases import (
+    FILE,
+    Phrases,
+    write_phrases,
+)
 from medusa_core.training.phrase_counts import (
     NUM_HELD_OUT,
     OwnText,
@@ -19,7 +24,6 @@ from medusa_core.training.phrase_counts import (
     count_phrases,
     rank_shares,
 )
-from medusa_core.tree.phrase_table import FILE, Phrases, write_phrases
 
 log = logging.getLogger(__name__)
 

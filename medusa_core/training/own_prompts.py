@@ -11,8 +11,9 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
 
+from medusa_core.engine.several import answer_all
 from medusa_core.errors import MedusaError, TemplateError
-from medusa_core.generate.several import answer_all
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     ChatMessage,
     Generate,
@@ -20,9 +21,8 @@ from medusa_core.messages import (
     Role,
     StopReason,
 )
-from medusa_core.pace.tuner import Tuner
-from medusa_core.target import Target
-from medusa_core.text.raw_text import RawText
+from medusa_core.models.text.raw_text import RawText
+from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.training.asked import Asked
 
 log = logging.getLogger(__name__)

@@ -19,15 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medusa_core.errors import TrainingError
+from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, Role
-from medusa_core.pace.calibration import measure_costs
-from medusa_core.pace.threads import settle_threads
-from medusa_core.pace.tuner import Tuner
-from medusa_core.prompts import Prompt
-from medusa_core.target import Target
+from medusa_core.runtime.tree.tables import (
+    Accuracies,
+    temperature_bucket,
+)
+from medusa_core.speculation.datastore.phrases import (
+    Follower,
+    Phrases,
+    of_lists,
+)
+from medusa_core.speculation.tuning.calibration import measure_costs
+from medusa_core.speculation.tuning.threads import settle_threads
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system.prompts import Prompt
 from medusa_core.training.answers import own_answers, questions_at
-from medusa_core.tree.phrase_table import Follower, Phrases, of_lists
-from medusa_core.tree.presets import Accuracies, temperature_bucket
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import TrainingError
-from medusa_core.kv.cache import KvCache
-from medusa_core.target import Target
+from medusa_core.loading.target import Target
+from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.training.packing import ANSWER, EncodedDocument, places_at
 
 _CHUNK_ROWS = 256

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from medusa_core.drafters.drafter import DrafterSpec
-from medusa_core.drafters.none import NoDrafter
-from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.source import Memory
+from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice
-from medusa_core.target import Target
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.none import NoDrafter
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import Memory
 
 
 class StatesRecorder(NoDrafter):

@@ -21,9 +21,9 @@ from torch import Tensor
 
 from medusa_core.errors import TrainingError
 from medusa_core.heads.streams import FILE, StreamSizes
+from medusa_core.loading.target import Target
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.rope import interleave_rows
-from medusa_core.target import Target
 from medusa_core.training.accuracy import UNKNOWN
 from medusa_core.training.deep_texts import deep_texts
 from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published

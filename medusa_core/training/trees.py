@@ -11,9 +11,9 @@ from pathlib import Path as FilePath
 
 from torch import Tensor
 
+from medusa_core.runtime.tree.search import Path
+from medusa_core.runtime.tree.tables import temperature_bucket
 from medusa_core.training.accuracy import head_accuracies
-from medusa_core.tree.presets import temperature_bucket
-from medusa_core.tree.search import Path
 
 log = logging.getLogger(__name__)
 

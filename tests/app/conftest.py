@@ -7,13 +7,19 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.bridge import EngineBridge, StartEngine
-from app.model_keeper import ModelKeeper
-from app.preferences import Preferences
+from app.engine.bridge import (
+    EngineBridge,
+    StartEngine,
+)
+from app.engine.model_keeper import ModelKeeper
+from app.settings.preferences import Preferences
 from app.theme.appearance import Appearance, ThemeChoice
-from app.window import MainWindow
+from app.window.main_window import MainWindow
 from medusa_core.api import resources_dir
-from medusa_core.model_choice import ModelChoice, demo_choice
+from medusa_core.loading.choice import (
+    ModelChoice,
+    demo_choice,
+)
 from tests.app.engine_says import RULES, SOURCES
 from tests.app.fakes import FakeEngine, Script
 

@@ -4,10 +4,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_message import AnswerMessage
 from app.chat.error_card import ErrorCard
-from app.chat.message_widgets import UserMessage
-from app.window import MainWindow
+from app.chat.messages.answer_message import AnswerMessage
+from app.chat.messages.message_widgets import UserMessage
+from app.window.main_window import MainWindow
 
 TIMEOUT_MS = 60_000  # a real model on a machine that is busy with others
 

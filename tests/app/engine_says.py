@@ -1,9 +1,9 @@
 """What the real engine says of its drafters, rules and sources."""
 
-from app.markdown.legend import Legend
-from medusa_core.drafters.lineup import drafter_registry
-from medusa_core.drafters.source import source_registry
-from medusa_core.rules.rule import rules_by_preference
+from app.theme.legend import Legend
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.source import source_registry
+from medusa_core.speculation.rules.rule import rules_by_preference
 
 SOURCES = tuple(spec.info for spec in source_registry().specs)
 RULES = rules_by_preference()

@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 from PySide6.QtGui import QTextBlock, QTextCharFormat, QTextCursor, QTextDocument, QTextTable
 
-from app.chat.answer_document import AnswerDocument
-from app.markdown.style import CodeInks, MarkStyle
+from app.chat.messages.answer_document import AnswerDocument
+from app.theme.text_style import (
+    CodeInks,
+    MarkStyle,
+)
 from tests.app.engine_says import LEGEND
 from tests.app.markdown_samples import is_unique_char
 

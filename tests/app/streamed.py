@@ -8,9 +8,9 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 from PySide6.QtGui import QTextDocument
 
-from app.chat.answer_document import AnswerDocument
+from app.chat.messages.answer_document import AnswerDocument
 from app.markdown.bounds import Bounds
-from app.markdown.style import MarkStyle
+from app.theme.text_style import MarkStyle
 from medusa_core.messages import (
     TARGET,
     GenerateSettings,

@@ -10,9 +10,12 @@ from PySide6.QtGui import QDesktopServices
 from pytestqt.qtbot import QtBot
 
 import medusa_core
-from app.about import PAGES, AboutDialog
+from app.help.about import (
+    PAGES,
+    AboutDialog,
+)
 from app.theme.appearance import Appearance
-from app.window import MainWindow
+from app.window.main_window import MainWindow
 from medusa_core.api import resources_dir
 from tests.app.fakes import FakeEngine, Script
 

@@ -10,14 +10,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QLineEdit, QTabWidget, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.about import AboutDialog
-from app.chat.announcer import Announcer
-from app.chat.text_view import TextView
-from app.diagnostics_dialog import DiagnosticsDialog
-from app.library.library_dialog import LibraryDialog
+from app.chat.messages.announcer import Announcer
+from app.chat.messages.text_view import TextView
+from app.help.about import AboutDialog
+from app.help.diagnostics import DiagnosticsDialog
+from app.help.welcome_dialog import WelcomeDialog
+from app.models.library_dialog import LibraryDialog
 from app.settings.storage_page import StoragePage
 from app.theme.appearance import Appearance
-from app.welcome.welcome_dialog import WelcomeDialog
 from medusa_core.api import Library, offline_hub_settings
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready

@@ -7,10 +7,13 @@ from hypothesis import given, settings
 from PySide6.QtGui import QTextDocument
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_document import AnswerDocument
+from app.chat.messages.answer_document import AnswerDocument
 from app.markdown.formats import Marking
-from app.markdown.legend import Mark
-from app.markdown.style import CodeInks, MarkStyle
+from app.theme.legend import Mark
+from app.theme.text_style import (
+    CodeInks,
+    MarkStyle,
+)
 from medusa_core.messages import TARGET, TokenSource
 from tests.app.engine_says import LEGEND
 from tests.app.markdown_samples import wild_documents as wild_texts

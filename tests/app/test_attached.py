@@ -11,10 +11,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPlainTextEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.chat import file_reader
-from app.chat.attachment_bar import chip_text
-from app.chat.composer import LONG_TEXT_CHARS
-from app.window import MainWindow
+from app.chat.compose import file_reader
+from app.chat.compose.attachment_bar import chip_text
+from app.chat.compose.composer import LONG_TEXT_CHARS
+from app.window.main_window import MainWindow
 from medusa_core.api import Attachment, read_attachment
 from medusa_core.messages import Generate
 from tests.app.conftest import Open

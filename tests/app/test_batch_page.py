@@ -12,8 +12,11 @@ from app.batch import batch_dialog, results_model
 from app.batch.batch_dialog import BatchDialog
 from app.batch.results_model import ResultsModel
 from medusa_core.api import BatchProgress, BatchRow, OwnBatches
+from medusa_core.loading.choice import (
+    ModelChoice,
+    demo_choice,
+)
 from medusa_core.messages import WeightFormats
-from medusa_core.model_choice import ModelChoice, demo_choice
 from tests.app.conftest import Open
 from tests.app.driving import wait_ready
 from tests.core.test_own_batches import FakeCommand, commands, tell

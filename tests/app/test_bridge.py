@@ -12,7 +12,11 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.bridge import AT_ONCE_S, LONGEST_INTERVAL_S, EngineBridge
+from app.engine.bridge import (
+    AT_ONCE_S,
+    LONGEST_INTERVAL_S,
+    EngineBridge,
+)
 from medusa_core.api import EventSink
 from medusa_core.messages import (
     Cancel,

@@ -9,14 +9,20 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_message import AnswerMessage
 from app.chat.controller import LOOP_NOTICE
-from app.chat.message_widgets import Notice, UserMessage
-from app.chat.prompt_editor import PromptEditor
-from app.chat.text_view import TextView, plain_document
+from app.chat.messages.answer_message import AnswerMessage
+from app.chat.messages.message_widgets import (
+    Notice,
+    UserMessage,
+)
+from app.chat.messages.prompt_editor import PromptEditor
+from app.chat.messages.text_view import (
+    TextView,
+    plain_document,
+)
 from app.markdown.formats import Marking
 from app.theme.tokens import DARK, LIGHT
-from app.window import MainWindow
+from app.window.main_window import MainWindow
 from medusa_core.messages import Generate, StopReason
 from tests.app.conftest import Open
 from tests.app.driving import ask, user_messages, wait_ready

@@ -6,9 +6,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from medusa_core.loading.choice import (
+    ModelChoice,
+    demo_choice,
+)
+from medusa_core.loading.state import Phase
 from medusa_core.messages import Cancel, ChatMessage, Generate, LoadModel, Role, StopReason
-from medusa_core.model_choice import ModelChoice, demo_choice
-from medusa_core.model_state import Phase
 from tests.app.conftest import Open
 from tests.app.driving import ask, errors, wait_ready
 from tests.app.fakes import LONG, Script

@@ -9,7 +9,8 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.chat.empty_state import SUGGESTIONS
-from app.chat.message_widgets import Notice
+from app.chat.messages.message_widgets import Notice
+from medusa_core.loading.state import Phase
 from medusa_core.messages import (
     ChatMessage,
     DrafterChoice,
@@ -17,7 +18,6 @@ from medusa_core.messages import (
     Role,
     StopReason,
 )
-from medusa_core.model_state import Phase
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
 from tests.app.fakes import LONG, FakeEngine, Script

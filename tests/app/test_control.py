@@ -9,10 +9,18 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QStyleOptionViewItem, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.memory_watch import GIB, MemoryWatch, told
-from app.chat.message_widgets import Notice
-from app.window import MainWindow
-from medusa_core.chat_settings import SETTINGS, ChatSettings
+from app.chat.messages.message_widgets import Notice
+from app.chat.strip.memory_watch import (
+    GIB,
+    MemoryWatch,
+    told,
+)
+from app.window.main_window import MainWindow
+from medusa_core.chats.presets import Presets
+from medusa_core.chats.settings import (
+    SETTINGS,
+    ChatSettings,
+)
 from medusa_core.messages import (
     Advice,
     ChatMessage,
@@ -30,7 +38,6 @@ from medusa_core.messages import (
     Role,
     ThinkingSwitch,
 )
-from medusa_core.presets import Presets
 from tests.app.conftest import Open
 from tests.app.driving import ask, errors, wait_ready
 from tests.app.fakes import FakeEngine, Script

@@ -9,9 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chat.sentences import SentenceStream
-from app.preferences import FILE_NAME, Preferences, load_preferences, save_preferences
-from medusa_core.conversation import Conversation, new_id
+from app.chat.messages.sentences import SentenceStream
+from app.settings.preferences import (
+    FILE_NAME,
+    Preferences,
+    load_preferences,
+    save_preferences,
+)
+from medusa_core.chats.conversation import (
+    Conversation,
+    new_id,
+)
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
 
 PLAIN = GenerateSettings()

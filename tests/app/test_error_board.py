@@ -4,7 +4,7 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.chat.error_board import MOST_EM
-from app.model_keeper import Phase
+from app.engine.model_keeper import Phase
 from medusa_core.messages import Generate
 from tests.app.conftest import Open
 from tests.app.driving import ask, errors, wait_ready

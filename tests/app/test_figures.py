@@ -5,12 +5,21 @@ from dataclasses import replace
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.chat.acceptance import AcceptanceTally, Rate
-from app.chat.figures import NUM_FIGURES, STOP_MEANINGS, STOP_WORDS, figures, speed_up
-from app.chat.steps_strip import StepsStrip
-from app.chat.tally import StepTally
-from app.markdown.legend import Mark
+from app.chat.messages.figures import (
+    NUM_FIGURES,
+    STOP_MEANINGS,
+    STOP_WORDS,
+    figures,
+    speed_up,
+)
+from app.chat.strip.acceptance import (
+    AcceptanceTally,
+    Rate,
+)
+from app.chat.strip.steps_strip import StepsStrip
+from app.chat.strip.tally import StepTally
 from app.theme.appearance import Appearance
+from app.theme.legend import Mark
 from medusa_core.messages import (
     TARGET,
     ChatMessage,

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.theme.appearance import Appearance
 from app.widgets.file_dialogs import ask_for_file, ask_where_to_save, files_folder
-from app.window_state import WindowState
+from app.window.geometry import WindowState
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.chat.finding import find_all
+from app.chat.find.finding import find_all
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
 from tests.app.fakes import Script

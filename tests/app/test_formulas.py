@@ -7,7 +7,7 @@ import time
 import pytest
 from PySide6.QtGui import QTextDocument
 
-from app.chat.answer_document import AnswerDocument
+from app.chat.messages.answer_document import AnswerDocument
 from app.markdown import formula_reader
 from app.markdown.formula_reader import text_of
 from app.markdown.formulas import formula_text

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app import garbage as module
-from app.garbage import Garbage
+from app.startup import garbage as module
+from app.startup.garbage import Garbage
 
 
 @pytest.fixture

@@ -12,8 +12,14 @@ from PySide6.QtCore import QRect
 from PySide6.QtWidgets import QMainWindow
 from pytestqt.qtbot import QtBot
 
-from app.single_instance import LOCK_NAME, SingleInstance
-from app.window_state import FILE_NAME, WindowState
+from app.startup.single_instance import (
+    LOCK_NAME,
+    SingleInstance,
+)
+from app.window.geometry import (
+    FILE_NAME,
+    WindowState,
+)
 from medusa_core.api import places
 from tests.app.conftest import Open
 
@@ -22,7 +28,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from PySide6.QtCore import QCoreApplication
-from app.single_instance import SingleInstance
+from app.startup.single_instance import SingleInstance
 qt = QCoreApplication([])
 instance = SingleInstance(Path(sys.argv[1]))
 instance.raise_requested.connect(lambda: print("raised", flush=True))

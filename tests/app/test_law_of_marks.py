@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from PySide6.QtGui import QTextCharFormat, QTextCursor, QTextDocument
 
-from app.chat import answer_document
-from app.chat.answer_document import AnswerDocument
+from app.chat.messages import answer_document
+from app.chat.messages.answer_document import AnswerDocument
 from app.markdown.bounds import Bounds
-from app.markdown.legend import Mark
 from app.markdown.tokens import TokenMap
+from app.theme.legend import Mark
 from medusa_core.messages import GIVEN, TARGET, TokenSource
 from tests.app.markdown_samples import filled_documents, is_unique_char
 from tests.app.rendered import (

@@ -7,11 +7,11 @@ from PySide6.QtCore import QRect
 from pytestqt.qtbot import QtBot
 
 from app.chat.conversation_view import ConversationView
-from app.chat.find_bar import FindBar
-from app.chat.finder import Finder
+from app.chat.find.find_bar import FindBar
+from app.chat.find.finder import Finder
 from app.chat.path_view import PathView
 from app.theme.appearance import Appearance
-from medusa_core.conversation import Conversation
+from medusa_core.chats.conversation import Conversation
 from tests.tools.scroll_speed import long_conversation
 
 Shown = tuple[ConversationView, PathView]

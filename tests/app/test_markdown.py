@@ -21,7 +21,7 @@ from app.markdown.highlight import (
 )
 from app.markdown.model import Block, CodeBlock, Paragraph, Run, Table, TextStyle, runs_of
 from app.markdown.parser import MarkdownParser
-from app.markdown.style import Ink
+from app.theme.text_style import Ink
 from tests.app.markdown_samples import filled_documents, is_unique_char, wild_documents
 
 REPLACED = dict.fromkeys("\0\ufdd0\ufdd1\ufffc\ufeff\ufffe", "\ufffd")

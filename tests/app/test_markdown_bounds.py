@@ -10,8 +10,11 @@ from PySide6.QtGui import QTextCursor, QTextDocument, QTextTable
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_document import AnswerDocument
-from app.chat.answer_message import PLAIN_NOTE, AnswerMessage
+from app.chat.messages.answer_document import AnswerDocument
+from app.chat.messages.answer_message import (
+    PLAIN_NOTE,
+    AnswerMessage,
+)
 from app.markdown.bounds import (
     INLINE_BRACKET_WORK,
     INLINE_CHARS,

@@ -8,13 +8,17 @@ import torch
 from PySide6.QtGui import QTextCursor, QTextDocument
 from torch import Tensor
 
-from app.chat.answer_document import AnswerDocument
-from app.markdown.legend import Mark
+from app.chat.messages.answer_document import AnswerDocument
+from app.theme.legend import Mark
 from medusa_core.api import demo_model
+from medusa_core.engine.direct import generate
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
-from medusa_core.generate.direct import generate
-from medusa_core.kv.cache import KvCache
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import (
     TARGET,
     ChatMessage,
@@ -26,10 +30,13 @@ from medusa_core.messages import (
     StepTrace,
     TokenSource,
 )
-from medusa_core.pace.tuner import Tuner
-from medusa_core.runner.runner import PlacedTree, Runner
-from medusa_core.target import LoadOptions, Target, load_target
-from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.runner.runner import (
+    PlacedTree,
+    Runner,
+)
+from medusa_core.speculation.tuning.tuner import Tuner
 from tests.app.markdown_samples import (
     SPELLED_OUT,
     TEMPLATES,

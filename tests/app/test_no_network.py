@@ -25,7 +25,7 @@ def watch(event, arguments):
 sys.addaudithook(watch)
 
 from pathlib import Path
-from app.application import Application, Options, run
+from app.window.application import Application, Options, run
 
 async def use(application: Application) -> int:
     application.open()

@@ -22,8 +22,8 @@ if os.geteuid() == 0:  # permissions bind the superuser without the capability t
     for place in (0, 1):  # effective, permitted
         sets[place] &= ~0b110
     assert libc.capset(header, sets) == 0
-from app.application import Options, run
-from app.model_keeper import Phase
+from app.window.application import Options, run
+from app.engine.model_keeper import Phase
 
 async def until(holds):
     async with asyncio.timeout(120):

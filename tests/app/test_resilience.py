@@ -11,20 +11,29 @@ import pytest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.application import EXIT_RESTART
 from app.chat.error_board import About
 from app.chat.error_card import ErrorCard
-from app.crash import LAST_DUMP_NAME, CrashGuard
-from app.diagnostics_dialog import DiagnosticsDialog
-from app.logs import FILE_NAME, start_logging
+from app.help.diagnostics import DiagnosticsDialog
+from app.startup.crash import (
+    LAST_DUMP_NAME,
+    CrashGuard,
+)
+from app.startup.logs import (
+    FILE_NAME,
+    start_logging,
+)
 from app.theme.appearance import Appearance
+from app.window.application import EXIT_RESTART
 from medusa_core.api import compose_report, places
+from medusa_core.cli.plan import shape_config
 from medusa_core.doctor.check import Check
+from medusa_core.loading.state import (
+    ModelStatus,
+    Phase,
+)
 from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.smaller import smaller_choices
 from medusa_core.messages import EngineLost, Event, Failed, Fit, HeadsShape, WeightFormats
-from medusa_core.model_state import ModelStatus, Phase
-from medusa_core.plan.cli import shape_config
 from tests.app.conftest import Open, OpenWindow
 from tests.app.driving import ask, errors, wait_ready
 from tests.app.fakes import FakeEngine, Script
@@ -37,7 +46,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CRASH = """
 import os, signal, sys
 from pathlib import Path
-from app.crash import CrashGuard
+from app.startup.crash import CrashGuard
 guard = CrashGuard(Path(sys.argv[1]), Path(sys.argv[1]))
 print(guard.begin(), flush=True)
 if sys.argv[2] == "segv":

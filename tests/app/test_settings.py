@@ -12,17 +12,17 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.preferences import (
+from app.settings.declaration import Page
+from app.settings.device_box import DeviceBox
+from app.settings.editors import editor_of
+from app.settings.pages import ModelsPage
+from app.settings.preferences import (
     DECLARATIONS,
     FILE_NAME,
     Preferences,
     load_preferences,
     save_preferences,
 )
-from app.settings.declaration import Page
-from app.settings.device_box import DeviceBox
-from app.settings.editors import editor_of
-from app.settings.pages import ModelsPage
 from app.settings.shortcuts_page import ShortcutsPage
 from app.settings.storage_page import StoragePage
 from app.settings.token_box import TokenBox
@@ -186,7 +186,7 @@ def test_keys_can_be_changed_taken_from_others_and_reset(
 def test_the_palette_finds_commands_and_models_and_what_others_add(
     qtbot: QtBot, open_fake: Open
 ) -> None:
-    from app.commands.matching import Entry
+    from app.widgets.matching import Entry
 
     window, _ = open_fake()
     wait_ready(qtbot, window)

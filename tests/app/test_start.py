@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app import surroundings
-from app.logs import FILE_NAME, show_uncaught_errors
+from app.startup import surroundings
+from app.startup.logs import (
+    FILE_NAME,
+    show_uncaught_errors,
+)
 from medusa_core.api import demo_model
 from tests.tools.stalls import StallProbe, process_age_s
 
@@ -21,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHOW_ONLY = """
 import json, sys
 from PySide6.QtWidgets import QApplication
-from app.application import Options, build
+from app.window.application import Options, build
 from tests.tools.stalls import process_age_s
 qt = QApplication([])
 application = build(Options(is_fresh=True))

@@ -9,9 +9,9 @@ from PySide6.QtGui import QGuiApplication, QImage, QTextCursor
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_message import AnswerMessage
-from app.chat.copy_button import COPIED
-from app.chat.message_widgets import UserMessage
+from app.chat.messages.answer_message import AnswerMessage
+from app.chat.messages.copy_button import COPIED
+from app.chat.messages.message_widgets import UserMessage
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from medusa_core.messages import TARGET, Generate, Role

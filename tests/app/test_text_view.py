@@ -8,9 +8,13 @@ import pytest
 from PySide6.QtGui import QColor, QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_document import AnswerDocument
-from app.chat.text_view import InertDocument, TextView, plain_document
-from app.qt_text import passed_on
+from app.chat.messages.answer_document import AnswerDocument
+from app.chat.messages.text_view import (
+    InertDocument,
+    TextView,
+    plain_document,
+)
+from app.widgets.qt_text import passed_on
 from medusa_core.messages import TokenSource
 from tests.app.rendered import STYLE
 from tests.app.streamed import step

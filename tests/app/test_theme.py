@@ -10,14 +10,14 @@ from PySide6.QtGui import QColor, QFont, QFontInfo
 from pytestqt.qtbot import QtBot
 
 import app
-from app.markdown.legend import Mark
 from app.theme.appearance import Appearance, ThemeChoice
 from app.theme.fonts import CODE_FAMILY, MAX_ZOOM, MIN_ZOOM, TEXT_FAMILY, FontScale
+from app.theme.legend import Mark
 from app.theme.marks import mark_style
 from app.theme.stylesheet import render_stylesheet
 from app.theme.tokens import CONTRAST, DARK, LIGHT, Theme, contrast
 from medusa_core.api import resources_dir
-from medusa_core.drafters.source import source_registry
+from medusa_core.speculation.drafters.source import source_registry
 from tests.app.engine_says import LEGEND, SOURCES
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK, CONTRAST], ids=lambda theme: theme.name)

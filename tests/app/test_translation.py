@@ -10,21 +10,27 @@ from PySide6.QtCore import QLocale, QTranslator
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.commands.window_commands import MENU
-from app.control.number_box import NumberBox
-from app.engine_said import engine_said
-from app.library.sizes import on_disk
-from app.translation import chosen_language, install_language
+from app.chat_settings.number_box import NumberBox
+from app.i18n.engine_texts import engine_said
+from app.i18n.translation import (
+    chosen_language,
+    install_language,
+)
 from app.widgets.numbers import Number
+from app.widgets.sizes import on_disk
+from app.window.commands.window_commands import MENU
 from medusa_core.api import read_attachment, read_trace, resources_dir
-from medusa_core.chat_settings import SETTINGS, ChatSettings
+from medusa_core.chats.presets import Presets
+from medusa_core.chats.settings import (
+    SETTINGS,
+    ChatSettings,
+)
 from medusa_core.errors import MedusaError
-from medusa_core.files.gguf import read_gguf
 from medusa_core.messages import WeightFormats
 from medusa_core.models.config import read_config
-from medusa_core.presets import Presets
-from medusa_core.quant.choice import settle_formats
-from medusa_core.quant.format import Hardware
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.format import Hardware
+from medusa_core.system.files.gguf import read_gguf
 from tests.app.conftest import Open
 from tests.app.driving import wait_ready
 from tests.tools.engine_texts import FILE, engine_texts

@@ -21,10 +21,10 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.diagnostics_dialog import DiagnosticsDialog
-from app.library.library_dialog import LibraryDialog
+from app.help.diagnostics import DiagnosticsDialog
+from app.models.library_dialog import LibraryDialog
 from app.theme.appearance import Appearance
-from app.window import MainWindow
+from app.window.main_window import MainWindow
 from medusa_core.doctor.check import Check
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready

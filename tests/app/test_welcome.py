@@ -5,13 +5,13 @@ from pathlib import Path
 from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
-from app.preferences import load_preferences
+from app.help.steps import ModelStep
+from app.help.welcome_dialog import WelcomeDialog
+from app.settings.preferences import load_preferences
 from app.theme.appearance import Appearance
-from app.welcome.steps import ModelStep
-from app.welcome.welcome_dialog import WelcomeDialog
 from medusa_core.api import Budget, Library, Offer, offline_hub_settings
 from medusa_core.memory.budget import imagined_card
-from medusa_core.quant.format import Hardware
+from medusa_core.models.quant.format import Hardware
 from tests.app.conftest import Open
 from tests.app.driving import wait_ready
 

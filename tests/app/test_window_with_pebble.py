@@ -11,10 +11,11 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.chat.empty_state import SUGGESTIONS
-from app.chat.message_widgets import Notice
+from app.chat.messages.message_widgets import Notice
 from app.insight.token_card import card_of
-from app.window import MainWindow
+from app.window.main_window import MainWindow
 from medusa_core.api import Engine, EventSink, demo_model, start_engine
+from medusa_core.loading.state import Phase
 from medusa_core.messages import (
     TARGET,
     Cancel,
@@ -27,7 +28,6 @@ from medusa_core.messages import (
     StopReason,
     Unload,
 )
-from medusa_core.model_state import Phase
 from tests.app.conftest import OpenWindow
 from tests.app.driving import TIMEOUT_MS, ask, errors, wait_ready
 from tests.app.engine_says import LEGEND

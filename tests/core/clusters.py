@@ -4,11 +4,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from medusa_core.cluster.line import Line
-from medusa_core.cluster.order import CacheOrder, Held, Offer, Order, Pace, Packed, Reply, Wanted
-from medusa_core.cluster.share import Share
-from medusa_core.cluster.stage import Stage
 from medusa_core.errors import StageLostError
+from medusa_core.runtime.cluster.line import Line
+from medusa_core.runtime.cluster.order import (
+    CacheOrder,
+    Held,
+    Offer,
+    Order,
+    Pace,
+    Packed,
+    Reply,
+    Wanted,
+)
+from medusa_core.runtime.cluster.share import Share
+from medusa_core.runtime.cluster.stage import Stage
 
 GIB = 1 << 30
 

@@ -11,11 +11,18 @@ import pytest
 import torch
 
 from medusa_core.api import demo_model
-from medusa_core.drafters.lineup import drafter_registry
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import GenerateSettings
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.speculation.datastore.phrases import (
+    Phrases,
+    write_phrases,
+)
+from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.training.phrase_counts import OwnText, PhraseRecipe, count_phrases
-from medusa_core.tree.phrase_table import Phrases, write_phrases
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.laws import Tie, decode, user_says

@@ -8,10 +8,18 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
-from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.source import Candidates, Paths
-from medusa_core.target import Target
-from medusa_core.tree.phrase_table import Follower, Phrases, keys_of, of_lists
+from medusa_core.loading.target import Target
+from medusa_core.speculation.datastore.phrases import (
+    Follower,
+    Phrases,
+    keys_of,
+    of_lists,
+)
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import (
+    Candidates,
+    Paths,
+)
 
 Path_ = tuple[int, ...]
 

@@ -6,13 +6,30 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
-from medusa_core.drafters.drafter import Drafter, DrafterSpec
-from medusa_core.drafters.observation import Observation
+from medusa_core.loading.target import Target
 from medusa_core.messages import TARGET, DrafterChoice, GenerateSettings, TokenSource
-from medusa_core.rules.rule import Numbers, Path, Rule, RuleSpec
-from medusa_core.target import Target
-from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Acceptance, Chance, Proposal, RowBudget, WalkContext
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.runtime.tree.step import (
+    Acceptance,
+    Chance,
+    Proposal,
+    RowBudget,
+    WalkContext,
+)
+from medusa_core.speculation.drafters.drafter import (
+    Drafter,
+    DrafterSpec,
+)
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.rules.rule import (
+    Numbers,
+    Path,
+    Rule,
+    RuleSpec,
+)
 
 MAX_DEPTH = 5
 

@@ -6,19 +6,35 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from medusa_core.kv.tensor import TensorCache
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
-from medusa_core.rules.greedy import Greedy
-from medusa_core.rules.rule import Numbers, Path, Rule, RuleSpec, rule_registry
-from medusa_core.rules.shaping import Shaping
-from medusa_core.runner.resident import ResidentRunner
-from medusa_core.runner.rows import RowLayout, SomeRows
-from medusa_core.runner.runner import PlacedTree
-from medusa_core.target import Target
-from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Acceptance, Chance, WalkContext
+from medusa_core.runtime.kv.tensor import TensorCache
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.rows import (
+    RowLayout,
+    SomeRows,
+)
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.runtime.tree.step import (
+    Acceptance,
+    Chance,
+    WalkContext,
+)
+from medusa_core.speculation.rules.greedy import Greedy
+from medusa_core.speculation.rules.rule import (
+    Numbers,
+    Path,
+    Rule,
+    RuleSpec,
+    rule_registry,
+)
+from medusa_core.speculation.rules.shaping import Shaping
 
 
 class ReversedCommit(TensorCache):

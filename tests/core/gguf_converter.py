@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from medusa_core.bench.gguf_export import finish
-from medusa_core.files.json_file import read_json
+from medusa_core.system.files.json_file import read_json
 from tests.core.gguf_files import add_as, add_byte_level
 from tests.core.tiny import TEMPLATE, make_tokenizer
 

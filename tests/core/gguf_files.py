@@ -11,8 +11,8 @@ import numpy as np
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.bench.gguf_export import finish, open_writer, tensors_of
-from medusa_core.files.json_file import read_json
 from medusa_core.models.config import read_config
+from medusa_core.system.files.json_file import read_json
 
 
 def write_as_gguf(

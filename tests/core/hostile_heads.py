@@ -21,14 +21,17 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from medusa_core.drafters.lineup import drafters_for
+from medusa_core.engine.direct import generate
 from medusa_core.errors import MedusaError
-from medusa_core.generate.direct import generate
 from medusa_core.heads.kind import read_shape
 from medusa_core.heads.reader import read_head_set
 from medusa_core.heads.writer import write_heads as write_format
+from medusa_core.loading.target import (
+    LoadOptions,
+    load_target,
+)
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
-from medusa_core.target import LoadOptions, load_target
+from medusa_core.speculation.drafters.lineup import drafters_for
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.mtp_files import write_mimo

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     GIVEN,
     TARGET,
@@ -19,11 +19,14 @@ from medusa_core.messages import (
     Role,
     StepDone,
 )
-from medusa_core.pace.tuner import Tuner
-from medusa_core.rules.rule import RuleSpec
-from medusa_core.target import Target
-from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import WalkContext
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.runtime.tree.step import WalkContext
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.rules.rule import RuleSpec
+from medusa_core.speculation.tuning.tuner import Tuner
 
 
 @dataclass(frozen=True, slots=True)

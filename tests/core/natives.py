@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core.native import binding as native
-from medusa_core.native.binding import library_suffix, system_name
-from medusa_core.resources import native_dir
+from medusa_core.system.native import binding as native
+from medusa_core.system.native.binding import (
+    library_suffix,
+    system_name,
+)
+from medusa_core.system.resources import native_dir
 
 
 def libraries() -> list[Path]:

@@ -11,12 +11,16 @@ import time
 import torch
 
 from medusa_core.api import demo_model
+from medusa_core.engine.direct import generate
 from medusa_core.engine.session import Session
-from medusa_core.generate.direct import generate
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import ChatMessage, GenerateSettings, GenerationDone, Role
-from medusa_core.pace.costs import usual_s
-from medusa_core.pace.threads import settle_threads
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.speculation.tuning.costs import usual_s
+from medusa_core.speculation.tuning.threads import settle_threads
 
 NOUNS = ("fox", "dog", "wizard", "forest", "river", "girl", "ship", "dragon", "teacher")
 TURNS = [*(f"Tell me a long story about a {noun} and a king." for noun in NOUNS), "Tell me a joke."]

@@ -15,25 +15,32 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from medusa_core.__main__ import main
-from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.errors import AdapterError
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import GenerateSettings, WeightFormats
-from medusa_core.models.adapter import Adapter
-from medusa_core.models.adapter_config import parse_lora_config
-from medusa_core.models.adapter_shape import linear_parts
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import read_config
-from medusa_core.models.kept import KeptModels
+from medusa_core.models.lora.adapter import Adapter
+from medusa_core.models.lora.adapter_config import parse_lora_config
+from medusa_core.models.lora.adapter_shape import linear_parts
 from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import choose_precision
+from medusa_core.models.quant.format import quant_registry
+from medusa_core.models.quant.linear import DenseLinear
+from medusa_core.models.quant.nf4_tensors import quantize
+from medusa_core.models.quantized_cache.kept import KeptModels
 from medusa_core.models.rope import interleave_rows
-from medusa_core.pace.known import calibration_key
-from medusa_core.quant.format import quant_registry
-from medusa_core.quant.linear import DenseLinear
-from medusa_core.quant.nf4_tensors import quantize
-from medusa_core.rules.rule import RuleSpec, rule_registry
-from medusa_core.runner.native import NativeRunner
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.rules.rule import (
+    RuleSpec,
+    rule_registry,
+)
+from medusa_core.speculation.tuning.known import calibration_key
 from tests.core.adapter_files import (
     ALL,
     LoraSpec,

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from medusa_core.__main__ import main
-from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.engine.admission import admit, check_threads
+from medusa_core.engine.direct import generate
 from medusa_core.errors import RequestError
-from medusa_core.generate.direct import generate
+from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
-from medusa_core.rules.rule import rule_registry
-from medusa_core.target import Target
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.rules.rule import rule_registry
 from tests.core.laws import user_says
 
 HALF = "\ud83d"

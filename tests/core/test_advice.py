@@ -4,11 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.chat_settings import ChatSettings
+from medusa_core.chats.presets import (
+    BUILTIN,
+    Presets,
+    recommended,
+)
+from medusa_core.chats.settings import ChatSettings
 from medusa_core.errors import PresetError
 from medusa_core.messages import Advice
 from medusa_core.models.advice import read_advice
-from medusa_core.presets import BUILTIN, Presets, recommended
 
 QWEN3 = {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95}
 

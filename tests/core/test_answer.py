@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from medusa_core.engine.answer import Answer
 from medusa_core.engine.session import Session
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, StopReason
-from medusa_core.rules.rule import rule_registry
-from medusa_core.target import Target
-from medusa_core.text.detokenizer import Detokenizer
-from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.models.text.detokenizer import Detokenizer
+from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.speculation.rules.rule import rule_registry
 from tests.core.fakes import oracle_spec
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
 from tests.core.tiny import EOS_ID, make_tokenizer

@@ -11,14 +11,21 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core.native.build import ARM, FLAGS, SOURCES
-from medusa_core.quant.block_types import BLOCK_TYPES, block_type
-from medusa_core.quant.native_linear import (
+from medusa_core.models.quant.block_types import (
+    BLOCK_TYPES,
+    block_type,
+)
+from medusa_core.models.quant.native_linear import (
     NativeLinear,
     native_block_linear,
     native_int8_linear,
 )
-from medusa_core.quant.random_blocks import random_blocks
+from medusa_core.models.quant.random_blocks import random_blocks
+from medusa_core.system.native.build import (
+    ARM,
+    FLAGS,
+    SOURCES,
+)
 
 HARNESS = Path(__file__).with_name("arm_products.c")
 QEMU = shutil.which("qemu-aarch64")

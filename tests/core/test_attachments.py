@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.attachments import worker
-from medusa_core.attachments.attachment import Attachment, with_attachments
-from medusa_core.attachments.decoding import decoded
-from medusa_core.attachments.reader import read_attachment
-from medusa_core.conversation import Conversation
+from medusa_core.chats.attachments import worker
+from medusa_core.chats.attachments.attachment import (
+    Attachment,
+    with_attachments,
+)
+from medusa_core.chats.attachments.decoding import decoded
+from medusa_core.chats.attachments.reader import read_attachment
+from medusa_core.chats.conversation import Conversation
 from medusa_core.errors import AttachmentError
 from medusa_core.messages import GenerateSettings
 

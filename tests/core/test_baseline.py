@@ -2,8 +2,8 @@
 
 import pytest
 
-from medusa_core.pace.baseline import Baseline
-from medusa_core.pace.costs import StepCosts
+from medusa_core.speculation.tuning.baseline import Baseline
+from medusa_core.speculation.tuning.costs import StepCosts
 
 COSTS = StepCosts((1,), (1, 64), ((1.0, 2.0),))
 

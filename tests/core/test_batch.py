@@ -12,18 +12,34 @@ from typing import Any
 import pytest
 
 from medusa_core.__main__ import main
-from medusa_core.batch.answers_file import AnswersFile
-from medusa_core.batch.cli import progress_line
-from medusa_core.batch.lines import BatchLine, read_lines
-from medusa_core.batch.run import BatchRun
-from medusa_core.batches.progress import BatchProgress, Meter, read_progress, write_progress
-from medusa_core.batches.row import BatchRow, read_rows, row_of
+from medusa_core.cli.batch import progress_line
+from medusa_core.engine.batch.answers_file import AnswersFile
+from medusa_core.engine.batch.lines import (
+    BatchLine,
+    read_lines,
+)
+from medusa_core.engine.batch.run import BatchRun
+from medusa_core.engine.direct import generate
 from medusa_core.engine.generation import Generation
 from medusa_core.errors import BatchError, EngineError, PromptFileError
-from medusa_core.generate.direct import generate
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
-from medusa_core.pace.tuner import Tuner
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system.jobs.batch.progress import (
+    BatchProgress,
+    Meter,
+    read_progress,
+    write_progress,
+)
+from medusa_core.system.jobs.batch.row import (
+    BatchRow,
+    read_rows,
+    row_of,
+)
 from tests.core.conftest import Folders
 
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

@@ -27,25 +27,35 @@ from medusa_core.bench.report import make_report
 from medusa_core.bench.step_cost import TimedHeads, measure_step_report
 from medusa_core.bench.step_race import race_steps, race_table
 from medusa_core.bench.sweep import _judged
+from medusa_core.engine.direct import generate
 from medusa_core.errors import PromptFileError, RequestError
-from medusa_core.files.json_file import read_json
-from medusa_core.generate.direct import generate
 from medusa_core.heads.ranked import Ranked
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import (
     ChatMessage,
     GenerateSettings,
     Role,
     WeightFormats,
 )
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import parse_config, read_config
-from medusa_core.pace.tuner import Tuner
-from medusa_core.prompts import Prompt, read_prompts
-from medusa_core.resources import prompts_dir, shapes_dir
-from medusa_core.target import LoadOptions, Target, load_target
-from medusa_core.tree.presets import typical_table
-from medusa_core.tree.shape import TokenTree
-from medusa_core.types import WalkContext
+from medusa_core.runtime.tree.shape import TokenTree
+from medusa_core.runtime.tree.step import WalkContext
+from medusa_core.runtime.tree.tables import typical_table
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system.files.json_file import read_json
+from medusa_core.system.prompts import (
+    Prompt,
+    read_prompts,
+)
+from medusa_core.system.resources import (
+    prompts_dir,
+    shapes_dir,
+)
 from tests.core.conftest import LoadTarget
 from tests.core.laws import decode, plain_scores, user_says
 

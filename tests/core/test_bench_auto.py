@@ -8,10 +8,13 @@ import pytest
 from medusa_core.__main__ import main
 from medusa_core.bench.peer import PeerOptions
 from medusa_core.bench.peers import llamacpp
-from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.errors import PromptFileError
-from medusa_core.prompts import read_prompts
-from medusa_core.target import LoadOptions, load_target
+from medusa_core.loading.target import (
+    LoadOptions,
+    load_target,
+)
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.system.prompts import read_prompts
 from tests.core.conftest import Folders
 from tests.core.gguf_files import write_as_gguf
 

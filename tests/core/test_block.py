@@ -5,18 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.batch.room import sessions_for
 from medusa_core.bench.disk_offload import accelerate_row, write_random
 from medusa_core.bench.random_target import shape_config
-from medusa_core.generate.several import answer_all
-from medusa_core.kv.size import whole_rows
+from medusa_core.engine.batch.room import sessions_for
+from medusa_core.engine.several import answer_all
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import Generate, GenerateSettings, GenerationDone, WeightFormats
-from medusa_core.models.checkpoint import Checkpoint
-from medusa_core.pace.tuner import Tuner
-from medusa_core.runner.layer_stream import LayerStream
-from medusa_core.runner.streaming import StreamingRunner
-from medusa_core.runner.streaming_native import StreamingNativeRunner
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.runtime.kv.size import whole_rows
+from medusa_core.runtime.offload.layer_stream import LayerStream
+from medusa_core.runtime.runner.streaming import StreamingRunner
+from medusa_core.runtime.runner.streaming_native import StreamingNativeRunner
+from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import STREAMED
 from tests.core.laws import decode, user_says
 from tests.core.tight import with_layers_below

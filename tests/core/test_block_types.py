@@ -6,8 +6,11 @@ import pytest
 import torch
 
 from medusa_core.errors import CheckpointError
-from medusa_core.quant.block_types import BLOCK_TYPES, block_type
-from medusa_core.quant.random_blocks import random_blocks
+from medusa_core.models.quant.block_types import (
+    BLOCK_TYPES,
+    block_type,
+)
+from medusa_core.models.quant.random_blocks import random_blocks
 
 OF_FILES = sorted(BLOCK_TYPES.keys() - {"nf4_0"})  # which no GGUF file holds
 

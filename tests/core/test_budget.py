@@ -8,18 +8,22 @@ from dataclasses import replace
 import pytest
 import torch
 
-from medusa_core.drafters.drafter import NUM_RANKS
-from medusa_core.drafters.lineup import drafter_registry
-from medusa_core.drafters.observation import Observation
-from medusa_core.generate.direct import generate
+from medusa_core.engine.direct import generate
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
-from medusa_core.pace.costs import MOST_ROWS, Asking, StepCosts
-from medusa_core.pace.governor import Governor
-from medusa_core.pace.learning import StepYield
-from medusa_core.pace.tuner import Tuner
-from medusa_core.rules.rule import rule_registry
-from medusa_core.target import Target
-from medusa_core.types import RowBudget
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.drafters.drafter import NUM_RANKS
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.rules.rule import rule_registry
+from medusa_core.speculation.tuning.costs import (
+    MOST_ROWS,
+    Asking,
+    StepCosts,
+)
+from medusa_core.speculation.tuning.governor import Governor
+from medusa_core.speculation.tuning.learning import StepYield
+from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.laws import user_says
 
 COSTS = StepCosts((100, 200), (1, 4, 8), ((1.0, 1.6, 4.0), (2.0, 3.2, 9.0)))

@@ -7,10 +7,16 @@ import pytest
 import torch
 
 from medusa_core.errors import OutOfMemoryError
-from medusa_core.kv.cache import KvCache
-from medusa_core.kv.pool import CachePool, steps_up
-from medusa_core.kv.size import row_bytes, whole_rows
-from medusa_core.target import Target
+from medusa_core.loading.target import Target
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.pool import (
+    CachePool,
+    steps_up,
+)
+from medusa_core.runtime.kv.size import (
+    row_bytes,
+    whole_rows,
+)
 from tests.core.conftest import LoadTarget
 from tests.core.laws import plain_states
 

@@ -12,21 +12,42 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from medusa_core.drafters.source import source_registry
-from medusa_core.drafters.sources.heads_source import HeadsSource
-from medusa_core.kv.cache import KvCache
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import GenerateSettings
-from medusa_core.pace import calibration, known
-from medusa_core.pace.calibration import LENGTHS, ROW_COUNTS, measure_costs
-from medusa_core.pace.costs import Asking, StepCosts
-from medusa_core.pace.kept import Kept
-from medusa_core.pace.known import Known, calibration_key, model_key
-from medusa_core.pace.tuner import Tuner
-from medusa_core.runner.runner import PlacedTree
-from medusa_core.target import LoadOptions, Target, load_target
-from medusa_core.tree.presets import TreeTable
-from medusa_core.tree.search import best_paths, grow
-from medusa_core.tree.shape import TokenTree
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.tree.search import (
+    best_paths,
+    grow,
+)
+from medusa_core.runtime.tree.shape import TokenTree
+from medusa_core.runtime.tree.tables import TreeTable
+from medusa_core.speculation.drafters.source import source_registry
+from medusa_core.speculation.drafters.sources.heads_source import HeadsSource
+from medusa_core.speculation.tuning import (
+    calibration,
+    known,
+)
+from medusa_core.speculation.tuning.calibration import (
+    LENGTHS,
+    ROW_COUNTS,
+    measure_costs,
+)
+from medusa_core.speculation.tuning.costs import (
+    Asking,
+    StepCosts,
+)
+from medusa_core.speculation.tuning.known import (
+    Known,
+    calibration_key,
+    model_key,
+)
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system.files.kept import Kept
 from tests.core.conftest import Folders, LoadTarget
 
 COSTS = StepCosts(
@@ -276,7 +297,7 @@ def test_a_machine_that_is_slow_for_a_moment_makes_nothing_look_dear(
     monkeypatch.setattr(HeadsSource, "start", slow_start)
     clock = SimpleNamespace(perf_counter=lambda: now_s)
     monkeypatch.setattr(calibration, "time", clock)
-    monkeypatch.setattr("medusa_core.pace.asking.time", clock)
+    monkeypatch.setattr("medusa_core.speculation.tuning.asking.time", clock)
     costs = measure_costs(tiny, budget_s=100.0)
     assert now_s > 4 * first_draft_s
     assert tiny.heads is not None

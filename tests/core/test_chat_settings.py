@@ -7,14 +7,32 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.chat_settings import SETTINGS, ChatSettings
+from medusa_core.chats.presets import (
+    BUILTIN,
+    FILE_NAME,
+    Presets,
+)
+from medusa_core.chats.setting import (
+    Setting,
+    When,
+)
+from medusa_core.chats.settings import (
+    SETTINGS,
+    ChatSettings,
+)
+from medusa_core.cli.arguments import (
+    add_rule_arguments,
+    rule_of,
+    settings_of,
+)
 from medusa_core.engine.admission import admit
 from medusa_core.errors import PresetError, RequestError
-from medusa_core.generate.arguments import add_rule_arguments, rule_of, settings_of
 from medusa_core.messages import ChatMessage, DrafterChoice, Overflow, Role
-from medusa_core.presets import BUILTIN, FILE_NAME, Presets
-from medusa_core.rules.rule import rule_registry, rules_by_preference, settled
-from medusa_core.setting import Setting, When
+from medusa_core.speculation.rules.rule import (
+    rule_registry,
+    rules_by_preference,
+    settled,
+)
 
 RULES = {rule.name: rule for rule in rules_by_preference()}
 PLAIN = DrafterChoice("none", "Plain", "Nothing.", drafts=False)

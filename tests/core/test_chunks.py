@@ -7,13 +7,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from medusa_core.kv.cache import KvCache
+from medusa_core.loading.target import Target
 from medusa_core.memory.plan import chunk_rows
 from medusa_core.messages import Placement, Tier
-from medusa_core.pace.chunks import LIMIT_S, Chunks
-from medusa_core.runner.resident import ResidentRunner
-from medusa_core.runner.runner import Waited
-from medusa_core.target import Target
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.runner import Waited
+from medusa_core.speculation.tuning.chunks import (
+    LIMIT_S,
+    Chunks,
+)
 from tests.core.conftest import LoadTarget
 
 

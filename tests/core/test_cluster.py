@@ -13,16 +13,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medusa_core.cluster.division import Power, divide, slowest_s
-from medusa_core.cluster.order import CacheOrder, Order, Packed, RowsOrder
-from medusa_core.cluster.runner import ClusterRunner
-from medusa_core.cluster.share import Share, shares_of
-from medusa_core.drafters.drafter import DrafterSpec
-from medusa_core.drafters.lineup import drafter_registry, drafters_for
+from medusa_core.engine.direct import generate
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.errors import ClusterError, HeadsError, OutOfMemoryError, PlanError, StageBusyError
-from medusa_core.generate.direct import generate
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import (
     Generate,
     GenerateSettings,
@@ -32,9 +31,29 @@ from medusa_core.messages import (
     MoveReason,
     StepDone,
 )
-from medusa_core.pace.tuner import Tuner
-from medusa_core.runner.native import NativeRunner
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.runtime.cluster.division import (
+    Power,
+    divide,
+    slowest_s,
+)
+from medusa_core.runtime.cluster.order import (
+    CacheOrder,
+    Order,
+    Packed,
+    RowsOrder,
+)
+from medusa_core.runtime.cluster.runner import ClusterRunner
+from medusa_core.runtime.cluster.share import (
+    Share,
+    shares_of,
+)
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.lineup import (
+    drafter_registry,
+    drafters_for,
+)
+from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.adapter_files import lora_for
 from tests.core.clusters import FragileCluster, a_stage, cluster_of
 from tests.core.conftest import TARGET_NAMES, Folders, LoadTarget, options_of
@@ -291,7 +310,7 @@ def test_two_that_are_lost_one_after_the_other_change_no_token(
 
 
 def test_when_nobody_is_left_it_is_told(divided: Divided, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("medusa_core.cluster.crew._PATIENCE_S", 0.0)
+    monkeypatch.setattr("medusa_core.runtime.cluster.crew._PATIENCE_S", 0.0)
     target, cluster = divided("tied")
     for line in cluster.all.values():
         line.dies_at = line.num_runs + 2
@@ -305,7 +324,7 @@ def test_who_comes_back_is_waited_for(
     target, cluster = divided("tied", num_stages=1)
     cluster.all["s0"].dies_at = cluster.all["s0"].num_runs + 3
     monkeypatch.setattr(
-        "medusa_core.cluster.crew.time.sleep",
+        "medusa_core.runtime.cluster.crew.time.sleep",
         lambda _: cluster.add(a_stage(folders["tied"][0], "again")),
     )
     assert len(moves_of(target)) == 1
@@ -388,8 +407,10 @@ def test_other_kernels_are_refused_by_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder = folders["tied"][0]
-    monkeypatch.setattr("medusa_core.cluster.opening.library_name", lambda: "avx512")
-    monkeypatch.setattr("medusa_core.cluster.opening.libraries_here", lambda: {"avx512": "1"})
+    monkeypatch.setattr("medusa_core.runtime.cluster.opening.library_name", lambda: "avx512")
+    monkeypatch.setattr(
+        "medusa_core.runtime.cluster.opening.libraries_here", lambda: {"avx512": "1"}
+    )
     cluster = cluster_of(folder, 1)
     line = cluster.all["s0"]
     offer = replace(line.offer(), **changed)
@@ -428,9 +449,9 @@ def test_a_load_that_fails_lets_its_machines_go(
         raise OutOfMemoryError("There is no room for caches.", "Close other programs.")
 
     folder, cluster = folders["tied"][0], cluster_of(folders["tied"][0], 2)
-    monkeypatch.setattr("medusa_core.cluster.crew._WAIT_S", 0.0)
+    monkeypatch.setattr("medusa_core.runtime.cluster.crew._WAIT_S", 0.0)
     with monkeypatch.context() as patch:
-        patch.setattr("medusa_core.target.make_caches", full)
+        patch.setattr("medusa_core.loading.target.make_caches", full)
         with pytest.raises(OutOfMemoryError):
             load_target(folder, options=LoadOptions("float64", cluster=cluster))
     load_target(folder, options=LoadOptions("float64", cluster=cluster)).leave_cluster()
@@ -456,10 +477,10 @@ def test_a_stage_serves_one_client_at_a_time(
     cluster = cluster_of(folder, 2)
     options = LoadOptions("float64", cluster=cluster)
     first = load_target(folder, options=options)
-    monkeypatch.setattr("medusa_core.cluster.crew._WAIT_S", 0.0)
+    monkeypatch.setattr("medusa_core.runtime.cluster.crew._WAIT_S", 0.0)
     with pytest.raises(StageBusyError, match="serves another client"):
         load_target(folder, options=options)
-    monkeypatch.setattr("medusa_core.cluster.stage._IDLE_S", 0.0)
+    monkeypatch.setattr("medusa_core.runtime.cluster.stage._IDLE_S", 0.0)
     second = load_target(folder, options=options)
     with pytest.raises(StageBusyError, match="serves another client now"):
         decode(first, plainly(SETTINGS), MESSAGES)

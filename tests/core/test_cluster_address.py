@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.cluster.address import split_address
-from medusa_core.cluster.ray_setup import TOKEN_FILE_VARIABLE, make_token
 from medusa_core.errors import ClusterError
+from medusa_core.runtime.cluster.address import split_address
+from medusa_core.runtime.cluster.ray_setup import (
+    TOKEN_FILE_VARIABLE,
+    make_token,
+)
 
 
 @pytest.fixture

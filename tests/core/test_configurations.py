@@ -7,21 +7,24 @@ from typing import Any
 
 import pytest
 
+from medusa_core.cli.plan import (
+    shape_config,
+    shape_names,
+)
 from medusa_core.errors import CheckpointError, MedusaError, ModelError
-from medusa_core.files import json_file
-from medusa_core.files.json_file import read_json
 from medusa_core.memory import plan as plan_module
 from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import HeadsShape, WeightFormats
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig, parse_config, read_config
-from medusa_core.models.header import check_header
 from medusa_core.models.parts import BlockParts, block_parts
+from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.rope import inverse_frequencies
-from medusa_core.plan.cli import shape_config, shape_names
-from medusa_core.quant.choice import settle_formats
-from medusa_core.resources import shapes_dir
+from medusa_core.system.files import json_file
+from medusa_core.system.files.json_file import read_json
+from medusa_core.system.resources import shapes_dir
 from tests.core.tiny import TinySpec, write_tiny
 
 RAW = read_json(shapes_dir() / "vicuna-7b.json")

@@ -14,7 +14,7 @@ import pytest
 from medusa_core.doctor.check import Check, Examination, examine
 from medusa_core.doctor.doctor import run_checks
 from medusa_core.doctor.redact import redact
-from medusa_core.places import places
+from medusa_core.system.user_folders import places
 
 
 def by_name(folder: Path) -> dict[str, Check]:

@@ -8,14 +8,21 @@ from typing import Any
 import pytest
 import torch
 
-from medusa_core.drafters.source import Memory, Paths
-from medusa_core.drafters.sources.draft_model_source import DraftModelSource
+from medusa_core.cli.plan import shape_config
 from medusa_core.errors import RequestError
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.recommend import plan_choice
 from medusa_core.messages import Fit, GenerateSettings, HeadsShape, WeightFormats
-from medusa_core.plan.cli import shape_config
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.speculation.drafters.source import (
+    Memory,
+    Paths,
+)
+from medusa_core.speculation.drafters.sources.draft_model_source import DraftModelSource
 from tests.core.conftest import Folders, LoadTarget
 from tests.core.drafts import heard
 from tests.core.laws import decode, plain_scores, user_says

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.drafters.lineup import drafter_registry, drafters_for
 from medusa_core.engine import drafter_race
+from medusa_core.engine.direct import generate
 from medusa_core.engine.drafter_race import DrafterRace
 from medusa_core.engine.generation import Generation
 from medusa_core.errors import EngineError
-from medusa_core.generate.direct import generate
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     Calibrate,
     Cancel,
@@ -28,12 +28,21 @@ from medusa_core.messages import (
     Unload,
     Unloaded,
 )
-from medusa_core.pace.calibration import measure_costs
-from medusa_core.pace.costs import Asking, StepCosts
-from medusa_core.pace.known import Known
-from medusa_core.pace.learning import StepYield, Yields
-from medusa_core.pace.tuner import Tuner
-from medusa_core.target import Target
+from medusa_core.speculation.drafters.lineup import (
+    drafter_registry,
+    drafters_for,
+)
+from medusa_core.speculation.tuning.calibration import measure_costs
+from medusa_core.speculation.tuning.costs import (
+    Asking,
+    StepCosts,
+)
+from medusa_core.speculation.tuning.known import Known
+from medusa_core.speculation.tuning.learning import (
+    StepYield,
+    Yields,
+)
+from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import GROUPED, Folders, LoadTarget
 from tests.core.engine_harness import EngineHarness
 from tests.core.laws import user_says

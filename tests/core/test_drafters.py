@@ -8,16 +8,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from medusa_core.drafters.drafter import NUM_RANKS, Drafter, DrafterSpec
-from medusa_core.drafters.grown import GrownDrafter
-from medusa_core.drafters.lineup import drafter_registry
-from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.source import source_registry
+from medusa_core.engine.direct import generate
 from medusa_core.errors import RequestError
-from medusa_core.generate.direct import generate
+from medusa_core.loading.target import Target
 from medusa_core.messages import TARGET, GenerateSettings
-from medusa_core.target import Target
-from medusa_core.types import RowBudget
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.drafters.drafter import (
+    NUM_RANKS,
+    Drafter,
+    DrafterSpec,
+)
+from medusa_core.speculation.drafters.grown import GrownDrafter
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import source_registry
 from tests.core.conftest import TARGET_NAMES, LoadTarget
 from tests.core.drafts import heard
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says

@@ -12,16 +12,26 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from medusa_core.drafters.chained_source import ChainedMemory, ChainedSource
-from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.source import Paths
-from medusa_core.drafters.sources.eagle_source import eagle_head
 from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, HeadsError, MedusaError
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
-from medusa_core.models.checkpoint import Checkpoint
-from medusa_core.rules.sampling import Sampler, gumbel_noise
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.speculation.drafters.chained_source import (
+    ChainedMemory,
+    ChainedSource,
+)
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import Paths
+from medusa_core.speculation.drafters.sources.eagle_source import eagle_head
+from medusa_core.speculation.rules.sampling import (
+    Sampler,
+    gumbel_noise,
+)
 from tests.core.conftest import GROUPED
 from tests.core.eagle_files import EagleSpec, Slowly, parts_of, write_eagle
 from tests.core.laws import check_cache, decode, user_says
@@ -216,8 +226,8 @@ def test_every_runner_tells_what_enters_a_layer(
 ) -> None:
     from transformers import AutoModelForCausalLM
 
-    from medusa_core.runner.resident import ResidentRunner
-    from medusa_core.runner.static import StaticRunner
+    from medusa_core.runtime.runner.resident import ResidentRunner
+    from medusa_core.runtime.runner.static import StaticRunner
 
     folder = write_tiny(tmp_path / "wide", WIDE)
     target = load_target(folder, options=LoadOptions("float32", "cpu"))

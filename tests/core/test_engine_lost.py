@@ -21,7 +21,7 @@ from medusa_core.messages import (
     Role,
     StepDone,
 )
-from medusa_core.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.resident import ResidentRunner
 from tests.core.engine_harness import EngineHarness
 from tests.core.laws import user_says
 
@@ -171,7 +171,7 @@ def test_a_card_that_is_lost_while_memory_is_given_back_is_lost(
 
     told: list[Event] = []
     executor = Executor(told.append, lambda _: False)
-    monkeypatch.setattr("medusa_core.card.give_back_memory", lose)
+    monkeypatch.setattr("medusa_core.system.cuda.give_back_memory", lose)
     executor._fail(Calibrate("s", "first"), torch.OutOfMemoryError("CUDA out of memory"))
     executor.handle(Calibrate("s", "second"))
     assert [type(event) for event in told] == [Failed, EngineLost, EngineLost]

@@ -16,11 +16,11 @@ from medusa_core.models.config import read_config
 from medusa_core.models.family import family_registry
 from medusa_core.models.parts import block_parts
 from medusa_core.models.precision import hardware_of
-from medusa_core.quant.choice import settle_formats
-from medusa_core.runner.resident import ResidentRunner
-from medusa_core.runner.runner import PlacedTree
-from medusa_core.runner.static import StaticRunner
-from medusa_core.tree.shape import TokenTree
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.runner.static import StaticRunner
+from medusa_core.runtime.tree.shape import TokenTree
 from tests.core.fakes import random_shape
 from tests.core.peers import CONFIGS, RENAMED, peer_of
 from tests.core.test_model_against_transformers import (

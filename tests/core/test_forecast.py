@@ -7,13 +7,18 @@ import pytest
 
 from medusa_core.bench.random_target import shape_config
 from medusa_core.errors import RequestError
-from medusa_core.forecast import Pace, forecast, measure_pace, paced_by
+from medusa_core.loading.forecast import (
+    Pace,
+    forecast,
+    measure_pace,
+    paced_by,
+)
 from medusa_core.memory.plan import embedding_bytes, experts_bytes, weights_bytes
 from medusa_core.memory.probe import live_budget
 from medusa_core.messages import HeadsShape, WeightFormats
 from medusa_core.models.config import parse_config
-from medusa_core.quant.choice import settle_formats
-from medusa_core.resources import shapes_dir
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.system.resources import shapes_dir
 
 GB = 10**9
 # Reads 10 GB/s for one row; each further row takes a tenth of that step more.

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from medusa_core.files.json_file import read_json
 from medusa_core.models.config import parse_config
-from medusa_core.resources import shapes_dir
+from medusa_core.system.files.json_file import read_json
+from medusa_core.system.resources import shapes_dir
 from tests.checkpoints import write_checkpoint, write_random_heads
 
 ROOT = Path(__file__).parents[2]
@@ -26,10 +26,10 @@ ROOM_BYTES = 1_500_000_000
 CHILD = """
 import json, resource, sys, time
 from pathlib import Path
-from medusa_core.generate.direct import generate
+from medusa_core.engine.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
-from medusa_core.models.kept import KeptModels
-from medusa_core.target import LoadOptions, load_target
+from medusa_core.models.quantized_cache.kept import KeptModels
+from medusa_core.loading.target import LoadOptions, load_target
 model, heads, kept = map(Path, sys.argv[1:4])
 started = time.perf_counter()
 options = LoadOptions(formats=WeightFormats("q4"), context_tokens=512, kept=KeptModels(kept))

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from medusa_core.__main__ import main
-from medusa_core.generate.cli import _Printer
+from medusa_core.cli.generate import _Printer
+from medusa_core.loading.target import (
+    LoadOptions,
+    load_target,
+)
 from medusa_core.messages import TARGET, GenerateSettings, StepDone, StepTimes, TokenSource
-from medusa_core.places import places
-from medusa_core.target import LoadOptions, load_target
+from medusa_core.system.user_folders import places
 from tests.core.laws import decode, user_says
 from tests.core.tiny import write_tiny
 

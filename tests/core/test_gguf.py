@@ -17,22 +17,31 @@ from medusa_core.__main__ import main
 from medusa_core.api import demo_model
 from medusa_core.bench.gguf_export import finish
 from medusa_core.bench.random_target import shape_config
-from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.errors import CheckpointError, ModelError
-from medusa_core.files.gguf import read_entries, read_gguf
-from medusa_core.files.gguf_header import GgufHeader
+from medusa_core.loading.target import (
+    LoadOptions,
+    load_target,
+)
 from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.recommend import recommend
 from medusa_core.messages import ChatMessage, GenerateSettings, HeadsShape, Role, WeightFormats
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import read_config
-from medusa_core.quant.choice import StoredTypes, settle_formats
-from medusa_core.quant.format import Hardware
-from medusa_core.rules.rule import rule_registry
-from medusa_core.runner.native import NativeRunner
-from medusa_core.target import LoadOptions, load_target
-from medusa_core.text.template import open_template
-from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.models.quant.choice import (
+    StoredTypes,
+    settle_formats,
+)
+from medusa_core.models.quant.format import Hardware
+from medusa_core.models.text.template import open_template
+from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.rules.rule import rule_registry
+from medusa_core.system.files.gguf import (
+    read_entries,
+    read_gguf,
+)
+from medusa_core.system.files.gguf_header import GgufHeader
 from tests.core.gguf_files import write_as_gguf, write_split
 from tests.core.laws import Tie, check_same_but_for_ties, decode, plainly, user_says
 from tests.core.tiny import TinySpec, write_tiny
@@ -246,7 +255,7 @@ def test_a_load_reads_a_header_once(
             super().__init__(file, path, most_bytes)
             read.append(path)
 
-    monkeypatch.setattr("medusa_core.files.gguf.GgufHeader", Counting)
+    monkeypatch.setattr("medusa_core.system.files.gguf.GgufHeader", Counting)
     load_target(pebbles["q4_0"])
     assert read == [pebbles["q4_0"]]
 

@@ -31,15 +31,18 @@ from transformers import (
 
 from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import CheckpointError, ModelError
-from medusa_core.files.gguf import read_gguf
+from medusa_core.loading.target import (
+    LoadOptions,
+    load_target,
+)
 from medusa_core.messages import WeightFormats
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.gguf_config import read_gguf_config
+from medusa_core.models.checkpoints.gguf_names import ARCHITECTURES
 from medusa_core.models.config import parse_config, read_config
 from medusa_core.models.family import family_registry
-from medusa_core.models.gguf_config import read_gguf_config
-from medusa_core.models.gguf_names import ARCHITECTURES
 from medusa_core.models.rope import inverse_frequencies
-from medusa_core.target import LoadOptions, load_target
+from medusa_core.system.files.gguf import read_gguf
 from tests.core.gguf_converter import convert
 from tests.core.peers import LLAMA3_ROPE, SIZES, make_peer
 from tests.core.test_hostile_gguf import check_mutations

@@ -9,9 +9,9 @@ import pytest
 
 from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import CheckpointError, ModelError, TokenizerError
-from medusa_core.files.gguf import read_gguf
-from medusa_core.models.gguf_config import read_gguf_config
-from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.models.checkpoints.gguf_config import read_gguf_config
+from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.system.files.gguf import read_gguf
 
 Add = Callable[[gguf.GGUFWriter], None]
 _BYTES = [chr(number) for number in range(0x21, 0x7F)]

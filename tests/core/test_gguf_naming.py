@@ -8,9 +8,12 @@ import pytest
 
 from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import CheckpointError
-from medusa_core.files.gguf import read_gguf
-from medusa_core.hub.library_folder import check_folder
-from medusa_core.models.gguf_naming import file_type, model_name
+from medusa_core.hub.library.library_folder import check_folder
+from medusa_core.models.checkpoints.gguf_naming import (
+    file_type,
+    model_name,
+)
+from medusa_core.system.files.gguf import read_gguf
 
 
 def written(path: Path, file_type: int | None = None, **general: str) -> Path:

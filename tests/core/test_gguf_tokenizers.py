@@ -16,9 +16,9 @@ from transformers.convert_slow_tokenizer import generate_merges
 from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import TokenizerError
 from medusa_core.messages import ChatMessage, Role
-from medusa_core.text.detokenizer import Detokenizer
-from medusa_core.text.template import open_template
-from medusa_core.text.tokenizer import Tokenizer as OurTokenizer
+from medusa_core.models.text.detokenizer import Detokenizer
+from medusa_core.models.text.template import open_template
+from medusa_core.models.text.tokenizer import Tokenizer as OurTokenizer
 from tests.core.gguf_files import add_byte_level
 from tests.core.test_sentencepiece import train as train_pieces
 

@@ -8,8 +8,14 @@ from itertools import accumulate, pairwise
 
 import pytest
 
-from medusa_core.drafters.grown import form_of
-from medusa_core.drafters.growth import (
+from medusa_core.runtime.tree.search import (
+    expected_length,
+    grow,
+)
+from medusa_core.runtime.tree.shape import TreeShape
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.drafters.grown import form_of
+from medusa_core.speculation.drafters.growth import (
     MOST_GROWN,
     MOST_LEVELS,
     CompiledGrowth,
@@ -18,11 +24,8 @@ from medusa_core.drafters.growth import (
     floors_of,
     make_growth,
 )
-from medusa_core.drafters.source import Source
-from medusa_core.native.binding import native_library
-from medusa_core.tree.search import expected_length, grow
-from medusa_core.tree.shape import TreeShape
-from medusa_core.types import RowBudget
+from medusa_core.speculation.drafters.source import Source
+from medusa_core.system.native.binding import native_library
 from tests.core.drafts import Path_, Scripted, heads_of, lookup_of
 
 SIZES = [(heads, ranks) for heads in (1, 2, 5) for ranks in (1, 3, 8)]

@@ -10,18 +10,25 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor
 
-from medusa_core.drafters.medusa import SPEC, MedusaDrafter
-from medusa_core.drafters.observation import Observation
 from medusa_core.errors import CheckpointError, HeadsError
 from medusa_core.heads import medusa
 from medusa_core.heads.medusa import Lent, MedusaHeads
 from medusa_core.heads.reader import read_heads
 from medusa_core.heads.weights import HeadWeights
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import TARGET, TokenSource
-from medusa_core.quant.linear import make_linear
-from medusa_core.target import LoadOptions, Target, load_target
-from medusa_core.tree.shape import TreeShape
-from medusa_core.types import RowBudget
+from medusa_core.models.quant.linear import make_linear
+from medusa_core.runtime.tree.shape import TreeShape
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.drafters.medusa import (
+    SPEC,
+    MedusaDrafter,
+)
+from medusa_core.speculation.drafters.observation import Observation
 from tests.core.conftest import GROUPED, LoadTarget
 from tests.core.tiny import (
     ACCURACIES,

@@ -13,12 +13,15 @@ import torch
 
 from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import CheckpointError, MedusaError
-from medusa_core.files.gguf import read_gguf
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.gguf_names import (
+    ARCHITECTURES,
+    hugging_face_name,
+)
+from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import read_config
-from medusa_core.models.gguf_names import ARCHITECTURES, hugging_face_name
-from medusa_core.models.header import check_header
-from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.system.files.gguf import read_gguf
 from tests.core.gguf_files import write_as_gguf
 from tests.core.tiny import TinySpec, write_tiny
 

@@ -7,16 +7,26 @@ from pathlib import Path
 import psutil
 import pytest
 
-from medusa_core.child.process import Child
 from medusa_core.errors import TemplateError
 from medusa_core.messages import ChatMessage, Role
-from medusa_core.resources import demo_model_dir, resources_dir
-from medusa_core.text.patience import Patience
-from medusa_core.text.rendering import MOST_CHARS, MOST_SOURCE_CHARS, Rendering
-from medusa_core.text.template import ChatTemplate, open_template
-from medusa_core.text.template_process import TemplateProcess
-from medusa_core.text.template_worker import MEMORY_BYTES
-from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.models.text.patience import Patience
+from medusa_core.models.text.rendering import (
+    MOST_CHARS,
+    MOST_SOURCE_CHARS,
+    Rendering,
+)
+from medusa_core.models.text.template import (
+    ChatTemplate,
+    open_template,
+)
+from medusa_core.models.text.template_process import TemplateProcess
+from medusa_core.models.text.template_worker import MEMORY_BYTES
+from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.system.resources import (
+    demo_model_dir,
+    resources_dir,
+)
+from medusa_core.system.sandbox.process import Child
 from tests.core.tiny import make_tokenizer, write_text_files
 
 TURNS = (("user", "u"), ("assistant", "a"), ("user", "v"))
@@ -234,7 +244,7 @@ def test_many_slow_turns_take_no_longer_than_one() -> None:
 
 @pytest.mark.slow
 def test_a_process_whose_owner_is_gone_ends_though_it_is_busy() -> None:
-    child = Child("medusa_core.text.template_worker")
+    child = Child("medusa_core.models.text.template_worker")
     try:
         assert child.hear(60) == {"ready": True}
         child.send({"source": HOSTILE["a power of powers"], "special_tokens": {}})

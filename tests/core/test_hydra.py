@@ -15,12 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from medusa_core.__main__ import main
-from medusa_core.drafters.drafter import NUM_RANKS
-from medusa_core.drafters.grown import GrownDrafter
-from medusa_core.drafters.growth import make_growth
-from medusa_core.drafters.lineup import drafter_registry, drafters_for
-from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.source import Candidates, Paths, Source, source_registry
+from medusa_core.engine.direct import generate
 from medusa_core.errors import (
     CheckpointError,
     ConversionError,
@@ -28,13 +23,26 @@ from medusa_core.errors import (
     ModelError,
     RequestError,
 )
-from medusa_core.generate.direct import generate
 from medusa_core.heads.hydra import HydraHeads
 from medusa_core.heads.kind import kind_of, read_shape
-from medusa_core.hub.convert import ConversionLimits, convert
-from medusa_core.hub.convert_source import find_source
-from medusa_core.hub.library_folder import Kind, look_into
-from medusa_core.hub.pairing import Fit, match
+from medusa_core.hub.convert.convert import (
+    ConversionLimits,
+    convert,
+)
+from medusa_core.hub.convert.convert_source import find_source
+from medusa_core.hub.library.library_folder import (
+    Kind,
+    look_into,
+)
+from medusa_core.hub.library.pairing import (
+    Fit,
+    match,
+)
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import (
     Calibrate,
     Calibrated,
@@ -46,10 +54,26 @@ from medusa_core.messages import (
     Planned,
     WeightFormats,
 )
-from medusa_core.native.binding import native_library
-from medusa_core.rules.sampling import Sampler, gumbel_noise
-from medusa_core.target import LoadOptions, Target, load_target
-from medusa_core.types import RowBudget
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.drafters.drafter import NUM_RANKS
+from medusa_core.speculation.drafters.grown import GrownDrafter
+from medusa_core.speculation.drafters.growth import make_growth
+from medusa_core.speculation.drafters.lineup import (
+    drafter_registry,
+    drafters_for,
+)
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import (
+    Candidates,
+    Paths,
+    Source,
+    source_registry,
+)
+from medusa_core.speculation.rules.sampling import (
+    Sampler,
+    gumbel_noise,
+)
+from medusa_core.system.native.binding import native_library
 from tests.core.conftest import HYDRA
 from tests.core.drafts import Scripted
 from tests.core.engine_harness import EngineHarness

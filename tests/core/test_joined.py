@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from medusa_core.quant import joined_linear
-from medusa_core.quant.format import Hardware
-from medusa_core.quant.in_blocks import weight_formats
-from medusa_core.quant.joined import joined_format
-from medusa_core.quant.native_linear import NativeLinear
+from medusa_core.models.quant import joined_linear
+from medusa_core.models.quant.format import Hardware
+from medusa_core.models.quant.in_blocks import weight_formats
+from medusa_core.models.quant.joined import joined_format
+from medusa_core.models.quant.native_linear import NativeLinear
 
 HERE = Hardware("cpu", packs=("float32", "bfloat16"), compiles=True)
 PIECES = [(weight_formats().get(name), rows) for name, rows in (("q4_0", 64), ("int8", 32))]

@@ -12,15 +12,25 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
-from medusa_core.files.json_file import read_json
-from medusa_core.files.safetensors_header import read_header, read_metadata
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import WeightFormats
-from medusa_core.models.checkpoint import Checkpoint
-from medusa_core.models.checksum import checksum
-from medusa_core.models.kept import KeptModels
-from medusa_core.models.kept_writer import KeptWriter
-from medusa_core.quant.format import QuantSpec, quant_registry
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checksum import checksum
+from medusa_core.models.quant.format import (
+    QuantSpec,
+    quant_registry,
+)
+from medusa_core.models.quantized_cache.kept import KeptModels
+from medusa_core.models.quantized_cache.kept_writer import KeptWriter
+from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.safetensors_header import (
+    read_header,
+    read_metadata,
+)
 from tests.core.laws import plain_scores
 from tests.core.tiny import TinySpec, write_tiny
 
@@ -362,7 +372,7 @@ def test_the_writer_s_metadata_are_read_back(tmp_path: Path) -> None:
 def test_a_hostile_quantized_checkpoint_reaches_no_kernel(model: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
-    from medusa_core.quant.nf4_tensors import quantize
+    from medusa_core.models.quant.nf4_tensors import quantize
 
     tensors: dict[str, Tensor] = {}
     for name, tensor in load_file(model / "model.safetensors").items():

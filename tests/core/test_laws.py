@@ -8,13 +8,16 @@ from itertools import cycle, product
 
 import pytest
 
-from medusa_core.drafters.drafter import DrafterSpec
-from medusa_core.drafters.lineup import drafter_registry
+from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings
-from medusa_core.resources import prompts_dir
-from medusa_core.rules.rule import RuleSpec, rule_registry
-from medusa_core.runner.native import NativeRunner
-from medusa_core.target import Target
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.rules.rule import (
+    RuleSpec,
+    rule_registry,
+)
+from medusa_core.system.resources import prompts_dir
 from tests.core.by_turns import by_turns
 from tests.core.conftest import TARGET_NAMES, LoadTarget
 from tests.core.laws import (

@@ -7,16 +7,23 @@ from functools import cache
 import pytest
 
 from medusa_core.bench.random_target import make_random
-from medusa_core.drafters.drafter import DrafterSpec
-from medusa_core.drafters.lineup import drafter_registry
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import GenerateSettings, WeightFormats
 from medusa_core.models.config import parse_config
-from medusa_core.quant.block_types import BLOCK_TYPES
-from medusa_core.quant.in_blocks import weight_formats
-from medusa_core.rules.rule import RuleSpec, rule_registry
-from medusa_core.runner.native import NativeRunner
-from medusa_core.target import LoadOptions, Target, load_target
-from medusa_core.tree.phrase_table import write_phrases
+from medusa_core.models.quant.block_types import BLOCK_TYPES
+from medusa_core.models.quant.in_blocks import weight_formats
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.speculation.datastore.phrases import write_phrases
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.rules.rule import (
+    RuleSpec,
+    rule_registry,
+)
 from tests.core.by_turns import by_turns
 from tests.core.conftest import phrases_of
 from tests.core.fakes import oracle_spec

@@ -15,21 +15,33 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.drafters.lineup import drafter_registry
-from medusa_core.drafters.source import Paths
-from medusa_core.drafters.sources.learned_source import LearnedSource
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.errors import MedusaError
-from medusa_core.learned.folder import forget_learned, forget_strangers, store_of
-from medusa_core.learned.learned import Learned
-from medusa_core.learned.model_key import model_key
-from medusa_core.learned.said import SIZES, Answer, Said
-from medusa_core.learned.trust import Trust
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import Generate, GenerateSettings, GenerationDone, TokenSource
-from medusa_core.pace.tuner import Tuner
-from medusa_core.target import LoadOptions, Target, load_target
-from medusa_core.types import RowBudget
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.datastore.earlier_answers import Learned
+from medusa_core.speculation.datastore.folder import (
+    forget_learned,
+    forget_strangers,
+    store_of,
+)
+from medusa_core.speculation.datastore.model_key import model_key
+from medusa_core.speculation.datastore.suffixes import (
+    SIZES,
+    Answer,
+    Said,
+)
+from medusa_core.speculation.datastore.trust import Trust
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.source import Paths
+from medusa_core.speculation.drafters.sources.learned_source import LearnedSource
+from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import TIED, LoadTarget
 from tests.core.drafts import heard
 from tests.core.laws import decode, plainly, user_says
@@ -213,8 +225,8 @@ def test_two_programs_learn_from_each_other(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from medusa_core.learned.folder import store_of
-from medusa_core.learned.learned import Learned
+from medusa_core.speculation.datastore.folder import store_of
+from medusa_core.speculation.datastore.earlier_answers import Learned
 learned = Learned(store_of(Path(sys.argv[1]), "model"), 1 << 20)
 first = int(sys.argv[2]) * 10_000
 for number in range(40):

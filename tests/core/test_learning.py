@@ -4,15 +4,23 @@ from dataclasses import replace
 
 import pytest
 
+from medusa_core.engine.direct import generate
 from medusa_core.engine.session import Session
-from medusa_core.generate.direct import generate
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
-from medusa_core.pace.costs import StepCosts
-from medusa_core.pace.governor import WORTHWHILE, Governor
-from medusa_core.pace.learning import Learned, StepYield, Yields, bucket_of
-from medusa_core.pace.tuner import Tuner
-from medusa_core.rules.rule import rule_registry
-from medusa_core.target import Target
+from medusa_core.speculation.rules.rule import rule_registry
+from medusa_core.speculation.tuning.costs import StepCosts
+from medusa_core.speculation.tuning.governor import (
+    WORTHWHILE,
+    Governor,
+)
+from medusa_core.speculation.tuning.learning import (
+    Learned,
+    StepYield,
+    Yields,
+    bucket_of,
+)
+from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.laws import user_says
 
 PRIOR = ((0.5, 0.2, 0.1, 0.0), (0.4, 0.1, 0.1, 0.0))

@@ -12,10 +12,14 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from medusa_core import target as target_module
 from medusa_core.api import demo_model
 from medusa_core.errors import CheckpointError, ModelError, PlanError
-from medusa_core.files.json_file import read_json
+from medusa_core.loading import target as target_module
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.memory.budget import Budget
 from medusa_core.messages import (
     Cancel,
@@ -33,11 +37,14 @@ from medusa_core.messages import (
 )
 from medusa_core.models import weights as weights_module
 from medusa_core.models.config import parse_config
-from medusa_core.models.kept import KeptModels
-from medusa_core.quant.format import Hardware, quant_registry
-from medusa_core.quant.nf4_tensors import quantize
-from medusa_core.runner.native import NativeRunner
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.models.quant.format import (
+    Hardware,
+    quant_registry,
+)
+from medusa_core.models.quant.nf4_tensors import quantize
+from medusa_core.models.quantized_cache.kept import KeptModels
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.system.files.json_file import read_json
 from tests.checkpoints import write_checkpoint
 from tests.core.engine_harness import EngineHarness
 from tests.core.laws import decode, plain_scores, user_says

@@ -7,20 +7,26 @@ from dataclasses import replace
 import pytest
 import torch
 
-from medusa_core.drafters.lineup import drafter_registry
-from medusa_core.drafters.lookahead_pool import MOST_FIRSTS, LookaheadPool
-from medusa_core.drafters.lookahead_window import LookaheadWindow
-from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.source import Paths
-from medusa_core.drafters.sources.lookahead_source import LookaheadSource, columns_in
+from medusa_core.engine.direct import generate
 from medusa_core.errors import RequestError
-from medusa_core.generate.direct import generate
-from medusa_core.kv.cache import KvCache
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, Lookahead, StepDone, StepTrace
-from medusa_core.runner.runner import PlacedTree
-from medusa_core.target import Target
-from medusa_core.tree.shape import TokenTree
-from medusa_core.types import RowBudget
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.tree.shape import TokenTree
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.lookahead_pool import (
+    MOST_FIRSTS,
+    LookaheadPool,
+)
+from medusa_core.speculation.drafters.lookahead_window import LookaheadWindow
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import Paths
+from medusa_core.speculation.drafters.sources.lookahead_source import (
+    LookaheadSource,
+    columns_in,
+)
 from tests.core.conftest import LoadTarget
 from tests.core.laws import user_says
 

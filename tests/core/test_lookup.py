@@ -8,15 +8,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medusa_core.drafters.composite import SPEC
-from medusa_core.drafters.drafter import Drafter
-from medusa_core.drafters.lineup import drafter_registry
-from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.source import Paths
-from medusa_core.drafters.sources.lookup_source import LookupSource, matches_in
+from medusa_core.loading.target import Target
 from medusa_core.messages import TARGET, GenerateSettings, TokenSource
-from medusa_core.target import Target
-from medusa_core.types import RowBudget
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.drafters.composite import SPEC
+from medusa_core.speculation.drafters.drafter import Drafter
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import Paths
+from medusa_core.speculation.drafters.sources.lookup_source import (
+    LookupSource,
+    matches_in,
+)
 from tests.core.conftest import LoadTarget
 from tests.core.laws import decode, plainly, user_says
 

@@ -15,15 +15,15 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from medusa_core.messages import WeightFormats
 from medusa_core.models.attention import attend_by_products, attend_fused
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig, read_config
 from medusa_core.models.decoder import build_decoder
 from medusa_core.models.precision import choose_precision, hardware_of
+from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.weights import CheckpointWeights
-from medusa_core.quant.choice import settle_formats
-from medusa_core.runner.resident import ResidentRunner
-from medusa_core.runner.runner import PlacedTree
-from medusa_core.tree.shape import TokenTree
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.tree.shape import TokenTree
 from tests.core.conftest import LoadTarget
 from tests.core.fakes import random_shape
 from tests.core.tiny import LLAMA3_ROPE, TinySpec, random_weights

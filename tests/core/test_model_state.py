@@ -5,6 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.loading.choice import (
+    ModelChoice,
+    demo_choice,
+)
+from medusa_core.loading.state import (
+    ModelState,
+    Phase,
+)
 from medusa_core.messages import (
     Calibrate,
     Calibrated,
@@ -15,8 +23,6 @@ from medusa_core.messages import (
     Race,
     Raced,
 )
-from medusa_core.model_choice import ModelChoice, demo_choice
-from medusa_core.model_state import ModelState, Phase
 from tests.core.test_messages import EXAMPLES
 
 NAMES = ("composite", "none")

@@ -12,18 +12,25 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from medusa_core.drafters.chained_source import ChainedMemory, ChainedSource
-from medusa_core.drafters.lineup import drafters_for
-from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.sources.mtp_source import mtp_head
 from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, HeadsError
 from medusa_core.heads.kind import kind_of, shape_among
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
-from medusa_core.models.checkpoint import Checkpoint
-from medusa_core.runner.resident import ResidentRunner
-from medusa_core.runner.static import StaticRunner
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.static import StaticRunner
+from medusa_core.speculation.drafters.chained_source import (
+    ChainedMemory,
+    ChainedSource,
+)
+from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.sources.mtp_source import mtp_head
 from tests.core.gguf_converter import convert
 from tests.core.laws import check_cache, decode, user_says
 from tests.core.mtp_files import MIMO, MtpSpec, Slowly, layer_of, named, write_mimo

@@ -11,18 +11,28 @@ import torch
 from torch import Tensor
 
 from medusa_core.api import demo_model
-from medusa_core.kv.cache import KvCache
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import GenerateSettings
-from medusa_core.native.binding import native_library, open_library
-from medusa_core.native.structs import PoolStruct
-from medusa_core.quant import linear
-from medusa_core.rules.rule import rule_registry
-from medusa_core.runner.compiled_decoder import NativeDecoder
-from medusa_core.runner.native import NativeRunner
-from medusa_core.runner.resident import ResidentRunner
-from medusa_core.runner.runner import PlacedTree
-from medusa_core.target import LoadOptions, Target, load_target
-from medusa_core.tree.shape import TokenTree, TreeShape
+from medusa_core.models.quant import linear
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.runner.compiled_decoder import NativeDecoder
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.speculation.rules.rule import rule_registry
+from medusa_core.system.native.binding import (
+    native_library,
+    open_library,
+)
+from medusa_core.system.native.structs import PoolStruct
 from tests.core.conftest import FAMILIES, LoadTarget
 from tests.core.laws import Tie, check_same_but_for_ties, decode, user_says
 from tests.core.natives import each_library, libraries

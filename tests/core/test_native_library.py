@@ -11,10 +11,20 @@ from typing import cast
 import pytest
 import torch
 
-from medusa_core.native import binding as native
-from medusa_core.native.binding import library_suffix, native_library, open_library, system_name
-from medusa_core.native.build import SOURCES_HASH, build, hash_of_sources, main
-from medusa_core.resources import native_dir
+from medusa_core.system.native import binding as native
+from medusa_core.system.native.binding import (
+    library_suffix,
+    native_library,
+    open_library,
+    system_name,
+)
+from medusa_core.system.native.build import (
+    SOURCES_HASH,
+    build,
+    hash_of_sources,
+    main,
+)
+from medusa_core.system.resources import native_dir
 from tests.core.natives import each_library, libraries
 
 
@@ -26,7 +36,9 @@ def test_this_machine_has_a_compiled_step() -> None:
 
 def test_what_ships_was_built_from_these_sources() -> None:
     recorded = (native_dir() / SOURCES_HASH).read_text(encoding="ascii").strip()
-    assert recorded == hash_of_sources(), "run python -m medusa_core.native.build, and commit"
+    assert recorded == hash_of_sources(), (
+        "run python -m medusa_core.system.native.build, and commit"
+    )
 
 
 def test_a_build_without_its_compiler_says_how_to_get_it(
@@ -52,7 +64,7 @@ def test_without_a_library_torch_runs_the_step(tmp_path: Path) -> None:
     """In a process of its own, as a library is chosen once."""
     script = (
         "from medusa_core.api import demo_model\n"
-        "from medusa_core.target import load_target\n"
+        "from medusa_core.loading.target import load_target\n"
         "print(type(load_target(*demo_model()).runner).__name__)\n"
     )
     environment = {**os.environ, "MEDUSA_NATIVE": "0", "OMP_NUM_THREADS": "1"}

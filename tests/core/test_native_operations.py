@@ -10,14 +10,33 @@ import torch
 from torch import Tensor
 
 from medusa_core.messages import NUM_ALTERNATIVES
-from medusa_core.native.binding import native_library, open_library
-from medusa_core.native.score_reader import Summary, TorchSummary
-from medusa_core.quant.block_types import BLOCK_TYPES, block_type
-from medusa_core.quant.native_linear import NativeLinear, panel_weights, tile_weights
-from medusa_core.quant.random_blocks import random_blocks
-from medusa_core.rules.best_walk import BestWalk, best_walk
-from medusa_core.rules.rule import descend
-from medusa_core.tree.shape import TokenTree, TreeShape
+from medusa_core.models.quant.block_types import (
+    BLOCK_TYPES,
+    block_type,
+)
+from medusa_core.models.quant.native_linear import (
+    NativeLinear,
+    panel_weights,
+    tile_weights,
+)
+from medusa_core.models.quant.random_blocks import random_blocks
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.speculation.rules.best_walk import (
+    BestWalk,
+    best_walk,
+)
+from medusa_core.speculation.rules.rule import descend
+from medusa_core.system.native.binding import (
+    native_library,
+    open_library,
+)
+from medusa_core.system.native.score_reader import (
+    Summary,
+    TorchSummary,
+)
 from tests.core.natives import each_library, libraries
 
 # How far a result may be from the exact one, in parts of the largest number.

@@ -2,8 +2,11 @@
 
 import threading
 
-from medusa_core.native.binding import native_library
-from medusa_core.native.pool import Pool, Workers
+from medusa_core.system.native.binding import native_library
+from medusa_core.system.native.pool import (
+    Pool,
+    Workers,
+)
 
 
 def test_passes_of_all_kinds_have_the_same_helpers_unless_they_need_others() -> None:

@@ -9,10 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
-from medusa_core.rules.rule import RuleSpec, rule_registry
-from medusa_core.runner.resident import ResidentRunner
-from medusa_core.target import Target
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.speculation.rules.rule import (
+    RuleSpec,
+    rule_registry,
+)
 from tests.core import faults
 from tests.core.conftest import TARGET_NAMES, LoadTarget
 from tests.core.fakes import MAX_DEPTH, StateWitness, WalkWitness, oracle_spec, random_shape

@@ -11,6 +11,10 @@ from medusa_core.engine.generation import Generation
 from medusa_core.engine.overflow import fit
 from medusa_core.engine.session import Session
 from medusa_core.errors import RequestError, TemplateError
+from medusa_core.loading.target import (
+    Target,
+    load_target,
+)
 from medusa_core.messages import (
     ChatMessage,
     ContextCut,
@@ -25,9 +29,8 @@ from medusa_core.messages import (
     Role,
     StopReason,
 )
-from medusa_core.pace.tuner import Tuner
-from medusa_core.target import Target, load_target
-from medusa_core.text.template import ChatTemplate
+from medusa_core.models.text.template import ChatTemplate
+from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import LoadTarget
 from tests.core.engine_harness import EngineHarness
 from tests.core.laws import decode, user_says

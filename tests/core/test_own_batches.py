@@ -8,10 +8,20 @@ from pathlib import Path
 import pytest
 
 from medusa_core.__main__ import main
-from medusa_core.batches.job import BatchJob, BatchWish, OwnBatches
-from medusa_core.batches.progress import BatchProgress, write_progress
-from medusa_core.batches.row import BatchRow, read_rows
 from medusa_core.errors import BatchError
+from medusa_core.system.jobs.batch.job import (
+    BatchJob,
+    BatchWish,
+    OwnBatches,
+)
+from medusa_core.system.jobs.batch.progress import (
+    BatchProgress,
+    write_progress,
+)
+from medusa_core.system.jobs.batch.row import (
+    BatchRow,
+    read_rows,
+)
 from tests.core.conftest import Folders
 from tests.core.test_own_heads import FakeCommand
 
@@ -21,7 +31,7 @@ WISH = BatchWish("/data/questions.jsonl", "/data/answers.jsonl", quant="q4_0", m
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[FakeCommand]:
     FakeCommand.started = []
-    monkeypatch.setattr("medusa_core.batches.job.CommandProcess", FakeCommand)
+    monkeypatch.setattr("medusa_core.system.jobs.batch.job.CommandProcess", FakeCommand)
     return FakeCommand.started
 
 

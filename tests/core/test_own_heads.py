@@ -8,9 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.child.command import CommandProcess
 from medusa_core.errors import TrainingError
-from medusa_core.own_heads import HeadsTraining, HeadsWish, NeedsQuery, OwnHeads
+from medusa_core.system.jobs.heads_training import (
+    HeadsTraining,
+    HeadsWish,
+    NeedsQuery,
+    OwnHeads,
+)
+from medusa_core.system.sandbox.command import CommandProcess
 
 WISH = HeadsWish("/models/tiny", minutes=5.0, data=("a.jsonl",))
 
@@ -43,7 +48,7 @@ class FakeCommand:
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[FakeCommand]:
     FakeCommand.started = []
-    monkeypatch.setattr("medusa_core.own_heads.CommandProcess", FakeCommand)
+    monkeypatch.setattr("medusa_core.system.jobs.heads_training.CommandProcess", FakeCommand)
     return FakeCommand.started
 
 

@@ -12,12 +12,16 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from medusa_core.errors import CheckpointError, ModelError
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.models.checkpoints.grouped import middle
 from medusa_core.models.config import read_config
-from medusa_core.models.grouped import middle
-from medusa_core.quant.block_types import block_type
-from medusa_core.runner.native import NativeRunner
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.models.quant.block_types import block_type
+from medusa_core.runtime.runner.native import NativeRunner
 from tests.core.fakes import oracle_spec
 from tests.core.laws import check_same_tokens, decode, plain_scores, plainly, user_says
 from tests.core.packed_files import Packed, awq, compressed, gptq, pack_checkpoint

@@ -11,15 +11,27 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from medusa_core.drafters.lineup import drafter_registry
-from medusa_core.drafters.source import Paths
-from medusa_core.drafters.sources.phrase_source import _Compiled, _follow_of, _InPython
 from medusa_core.errors import ModelError
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import GenerateSettings, TokenSource
-from medusa_core.native.binding import native_library
-from medusa_core.target import LoadOptions, Target, load_target
-from medusa_core.tree.phrase_table import FILE, read_phrases, write_phrases
-from medusa_core.types import RowBudget
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.datastore.phrases import (
+    FILE,
+    read_phrases,
+    write_phrases,
+)
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.source import Paths
+from medusa_core.speculation.drafters.sources.phrase_source import (
+    _Compiled,
+    _follow_of,
+    _InPython,
+)
+from medusa_core.system.native.binding import native_library
 from tests.core.conftest import LoadTarget
 from tests.core.drafts import random_table, table
 from tests.core.laws import decode, plainly, user_says

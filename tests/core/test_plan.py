@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 from medusa_core.__main__ import main
+from medusa_core.cli.plan import (
+    shape_config,
+    shape_names,
+)
 from medusa_core.memory.budget import GIB, imagined_card
 from medusa_core.memory.plan import plan_memory
 from medusa_core.memory.recommend import choices, recommend
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
-from medusa_core.plan.cli import shape_config, shape_names
-from medusa_core.quant.choice import settle_formats
+from medusa_core.models.quant.choice import settle_formats
 from tests.core.tiny import TinySpec, random_heads, write_heads, write_tiny
 
 KEYS = {
@@ -187,7 +190,7 @@ def test_what_can_not_be_planned_is_said(
 def test_planning_a_card_loads_no_torch() -> None:
     code = (
         "import sys; from medusa_core.memory.recommend import recommend;"
-        "from medusa_core.plan.cli import shape_config;"
+        "from medusa_core.cli.plan import shape_config;"
         "from medusa_core.memory.budget import imagined_card;"
         "from medusa_core.messages import HeadsShape;"
         "recommend(shape_config('vicuna-7b'), HeadsShape(3), imagined_card(8));"

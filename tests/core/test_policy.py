@@ -13,23 +13,38 @@ import torch
 from numpy.typing import NDArray
 
 from medusa_core.__main__ import main
-from medusa_core.kv.size import row_bytes
+from medusa_core.cli.plan import shape_config
 from medusa_core.memory import bandwidth
 from medusa_core.memory.budget import Budget
+from medusa_core.memory.policy import measure
+from medusa_core.memory.policy.cost import SHARES
+from medusa_core.memory.policy.here import (
+    Asked,
+    Rates,
+    machine_for,
+    work_of,
+)
+from medusa_core.memory.policy.machine import (
+    Machine,
+    seconds_at,
+)
+from medusa_core.memory.policy.program import Rules
+from medusa_core.memory.policy.search import (
+    blocks,
+    search,
+    solve,
+)
+from medusa_core.memory.policy.work import (
+    Block,
+    Work,
+)
 from medusa_core.memory.tiers import Below
 from medusa_core.messages import WeightFormats
 from medusa_core.models.precision import hardware_of, precision_of
-from medusa_core.pace.kept import Kept
-from medusa_core.plan.cli import shape_config
-from medusa_core.policy import measure
-from medusa_core.policy.cost import SHARES
-from medusa_core.policy.here import Asked, Rates, machine_for, work_of
-from medusa_core.policy.machine import Machine, seconds_at
-from medusa_core.policy.program import Rules
-from medusa_core.policy.search import blocks, search, solve
-from medusa_core.policy.work import Block, Work
-from medusa_core.quant.choice import settle_formats
-from medusa_core.quant.format import Hardware
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.format import Hardware
+from medusa_core.runtime.kv.size import row_bytes
+from medusa_core.system.files.kept import Kept
 
 GIB = 1 << 30
 _MOVES = 1500

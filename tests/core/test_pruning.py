@@ -9,20 +9,36 @@ import pytest
 import torch
 from torch import Tensor
 
-from medusa_core.drafters.drafter import Drafter, DrafterSpec
-from medusa_core.drafters.early_exit import EarlyExit
-from medusa_core.drafters.observation import Observation
-from medusa_core.drafters.source import Paths
-from medusa_core.drafters.sources.streams_source import StreamsSource, stream_heads
-from medusa_core.kv.cache import KvCache
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, Odds, TokenSource
-from medusa_core.rules.rule import rule_registry
-from medusa_core.runner.native import NativeRunner
-from medusa_core.runner.resident import ResidentRunner
-from medusa_core.runner.runner import PlacedTree, PrunesTrees
-from medusa_core.target import Target
-from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Proposal, Pruner, RowBudget
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.runner import (
+    PlacedTree,
+    PrunesTrees,
+)
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.runtime.tree.step import (
+    Proposal,
+    Pruner,
+    RowBudget,
+)
+from medusa_core.speculation.drafters.drafter import (
+    Drafter,
+    DrafterSpec,
+)
+from medusa_core.speculation.drafters.early_exit import EarlyExit
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import Paths
+from medusa_core.speculation.drafters.sources.streams_source import (
+    StreamsSource,
+    stream_heads,
+)
+from medusa_core.speculation.rules.rule import rule_registry
 from tests.core.conftest import LoadTarget
 from tests.core.fakes import OracleDrafter, WalkWitness, oracle_spec
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says

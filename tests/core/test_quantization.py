@@ -12,18 +12,36 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from medusa_core.api import demo_model
-from medusa_core.drafters.drafter import DrafterSpec
-from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import GenerateSettings, WeightFormats
-from medusa_core.quant.block_rounding import round_to
-from medusa_core.quant.block_types import block_type
-from medusa_core.quant.choice import best_dtype, settle_formats
-from medusa_core.quant.format import Hardware, QuantSpec, quant_registry
-from medusa_core.quant.nf4_tensors import assemble, quantize, read_matrix
-from medusa_core.rules.rule import RuleSpec, rule_registry
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.models.quant.block_rounding import round_to
+from medusa_core.models.quant.block_types import block_type
+from medusa_core.models.quant.choice import (
+    best_dtype,
+    settle_formats,
+)
+from medusa_core.models.quant.format import (
+    Hardware,
+    QuantSpec,
+    quant_registry,
+)
+from medusa_core.models.quant.nf4_tensors import (
+    assemble,
+    quantize,
+    read_matrix,
+)
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.rules.rule import (
+    RuleSpec,
+    rule_registry,
+)
 from tests.core.by_turns import by_turns
 from tests.core.fakes import oracle_spec
 from tests.core.laws import (
@@ -149,7 +167,7 @@ def test_a_row_is_the_same_alone_and_among_others(spec: QuantSpec) -> None:
 
 def test_cuda_rounds_rows_of_inputs_each_by_itself() -> None:
     # The same kernels have a CPU version: what runs on a card can be checked here.
-    from medusa_core.quant.int8_linear import int8_rows_linear
+    from medusa_core.models.quant.int8_linear import int8_rows_linear
 
     tensors = quant_registry().get("int8").quantize(weight := torch.randn(64, 128))
     layer = int8_rows_linear(tensors["weight"], tensors["scale"], None)
@@ -164,7 +182,7 @@ def test_cuda_rounds_rows_of_inputs_each_by_itself() -> None:
 @pytest.mark.parametrize("is_nested", [False, True], ids=["plain", "nested"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
 def test_nf4_is_read_as_bitsandbytes_reads_it(dtype: torch.dtype, is_nested: bool) -> None:
-    from medusa_core.quant.bitsandbytes_quietly import bitsandbytes
+    from medusa_core.models.quant.bitsandbytes_quietly import bitsandbytes
 
     weight = torch.randn(96, 1088).to(dtype)
     weight[5, :64] = 0

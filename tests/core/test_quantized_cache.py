@@ -8,19 +8,34 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core.drafters.drafter import DrafterSpec
-from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.engine.together import step_together
 from medusa_core.errors import RequestError
-from medusa_core.kv.quantized import QuantizedCache, pack, unpack
-from medusa_core.kv.size import packed_bytes, row_bytes, whole_rows
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import Generate, GenerateSettings, GenerationDone, WeightFormats
 from medusa_core.models.attention import attend_by_products, attend_sparsely
-from medusa_core.pace.tuner import Tuner
-from medusa_core.rules.rule import RuleSpec, rule_registry
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.runtime.kv.quantized import (
+    QuantizedCache,
+    pack,
+    unpack,
+)
+from medusa_core.runtime.kv.size import (
+    packed_bytes,
+    row_bytes,
+    whole_rows,
+)
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.rules.rule import (
+    RuleSpec,
+    rule_registry,
+)
+from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import TARGET_NAMES, Folders
 from tests.core.fakes import oracle_spec
 from tests.core.laws import (

@@ -8,9 +8,13 @@ import pytest
 
 from medusa_core.__main__ import main
 from medusa_core.engine.transcript import transcribe
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
-from medusa_core.target import LoadOptions, Target, load_target
-from medusa_core.text.raw_text import RawText
+from medusa_core.models.text.raw_text import RawText
 from tests.core.conftest import Folders
 from tests.core.laws import decode
 from tests.core.tiny import write_tiny

@@ -15,14 +15,22 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.cluster.ray_cluster import RayCluster
-from medusa_core.generate.direct import generate
+from medusa_core.engine.direct import generate
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import GenerateSettings
-from medusa_core.pace.calibration import measure_costs
-from medusa_core.pace.tuner import Tuner
-from medusa_core.prompts import read_prompts
-from medusa_core.resources import demo_heads_dir, demo_model_dir, prompts_dir
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.runtime.cluster.ray_cluster import RayCluster
+from medusa_core.speculation.tuning.calibration import measure_costs
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system.prompts import read_prompts
+from medusa_core.system.resources import (
+    demo_heads_dir,
+    demo_model_dir,
+    prompts_dir,
+)
 from tests.core.laws import plainly, user_says
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from medusa_core.target import Target
+from medusa_core.loading.target import Target
 from tests.reference import record
 
 RECORDED: dict[str, Any] = json.loads(record.FILE.read_text())

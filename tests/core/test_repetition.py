@@ -2,7 +2,7 @@
 
 import pytest
 
-from medusa_core.repetition import repeats
+from medusa_core.chats.repetition import repeats
 
 WORDS = tuple(range(1000))
 

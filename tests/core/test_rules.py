@@ -19,13 +19,19 @@ from transformers import (
 )
 
 from medusa_core.errors import RequestError
+from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
-from medusa_core.rules.rule import rule_registry
-from medusa_core.rules.sampling import Sampler
-from medusa_core.rules.shaping import Shaping, check_tokens
-from medusa_core.target import Target
-from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import WalkContext
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.runtime.tree.step import WalkContext
+from medusa_core.speculation.rules.rule import rule_registry
+from medusa_core.speculation.rules.sampling import Sampler
+from medusa_core.speculation.rules.shaping import (
+    Shaping,
+    check_tokens,
+)
 from tests.core.fakes import oracle_spec
 from tests.core.laws import decode, plainly, user_says
 

@@ -12,18 +12,34 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from medusa_core.drafters.drafter import Drafter, DrafterSpec
-from medusa_core.drafters.lineup import drafter_registry
-from medusa_core.drafters.none import NoDrafter
-from medusa_core.drafters.observation import Observation
 from medusa_core.engine.session import Session
 from medusa_core.errors import NumericsError, RequestError
+from medusa_core.loading.target import Target
 from medusa_core.messages import TARGET, DrafterChoice, GenerateSettings, TokenSource
-from medusa_core.rules.rule import RuleSpec, rule_registry
-from medusa_core.rules.sampling import Sampler, gumbel_noise, gumbel_noise_of
-from medusa_core.target import Target
-from medusa_core.tree.shape import TokenTree, TreeShape
-from medusa_core.types import Proposal, WalkContext
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.runtime.tree.step import (
+    Proposal,
+    WalkContext,
+)
+from medusa_core.speculation.drafters.drafter import (
+    Drafter,
+    DrafterSpec,
+)
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.none import NoDrafter
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.rules.rule import (
+    RuleSpec,
+    rule_registry,
+)
+from medusa_core.speculation.rules.sampling import (
+    Sampler,
+    gumbel_noise,
+    gumbel_noise_of,
+)
 from tests.core.fakes import ChanceWitness
 from tests.core.faults import Credulous, faulty_rule
 from tests.core.laws import decode, plain_scores, user_says

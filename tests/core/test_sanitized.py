@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.native.build import build_sanitized
+from medusa_core.system.native.build import build_sanitized
 
 GCC = shutil.which("gcc")
 CPUS = ["native", "x86-64-v3"] if platform.machine() == "x86_64" else ["native"]
@@ -66,7 +66,7 @@ def test_a_read_behind_the_end_is_caught(tmp_path: Path) -> None:
     script = (
         "import ctypes, sys\n"
         "from pathlib import Path\n"
-        "from medusa_core.native.binding import open_library\n"
+        "from medusa_core.system.native.binding import open_library\n"
         "library = open_library(Path(sys.argv[1]))\n"
         "libc = ctypes.CDLL(None)\n"
         "libc.malloc.restype = ctypes.c_void_p\n"

@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 
 from medusa_core.engine.transcript import transcribe
 from medusa_core.errors import TokenizerError
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
-from medusa_core.target import LoadOptions, Target, load_target
-from medusa_core.text.detokenizer import Detokenizer
-from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.models.text.detokenizer import Detokenizer
+from medusa_core.models.text.tokenizer import Tokenizer
 from tests.core.laws import check_same_tokens, check_sources, decode, plainly, user_says
 from tests.core.tiny import TinySpec, random_heads, write_heads, write_tiny
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.errors import EngineError, RequestError
-from medusa_core.kv.cache import KvCache
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     ChatMessage,
     Generate,
@@ -20,10 +20,10 @@ from medusa_core.messages import (
     GenerationDone,
     Role,
 )
-from medusa_core.pace.tuner import Tuner
-from medusa_core.runner.resident import ResidentRunner
-from medusa_core.runner.runner import PlacedTree
-from medusa_core.target import Target
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import LoadTarget
 from tests.core.laws import check_cache, decode, plain_states, user_says
 

@@ -8,16 +8,37 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core import components, model_choice, resources
 from medusa_core.api import offline_hub_settings
-from medusa_core.generate.cli import add_model_arguments, model_dirs
-from medusa_core.hub import shipped_heads
-from medusa_core.hub.library_folder import look_into
-from medusa_core.hub.pairing import Fit, match, same_model
-from medusa_core.library import Library
+from medusa_core.cli.generate import (
+    add_model_arguments,
+    model_dirs,
+)
+from medusa_core.hub.library import shipped_heads
+from medusa_core.hub.library.library import Library
+from medusa_core.hub.library.library_folder import look_into
+from medusa_core.hub.library.pairing import (
+    Fit,
+    match,
+    same_model,
+)
+from medusa_core.loading import choice as model_choice
+from medusa_core.loading.choice import (
+    as_json,
+    demo_choice,
+    first_choice,
+    from_json,
+    ready_choices,
+)
 from medusa_core.messages import WeightFormats
-from medusa_core.model_choice import as_json, demo_choice, first_choice, from_json, ready_choices
-from medusa_core.resources import demo_heads_dir, demo_model_dir, start_model
+from medusa_core.system import (
+    components,
+    resources,
+)
+from medusa_core.system.resources import (
+    demo_heads_dir,
+    demo_model_dir,
+    start_model,
+)
 from tests.core.gguf_files import write_as_gguf
 from tests.core.tiny import TinySpec, random_heads, write_heads, write_tiny
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.drafters.grown import form_of
-from medusa_core.drafters.lineup import drafter_registry
-from medusa_core.tree.presets import MAX_TREE_ROWS
+from medusa_core.runtime.tree.tables import MAX_TREE_ROWS
+from medusa_core.speculation.drafters.grown import form_of
+from medusa_core.speculation.drafters.lineup import drafter_registry
 
 ROOT = Path(__file__).parents[2]
 NUM_ANSWERS, EVERY = 5000, 250

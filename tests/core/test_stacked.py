@@ -10,11 +10,14 @@ from torch import Tensor
 from transformers import GptOssConfig
 
 from medusa_core.errors import CheckpointError
+from medusa_core.loading.target import (
+    LoadOptions,
+    load_target,
+)
 from medusa_core.messages import WeightFormats
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import read_config
-from medusa_core.quant.block_types import block_type
-from medusa_core.target import LoadOptions, load_target
+from medusa_core.models.quant.block_types import block_type
 from tests.core.laws import plain_scores
 from tests.core.peers import GPT_OSS, SIZES, make_peer
 from tests.core.test_model_against_transformers import TOKEN_IDS, peer_logits, runner_of

@@ -5,15 +5,22 @@ from dataclasses import replace
 import pytest
 import torch
 
-from medusa_core.drafters.lineup import drafter_registry
-from medusa_core.kv.pool import CachePool
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
-from medusa_core.rules.rule import rule_registry
-from medusa_core.runner.resident import ResidentRunner
-from medusa_core.runner.runner import PlacedTree
-from medusa_core.runner.static import LENGTH_BUCKETS, ROW_BUCKETS, StaticRunner
-from medusa_core.target import Target
-from medusa_core.tree.shape import TokenTree, TreeShape
+from medusa_core.runtime.kv.pool import CachePool
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.runner.static import (
+    LENGTH_BUCKETS,
+    ROW_BUCKETS,
+    StaticRunner,
+)
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.rules.rule import rule_registry
 from tests.core.by_turns import by_turns
 from tests.core.conftest import TARGET_NAMES, LoadTarget
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says

@@ -7,7 +7,7 @@ import sys
 
 _WATCHED = """
 import threading, time
-from medusa_core.child.stopping import stop_with_input
+from medusa_core.system.sandbox.stopping import stop_with_input
 stopped = threading.Event()
 stop_with_input(stopped)
 """

@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 
 from medusa_core.errors import TemplateError, TokenizerError
 from medusa_core.messages import ChatMessage, Role
-from medusa_core.text.detokenizer import Detokenizer
-from medusa_core.text.template import ChatTemplate, is_base_model, open_template
-from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.models.text.detokenizer import Detokenizer
+from medusa_core.models.text.template import (
+    ChatTemplate,
+    is_base_model,
+    open_template,
+)
+from medusa_core.models.text.tokenizer import Tokenizer
 from tests.core.tiny import SPECIALS, TEMPLATE, make_tokenizer, write_text_files
 
 RUST = make_tokenizer()

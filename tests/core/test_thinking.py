@@ -4,13 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from medusa_core.chat_settings import ChatSettings
-from medusa_core.conversation import Conversation
+from medusa_core.chats.conversation import Conversation
+from medusa_core.chats.settings import ChatSettings
+from medusa_core.chats.thinking import (
+    NOTHING_THOUGHT,
+    find_thinking,
+    without_thinking,
+)
 from medusa_core.engine.overflow import fit
+from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, ThinkingSwitch
-from medusa_core.target import Target
-from medusa_core.text.template import ChatTemplate
-from medusa_core.thinking import NOTHING_THOUGHT, find_thinking, without_thinking
+from medusa_core.models.text.template import ChatTemplate
 
 
 @pytest.mark.parametrize(

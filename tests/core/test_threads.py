@@ -6,14 +6,20 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from medusa_core.drafters.source import Candidates, Paths
-from medusa_core.drafters.sources.lookup_source import LookupSource
-from medusa_core.kv.cache import KvCache
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
-from medusa_core.native.binding import native_library
-from medusa_core.pace import threads
-from medusa_core.pace.threads import Threads, settle_threads
-from medusa_core.target import Target
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.speculation.drafters.source import (
+    Candidates,
+    Paths,
+)
+from medusa_core.speculation.drafters.sources.lookup_source import LookupSource
+from medusa_core.speculation.tuning import threads
+from medusa_core.speculation.tuning.threads import (
+    Threads,
+    settle_threads,
+)
+from medusa_core.system.native.binding import native_library
 from tests.core.conftest import LoadTarget
 from tests.core.laws import decode, user_says
 

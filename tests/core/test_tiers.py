@@ -14,15 +14,24 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core import forecast as forecast_module
 from medusa_core.__main__ import main
-from medusa_core.drafters.lineup import drafters_for
+from medusa_core.cli import plan as plan_cli
+from medusa_core.cli.plan import shape_config
+from medusa_core.engine.direct import generate
 from medusa_core.errors import MedusaError, PlanError, RequestError, TierError
-from medusa_core.files import layer_file as layer_file_module
-from medusa_core.files.layer_entries import TensorBytes
-from medusa_core.files.layer_file import LayerFileWriter, find_layer_file
-from medusa_core.forecast import Pace
-from medusa_core.generate.direct import generate
+from medusa_core.loading import forecast as forecast_module
+from medusa_core.loading.choice import (
+    ModelChoice,
+    as_json,
+    from_json,
+)
+from medusa_core.loading.forecast import Pace
+from medusa_core.loading.offload_forecast import streamed_load
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.memory import bandwidth, probe
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.memory.placement import layer_bytes, piece_bytes, place_layers
@@ -39,18 +48,20 @@ from medusa_core.messages import (
     Tier,
     WeightFormats,
 )
-from medusa_core.model_choice import ModelChoice, as_json, from_json
-from medusa_core.models.far import FarLayers
-from medusa_core.places import places
-from medusa_core.plan import cli as plan_cli
-from medusa_core.plan.cli import shape_config
-from medusa_core.quant.choice import settle_formats
-from medusa_core.quant.format import Hardware
-from medusa_core.quant.in_blocks import weight_formats
-from medusa_core.runner import layer_stream
-from medusa_core.runner.native import NativeRunner
-from medusa_core.streamed import streamed_load
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.format import Hardware
+from medusa_core.models.quant.in_blocks import weight_formats
+from medusa_core.runtime.offload import layer_file as layer_file_module
+from medusa_core.runtime.offload import layer_stream
+from medusa_core.runtime.offload.layer_entries import TensorBytes
+from medusa_core.runtime.offload.layer_file import (
+    LayerFileWriter,
+    find_layer_file,
+)
+from medusa_core.runtime.offload.linear import FarLayers
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.system.user_folders import places
 from tests.core.conftest import STREAMED, Folders, LoadTarget
 from tests.core.engine_harness import EngineHarness
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says

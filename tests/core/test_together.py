@@ -7,12 +7,11 @@ from dataclasses import replace
 import pytest
 from torch import Tensor
 
-from medusa_core.drafters.drafter import DrafterSpec
-from medusa_core.drafters.lineup import drafter_registry, drafters_for
 from medusa_core.engine.executor import Executor
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.engine.together import step_together, those_together
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     Event,
     Failed,
@@ -22,13 +21,20 @@ from medusa_core.messages import (
     LoadModel,
     StepDone,
 )
-from medusa_core.pace.tuner import Tuner
-from medusa_core.resources import demo_heads_dir, demo_model_dir
-from medusa_core.rules.rule import rule_registry
-from medusa_core.runner.native import NativeRunner
-from medusa_core.runner.resident import ResidentRunner
-from medusa_core.runner.runner import PlacedTree
-from medusa_core.target import Target
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.lineup import (
+    drafter_registry,
+    drafters_for,
+)
+from medusa_core.speculation.rules.rule import rule_registry
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system.resources import (
+    demo_heads_dir,
+    demo_model_dir,
+)
 from tests.core import faults
 from tests.core.conftest import TARGET_NAMES, LoadTarget
 from tests.core.fakes import oracle_spec

@@ -10,8 +10,8 @@ import pytest
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
-from medusa_core.text.seam import tokenizer_errors
-from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.models.text.seam import tokenizer_errors
+from medusa_core.models.text.tokenizer import Tokenizer
 from tests.core.tiny import make_tokenizer
 
 RAW: dict[str, Any] = json.loads(make_tokenizer().to_str())

@@ -12,22 +12,22 @@ from typing import Any
 import pytest
 import torch
 
-from medusa_core import trace_file
 from medusa_core.__main__ import main
-from medusa_core.drafters.lineup import drafter_registry
-from medusa_core.errors import TraceError
-from medusa_core.generate.direct import generate
-from medusa_core.messages import GenerateSettings, Odds, StepDone, StepTrace
-from medusa_core.rules.rule import rule_registry
-from medusa_core.rules.sampling import Sampler
-from medusa_core.target import Target
-from medusa_core.trace_file import (
+from medusa_core.chats import trace_file
+from medusa_core.chats.trace_file import (
     Recording,
     pack_trace,
     read_trace,
     unpack_trace,
     write_trace,
 )
+from medusa_core.engine.direct import generate
+from medusa_core.errors import TraceError
+from medusa_core.loading.target import Target
+from medusa_core.messages import GenerateSettings, Odds, StepDone, StepTrace
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.rules.rule import rule_registry
+from medusa_core.speculation.rules.sampling import Sampler
 from tests.core.laws import plain_scores, plain_states, user_says
 
 SETTINGS = GenerateSettings(temperature=0.9, seed=4, max_new_tokens=30, tree_rows=9)

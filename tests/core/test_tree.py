@@ -11,11 +11,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medusa_core.errors import HeadsError, RequestError
-from medusa_core.runner.rows import RowLayout, SomeRows, additive_mask, place_rows
-from medusa_core.tree.dense import best_dense, dense_paths
-from medusa_core.tree.presets import TreeTable, read_tree_table
-from medusa_core.tree.search import best_paths, expected_length
-from medusa_core.tree.shape import TokenTree, TreeShape
+from medusa_core.runtime.runner.rows import (
+    RowLayout,
+    SomeRows,
+    additive_mask,
+    place_rows,
+)
+from medusa_core.runtime.tree.dense import (
+    best_dense,
+    dense_paths,
+)
+from medusa_core.runtime.tree.search import (
+    best_paths,
+    expected_length,
+)
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.runtime.tree.tables import (
+    TreeTable,
+    read_tree_table,
+)
 from tests.core.fakes import random_shape
 
 CPU = torch.device("cpu")

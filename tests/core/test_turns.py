@@ -10,6 +10,7 @@ from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.engine.transcript import transcribe
 from medusa_core.errors import RequestError
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     GIVEN,
     ChatMessage,
@@ -19,9 +20,8 @@ from medusa_core.messages import (
     Role,
     StopReason,
 )
-from medusa_core.pace.tuner import Tuner
-from medusa_core.target import Target
-from medusa_core.text.template import ChatTemplate
+from medusa_core.models.text.template import ChatTemplate
+from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import LoadTarget
 from tests.core.laws import Run, check_cache, check_sources, decode, user_says
 from tests.core.test_session import counted

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from medusa_core.engine.direct import generate
 from medusa_core.engine.verification import verify
 from medusa_core.errors import RequestError
-from medusa_core.generate.direct import generate
+from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, Verified, Verify
-from medusa_core.target import Target
 from tests.core.laws import plain_scores, user_says
 
 ASK = Verify("s", "r")

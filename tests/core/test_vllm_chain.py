@@ -8,11 +8,15 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import Tensor
 
-from medusa_core.drafters.lineup import drafter_registry
-from medusa_core.drafters.observation import Observation
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import GenerateSettings
-from medusa_core.target import LoadOptions, Target, load_target
-from medusa_core.types import RowBudget
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.observation import Observation
 from tests.core.conftest import GROUPED
 from tests.core.laws import check_same_tokens, decode, plainly, user_says
 from tests.core.test_head_formats import REDUCED, reduced, save, vllm_names

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     TARGET,
     AnswerBegun,
@@ -29,7 +30,6 @@ from medusa_core.messages import (
     Unload,
     Unloaded,
 )
-from medusa_core.target import Target
 from tests.core.engine_harness import EngineHarness
 from tests.core.laws import decode, user_says
 
@@ -375,7 +375,9 @@ def test_steps_are_measured_anew_once_another_count_of_threads_serves(
     fresh.answer("tell me", SETTINGS)
     assert len(fresh.of(calibrate.request_id, Calibrated)) == 1
     fresh.events.clear()
-    monkeypatch.setattr("medusa_core.pace.threads.Threads.settle_again", lambda _: True)
+    monkeypatch.setattr(
+        "medusa_core.speculation.tuning.threads.Threads.settle_again", lambda _: True
+    )
     assert isinstance(fresh.answer("tell me", SETTINGS), GenerationDone)
     monkeypatch.undo()
     fresh.wait(calibrate.request_id, Calibrated)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from medusa_core.heads.kind import read_shape
+from medusa_core.loading.target import LoadOptions
 from medusa_core.memory.budget import GIB
 from medusa_core.memory.placement import layer_bytes, piece_bytes
 from medusa_core.memory.plan import plan_memory, scratch_bytes
@@ -12,9 +13,8 @@ from medusa_core.memory.tiers import limited, prompt_rows
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import read_config
 from medusa_core.models.precision import hardware_of, settle_device
-from medusa_core.quant.choice import settle_formats
-from medusa_core.runner.layer_stream import NUM_BUFFERS
-from medusa_core.target import LoadOptions
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.runtime.offload.layer_stream import NUM_BUFFERS
 
 
 def with_layers_below(

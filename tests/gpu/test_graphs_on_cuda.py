@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from medusa_core import card
-from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.messages import GenerateSettings
-from medusa_core.runner.static import StaticRunner
+from medusa_core.runtime.runner.static import StaticRunner
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.system import cuda as card
 from tests.core.conftest import TARGET_NAMES, LoadTarget
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
 

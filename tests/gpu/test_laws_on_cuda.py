@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core.drafters.drafter import DrafterSpec
-from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.messages import Failed, GenerateSettings, GenerationDone, LoadModel, ModelLoaded
 from medusa_core.models.attention import attend_by_products, attend_fused
-from medusa_core.rules.rule import RuleSpec, rule_registry
-from medusa_core.runner.rows import additive_mask
+from medusa_core.runtime.runner.rows import additive_mask
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.rules.rule import (
+    RuleSpec,
+    rule_registry,
+)
 from tests.core import faults
 from tests.core.conftest import TARGET_NAMES, LoadTarget
 from tests.core.engine_harness import EngineHarness

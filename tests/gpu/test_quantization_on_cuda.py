@@ -6,9 +6,17 @@ from pathlib import Path
 import pytest
 import torch
 
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import GenerateSettings, WeightFormats
-from medusa_core.quant.format import Hardware, QuantSpec, quant_registry
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.models.quant.format import (
+    Hardware,
+    QuantSpec,
+    quant_registry,
+)
 from tests.core.fakes import oracle_spec
 from tests.core.laws import check_cache, check_sources, decode, plainly, user_says
 from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny

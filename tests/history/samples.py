@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from medusa_core.attachments.attachment import Attachment
-from medusa_core.history.history import History
-from medusa_core.history.records import (
+from medusa_core.chats.attachments.attachment import Attachment
+from medusa_core.chats.history.history import History
+from medusa_core.chats.history.records import (
     AnswerState,
     Stored,
     StoredAnswer,

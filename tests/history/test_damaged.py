@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.chats.history.folding import fold
+from medusa_core.chats.history.history import (
+    History,
+    open_history,
+)
+from medusa_core.chats.history.mending import mend
+from medusa_core.chats.history.schema import MIGRATIONS
 from medusa_core.errors import StorageError
-from medusa_core.files.database import open_database
-from medusa_core.history.folding import fold
-from medusa_core.history.history import History, open_history
-from medusa_core.history.mending import mend
-from medusa_core.history.schema import MIGRATIONS
+from medusa_core.system.storage.database import open_database
 from tests.history.samples import Clock, filled, tell
 
 PAGE = 4096
@@ -127,7 +130,7 @@ def test_the_last_backup_helps_where_nothing_can_be_read(sound: Path, tmp_path: 
 def test_damage_that_shows_in_use_is_told_and_mended_at_the_next_start(
     sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("medusa_core.files.database._SMALL_BYTES", 0)
+    monkeypatch.setattr("medusa_core.system.storage.database._SMALL_BYTES", 0)
     path = copied(sound, tmp_path)
     raw = bytearray(path.read_bytes())
     for begin in range(PAGE, len(raw), PAGE):
@@ -224,8 +227,8 @@ READ_ONLY = """
 import os, sys
 from pathlib import Path
 from medusa_core.errors import StorageError
-from medusa_core.history.folding import fold
-from medusa_core.history.history import History, open_history
+from medusa_core.chats.history.folding import fold
+from medusa_core.chats.history.history import History, open_history
 if os.geteuid() == 0:
     os.setuid(65534)  # permissions don't bind the superuser
 try:
@@ -238,7 +241,7 @@ except StorageError as error:
 NO_ROOM = """
 import resource, sys
 from pathlib import Path
-from medusa_core.history.history import open_history
+from medusa_core.chats.history.history import open_history
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 history = open_history(Path(sys.argv[1]))
 print(history.is_kept, len(history.messages("tea")), history.notice)
@@ -290,7 +293,7 @@ def test_where_nothing_can_be_written_yesterday_can_be_read_all_the_same(
     def refuse(*_: object, **__: object) -> None:
         raise StorageError("The folder can't be written.", "See that you may write.")
 
-    monkeypatch.setattr("medusa_core.history.history.open_database", refuse)
+    monkeypatch.setattr("medusa_core.chats.history.history.open_database", refuse)
     history = open_history(path, Clock())
     assert "won't be remembered" in history.notice
     assert not history.is_kept

@@ -18,19 +18,26 @@ import fastjsonschema
 import pytest
 
 from medusa_core.__main__ import main
+from medusa_core.chats.history.exchange import import_worker
+from medusa_core.chats.history.exchange.export import (
+    FileKind,
+    export,
+    export_gently,
+)
+from medusa_core.chats.history.exchange.html_text import rendered
+from medusa_core.chats.history.exchange.our_json import conversation_as_json
+from medusa_core.chats.history.exchange.pieces import Pieces
+from medusa_core.chats.history.exchange.reading import ConversationFile
+from medusa_core.chats.history.history import (
+    History,
+    open_history,
+)
+from medusa_core.chats.history.packing import steps_as_json
+from medusa_core.chats.history.records import AnswerState
+from medusa_core.chats.history.tree import path_to
 from medusa_core.errors import ConversationFileError
-from medusa_core.history.exchange import import_worker
-from medusa_core.history.exchange.export import FileKind, export, export_gently
-from medusa_core.history.exchange.html_text import rendered
-from medusa_core.history.exchange.our_json import conversation_as_json
-from medusa_core.history.exchange.pieces import Pieces
-from medusa_core.history.exchange.reading import ConversationFile
-from medusa_core.history.history import History, open_history
-from medusa_core.history.packing import steps_as_json
-from medusa_core.history.records import AnswerState
-from medusa_core.history.tree import path_to
 from medusa_core.messages import GenerateSettings, Role
-from medusa_core.resources import resources_dir
+from medusa_core.system.resources import resources_dir
 from tests.history.samples import Clock, done, filled, steps, tell
 
 EVIL = "<script>alert(1)</script><img src=https://x/y onerror=a> &amp; \x00 \ud83d"

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from medusa_core.history.folding import as_query, fold, snippet, unfold, words_of
+from medusa_core.chats.history.folding import (
+    as_query,
+    fold,
+    snippet,
+    unfold,
+    words_of,
+)
 
 anything = st.text(
     st.one_of(

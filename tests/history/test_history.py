@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.attachments.attachment import Attachment
+from medusa_core.chats.attachments.attachment import Attachment
+from medusa_core.chats.history.history import History
+from medusa_core.chats.history.records import (
+    AnswerState,
+    StoredAnswer,
+)
 from medusa_core.errors import RequestError
-from medusa_core.history.history import History
-from medusa_core.history.records import AnswerState, StoredAnswer
 from tests.history.samples import Clock, answer, done, filled, prompt, steps, tell
 
 

@@ -12,10 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.files.database import open_database
-from medusa_core.history.exchange.export import FileKind, export
-from medusa_core.history.history import History
-from medusa_core.history.records import AnswerState
+from medusa_core.chats.history.exchange.export import (
+    FileKind,
+    export,
+)
+from medusa_core.chats.history.history import History
+from medusa_core.chats.history.records import AnswerState
+from medusa_core.system.storage.database import open_database
 from tests.history.samples import Clock, filled, tell
 from tests.history.writer import SECOND, SENTENCE
 

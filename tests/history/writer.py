@@ -10,12 +10,15 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from medusa_core.files.database import Migration, open_database
-from medusa_core.history.exchange.reading import ConversationFile
-from medusa_core.history.history import History
-from medusa_core.history.mending import mend
-from medusa_core.history.records import AnswerState
-from medusa_core.history.schema import MIGRATIONS
+from medusa_core.chats.history.exchange.reading import ConversationFile
+from medusa_core.chats.history.history import History
+from medusa_core.chats.history.mending import mend
+from medusa_core.chats.history.records import AnswerState
+from medusa_core.chats.history.schema import MIGRATIONS
+from medusa_core.system.storage.database import (
+    Migration,
+    open_database,
+)
 from tests.history.samples import answer, done, prompt, steps
 
 SENTENCE = "Wörter, die bleiben müssen. "

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from medusa_core.hub.installed import repo_folder
+from medusa_core.hub.library.installed import repo_folder
 from tests.core.tiny import TinySpec
 
 SPEC = TinySpec()

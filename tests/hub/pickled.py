@@ -9,8 +9,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from medusa_core.hub.convert import ConversionLimits, Converted, convert
-from medusa_core.hub.convert_source import find_source
+from medusa_core.hub.convert.convert import (
+    ConversionLimits,
+    Converted,
+    convert,
+)
+from medusa_core.hub.convert.convert_source import find_source
 
 HIDDEN, VOCABULARY = 16, 40
 LIMITS = ConversionLimits(time_s=120, floor_bytes=0)

@@ -12,12 +12,15 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from medusa_core.child.process import Child
 from medusa_core.errors import Cancelled, CheckpointError, ConversionError, DiskFullError
-from medusa_core.hub.convert import ConversionLimits, convert
-from medusa_core.hub.convert_process import Job
-from medusa_core.hub.convert_source import find_source
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.hub.convert.convert import (
+    ConversionLimits,
+    convert,
+)
+from medusa_core.hub.convert.convert_process import Job
+from medusa_core.hub.convert.convert_source import find_source
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.system.sandbox.process import Child
 from tests.hub.pickled import HIDDEN, LIMITS, VOCABULARY, assert_same, head_tensors, leftovers, run
 
 # What is written is what was read.
@@ -199,7 +202,7 @@ def test_the_worker_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None
         1 << 32,
         1 << 30,
     )
-    child = Child("medusa_core.hub.convert_worker")
+    child = Child("medusa_core.hub.convert.convert_worker")
     try:
         child.send(asdict(job))
         child.stop_speaking()

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from medusa_core.errors import CheckpointError, UnusableRepoError
-from medusa_core.hub.installed import list_installed
 from medusa_core.hub.job import Pair
 from medusa_core.hub.job_store import JobStore
-from medusa_core.hub.library_folder import Kind
+from medusa_core.hub.library.installed import list_installed
+from medusa_core.hub.library.library import Library
+from medusa_core.hub.library.library_folder import Kind
+from medusa_core.hub.library.other_programs import models_of_others
 from medusa_core.hub.listing import list_repo
-from medusa_core.hub.other_programs import models_of_others
 from medusa_core.hub.remote import look_at_model
 from medusa_core.hub.settings import HubSettings
-from medusa_core.library import Library
 from medusa_core.models.config import read_config
 from tests.core.gguf_files import write_as_gguf, write_split
 from tests.core.tiny import TinySpec, write_tiny

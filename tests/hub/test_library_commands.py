@@ -9,9 +9,12 @@ import pytest
 import torch
 
 from medusa_core.errors import RequestError
-from medusa_core.hub.installed import repo_folder
-from medusa_core.hub.library_folder import Kind, look_into
-from medusa_core.hub.library_import import FolderList
+from medusa_core.hub.library.installed import repo_folder
+from medusa_core.hub.library.library_folder import (
+    Kind,
+    look_into,
+)
+from medusa_core.hub.library.library_import import FolderList
 from tests.core.tiny import random_heads, write_tiny
 from tests.hub.installed import HEADS, MODEL, SPEC, disk_bytes, flip_a_byte, snapshot_of
 
@@ -19,7 +22,7 @@ from tests.hub.installed import HEADS, MODEL, SPEC, disk_bytes, flip_a_byte, sna
 @pytest.fixture
 def terminal(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Runs a command with another cache and another list of folders than the user's."""
-    from medusa_core.hub import library_cli
+    from medusa_core.cli import library as library_cli
 
     monkeypatch.setattr(
         library_cli, "folder_list", lambda: FolderList(tmp_path / "data" / "folders.json")
@@ -31,7 +34,7 @@ def terminal(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
 def run_command(command: str, *arguments: str) -> int:
     import argparse
 
-    from medusa_core.hub import library_cli
+    from medusa_core.cli import library as library_cli
 
     parser = argparse.ArgumentParser()
     getattr(library_cli, f"add_{command}_arguments")(parser)

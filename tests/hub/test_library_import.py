@@ -6,9 +6,15 @@ from pathlib import Path
 import pytest
 
 from medusa_core.errors import CheckpointError, DiskFullError, ModelError, RequestError
-from medusa_core.hub.installed import list_installed
-from medusa_core.hub.library_folder import Kind, check_folder
-from medusa_core.hub.library_import import FolderList, import_copy
+from medusa_core.hub.library.installed import list_installed
+from medusa_core.hub.library.library_folder import (
+    Kind,
+    check_folder,
+)
+from medusa_core.hub.library.library_import import (
+    FolderList,
+    import_copy,
+)
 from tests.core.tiny import write_tiny
 from tests.hub.installed import SPEC, read_files, snapshot_of
 

@@ -11,10 +11,21 @@ from huggingface_hub import scan_cache_dir
 from safetensors.torch import save_file
 
 from medusa_core.errors import RequestError
-from medusa_core.hub.installed import find_installed, list_installed, pairings, repo_folder
-from medusa_core.hub.library_folder import Kind, look_into
-from medusa_core.hub.library_remove import plan_removal, remove
-from medusa_core.hub.library_verify import verify
+from medusa_core.hub.library.installed import (
+    find_installed,
+    list_installed,
+    pairings,
+    repo_folder,
+)
+from medusa_core.hub.library.library_folder import (
+    Kind,
+    look_into,
+)
+from medusa_core.hub.library.library_remove import (
+    plan_removal,
+    remove,
+)
+from medusa_core.hub.library.library_verify import verify
 from tests.core.tiny import random_heads, random_weights, write_heads, write_tiny
 from tests.hub.installed import MODEL, OTHER_SHA, SHA, SPEC, add_revision, snapshot_of, truncate
 

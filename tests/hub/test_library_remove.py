@@ -7,9 +7,16 @@ import pytest
 from huggingface_hub import scan_cache_dir
 
 from medusa_core.errors import RequestError
-from medusa_core.hub.installed import list_installed, repo_folder
-from medusa_core.hub.library_remove import Removal, plan_removal, remove
-from medusa_core.hub.library_verify import verify
+from medusa_core.hub.library.installed import (
+    list_installed,
+    repo_folder,
+)
+from medusa_core.hub.library.library_remove import (
+    Removal,
+    plan_removal,
+    remove,
+)
+from medusa_core.hub.library.library_verify import verify
 from tests.hub.installed import (
     HEADS,
     MODEL,

@@ -8,8 +8,16 @@ from pathlib import Path
 import pytest
 
 from medusa_core.errors import Cancelled
-from medusa_core.hub.installed import find_installed, list_installed, repo_folder
-from medusa_core.hub.library_verify import State, repair, verify
+from medusa_core.hub.library.installed import (
+    find_installed,
+    list_installed,
+    repo_folder,
+)
+from medusa_core.hub.library.library_verify import (
+    State,
+    repair,
+    verify,
+)
 from tests.core.tiny import write_tiny
 from tests.hub.installed import (
     HEADS,

@@ -7,9 +7,12 @@ import pytest
 
 from medusa_core.errors import HeadsError
 from medusa_core.heads import reader
-from medusa_core.hub import pairing
-from medusa_core.hub.library_folder import Kind, look_into
-from medusa_core.hub.pairing import (
+from medusa_core.hub.library import pairing
+from medusa_core.hub.library.library_folder import (
+    Kind,
+    look_into,
+)
+from medusa_core.hub.library.pairing import (
     Fit,
     HeadsFacts,
     TargetFacts,

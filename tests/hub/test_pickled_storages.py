@@ -7,8 +7,8 @@ import torch
 from safetensors.torch import load_file
 
 from medusa_core.errors import ConversionError
-from medusa_core.hub.pickles import inspect_pickle
-from medusa_core.hub.pickles_storages import check_storages
+from medusa_core.hub.convert.pickles import inspect_pickle
+from medusa_core.hub.convert.pickles_storages import check_storages
 from tests.hub.pickled import assert_same, leftovers, run, storage_pickle, write_archive
 
 

@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import load_file
 
 from medusa_core.errors import ConversionError
-from medusa_core.hub.pickles import inspect_pickle
-from medusa_core.hub.pickles_archive import ArchiveLimits
+from medusa_core.hub.convert.pickles import inspect_pickle
+from medusa_core.hub.convert.pickles_archive import ArchiveLimits
 from tests.hub.pickled import (
     Runs,
     assert_same,

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.drafters.lineup import drafter_registry
 from medusa_core.errors import CheckpointError, HeadsError, NotFoundError
-from medusa_core.hub.catalog import read_catalog
-from medusa_core.hub.pairing import misfit
+from medusa_core.hub.library.catalog import read_catalog
+from medusa_core.hub.library.pairing import misfit
 from medusa_core.hub.remote import look_at_heads, look_at_model
 from medusa_core.hub.search import search
 from medusa_core.hub.settings import HubSettings
@@ -19,8 +18,9 @@ from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.plan import weights_bytes
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
 from medusa_core.models.config import read_config
-from medusa_core.quant.choice import settle_formats
-from medusa_core.quant.format import Hardware
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.format import Hardware
+from medusa_core.speculation.drafters.lineup import drafter_registry
 from tests.core.tiny import TinySpec, random_heads, write_heads, write_tiny
 from tests.hub.conftest import REPOSITORY, LoopbackHub, random_file
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from medusa_core import card
+from medusa_core.system import cuda as card
 from tests.imagined_card.journal import Journal
 from tests.imagined_card.quantized import kernels_for_cuda, own_globals
 from tests.imagined_card.tape import Tape
@@ -87,7 +87,7 @@ class _Properties:
 
 
 class _Facts:
-    """Stands in for `medusa_core.card`."""
+    """Stands in for `medusa_core.system.cuda`."""
 
     def __init__(self, mode: CardMode, capability: tuple[int, int], graphs_pay: bool) -> None:
         self._mode = mode

@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.drafters.drafter import DrafterSpec
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import Generate, GenerateSettings, StepDone, WeightFormats
-from medusa_core.pace.tuner import Tuner
-from medusa_core.rules.rule import rule_registry
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.rules.rule import rule_registry
+from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.fakes import oracle_spec
 from tests.core.laws import decode, plainly, user_says
 from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny

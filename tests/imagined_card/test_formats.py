@@ -7,10 +7,18 @@ import pytest
 import torch
 
 from medusa_core.engine.session import Session
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import GenerateSettings, WeightFormats
-from medusa_core.models.kept import KeptModels
-from medusa_core.quant.format import Hardware, QuantSpec, quant_registry
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.models.quant.format import (
+    Hardware,
+    QuantSpec,
+    quant_registry,
+)
+from medusa_core.models.quantized_cache.kept import KeptModels
 from tests.core.fakes import oracle_spec
 from tests.core.laws import check_cache, check_same_tokens, decode, plain_scores, plainly, user_says
 from tests.core.test_loading import quantized_checkpoint

@@ -9,12 +9,15 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from medusa_core import card
+from medusa_core.loading.target import (
+    LoadOptions,
+    load_target,
+)
 from medusa_core.messages import WeightFormats
-from medusa_core.runner.graphs import graphs_pay
-from medusa_core.runner.resident import ResidentRunner
-from medusa_core.runner.static import StaticRunner
-from medusa_core.target import LoadOptions, load_target
+from medusa_core.runtime.runner.graphs import graphs_pay
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.static import StaticRunner
+from medusa_core.system import cuda as card
 from tests.core.tiny import TinySpec, write_tiny
 from tests.imagined_card.card import imagined_card
 from tests.imagined_card.conftest import Folders

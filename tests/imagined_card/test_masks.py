@@ -7,12 +7,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core.runner.resident import ResidentRunner
-from medusa_core.runner.rows import additive_mask
-from medusa_core.runner.runner import PlacedTree
-from medusa_core.runner.static import StaticRunner
-from medusa_core.target import LoadOptions, Target, load_target
-from medusa_core.tree.shape import TokenTree, TreeShape
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.rows import additive_mask
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.runner.static import StaticRunner
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
 from tests.core.fakes import random_shape
 from tests.core.tiny import TinySpec, write_tiny
 from tests.imagined_card.attention import POINTER_BYTES, is_padded

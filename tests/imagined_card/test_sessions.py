@@ -26,7 +26,7 @@ from medusa_core.messages import (
     Verified,
     Verify,
 )
-from medusa_core.pace.calibration import BUDGET_S
+from medusa_core.speculation.tuning.calibration import BUDGET_S
 from tests.core.laws import user_says
 from tests.core.tiny import TinySpec, write_tiny
 from tests.imagined_card.card import CARDS, imagined_card

@@ -4,11 +4,17 @@ from collections.abc import Callable
 
 import pytest
 
-from medusa_core.drafters.lineup import drafter_registry
+from medusa_core.loading.target import (
+    LoadOptions,
+    load_target,
+)
 from medusa_core.messages import GenerateSettings
-from medusa_core.rules.rule import RuleSpec, rule_registry
-from medusa_core.runner.static import StaticRunner
-from medusa_core.target import LoadOptions, load_target
+from medusa_core.runtime.runner.static import StaticRunner
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.rules.rule import (
+    RuleSpec,
+    rule_registry,
+)
 from tests.core.conftest import TARGET_NAMES, LoadTarget, options_of
 from tests.core.laws import (
     Tie,

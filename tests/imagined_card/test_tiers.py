@@ -4,12 +4,15 @@ from unittest.mock import patch
 
 import pytest
 
-from medusa_core import target as target_module
+from medusa_core.loading import target as target_module
+from medusa_core.loading.target import (
+    LoadOptions,
+    load_target,
+)
 from medusa_core.memory.placement import layer_bytes
 from medusa_core.memory.tiers import Below
 from medusa_core.messages import GenerateSettings, Tier, WeightFormats
-from medusa_core.runner.streaming import StreamingRunner
-from medusa_core.target import LoadOptions, load_target
+from medusa_core.runtime.runner.streaming import StreamingRunner
 from tests.core.conftest import LoadTarget
 from tests.core.laws import check_same_tokens, decode, user_says
 from tests.core.tight import with_layers_below

@@ -6,11 +6,14 @@ import pytest
 import torch
 
 from app.chat.header import describe
-from medusa_core import card
 from medusa_core.errors import RequestError
+from medusa_core.loading.state import (
+    ModelStatus,
+    Phase,
+)
 from medusa_core.messages import LoadModel, ModelLoaded
-from medusa_core.model_state import ModelStatus, Phase
 from medusa_core.models.precision import settle_device
+from medusa_core.system import cuda as card
 from tests.imagined_card.card import imagined_card
 from tests.imagined_card.conftest import Folders
 from tests.imagined_card.test_sessions import Desk

@@ -10,7 +10,7 @@ from installer import cli, first_model
 from installer.errors import CommandError
 from installer.first_model import FILE, FOLDER, WORK, is_whole, provide_first_model
 from installer.setup import Request
-from medusa_core import resources
+from medusa_core.system import resources
 from tests.installer.fakes import FakeMachine, offline
 
 WINDOW = ["--platform", "offscreen"]

@@ -15,14 +15,17 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from medusa_core.files.database import open_database
-from medusa_core.history.history import History
+from medusa_core.chats.history.history import History
 from medusa_core.hub.job import Pair
 from medusa_core.hub.pair_download import Tally, download_pair
 from medusa_core.hub.settings import HubSettings
-from medusa_core.learned.folder import forget_learned, store_of
-from medusa_core.learned.learned import Learned
 from medusa_core.messages import Event, StepDone
+from medusa_core.speculation.datastore.earlier_answers import Learned
+from medusa_core.speculation.datastore.folder import (
+    forget_learned,
+    store_of,
+)
+from medusa_core.system.storage.database import open_database
 from tests.history.writer import SECOND, say, take
 
 STEP_S = 0.01
@@ -86,13 +89,13 @@ def talk(folder: Path, answer: str, step_s: float) -> None:
     from PySide6.QtCore import QTimer
     from PySide6.QtWidgets import QApplication
 
-    from app.bridge import EngineBridge
-    from app.model_keeper import ModelKeeper
-    from app.preferences import Preferences
+    from app.engine.bridge import EngineBridge
+    from app.engine.model_keeper import ModelKeeper
+    from app.settings.preferences import Preferences
     from app.theme.appearance import Appearance, ThemeChoice
-    from app.window import MainWindow
+    from app.window.main_window import MainWindow
     from medusa_core.api import resources_dir
-    from medusa_core.model_choice import demo_choice
+    from medusa_core.loading.choice import demo_choice
     from tests.app.fakes import FakeEngine, Script
 
     def start(on_event: Callable[[Event], None]) -> FakeEngine:

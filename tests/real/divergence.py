@@ -53,7 +53,7 @@ def llama_cpp_logits(path: Path, token_ids: list[int]) -> Tensor:
 
 
 def main() -> None:
-    from medusa_core.text.tokenizer import Tokenizer
+    from medusa_core.models.text.tokenizer import Tokenizer
 
     path = Path(sys.argv[1])
     token_ids = Tokenizer.open(path).encode(TEXT)

@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 
 from medusa_core.bench.contestant import OwnMode
-from medusa_core.drafters.lineup import drafters_for
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
-from medusa_core.pace.tuner import Tuner
-from medusa_core.prompts import read_prompts
-from medusa_core.resources import prompts_dir
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system.prompts import read_prompts
+from medusa_core.system.resources import prompts_dir
 from tests.real.divergence import TEXT, mean_divergence, reference_logits
 from tests.tools.real_models import MODELS
 

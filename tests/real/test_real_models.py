@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.text.tokenizer import Tokenizer
+from medusa_core.models.text.tokenizer import Tokenizer
 from tests.real.odd_texts import ODD_TEXTS
 from tests.tools.real_models import MODELS
 

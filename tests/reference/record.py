@@ -16,14 +16,24 @@ from typing import Any
 
 from medusa_core.__main__ import main
 from medusa_core.api import demo_model
-from medusa_core.drafters.lineup import drafter_registry
-from medusa_core.generate.direct import generate
+from medusa_core.chats.trace_file import (
+    Recording,
+    write_trace,
+)
+from medusa_core.engine.direct import generate
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepTrace
-from medusa_core.pace.costs import Asking, StepCosts
-from medusa_core.pace.tuner import Tuner
-from medusa_core.resources import resources_dir
-from medusa_core.target import LoadOptions, Target, load_target
-from medusa_core.trace_file import Recording, write_trace
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.tuning.costs import (
+    Asking,
+    StepCosts,
+)
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system.resources import resources_dir
 
 FILE = Path(__file__).parent / "answers.json"
 PROMPTS = (

@@ -15,8 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "resources" / "translations" / "engine_texts.json"
 # What only the command line tells, in English.
 _NOT_SHOWN = (
-    *("bench", "generate", "training", "plan", "prompts.py", "registry.py", "hub/library_cli.py"),
-    *("hub/download_cli.py", "heads/cli.py"),
+    *("bench", "training", "system/prompts.py", "system/registry.py", "engine/several.py"),
+    *("engine/direct.py", "cli/arguments.py", "cli/bench.py", "cli/bench_throughput.py"),
+    *("cli/download.py", "cli/generate.py", "cli/heads.py", "cli/library.py", "cli/plan.py"),
+    *("cli/plan_throughput.py", "cli/serve_layers.py", "cli/train.py"),
 )
 _TELLERS = ("Check", "Progress", "unsupported", "tell", "_tell")
 _TOLD = ("message", "hint", "text")

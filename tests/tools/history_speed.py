@@ -17,8 +17,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
-from medusa_core.history.history import History
-from medusa_core.history.records import AnswerState, Stored, StoredAnswer
+from medusa_core.chats.history.history import History
+from medusa_core.chats.history.records import (
+    AnswerState,
+    Stored,
+    StoredAnswer,
+)
 from medusa_core.messages import Role
 from tests.history.samples import done, steps
 

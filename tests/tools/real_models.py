@@ -17,7 +17,7 @@ from pathlib import Path
 
 import platformdirs
 
-from medusa_core.resources import FIRST_MODEL_FILE
+from medusa_core.system.resources import FIRST_MODEL_FILE
 
 _BLOCK_BYTES = 1 << 22
 

@@ -20,7 +20,7 @@ from app.chat.conversation_view import ConversationView
 from app.chat.path_view import PathView
 from app.theme.appearance import Appearance, ThemeChoice
 from medusa_core.api import resources_dir
-from medusa_core.conversation import Conversation
+from medusa_core.chats.conversation import Conversation
 from medusa_core.messages import GenerateSettings
 
 _STEP_PX = 120  # a notch of a wheel

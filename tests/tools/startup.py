@@ -5,8 +5,12 @@ import json
 import sys
 
 from app.__main__ import leave
-from app.application import Application, Options, run
-from medusa_core.model_state import Phase
+from app.window.application import (
+    Application,
+    Options,
+    run,
+)
+from medusa_core.loading.state import Phase
 from tests.tools.stalls import StallProbe, process_age_s
 
 

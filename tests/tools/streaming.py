@@ -19,9 +19,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from app.__main__ import leave
-from app.application import Application, Options, run
 from app.chat.empty_state import SUGGESTIONS
 from app.insight.track import Track
+from app.window.application import (
+    Application,
+    Options,
+    run,
+)
+from medusa_core.loading.state import Phase
 from medusa_core.messages import (
     ChatMessage,
     CloseSession,
@@ -30,7 +35,6 @@ from medusa_core.messages import (
     GenerationDone,
     Role,
 )
-from medusa_core.model_state import Phase
 from tests.tools.stalls import StallProbe
 
 _PROMPT = SUGGESTIONS[0]  # a story as long as an answer may be

@@ -18,14 +18,22 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.__main__ import leave
-from app.application import Application, Options, run
 from app.insight.track import Track
 from app.theme.appearance import ThemeChoice
+from app.window.application import (
+    Application,
+    Options,
+    run,
+)
 from medusa_core.api import Budget, Library, offline_hub_settings, open_history
-from medusa_core.conversation import Answer, Conversation, Prompt
+from medusa_core.chats.conversation import (
+    Answer,
+    Conversation,
+    Prompt,
+)
+from medusa_core.loading.state import Phase
 from medusa_core.messages import GenerateSettings
-from medusa_core.model_state import Phase
-from medusa_core.quant.format import Hardware
+from medusa_core.models.quant.format import Hardware
 
 log = logging.getLogger(__name__)
 

@@ -15,15 +15,18 @@ from xml.etree import ElementTree as ET
 
 import PySide6
 
-from medusa_core.chat_settings import SETTINGS
-from medusa_core.drafters.lineup import drafter_registry
-from medusa_core.drafters.source import source_registry
+from medusa_core.chats.presets import (
+    BUILTIN,
+    RECOMMENDED,
+)
+from medusa_core.chats.setting import When
+from medusa_core.chats.settings import SETTINGS
+from medusa_core.loading.choice import DEMO_NOTE
 from medusa_core.memory.probe import CARD, NO_CARD, OWN_MEMORY, PROCESSOR
-from medusa_core.model_choice import DEMO_NOTE
-from medusa_core.presets import BUILTIN, RECOMMENDED
-from medusa_core.quant.in_blocks import weight_formats
-from medusa_core.rules.rule import rule_registry
-from medusa_core.setting import When
+from medusa_core.models.quant.in_blocks import weight_formats
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.source import source_registry
+from medusa_core.speculation.rules.rule import rule_registry
 from tests.tools.engine_texts import FILE, engine_texts
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -2,7 +2,7 @@
 
 import torch
 
-from medusa_core.prompts import Prompt
+from medusa_core.system.prompts import Prompt
 from medusa_core.training.pebble.attention import document_mask
 from medusa_core.training.pebble.network import PebbleNetwork
 from medusa_core.training.pebble.samples import as_markdown, converse

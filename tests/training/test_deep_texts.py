@@ -4,7 +4,10 @@ from pathlib import Path
 
 import torch
 
-from medusa_core.target import LoadOptions, load_target
+from medusa_core.loading.target import (
+    LoadOptions,
+    load_target,
+)
 from medusa_core.training.deep_texts import deep_texts
 from medusa_core.training.packing import answered
 from medusa_core.training.positions import computed

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
-from medusa_core.heads_gain import HeadsGain, read_gain, write_gain
+from medusa_core.system.jobs.heads_gain import (
+    HeadsGain,
+    read_gain,
+    write_gain,
+)
 from medusa_core.training.heads_eval import HeadsEval
 
 

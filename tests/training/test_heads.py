@@ -11,9 +11,14 @@ from medusa_core.engine.session import Session
 from medusa_core.errors import TrainingError
 from medusa_core.heads.reader import read_head_set
 from medusa_core.heads.writer import write_heads
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
 from medusa_core.messages import ChatMessage, Role, WeightFormats
-from medusa_core.pace.tuner import Tuner
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.runtime.tree.tables import read_tree_table
+from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.training.accuracy import head_accuracies, true_ranks
 from medusa_core.training.answers import own_answers, questions_at
 from medusa_core.training.heads import (
@@ -42,7 +47,6 @@ from medusa_core.training.trees import (
     path_length,
     write_trees,
 )
-from medusa_core.tree.presets import read_tree_table
 from tests.core.tiny import TinySpec, write_tiny
 
 SPEC = TinySpec(model_type="qwen3", seed=9)
@@ -132,7 +136,7 @@ def test_own_answers_give_their_cache_back_even_to_one_who_leaves(
         held.append(Session(of))
         return held[-1]
 
-    monkeypatch.setattr("medusa_core.generate.several.Session", make)
+    monkeypatch.setattr("medusa_core.engine.several.Session", make)
     free = target.caches.free_rows
     too_long = [ChatMessage(Role.USER, "number " * 2 * target.config.context_tokens)]
     short = [ChatMessage(Role.USER, "number 1")]

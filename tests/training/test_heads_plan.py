@@ -6,11 +6,11 @@ from typing import cast
 import torch
 
 from medusa_core.bench.random_target import shape_config
+from medusa_core.loading.target import Target
 from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, WeightFormats
-from medusa_core.quant.choice import settle_formats
-from medusa_core.target import Target
+from medusa_core.models.quant.choice import settle_formats
 from medusa_core.training.heads import HeadsForm, HeadsModule
 from medusa_core.training.heads_command import SESSIONS
 from medusa_core.training.heads_config import HeadsConfig

@@ -17,10 +17,13 @@ import torch
 from safetensors.torch import load_file
 
 from medusa_core.__main__ import main
-from medusa_core.drafters.lineup import drafters_for
 from medusa_core.errors import TrainingError
+from medusa_core.loading.target import (
+    LoadOptions,
+    load_target,
+)
 from medusa_core.messages import Role
-from medusa_core.target import LoadOptions, load_target
+from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.training import heads_command
 from medusa_core.training.asked import bundled_asked, read_asked
 from medusa_core.training.heads_command import load_for_training, trainee_of

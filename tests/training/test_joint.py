@@ -15,15 +15,18 @@ from transformers import AutoModelForCausalLM
 
 from medusa_core.__main__ import main
 from medusa_core.bench.random_target import shape_config
-from medusa_core.drafters.lineup import drafters_for
 from medusa_core.errors import TrainingError
+from medusa_core.loading.target import (
+    LoadOptions,
+    load_target,
+)
 from medusa_core.memory.budget import imagined_card
 from medusa_core.messages import WeightFormats
-from medusa_core.models.adapter_shape import ADAPTER
-from medusa_core.models.adapter_writer import write_adapter
 from medusa_core.models.config import read_config
-from medusa_core.quant.choice import settle_formats
-from medusa_core.target import LoadOptions, load_target
+from medusa_core.models.lora.adapter_shape import ADAPTER
+from medusa_core.models.lora.adapter_writer import write_adapter
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.training.adapted import AdaptedTarget, load_adapted, recomputes
 from medusa_core.training.answers import Answer
 from medusa_core.training.asked import read_asked

@@ -8,16 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.cli.train import add_train_arguments
 from medusa_core.errors import MedusaError, TrainingError
+from medusa_core.loading.target import (
+    LoadOptions,
+    load_target,
+)
 from medusa_core.messages import GenerateSettings
-from medusa_core.resources import demo_model_dir
-from medusa_core.target import LoadOptions, load_target
-from medusa_core.text.tokenizer import Tokenizer
-from medusa_core.training.cli import add_train_arguments
+from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.speculation.datastore.phrases import (
+    FILE,
+    read_phrases,
+)
+from medusa_core.system.resources import demo_model_dir
 from medusa_core.training.ngrams import count_texts
 from medusa_core.training.phrase_counts import OwnText, PhraseRecipe, count_phrases
 from medusa_core.training.texts import _PART_CHARS, read_texts
-from medusa_core.tree.phrase_table import FILE, read_phrases
 from tests.core.laws import decode, plainly, user_says
 from tests.core.tiny import TinySpec, write_tiny
 

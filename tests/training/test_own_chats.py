@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from medusa_core.history.history import History
-from medusa_core.history.records import Stored
+from medusa_core.chats.history.history import History
+from medusa_core.chats.history.records import Stored
 from medusa_core.messages import Role
 from medusa_core.training.asked import asked_in_chats, read_asked, write_asked
 from medusa_core.training.heads_command import asked_by

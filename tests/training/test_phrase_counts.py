@@ -11,13 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from medusa_core.cli.train import add_train_arguments
+from medusa_core.engine.direct import generate
 from medusa_core.errors import TrainingError
-from medusa_core.generate.direct import generate
+from medusa_core.loading.target import (
+    LoadOptions,
+    load_target,
+)
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
-from medusa_core.pace.tuner import Tuner
-from medusa_core.target import LoadOptions, load_target
+from medusa_core.speculation.datastore.phrases import (
+    FILE,
+    next_key,
+    read_phrases,
+)
+from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.training import phrase_counts
-from medusa_core.training.cli import add_train_arguments
 from medusa_core.training.pebble.asked import asked_in
 from medusa_core.training.pebble.corpus import Document, Segment
 from medusa_core.training.phrase_counts import (
@@ -29,7 +37,6 @@ from medusa_core.training.phrase_counts import (
     own_texts,
     rank_shares,
 )
-from medusa_core.tree.phrase_table import FILE, next_key, read_phrases
 from tests.core.laws import user_says
 from tests.core.tiny import write_tiny
 

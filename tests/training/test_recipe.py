@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 
 from medusa_core.__main__ import main
 from medusa_core.errors import TrainingError
+from medusa_core.runtime.tree.tables import read_tree_table
 from medusa_core.training.checkpoint import read_checkpoint
 from medusa_core.training.pebble import command, heads_stage, rounds
 from medusa_core.training.pebble import run as recipe_run
@@ -19,7 +20,6 @@ from medusa_core.training.pebble.run import RunOptions, train_pebble
 from medusa_core.training.pebble.templates import make_documents
 from medusa_core.training.pebble.timetable import costs, try_pace
 from medusa_core.training.pebble.tokenizer import encode_prompt, train_tokenizer
-from medusa_core.tree.presets import read_tree_table
 from tests.training.toy_recipe import HEAD_COLUMNS, TINY, random_network, tiny_recipe, write_rows
 
 

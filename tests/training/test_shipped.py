@@ -2,7 +2,10 @@
 
 import json
 
-from medusa_core.resources import demo_heads_dir, demo_model_dir
+from medusa_core.system.resources import (
+    demo_heads_dir,
+    demo_model_dir,
+)
 from medusa_core.training.pebble.recipe import RECIPES
 
 MEGABYTE = 1_000_000

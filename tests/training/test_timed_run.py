@@ -6,13 +6,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core.heads_gain import HeadsGain
-from medusa_core.pace.tuner import Tuner
-from medusa_core.resources import demo_model_dir
-from medusa_core.target import LoadOptions, Target, load_target
+from medusa_core.cli.train import gain_text
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system.jobs.heads_gain import HeadsGain
+from medusa_core.system.resources import demo_model_dir
 from medusa_core.training.answers import Answer, questions_at, recorded_answers
 from medusa_core.training.asked import bundled_asked, read_asked
-from medusa_core.training.cli import gain_text
 from medusa_core.training.curve import Curve
 from medusa_core.training.expectation import expected_tau
 from medusa_core.training.feed import Feed, Written

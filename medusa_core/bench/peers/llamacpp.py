@@ -13,8 +13,8 @@ from medusa_core.bench.gguf_export import write_gguf
 from medusa_core.bench.llamacpp import LlamaCpp, llama_cpp_module
 from medusa_core.bench.peer import PeerOptions, PeerSpec
 from medusa_core.engine.overflow import fit
-from medusa_core.files.gguf import is_gguf
 from medusa_core.messages import ChatMessage, GenerateSettings
+from medusa_core.system.files.gguf import is_gguf
 
 
 class LlamaCppPeer:

@@ -1,1 +1,1 @@
-"""Published formats of Medusa heads: one file each, exporting `SPEC`."""
+"""Published formats of heads: one file each, exporting `SPEC`."""

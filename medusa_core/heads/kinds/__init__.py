@@ -1,0 +1,1 @@
+"""Kinds of heads: one file each, exporting `SPEC`."""

@@ -9,18 +9,18 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError, MedusaError
-from medusa_core.files.json_file import read_json
 from medusa_core.heads.eagle import EagleHead
 from medusa_core.heads.eagle_parts import EagleParts, Shapes, eagle_parts, is_eagle
 from medusa_core.heads.kind import HeadKind, check_finite
 from medusa_core.heads.medusa import Lent
 from medusa_core.heads.reader import check_sizes, linears_of
 from medusa_core.messages import HeadsShape
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
+from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
-from medusa_core.quant.choice import PartFormats
+from medusa_core.system.files.json_file import read_json
 
 
 def _claims(heads_dir: Path) -> bool:

@@ -22,19 +22,19 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError, MedusaError
-from medusa_core.files.json_file import read_json
-from medusa_core.files.safetensors_header import read_header
 from medusa_core.heads.hydra import HydraHead, HydraHeads
 from medusa_core.heads.kind import HeadKind, Shapes, check_finite
 from medusa_core.heads.medusa import Lent, MakeLinear
 from medusa_core.heads.reader import check_sizes, linears_of
 from medusa_core.messages import HeadsShape
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
+from medusa_core.models.quant.choice import PartFormats
+from medusa_core.models.quant.linear import QuantLinear
 from medusa_core.models.weights import no_memory
-from medusa_core.quant.choice import PartFormats
-from medusa_core.quant.linear import QuantLinear
+from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.safetensors_header import read_header
 
 # As conversion names it; or as other programs name weights.
 _FILES = ("hydra_lm_head.safetensors", "model.safetensors")

@@ -15,17 +15,17 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
-from medusa_core.files.json_file import read_json
 from medusa_core.heads.kind import HeadKind, Shapes, check_finite
 from medusa_core.heads.medusa import Lent
 from medusa_core.heads.reader import check_sizes, linears_of
 from medusa_core.heads.streams import EMBEDDINGS, FILE, StreamHeads, StreamSizes
 from medusa_core.messages import HeadsShape
-from medusa_core.models.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
+from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
-from medusa_core.quant.choice import PartFormats
+from medusa_core.system.files.json_file import read_json
 
 _LAYER = re.compile(r"layers\.(0|[1-9]\d{0,3})\.(?:qkv|output|gate_up|down)\.lora_[AB]")
 _MOST_STREAMS = 32  # a tree is no deeper

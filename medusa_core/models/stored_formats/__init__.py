@@ -1,1 +1,1 @@
-"""Formats in which published weights are quantized already: one file each, exporting `SPEC`."""
+"""Formats of weights that are published quantized: one file each, exporting `SPEC`."""

@@ -9,18 +9,24 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from medusa_core.models.packing import Packing, checked, names, unsupported, whole
+from medusa_core.models.checkpoints.packing import (
+    Packing,
+    checked,
+    names,
+    unsupported,
+    whole,
+)
 from medusa_core.models.stored import StoredFormat, StoredSpec
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from medusa_core.models.checkpoint import Checkpoint
+    from medusa_core.models.checkpoints.checkpoint import Checkpoint
+    from medusa_core.models.checkpoints.grouped import Grouped
     from medusa_core.models.config import ModelConfig
-    from medusa_core.models.grouped import Grouped
     from medusa_core.models.parts import LinearPart
-    from medusa_core.quant.choice import PartFormats
-    from medusa_core.quant.format import QuantSpec
+    from medusa_core.models.quant.choice import PartFormats
+    from medusa_core.models.quant.format import QuantSpec
 
 _METHOD = "AWQ"
 _PLACES = (0, 4, 1, 5, 2, 6, 3, 7)  # where each of eight outputs stands in its word
@@ -40,7 +46,7 @@ def _format_of(said: Mapping[str, Any]) -> StoredFormat:
 
 
 def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
-    from medusa_core.models.grouped import holds_packed
+    from medusa_core.models.checkpoints.grouped import holds_packed
 
     is_gptq = any(f"{piece.name}.g_idx" in checkpoint.names for piece in part.pieces)
     return not is_gptq and holds_packed(checkpoint, part, "qweight")
@@ -49,13 +55,19 @@ def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
 def _read(
     checkpoint: Checkpoint, part: LinearPart, config: ModelConfig, formats: PartFormats
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
-    from medusa_core.models.grouped import read_packed
+    from medusa_core.models.checkpoints.grouped import read_packed
 
     return read_packed(_piece, checkpoint, part, config.head_rows, config.packing, formats)
 
 
 def _piece(checkpoint: Checkpoint, name: str, _: Packing) -> Grouped:
-    from medusa_core.models.grouped import Grouped, middle, scales_of, unpacked, words_of
+    from medusa_core.models.checkpoints.grouped import (
+        Grouped,
+        middle,
+        scales_of,
+        unpacked,
+        words_of,
+    )
 
     codes = unpacked(words_of(checkpoint, f"{name}.qweight"), 4, _PLACES).t().contiguous()
     scales = scales_of(checkpoint, f"{name}.scales").t().contiguous()

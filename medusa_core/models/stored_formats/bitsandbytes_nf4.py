@@ -13,18 +13,21 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
-from medusa_core.models.packing import Packing, names
+from medusa_core.models.checkpoints.packing import (
+    Packing,
+    names,
+)
+from medusa_core.models.quant.nf4 import BLOCK
 from medusa_core.models.stored import StoredFormat, StoredSpec
-from medusa_core.quant.nf4 import BLOCK
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from medusa_core.models.checkpoint import Checkpoint
+    from medusa_core.models.checkpoints.checkpoint import Checkpoint
     from medusa_core.models.config import ModelConfig
     from medusa_core.models.parts import LinearPart
-    from medusa_core.quant.choice import PartFormats
-    from medusa_core.quant.format import QuantSpec
+    from medusa_core.models.quant.choice import PartFormats
+    from medusa_core.models.quant.format import QuantSpec
 
 _METHOD = "bitsandbytes nf4"
 
@@ -55,7 +58,7 @@ def _unsupported(how: str) -> ModelError:
 
 
 def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
-    from medusa_core.models.prequantized import holds_quantized
+    from medusa_core.models.checkpoints.prequantized import holds_quantized
 
     return holds_quantized(checkpoint, part)
 
@@ -63,7 +66,7 @@ def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
 def _read(
     checkpoint: Checkpoint, part: LinearPart, config: ModelConfig, formats: PartFormats
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
-    from medusa_core.models.prequantized import read_quantized
+    from medusa_core.models.checkpoints.prequantized import read_quantized
 
     return read_quantized(checkpoint, part, config, formats)
 

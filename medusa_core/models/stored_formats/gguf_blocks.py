@@ -7,17 +7,17 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
+from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.stored import StoredFormat, StoredSpec
-from medusa_core.quant.block_sizes import BLOCK_SIZES
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from medusa_core.models.checkpoint import Checkpoint
+    from medusa_core.models.checkpoints.checkpoint import Checkpoint
     from medusa_core.models.config import HeadRows, ModelConfig
     from medusa_core.models.parts import LinearPart, Piece
-    from medusa_core.quant.choice import PartFormats
-    from medusa_core.quant.format import QuantSpec
+    from medusa_core.models.quant.choice import PartFormats
+    from medusa_core.models.quant.format import QuantSpec
 
 
 def _format_of(_: Mapping[str, Any]) -> StoredFormat:
@@ -32,7 +32,10 @@ def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
 def _read(
     checkpoint: Checkpoint, part: LinearPart, config: ModelConfig, formats: PartFormats
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
-    from medusa_core.quant.joined import joined_format, led
+    from medusa_core.models.quant.joined import (
+        joined_format,
+        led,
+    )
 
     heads = config.head_rows
     if not formats.keeps_blocks:
@@ -77,9 +80,9 @@ def _group(
     """Pieces of one type as they are stored: their format, rows and tensors."""
     import torch
 
+    from medusa_core.models.quant.choice import dense_format_of
+    from medusa_core.models.quant.in_blocks import weight_formats
     from medusa_core.models.rope import interleave_rows
-    from medusa_core.quant.choice import dense_format_of
-    from medusa_core.quant.in_blocks import weight_formats
 
     found = []
     for piece in pieces:

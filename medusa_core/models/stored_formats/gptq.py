@@ -8,18 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from medusa_core.models.packing import Packing, checked, unsupported, whole
+from medusa_core.models.checkpoints.packing import (
+    Packing,
+    checked,
+    unsupported,
+    whole,
+)
 from medusa_core.models.stored import StoredFormat, StoredSpec
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from medusa_core.models.checkpoint import Checkpoint
+    from medusa_core.models.checkpoints.checkpoint import Checkpoint
+    from medusa_core.models.checkpoints.grouped import Grouped
     from medusa_core.models.config import ModelConfig
-    from medusa_core.models.grouped import Grouped
     from medusa_core.models.parts import LinearPart
-    from medusa_core.quant.choice import PartFormats
-    from medusa_core.quant.format import QuantSpec
+    from medusa_core.models.quant.choice import PartFormats
+    from medusa_core.models.quant.format import QuantSpec
 
 _METHOD = "GPTQ"
 
@@ -46,7 +51,7 @@ def _format_of(said: Mapping[str, Any]) -> StoredFormat:
 
 
 def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
-    from medusa_core.models.grouped import holds_packed
+    from medusa_core.models.checkpoints.grouped import holds_packed
 
     # AWQ's words run along the outputs; its files have no g_idx.
     is_gptq = any(f"{piece.name}.g_idx" in checkpoint.names for piece in part.pieces)
@@ -56,7 +61,7 @@ def _holds(checkpoint: Checkpoint, part: LinearPart) -> bool:
 def _read(
     checkpoint: Checkpoint, part: LinearPart, config: ModelConfig, formats: PartFormats
 ) -> tuple[QuantSpec, dict[str, Tensor]]:
-    from medusa_core.models.grouped import read_packed
+    from medusa_core.models.checkpoints.grouped import read_packed
 
     return read_packed(_piece, checkpoint, part, config.head_rows, config.packing, formats)
 
@@ -65,7 +70,13 @@ def _piece(checkpoint: Checkpoint, name: str, packing: Packing) -> Grouped:
     import torch
 
     from medusa_core.errors import CheckpointError
-    from medusa_core.models.grouped import Grouped, middle, scales_of, unpacked, words_of
+    from medusa_core.models.checkpoints.grouped import (
+        Grouped,
+        middle,
+        scales_of,
+        unpacked,
+        words_of,
+    )
 
     codes = unpacked(words_of(checkpoint, f"{name}.qweight").t().contiguous(), packing.bits)
     scales = scales_of(checkpoint, f"{name}.scales").t().contiguous()

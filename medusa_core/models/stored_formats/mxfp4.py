@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from medusa_core.models.packing import EXPERTS, Packing
+from medusa_core.models.checkpoints.packing import (
+    EXPERTS,
+    Packing,
+)
 from medusa_core.models.stored import StoredFormat, StoredSpec
 
 if TYPE_CHECKING:
-    from medusa_core.models.checkpoint import Checkpoint
+    from medusa_core.models.checkpoints.checkpoint import Checkpoint
     from medusa_core.models.parts import LinearPart
 
 

@@ -1,1 +1,1 @@
-"""The recipe of Llama-Pebble, the embedded model: only the command line knows it."""
+"""The recipe of Llama-Pebble, the tests' small model: only the command line knows it."""

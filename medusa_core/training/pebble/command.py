@@ -7,11 +7,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from medusa_core.cli.generate import installed
 from medusa_core.errors import TrainingError
-from medusa_core.generate.cli import installed
 from medusa_core.messages import ChatMessage
-from medusa_core.prompts import read_prompts
-from medusa_core.resources import demo_model_dir, prompts_dir
+from medusa_core.system.prompts import read_prompts
+from medusa_core.system.resources import (
+    demo_model_dir,
+    prompts_dir,
+)
 from medusa_core.training.pebble.asked import phrase_questions
 from medusa_core.training.pebble.bits import bits_by_format
 from medusa_core.training.pebble.evaluate import evaluate

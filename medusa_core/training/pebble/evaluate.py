@@ -10,8 +10,11 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from medusa_core.prompts import Prompt
-from medusa_core.target import LoadOptions, load_target
+from medusa_core.loading.target import (
+    LoadOptions,
+    load_target,
+)
+from medusa_core.system.prompts import Prompt
 from medusa_core.training.answers import Answer
 from medusa_core.training.pebble.bits import SourceBits, bits_by_source, overall_bits
 from medusa_core.training.pebble.checks import read_checks

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from medusa_core.errors import TrainingError
-from medusa_core.target import load_target
+from medusa_core.loading.target import load_target
+from medusa_core.speculation.datastore.phrases import write_phrases
 from medusa_core.training.pebble.asked import phrase_questions
 from medusa_core.training.pebble.export import HEADS_NAME, MODEL_NAME, export_model, write_json
 from medusa_core.training.pebble.heads_stage import make_heads
@@ -21,7 +22,6 @@ from medusa_core.training.pebble.templates import make_documents
 from medusa_core.training.pebble.timetable import Timetable, try_pace
 from medusa_core.training.phrase_counts import make_phrases
 from medusa_core.training.precision import trains_in_bf16
-from medusa_core.tree.phrase_table import write_phrases
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tokenizers import Tokenizer
 
-from medusa_core.prompts import Prompt
+from medusa_core.system.prompts import Prompt
 from medusa_core.training.pebble.network import PebbleNetwork
 from medusa_core.training.pebble.recipe import END
 from medusa_core.training.pebble.self_answers import GenerationOptions, generate_answers

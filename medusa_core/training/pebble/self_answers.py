@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from medusa_core.rules.sampling import gumbel_rows
+from medusa_core.speculation.rules.sampling import gumbel_rows
 from medusa_core.training.answers import Answer
 from medusa_core.training.pebble.network import LayerCache, PebbleNetwork
 

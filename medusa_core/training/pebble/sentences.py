@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from medusa_core.resources import pebble_texts_dir
+from medusa_core.system.resources import pebble_texts_dir
 
 Fact = tuple[str, Any]
 

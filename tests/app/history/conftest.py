@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.window import MainWindow
+from app.window.main_window import MainWindow
 from medusa_core.api import History
 from tests.app.conftest import Open
 from tests.app.driving import wait_ready

@@ -14,18 +14,21 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.application import continue_or_tell
 from app.history.files import _KINDS
 from app.history.grouping import Heading, rows_of
 from app.history.history_keeper import NOT_SAVED
 from app.history.titles import title_in
-from app.window import MainWindow
+from app.window.application import continue_or_tell
+from app.window.main_window import MainWindow
 from medusa_core.api import ConversationFile, ConversationInfo, FileKind, Folder, History
-from medusa_core.chat_settings import ChatSettings
+from medusa_core.chats.history.taking import Taken
+from medusa_core.chats.settings import ChatSettings
 from medusa_core.errors import StorageError
-from medusa_core.history.taking import Taken
+from medusa_core.loading.choice import (
+    ModelChoice,
+    demo_choice,
+)
 from medusa_core.messages import Cancel, Generate
-from medusa_core.model_choice import ModelChoice, demo_choice
 from tests.app.driving import ask, errors, user_messages, wait_ready
 from tests.app.fakes import LONG, Script
 from tests.app.history.conftest import OpenKept

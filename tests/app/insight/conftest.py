@@ -3,8 +3,8 @@
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_message import AnswerMessage
-from app.window import MainWindow
+from app.chat.messages.answer_message import AnswerMessage
+from app.window.main_window import MainWindow
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QTextCursor
 
-from app.chat.answer_message import AnswerMessage
+from app.chat.messages.answer_message import AnswerMessage
 from app.insight.track import Track
 from app.insight.tree_panel import STEP, TreePanel
-from app.window import MainWindow
+from app.window.main_window import MainWindow
 
 
 def track_of(window: MainWindow) -> Track:

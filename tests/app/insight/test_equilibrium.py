@@ -8,10 +8,10 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_message import AnswerMessage
+from app.chat.messages.answer_message import AnswerMessage
 from app.insight.agreement import agreement
 from app.insight.equilibrium_panel import EquilibriumPanel
-from app.window import MainWindow
+from app.window.main_window import MainWindow
 from medusa_core.messages import (
     Alternative,
     Verified,

@@ -7,11 +7,11 @@ from PySide6.QtCore import QMimeData
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_message import AnswerMessage
+from app.chat.messages.answer_message import AnswerMessage
 from app.insight import trace_files
 from app.insight.trace_files import LOADED
 from app.insight.tree_panel import PLAN, STEP
-from app.window import MainWindow
+from app.window.main_window import MainWindow
 from tests.app.conftest import Open
 from tests.app.driving import errors, wait_ready
 from tests.app.fakes import Script

@@ -22,14 +22,12 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_message import AnswerMessage
+from app.chat.messages.answer_message import AnswerMessage
 from app.insight.dock_title import DockTitle
 from app.insight.tree_panel import PLAN, STEP
-from app.window import MainWindow
-from medusa_core.messages import (
-    LoadModel,
-)
-from medusa_core.model_state import Phase
+from app.window.main_window import MainWindow
+from medusa_core.loading.state import Phase
+from medusa_core.messages import LoadModel
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
 from tests.app.fakes import Script

@@ -6,10 +6,10 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_message import AnswerMessage
+from app.chat.messages.answer_message import AnswerMessage
 from app.insight.insight_panels import NOT_RECORDED
 from app.insight.tree_panel import PLAN, STEP
-from app.window import MainWindow
+from app.window.main_window import MainWindow
 from medusa_core.messages import (
     TARGET,
     Generate,

@@ -9,7 +9,11 @@ from app.insight.token_card import card_of
 from app.insight.trace_files import LOADED
 from app.insight.track import Track
 from medusa_core.api import Recording, demo_model, write_trace
-from medusa_core.generate.direct import generate
+from medusa_core.engine.direct import generate
+from medusa_core.loading.target import (
+    LoadOptions,
+    load_target,
+)
 from medusa_core.messages import (
     GIVEN,
     TARGET,
@@ -20,7 +24,6 @@ from medusa_core.messages import (
     StepTimes,
     StepTrace,
 )
-from medusa_core.target import LoadOptions, load_target
 from tests.app.engine_says import LEGEND
 from tests.app.insight.traces import made_track, named, told_by, trace
 

@@ -7,16 +7,16 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.acceptance import Rate
-from app.chat.strip_painting import HeadBars
+from app.chat.strip.acceptance import Rate
+from app.chat.strip.strip_painting import HeadBars
 from app.insight.token_card import card_of
 from app.insight.tree_legend import TreeLegend, step_samples
 from app.insight.tree_style import badge_width, badges_of, paint_badge
-from app.markdown.legend import Mark
 from app.theme.appearance import Appearance, ThemeChoice
+from app.theme.legend import Mark
 from app.theme.marks import mark_style
-from medusa_core.drafters.source import source_registry
 from medusa_core.messages import TARGET, SourceInfo, TokenSource
+from medusa_core.speculation.drafters.source import source_registry
 from tests.app.engine_says import LEGEND, RULES, SOURCES
 from tests.app.insight.traces import made_track, trace
 

@@ -4,10 +4,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_message import AnswerMessage
+from app.chat.messages.answer_message import AnswerMessage
 from app.insight.track import Track
 from app.insight.tree_panel import PLAN, STEP
-from app.window import MainWindow
+from app.window.main_window import MainWindow
 from tests.app.insight.traces import done_after, trace
 
 

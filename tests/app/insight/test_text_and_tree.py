@@ -10,10 +10,10 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_message import AnswerMessage
-from app.window import MainWindow
+from app.chat.messages.answer_message import AnswerMessage
+from app.window.main_window import MainWindow
+from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import Generate
-from medusa_core.model_choice import ModelChoice
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
 from tests.app.insight.looks import centre_of, framed, shown

@@ -7,10 +7,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.chat.answer_message import AnswerMessage
+from app.chat.messages.answer_message import AnswerMessage
 from app.insight.layout import State
 from app.insight.tree_panel import PLAN, STEP
-from app.window import MainWindow
+from app.window.main_window import MainWindow
 from medusa_core.messages import Generate, GenerateSettings
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready

@@ -5,9 +5,7 @@ import pytest
 from app.insight.layout import State, lay_out_step
 from app.insight.tree_style import badges_of, look_of, note_of, words_of
 from app.theme.tokens import DARK, LIGHT, Theme
-from medusa_core.messages import (
-    TokenSource,
-)
+from medusa_core.messages import TokenSource
 from tests.app.engine_says import LEGEND
 from tests.app.insight.traces import trace
 

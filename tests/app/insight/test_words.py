@@ -5,9 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.insight.words import as_typed, origin, percent, show_token
-from medusa_core.messages import (
-    TokenSource,
-)
+from medusa_core.messages import TokenSource
 from tests.app.engine_says import LEGEND
 
 

@@ -9,7 +9,7 @@ import qasync
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.library.library_dialog import LibraryDialog
+from app.models.library_dialog import LibraryDialog
 from app.theme.appearance import Appearance
 from medusa_core.api import HubSettings, Library
 from tests.core.tiny import TinySpec, random_heads, write_heads, write_tiny

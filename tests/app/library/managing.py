@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from app.library.library_dialog import LibraryDialog
+from app.models.library_dialog import LibraryDialog
 from medusa_core.api import Budget
 from medusa_core.memory.budget import imagined_card
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from app.library.library_dialog import LibraryDialog
-from medusa_core.model_choice import ModelChoice
-from medusa_core.model_state import ModelState
+from app.models.library_dialog import LibraryDialog
+from medusa_core.loading.choice import ModelChoice
+from medusa_core.loading.state import ModelState
 from tests.app.library.conftest import OTHER, SPEC, Run
 from tests.app.library.managing import card, settle, until
 from tests.core.adapter_files import lora_for

@@ -8,17 +8,17 @@ import torch
 from PySide6.QtGui import QStandardItemModel
 from pytestqt.qtbot import QtBot
 
-from app.library.details import Subject
-from app.library.library_dialog import LibraryDialog
-from app.preferences import load_preferences
+from app.models.details import Subject
+from app.models.library_dialog import LibraryDialog
 from app.settings.device_box import DeviceBox
-from app.window import MainWindow
-from medusa_core import card
+from app.settings.preferences import load_preferences
+from app.window.main_window import MainWindow
 from medusa_core.api import DeviceOffer, Library
+from medusa_core.cli.plan import shape_config
 from medusa_core.memory import budget
 from medusa_core.memory.probe import offered_devices
 from medusa_core.messages import Fit, HeadsShape, LoadModel
-from medusa_core.plan.cli import shape_config
+from medusa_core.system import cuda as card
 from tests.app.fakes import FakeEngine, Script
 from tests.app.library.conftest import Run
 from tests.app.library.managing import settle, until

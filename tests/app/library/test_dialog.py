@@ -7,12 +7,12 @@ import pytest
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.library.library_dialog import LibraryDialog
+from app.models.library_dialog import LibraryDialog
 from app.theme.appearance import Appearance, ThemeChoice
 from medusa_core.api import HubSettings, JobState, Library, Offer, Pair, with_offline
+from medusa_core.loading.choice import ModelChoice
 from medusa_core.memory.budget import imagined_card
 from medusa_core.messages import Fit
-from medusa_core.model_choice import ModelChoice
 from tests.app.library.conftest import SPEC, Run
 from tests.app.library.managing import card, column, settle, until
 from tests.core.tiny import random_heads
@@ -73,7 +73,7 @@ def test_only_what_fits_can_be_shown(dialog: LibraryDialog) -> None:
 
 
 def test_what_hardware_can_not_do_is_not_offered_and_says_why(dialog: LibraryDialog) -> None:
-    from medusa_core.quant.format import Hardware
+    from medusa_core.models.quant.format import Hardware
 
     budget = replace(imagined_card(8), hardware=Hardware("cuda", (6, 1)))
     dialog.discover.set_budget(budget)

@@ -7,13 +7,16 @@ import pytest
 from PySide6.QtGui import QStandardItemModel
 from pytestqt.qtbot import QtBot
 
-from app.library.draft_box import DraftBox
-from app.library.library_dialog import LibraryDialog
-from app.preferences import load_preferences
-from app.window import MainWindow
+from app.models.draft_box import DraftBox
+from app.models.library_dialog import LibraryDialog
+from app.settings.preferences import load_preferences
+from app.window.main_window import MainWindow
 from medusa_core.api import Library
+from medusa_core.loading.choice import (
+    ModelChoice,
+    demo_choice,
+)
 from medusa_core.messages import LoadModel
-from medusa_core.model_choice import ModelChoice, demo_choice
 from tests.app.fakes import FakeEngine, Script
 from tests.app.library.conftest import Run
 from tests.app.library.managing import card, settle, until

@@ -9,12 +9,12 @@ from PySide6.QtGui import QDragEnterEvent
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.dropping import is_model
-from app.library.library_dialog import LibraryDialog
-from app.window import MainWindow
+from app.models.library_dialog import LibraryDialog
+from app.widgets.dropping import is_model
+from app.window.main_window import MainWindow
 from medusa_core.api import Library, demo_model
+from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import LoadModel
-from medusa_core.model_choice import ModelChoice
 from tests.app.conftest import Open
 from tests.app.driving import errors, wait_ready
 from tests.app.insight.looks import dropped

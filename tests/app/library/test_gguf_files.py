@@ -4,9 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from app.library.library_dialog import LibraryDialog
+from app.models.library_dialog import LibraryDialog
 from medusa_core.api import demo_model
-from medusa_core.model_choice import ModelChoice, as_json, from_json
+from medusa_core.loading.choice import (
+    ModelChoice,
+    as_json,
+    from_json,
+)
 from tests.app.library.conftest import Run
 from tests.app.library.managing import card, until
 from tests.core.gguf_files import write_as_gguf

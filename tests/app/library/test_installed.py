@@ -6,13 +6,16 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox
 
-from app.library.details import measured_words
-from app.library.installed_rows import cells
-from app.library.library_dialog import LibraryDialog
-from app.library.sizes import duration, on_disk
+from app.models.details import measured_words
+from app.models.installed_rows import cells
+from app.models.library_dialog import LibraryDialog
+from app.widgets.sizes import (
+    duration,
+    on_disk,
+)
 from medusa_core.api import HubSettings, Library, Offer, Pair, demo_model, with_cache
+from medusa_core.loading.choice import demo_choice
 from medusa_core.messages import DrafterSpeed
-from medusa_core.model_choice import demo_choice
 from tests.app.library.conftest import OTHER, SPEC, Run
 from tests.app.library.managing import card, settle, until
 from tests.core.tiny import random_heads, write_heads, write_tiny
@@ -121,7 +124,9 @@ def test_copies_for_faster_loading_can_be_deleted(
     dialog.library.layers_dir = tmp_path / "layers"
     random_file(tmp_path / "layers" / "not ours.layers", MIB)
     (tmp_path / "layers" / "b.layers").write_bytes(b"MDLAYER1" + bytes(MIB))
-    monkeypatch.setattr("medusa_core.library.kept_models_dir", lambda: tmp_path / "kept")
+    monkeypatch.setattr(
+        "medusa_core.hub.library.library.kept_models_dir", lambda: tmp_path / "kept"
+    )
     random_file(tmp_path / "kept" / "a.safetensors", MIB)
 
     async def work() -> None:

@@ -7,19 +7,22 @@ import pytest
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.library import outlook
-from app.library.details import Subject
-from app.library.library_dialog import LibraryDialog
-from app.library.sizes import verdict
+from app.models import outlook
+from app.models.details import Subject
+from app.models.library_dialog import LibraryDialog
 from app.theme.appearance import Appearance
+from app.widgets.sizes import verdict
 from medusa_core.api import HubSettings, JobState, Library, Offer, Pace, Pair, demo_model
+from medusa_core.cli.plan import shape_config
+from medusa_core.loading.choice import (
+    ModelChoice,
+    demo_choice,
+)
 from medusa_core.memory.budget import Budget, imagined_card
 from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import HeadsShape, WeightFormats
-from medusa_core.model_choice import ModelChoice, demo_choice
-from medusa_core.plan.cli import shape_config
-from medusa_core.quant.choice import settle_formats
-from medusa_core.quant.format import Hardware
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.format import Hardware
 from tests.app.conftest import Open
 from tests.app.library.conftest import Run
 from tests.app.library.managing import card, column, settle, until
@@ -179,7 +182,7 @@ def test_without_a_network_what_we_recommend_is_searched(
 
 
 def test_the_choice_of_weights_stays_with_its_row(dialog: LibraryDialog) -> None:
-    from app.library.details import Subject
+    from app.models.details import Subject
 
     card(dialog, 24)
     details = dialog.discover.details

@@ -7,12 +7,17 @@ from pathlib import Path
 
 from pytestqt.qtbot import QtBot
 
-from app.preferences import load_preferences
-from app.window import MainWindow
+from app.settings.preferences import load_preferences
+from app.window.main_window import MainWindow
 from medusa_core.api import Library, Pair, demo_model, start_engine
+from medusa_core.loading.choice import (
+    ModelChoice,
+    as_json,
+    demo_choice,
+    from_json,
+)
+from medusa_core.loading.state import Phase
 from medusa_core.messages import Cancel, LoadModel, WeightFormats
-from medusa_core.model_choice import ModelChoice, as_json, demo_choice, from_json
-from medusa_core.model_state import Phase
 from tests.app.fakes import FakeEngine, Script
 from tests.app.library.conftest import Run
 from tests.app.library.managing import settle, until

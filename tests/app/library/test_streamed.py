@@ -11,11 +11,20 @@ from pytestqt.qtbot import QtBot
 from app.chat.error_board import About
 from app.chat.error_card import ErrorCard
 from app.chat.header import describe
-from app.library.details import Details, Subject
-from app.library.library_dialog import LibraryDialog
-from app.library.stream_words import streamed_words
-from app.window import MainWindow
+from app.models.details import (
+    Details,
+    Subject,
+)
+from app.models.library_dialog import LibraryDialog
+from app.widgets.stream_words import streamed_words
+from app.window.main_window import MainWindow
 from medusa_core.api import AdapterShape, Budget, Choice, Library, Streamed
+from medusa_core.cli.plan import shape_config
+from medusa_core.loading.choice import ModelChoice
+from medusa_core.loading.state import (
+    ModelStatus,
+    Phase,
+)
 from medusa_core.messages import (
     Failed,
     Fit,
@@ -28,10 +37,7 @@ from medusa_core.messages import (
     Tier,
     WeightFormats,
 )
-from medusa_core.model_choice import ModelChoice
-from medusa_core.model_state import ModelStatus, Phase
-from medusa_core.plan.cli import shape_config
-from medusa_core.quant.format import Hardware
+from medusa_core.models.quant.format import Hardware
 from tests.app.fakes import FakeEngine, Script
 from tests.app.library.conftest import SPEC, Run
 from tests.app.library.managing import settle, until
@@ -159,8 +165,8 @@ def test_the_card_of_a_load_that_failed_offers_to_stream_it(
     qtbot: QtBot,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("medusa_core.load_offers.smaller_loads", lambda *_: ())
-    monkeypatch.setattr("medusa_core.streamed.streamed_load", lambda *_: streamed())
+    monkeypatch.setattr("medusa_core.loading.offers.smaller_loads", lambda *_: ())
+    monkeypatch.setattr("medusa_core.loading.offload_forecast.streamed_load", lambda *_: streamed())
     engine = FakeEngine(Script())
     window = open_window(engine.start)
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)

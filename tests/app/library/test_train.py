@@ -5,12 +5,17 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.library import train_dialog
-from app.library.library_dialog import LibraryDialog
-from app.library.train_dialog import TrainDialog
+from app.models.library_dialog import LibraryDialog
 from app.theme.appearance import Appearance
+from app.training import train_dialog
+from app.training.train_dialog import TrainDialog
 from medusa_core.api import Library, OwnHeads
-from medusa_core.heads_gain import FILE_NAME, HeadsGain, read_gain, write_gain
+from medusa_core.system.jobs.heads_gain import (
+    FILE_NAME,
+    HeadsGain,
+    read_gain,
+    write_gain,
+)
 from tests.app.library.conftest import SPEC, Run
 from tests.app.library.managing import settle
 from tests.core.test_own_heads import FakeCommand, commands, tell

@@ -1,0 +1,144 @@
+"""The files of a message, each as a chip."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication, QSize, Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QFrame,
+    QHBoxLayout,
+    QPlainTextEdit,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.chat.messages.text_view import cut_for_view
+from app.theme.appearance import Appearance
+from app.widgets.flow_layout import FlowLayout
+from app.widgets.numbers import Number
+from medusa_core.api import Attachment
+
+# English text has about four characters a token; the meter under the composer counts exactly.
+_CHARS_A_TOKEN = 4
+_NAME_CHARS = 40
+
+
+class AttachmentBar(QWidget):
+    """Chips of files; hidden where there are none.
+
+    Attributes:
+        attachments: The files, in order.
+
+    Signals:
+        changed: There are other files.
+        unpacked: The text of a file (which is no file any more) belongs into the message.
+    """
+
+    changed = Signal()
+    unpacked = Signal(str)
+
+    def __init__(
+        self, appearance: Appearance, *, is_removable: bool, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._appearance = appearance
+        self._is_removable = is_removable
+        self.attachments: tuple[Attachment, ...] = ()
+        self._chips: list[QFrame] = []
+        self._flow = FlowLayout(appearance.scale.px(0.4), self)
+        self.hide()
+
+    def show_all(self, attachments: tuple[Attachment, ...]) -> None:
+        """Show these files and no others."""
+        for chip in self._chips:
+            self._flow.removeWidget(chip)
+            chip.hide()
+            chip.deleteLater()
+        self.attachments = attachments
+        self._chips = [self._chip(one) for one in attachments]
+        for chip in self._chips:
+            self._flow.addWidget(chip)
+        self.setVisible(bool(attachments))
+        self._flow.invalidate()
+        self.changed.emit()
+
+    def add(self, attachment: Attachment) -> None:
+        """Show one more."""
+        self.show_all((*self.attachments, attachment))
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        self.show_all(self.attachments)
+
+    def remove(self, attachment: Attachment) -> None:
+        """Show one less."""
+        self.show_all(tuple(one for one in self.attachments if one is not attachment))
+
+    def show_text(self, attachment: Attachment) -> None:
+        """Show what the model reads of a file."""
+        dialog = QDialog(self)
+        dialog.setWindowTitle(attachment.name)
+        dialog.resize(self._appearance.scale.px(44), self._appearance.scale.px(32))
+        view = QPlainTextEdit(cut_for_view(attachment.text))
+        view.setReadOnly(True)
+        view.setAccessibleName(attachment.name)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(dialog.reject)
+        if self._is_removable:
+            unpack = buttons.addButton(
+                self.tr("Put the text into the message"), QDialogButtonBox.ButtonRole.ActionRole
+            )
+            unpack.clicked.connect(lambda: self._unpack(attachment, dialog))
+        column = QVBoxLayout(dialog)
+        column.addWidget(view)
+        column.addWidget(buttons)
+        dialog.open()
+
+    def _unpack(self, attachment: Attachment, dialog: QDialog) -> None:
+        dialog.accept()
+        self.remove(attachment)
+        self.unpacked.emit(attachment.text)
+
+    def _chip(self, attachment: Attachment) -> QFrame:
+        chip = QFrame(self)
+        chip.setObjectName("chip")
+        row = QHBoxLayout(chip)
+        gap = self._appearance.scale.px(0.25)
+        row.setContentsMargins(gap, 0, gap, 0)
+        row.setSpacing(0)
+        name = QToolButton()
+        name.setProperty("class", "action")
+        told = chip_text(attachment)
+        name.setText(told.replace("&", "&&"))  # one alone is no letter but a shortcut
+        name.setToolTip(self.tr("Show what the model reads of it"))
+        name.setAccessibleName(told)
+        name.clicked.connect(lambda: self.show_text(attachment))
+        row.addWidget(name)
+        if self._is_removable:
+            row.addWidget(self._remove_button(attachment))
+        return chip
+
+    def _remove_button(self, attachment: Attachment) -> QToolButton:
+        button = QToolButton()
+        button.setProperty("class", "action")
+        told = self.tr("Remove {name}").format(name=attachment.name)
+        button.setToolTip(told)
+        button.setAccessibleName(told)
+        side = self._appearance.scale.px(0.8)
+        button.setIcon(self._appearance.icon("close", self._appearance.theme.muted, 0.8))
+        button.setIconSize(QSize(side, side))
+        button.clicked.connect(lambda: self.remove(attachment))
+        return button
+
+
+def chip_text(attachment: Attachment) -> str:
+    """A file's name, and about how long it is for the model."""
+    name = attachment.name
+    if len(name) > _NAME_CHARS:
+        name = f"{name[: _NAME_CHARS // 2]}…{name[-_NAME_CHARS // 2 :]}"
+    num_tokens = -(-len(attachment.text) // _CHARS_A_TOKEN)
+    return QCoreApplication.translate("Chat", "{0} · ≈ {1:,} tokens").format(
+        name, Number(num_tokens)
+    )

@@ -1,0 +1,313 @@
+"""Where the user writes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QMimeData, QSize, Qt, Signal
+from PySide6.QtGui import QDragEnterEvent, QFocusEvent, QKeyEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QSizePolicy,
+    QTextEdit,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.chat.compose.attachment_bar import AttachmentBar
+from app.chat.compose.file_reader import FileReader
+from app.chat.compose.queued_row import QueuedRow
+from app.theme.appearance import Appearance
+from app.widgets.file_dialogs import ask_for_files
+from medusa_core.api import Attachment
+
+MAX_LINES = 9
+# Longer pasted texts become a file of the message: the editor would have to lay all of it out.
+LONG_TEXT_CHARS = 8_000
+
+
+class PromptEdit(QTextEdit):
+    """Plain text that grows with what is written.
+
+    Signals:
+        submitted: Enter was pressed.
+        focused: The cursor came or went.
+        scrolled: The conversation is to scroll by so many pages, down if positive.
+        files_pasted: These files (a list of `Path`) are to be attached.
+        long_text_pasted: A text that is better read as a file.
+    """
+
+    files_pasted = Signal(object)
+    long_text_pasted = Signal(str)
+    submitted = Signal()
+    focused = Signal(bool)
+    scrolled = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAcceptRichText(False)
+        self.setTabChangesFocus(True)
+        self.setAccessibleName(self.tr("Message"))
+        self.setAccessibleDescription(self.tr("Enter sends, Shift and Enter start a new line."))
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.document().setDocumentMargin(2)
+        self.document().documentLayout().documentSizeChanged.connect(self.fit)
+
+    def fit(self) -> None:
+        """Take the height of the text, up to a limit from which on it scrolls."""
+        line = self.fontMetrics().lineSpacing()
+        wanted = math.ceil(self.document().size().height())
+        highest = line * MAX_LINES + 4
+        self.setFixedHeight(max(line + 4, min(wanted, highest)))
+        self.setVerticalScrollBarPolicy(
+            Qt.ScrollBarPolicy.ScrollBarAsNeeded
+            if wanted > highest
+            else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        )
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if is_enter and not event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            self.submitted.emit()
+            return
+        if event.key() in (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown):
+            self.scrolled.emit(1 if event.key() == Qt.Key.Key_PageDown else -1)
+            return
+        super().keyPressEvent(event)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if files_of(event.mimeData()):
+            event.ignore()  # the window knows what to do with each kind of file
+        else:
+            super().dragEnterEvent(event)
+
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        return bool(files_of(source)) or super().canInsertFromMimeData(source)
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        if files := files_of(source):
+            self.files_pasted.emit(files)
+        elif len(source.text()) > LONG_TEXT_CHARS:
+            self.long_text_pasted.emit(source.text())
+        else:
+            super().insertFromMimeData(source)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.focused.emit(True)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.focused.emit(False)
+
+
+class Composer(QFrame):
+    """The prompt with its files, and the button that sends it or stops the answer.
+
+    Attributes:
+        edit: The text.
+        files: What is attached.
+        reader: Reads what is to be attached.
+        queued_row: What waits for the answer that is being written.
+        attach_button: Asks for files.
+        button: Send, or Stop while an answer is written.
+
+    Signals:
+        send_requested: The text that is to be sent; it stays until `clear`.
+        queue_requested: The same, once the answer that is being written has ended.
+        changed: Text or files are other ones.
+        read_late: A file (an `Attachment`) of this conversation, which is shown no more, is read.
+        stop_requested: The answer is to end.
+    """
+
+    send_requested = Signal(str)
+    queue_requested = Signal(str)
+    changed = Signal()
+    read_late = Signal(str, object)
+    stop_requested = Signal()
+
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("composer")
+        self._appearance = appearance
+        self._is_busy = False
+        self._locked = self._session_id = ""
+        self.edit = PromptEdit(self)
+        self.button = QToolButton(self)
+        self.button.setObjectName("sendButton")
+        self.attach_button = QToolButton(self)
+        self.attach_button.setProperty("class", "action")
+        self.attach_button.setAccessibleName(self.tr("Attach files"))
+        self.attach_button.setToolTip(self.tr("Attach text, code, PDF or DOCX"))
+        self.files = AttachmentBar(appearance, is_removable=True)
+        self.reader = FileReader()
+        self.queued_row = QueuedRow(appearance)
+        self._row = QHBoxLayout()
+        self._build()
+        self.offer_to(continues_text=False)
+        self.attach_button.clicked.connect(self.ask_for_files)
+        self.reader.read.connect(self._take)
+        self.reader.finished.connect(self._refresh)
+        self.files.changed.connect(self._refresh)
+        self.files.changed.connect(self.changed)
+        self.files.unpacked.connect(self.edit.insertPlainText)
+        self.edit.textChanged.connect(self.changed)
+        self.edit.files_pasted.connect(self.attach)
+        self.edit.long_text_pasted.connect(self._attach_text)
+        self.edit.submitted.connect(self.submit)
+        self.edit.textChanged.connect(self._refresh)
+        self.edit.focused.connect(self._show_focus)
+        self.button.clicked.connect(self._click)
+        self.setFocusProxy(self.edit)
+        self.restyle()
+
+    @property
+    def text(self) -> str:
+        """What is written now."""
+        return self.edit.toPlainText()
+
+    def set_text(self, text: str) -> None:
+        """Write something for the user, with the cursor behind it."""
+        self.edit.setPlainText(text)
+        cursor = self.edit.textCursor()
+        cursor.movePosition(cursor.MoveOperation.End)
+        self.edit.setTextCursor(cursor)
+
+    def move_to(self, session_id: str, attachments: tuple[Attachment, ...] = ()) -> None:
+        """Write for another conversation from now on, of which these files wait."""
+        self._session_id = session_id
+        self.files.show_all(attachments)
+        self._refresh()
+
+    def attach(self, paths: Sequence[Path]) -> None:
+        """Read files and attach them."""
+        self.reader.start(self._session_id, paths)
+        self._refresh()
+
+    def give_back(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
+        """Put back what could not be sent, before what was written meanwhile."""
+        self.files.show_all((*attachments, *self.files.attachments))
+        written = self.text
+        self.set_text(f"{text}\n{written}" if written.strip() else text)
+
+    def quote(self, text: str) -> None:
+        """Quote a text behind what is written."""
+        quoted = "\n".join(f"> {line}".rstrip() for line in text.strip().split("\n"))
+        written = self.text.rstrip()
+        self.set_text(f"{written}\n\n{quoted}\n\n" if written else f"{quoted}\n\n")
+        self.setFocus()
+
+    def clear(self) -> None:
+        """Forget text and files: they have been sent."""
+        self.edit.clear()
+        self.files.show_all(())
+
+    def offer_to(self, continues_text: bool) -> None:
+        """Write for a model that goes on with texts, or for one that answers."""
+        hint = self.tr("Continues your text") if continues_text else self.tr("Ask something…")
+        self.edit.setPlaceholderText(hint)
+
+    def set_busy(self, is_busy: bool) -> None:
+        """Offer to stop instead of to send."""
+        self._is_busy = is_busy
+        self._refresh()
+
+    def lock(self, reason: str) -> None:
+        """Send nothing any more; what is written can still be copied."""
+        self._locked = reason
+        self._refresh()
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        scale = self._appearance.scale
+        self._row.setContentsMargins(scale.px(0.4), scale.px(0.5), scale.px(0.5), scale.px(0.5))
+        self.attach_button.setIcon(
+            self._appearance.icon("attach", self._appearance.theme.muted, 1.2)
+        )
+        self.attach_button.setIconSize(QSize(scale.px(1.2), scale.px(1.2)))
+        self.files.restyle()
+        for above in (self.files, self.queued_row):
+            above.setContentsMargins(scale.px(0.8), scale.px(0.5), scale.px(0.6), 0)
+        self.button.setIconSize(QSize(scale.px(1.25), scale.px(1.25)))
+        self.edit.fit()
+        self._refresh()
+
+    def submit(self) -> None:
+        """Send what is written, if anything is and it can be sent now."""
+        if self._locked or self.is_reading or not self._has_something:
+            return
+        if self._is_busy:
+            self.queue_requested.emit(self.text)
+        else:
+            self.send_requested.emit(self.text)
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether files of the conversation that is written for are being read."""
+        return self.reader.is_reading(self._session_id)
+
+    @property
+    def _has_something(self) -> bool:
+        return bool(self.text.strip() or self.files.attachments)
+
+    def _build(self) -> None:
+        row = self._row
+        row.addWidget(self.attach_button, 0, Qt.AlignmentFlag.AlignBottom)
+        row.addWidget(self.edit, 1, Qt.AlignmentFlag.AlignVCenter)
+        row.addWidget(self.button, 0, Qt.AlignmentFlag.AlignBottom)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.queued_row)
+        column.addWidget(self.files)
+        column.addLayout(row)
+
+    def ask_for_files(self) -> None:
+        """Ask for files and attach them."""
+        if told := ask_for_files(self, self.tr("Attach files")):
+            self.attach(told)
+
+    def _take(self, session_id: str, attachment: Attachment) -> None:
+        if session_id == self._session_id:
+            self.files.add(attachment)
+        else:
+            self.read_late.emit(session_id, attachment)
+
+    def _attach_text(self, text: str) -> None:
+        name = self.tr("Pasted text")
+        self.files.add(Attachment(name, "text/plain", text, len(text.encode())))
+
+    def _click(self) -> None:
+        if self._is_busy:
+            self.stop_requested.emit()
+        else:
+            self.submit()
+
+    def _refresh(self) -> None:
+        theme = self._appearance.theme
+        is_ready = self._has_something and not self._locked and not self.is_reading
+        enabled = self._is_busy or is_ready
+        ink = theme.on_accent if enabled else theme.muted
+        self.button.setEnabled(enabled)
+        self.button.setIcon(self._appearance.icon("stop" if self._is_busy else "send", ink, 1.25))
+        self.button.setAccessibleName(self.tr("Stop") if self._is_busy else self.tr("Send"))
+        usual = self.tr("Stop the answer (Esc)") if self._is_busy else self.tr("Send (Enter)")
+        if self.is_reading:
+            usual = self.tr("A file is being read")
+        self.button.setToolTip(self._locked or usual)
+
+    def _show_focus(self, has_focus: bool) -> None:
+        self.setProperty("focused", has_focus)
+        # Qt looks at properties in style sheets only when the style is set anew.
+        self.style().unpolish(self)
+        self.style().polish(self)
+
+
+def files_of(source: QMimeData) -> list[Path]:
+    """Files that are dropped or pasted; none where they are links or text."""
+    return [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()]

@@ -1,0 +1,122 @@
+"""How much of the context a conversation takes, before it is sent, by the model's own tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QCoreApplication, QObject, QTimer
+
+from app.chat.chat_page import ChatPage
+from app.chat_settings.panel import (
+    TEMPLATE,
+    ControlPanel,
+)
+from app.engine.bridge import EngineBridge
+from app.engine.model_keeper import ModelKeeper
+from app.i18n.engine_texts import engine_said
+from app.widgets.numbers import Number
+from medusa_core.api import with_attachments
+from medusa_core.chats.conversation import new_id
+from medusa_core.loading.state import Phase
+from medusa_core.messages import ChatMessage, Count, Counted, Cut, Event, Failed, Role
+
+SESSION = "count"  # belongs to no conversation
+WAIT_MS = 250  # after the last key
+
+
+class ContextMeter(QObject):
+    """Counts what would be sent whenever it changes, and shows the rendered prompt on demand.
+
+    Args:
+        conversation: What has been said, as the model would read it.
+        is_busy: Whether an answer is being written; its steps tell the length themselves.
+    """
+
+    def __init__(
+        self,
+        page: ChatPage,
+        bridge: EngineBridge,
+        keeper: ModelKeeper,
+        conversation: Callable[[], tuple[ChatMessage, ...]],
+        is_busy: Callable[[], bool],
+    ) -> None:
+        super().__init__(page)
+        self._page = page
+        self._panel: ControlPanel = page.control
+        self._bridge = bridge
+        self._keeper = keeper
+        self._conversation = conversation
+        self._is_busy = is_busy
+        self._asked = ""
+        self._wait = QTimer(self)
+        self._wait.setSingleShot(True)
+        self._wait.setInterval(WAIT_MS)
+        self._wait.timeout.connect(self._ask)
+        page.composer.changed.connect(self.refresh)
+        page.control.changed.connect(self.refresh)
+        page.control.groups[TEMPLATE].opened.connect(self.refresh)
+        keeper.chosen.connect(self.refresh)
+        bridge.arrived.connect(self._receive)
+
+    def refresh(self) -> None:
+        """Count again, once nobody has changed anything for a moment."""
+        self._wait.start()
+
+    def _ask(self) -> None:
+        if self._keeper.status.phase is not Phase.READY or self._is_busy():
+            return
+        composer = self._page.composer
+        draft = with_attachments(composer.text.strip(), composer.files.attachments)
+        said = self._conversation()
+        asked = (*said, ChatMessage(Role.USER, draft)) if draft else said
+        self._asked = new_id()
+        self._bridge.submit(
+            Count(
+                SESSION,
+                self._asked,
+                self._panel.framed(asked),
+                self._panel.generate_settings(),
+                wants_prompt=self._panel.groups[TEMPLATE].is_open,
+            )
+        )
+
+    def _receive(self, events: tuple[Event, ...]) -> None:
+        for event in events:
+            if event.request_id != self._asked:
+                continue
+            if isinstance(event, Counted):
+                self._show(event)
+            elif isinstance(event, Failed):
+                self._panel.template.show_error(engine_said(event.message), engine_said(event.hint))
+                if event.kind == "TemplateError":
+                    self._page.warn_context(self.tr("The chat template can't write this chat."))
+
+    def _show(self, counted: Counted) -> None:
+        if self._is_busy():
+            return
+        self._page.show_context(counted.num_tokens, counted.context_tokens)
+        self._panel.template.show_prompt(counted.prompt)
+        if counted.lack:
+            self._page.warn_context(self.tr("Too long: {lack}").format(lack=counted.lack))
+        elif counted.cut is not None:
+            self._page.show_context(counted.num_read, counted.context_tokens, _cut(counted.cut))
+
+
+def _cut(cut: Cut) -> str:
+    told = QCoreApplication.translate("ContextMeter", "{messages} don't fit and won't be read · ")
+    return told.format(messages=_messages(cut))
+
+
+def describe_cut(cut: Cut) -> str:
+    """What the model doesn't read of a conversation any more."""
+    told = QCoreApplication.translate(
+        "ContextMeter", "The model no longer reads {messages}: they don't fit into its context."
+    )
+    return told.format(messages=_messages(cut))
+
+
+def _messages(cut: Cut) -> str:
+    if cut.num_messages == 1:
+        return QCoreApplication.translate("ContextMeter", "1 earlier message")
+    told = QCoreApplication.translate("ContextMeter", "{count} earlier messages")
+    return told.format(count=f"{Number(cut.num_messages):,}")

@@ -1,0 +1,1 @@
+"""Finding words in a conversation; searching all of them is `history`."""

@@ -1,0 +1,1 @@
+"""Prompts and answers as they are shown; Markdown itself is `markdown`."""

@@ -1,0 +1,299 @@
+"""An answer as rendered Markdown whose accepted tokens are marked, while it streams.
+
+What is marked follows from the map that the parser keeps: a rendered character is marked if and
+only if the token that completes its source was drafted and accepted.
+"""
+
+from __future__ import annotations
+
+import codecs
+import logging
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from PySide6.QtGui import QTextDocument
+
+from app.markdown.bounds import Bounds
+from app.markdown.formats import Formats, Marking
+from app.markdown.model import LINE_BREAK, TextStyle
+from app.markdown.reader import Reader
+from app.markdown.spans import utf16_length, utf16_slice
+from app.markdown.tokens import NO_TOKEN, TokenMap
+from app.markdown.writer import DocumentWriter
+from app.theme.legend import mark_of
+from app.theme.text_style import MarkStyle
+from medusa_core.chats.thinking import (
+    NOTHING_THOUGHT,
+    Thinking,
+    find_thinking,
+)
+from medusa_core.messages import TARGET, GenerationDone, StepDone, TokenSource
+
+log = logging.getLogger(__name__)
+
+
+Part = Callable[[str, Thinking], tuple[int, int]]
+
+
+def what_is_said(text: str, thinking: Thinking) -> tuple[int, int]:
+    """The answer without what was thought before it."""
+    return thinking.said, len(text)
+
+
+def what_is_thought(_text: str, thinking: Thinking) -> tuple[int, int]:
+    """What was thought before the answer."""
+    return thinking.start, thinking.end
+
+
+class MarkedRange(NamedTuple):
+    """Characters of the document that show one token, or a part of it.
+
+    Attributes:
+        start: Document position of the first character, in UTF-16 units as Qt counts.
+        end: Document position after the last one.
+        token_index: Index of the token in its answer.
+        source: Where the token came from.
+    """
+
+    start: int
+    end: int
+    token_index: int
+    source: TokenSource
+
+
+class AnswerDocument:
+    """Fills a document with an answer, step by step.
+
+    Top-level blocks and list items that can't change any more are left alone; only the end of the
+    answer is parsed again, and only what differs is written. A call shows so much as one turn of
+    the event loop has time for; while `is_behind`, `show_more` shows the rest in later turns.
+
+    Args:
+        document: Where to write; nobody else may change it.
+        style: Colours and fonts.
+        marking: What to mark.
+        bounds: How much is formatted, and how much shown in one turn.
+        part: Chooses what is shown of an answer; what was thought is not, if nothing is said.
+    """
+
+    def __init__(
+        self,
+        document: QTextDocument,
+        style: MarkStyle,
+        marking: Marking = Marking.HEADS,
+        bounds: Bounds | None = None,
+        part: Part = what_is_said,
+    ) -> None:
+        self._document = document
+        self._style = style
+        self._marking = marking
+        self._tokens = TokenMap()
+        self._writer = DocumentWriter(document, self._tokens, self._formats())
+        self._received = bytearray()
+        self._num_decoded_bytes = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._bounds = bounds or Bounds()
+        self._reader = Reader(self._writer, bounds=self._bounds)
+        self._part = part
+        self._text = ""
+        self._start = 0
+        self.thinking = NOTHING_THOUGHT
+        self.begins_inside = False
+
+    @property
+    def document(self) -> QTextDocument:
+        """The document that is filled."""
+        return self._document
+
+    @property
+    def text(self) -> str:
+        """The Markdown that came so far, shown or not."""
+        return self._text
+
+    @property
+    def shown_text(self) -> str:
+        """The Markdown of the part that is shown here."""
+        return self._reader.text[self._start :]
+
+    def selected_text(self, start: int, end: int) -> str:
+        """What stands between two document positions; formulas as they were written."""
+        lines: list[str] = []
+        for position, runs in self._writer.runs():
+            at, pieces = position, list[str]()
+            for run in runs:
+                last = at + utf16_length(run.text)
+                if start < last and at < end:
+                    inner = utf16_slice(run.text, start - at, end - at)
+                    is_formula = run.style & TextStyle.MATH
+                    pieces.append(self._text[run.start : run.end] if is_formula else inner)
+                at = last
+            if start <= at and position < end:
+                lines.append("".join(pieces))
+        return "\n".join(lines).replace(LINE_BREAK, "\n")
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether not all of the text is shown yet."""
+        return self._reader.is_behind
+
+    @property
+    def is_plain_at_end(self) -> bool:
+        """Whether the end is shown as plain text, as there is too much to format."""
+        return self._reader.plain_start is not None
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens received so far, shown or not."""
+        return len(self._tokens)
+
+    def num_tokens_before(self, char: int) -> int:
+        """How many tokens the text up to a position takes."""
+        owner = self._tokens.owner(max(0, char - 1))
+        return len(self._tokens) if owner == NO_TOKEN else owner + 1
+
+    @property
+    def marking(self) -> Marking:
+        """What is marked."""
+        return self._marking
+
+    def append(self, *steps: StepDone) -> None:
+        """Show the next steps of the answer; several at once cost about as much as one.
+
+        Args:
+            steps: In order, each exactly once.
+        """
+        num_visible = self._num_decoded_bytes
+        for step in steps:
+            for piece, source in zip(step.pieces, step.sources, strict=True):
+                self._received += piece
+                self._tokens.add(piece, source)
+            num_visible = max(num_visible, step.num_visible_bytes)
+        fresh = bytes(self._received[self._num_decoded_bytes : num_visible])
+        self._num_decoded_bytes += len(fresh)
+        if text := self._decoder.decode(fresh):
+            self._text += text
+            self._read_part()
+
+    def finish(self, done: GenerationDone | None = None) -> None:
+        """Show the answer in its final form.
+
+        Args:
+            done: The end of the answer; None if it broke off, then what is there is final. An
+                answer without steps (from the history) is shown without marks.
+        """
+        if done is not None and done.text != self.text:
+            self._replace_text(done.text)
+        self._reader.complete()
+        self._reader.read_on()
+
+    def show_text(self, text: str) -> None:
+        """Show a text of which no steps are known, without marks."""
+        self._text += text
+        self._reader.complete()
+        self._read_part()
+
+    def show_more(self) -> None:
+        """Show one turn's share of what is not shown yet."""
+        self._reader.read_on()
+
+    def set_marking(self, marking: Marking) -> None:
+        """Choose what is marked."""
+        if marking is not self._marking:
+            self._marking = marking
+            self._rewrite()
+
+    def restyle(self, style: MarkStyle) -> None:
+        """Change colours and fonts; positions stay."""
+        if style != self._style:
+            self._style = style
+            self._rewrite()
+
+    def marked_ranges(self) -> tuple[MarkedRange, ...]:
+        """Where accepted tokens are marked, in document order; none while marking is off.
+
+        Returns:
+            One range for each stretch of a token that stands together: a token with markup inside
+            or at the end of a block may have several, a token that shows nothing has none.
+        """
+        if self._marking is Marking.OFF:
+            return ()
+        return tuple(found for found in self._ranges() if mark_of(found.source))
+
+    def token_at(self, position: int) -> int:
+        """The token whose character stands behind a document position; `NO_TOKEN` if none."""
+        for found in self._ranges():
+            if found.start <= position < found.end:
+                return found.token_index
+        return NO_TOKEN
+
+    def ranges_of(self, tokens: range) -> tuple[MarkedRange, ...]:
+        """Where some tokens stand, accepted or not, marked or not."""
+        return tuple(found for found in self._ranges() if found.token_index in tokens)
+
+    def _ranges(self) -> Iterator[MarkedRange]:
+        """Where every token stands, in document order."""
+        last: MarkedRange | None = None
+        for at, span in self._writer.spans():
+            end = at + utf16_length(span.text)
+            if last is not None and (last.end, last.token_index) == (at, span.token):
+                last = last._replace(end=end)
+                continue
+            if last is not None:
+                yield last
+            known = span.token != NO_TOKEN
+            source = self._tokens.source(span.token) if known else TARGET
+            last = MarkedRange(at, end, span.token, source) if known else None
+        if last is not None:
+            yield last
+
+    def plain_text(self) -> str:
+        """The answer as it is read: without markup, a line for each line."""
+        return "\n".join(
+            "".join(span.text for span in spans).replace("\u2028", "\n")
+            for _, spans in self._writer.lines()
+        )
+
+    def _formats(self) -> Formats:
+        return Formats(self._style, self._marking)
+
+    def _rewrite(self) -> None:
+        if len(self.text) <= self._bounds.rewrite:
+            self._writer.rewrite(self._formats())
+            return
+        self._writer.clear(self._formats())
+        self._reader.restart(self._reader.text, self._start)
+        self._reader.read_on()
+
+    def _replace_text(self, text: str) -> None:
+        """Show another text than the steps gave; marks stay where both agree."""
+        num_common = _num_common_chars(text, self._text)
+        self._tokens.forget_after(num_common)
+        if num_common < len(self._text):
+            log.warning("the final text departs from its steps at character %d", num_common)
+            self._begin_at(0)
+            self.thinking = NOTHING_THOUGHT
+        self._text = text
+        self._read_part()
+
+    def _read_part(self) -> None:
+        """Read what is to be shown of the text as it is now."""
+        if self.thinking == NOTHING_THOUGHT or self.thinking.is_open:
+            self.thinking = find_thinking(self._text, self.begins_inside)
+        start, end = self._part(self._text, self.thinking)
+        if start != self._start or end < len(self._reader.text):
+            self._begin_at(start)
+        self._reader.add(self._text[len(self._reader.text) : end])
+        self._reader.read_on()
+
+    def _begin_at(self, start: int) -> None:
+        self._writer.clear(self._formats())
+        self._reader.restart(self._text[:start], start)
+        self._start = start
+
+
+def _num_common_chars(left: str, right: str) -> int:
+    """Length of the common beginning of two texts."""
+    for i, (a, b) in enumerate(zip(left, right, strict=False)):
+        if a != b:
+            return i
+    return min(len(left), len(right))

@@ -1,0 +1,449 @@
+"""The model's answer: streamed, marked, with its figures underneath."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QCoreApplication, QPoint, QRect, Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QGuiApplication
+from PySide6.QtWidgets import QLabel, QMenu, QVBoxLayout, QWidget
+
+from app.chat.estimates import estimated_text_px, rendered_text
+from app.chat.messages.announcer import Announcer
+from app.chat.messages.answer_document import (
+    AnswerDocument,
+    MarkedRange,
+)
+from app.chat.messages.figure_row import FigureRow
+from app.chat.messages.figures import (
+    cut_figures,
+    figures,
+)
+from app.chat.messages.highlights import highlight_words
+from app.chat.messages.message_widgets import Message
+from app.chat.messages.text_actions import add_text_actions
+from app.chat.messages.text_view import (
+    InertDocument,
+    TextView,
+)
+from app.chat.messages.thought_fold import ThoughtFold
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.markdown.formats import Marking
+from app.markdown.tokens import NO_TOKEN
+from app.theme.appearance import Appearance
+from app.theme.legend import mark_of
+from app.theme.marks import mark_style
+from app.theme.tokens import Theme
+from app.widgets.qt_text import passed_on
+from medusa_core.chats.thinking import (
+    NOTHING_THOUGHT,
+    without_thinking,
+)
+from medusa_core.messages import GenerationDone, StepDone, StopReason
+
+# Such an answer isn't at its end.
+_CUT = (StopReason.MAX_TOKENS, StopReason.CANCELLED, StopReason.CONTEXT)
+PLAIN_NOTE = QT_TRANSLATE_NOOP(
+    "Chat", "From here on the text is plain: there is too much of it to format."
+)
+
+
+class AnswerMessage(Message):
+    """One answer, while it is written and afterwards.
+
+    Attributes:
+        speaker: Whose answer it is.
+        fold: What was thought before it; None where nothing was.
+        done: How the answer ended, or None.
+        is_cut: It broke off.
+        num_accepted: Tokens of it that a drafter proposed and the target accepted.
+        request_id: Names the request that it answers.
+
+    Signals:
+        regenerate_requested: Another answer is wanted in its place.
+        reroll_requested: Another answer is wanted from this token of it on.
+        continue_requested: It is to be gone on with.
+        branch_requested: The conversation is to go on from here.
+        version_chosen: Another answer is wanted in its place, by its place among them.
+        token_hovered: The mouse is on a token of it, by its index; −1 for none.
+        token_pressed: A token of it was chosen.
+    """
+
+    regenerate_requested = Signal()
+    reroll_requested = Signal(int)
+    continue_requested = Signal()
+    branch_requested = Signal()
+    version_chosen = Signal(int)
+    token_hovered = Signal(int)
+    token_pressed = Signal(int)
+
+    def __init__(
+        self,
+        speaker: str,
+        marking: Marking,
+        appearance: Appearance,
+        request_id: str = "",
+        parent: QWidget | None = None,
+        *,
+        text: str = "",
+        fill: Callable[[AnswerMessage], object] | None = None,
+        begins_inside: bool = False,
+    ) -> None:
+        """Make a message.
+
+        Args:
+            speaker: Whose answer it is.
+            marking: How accepted tokens are marked.
+            appearance: Of the window.
+            request_id: Names the request that it answers.
+            parent: Qt's.
+            text: The answer, where it is complete.
+            fill: Fills it when it is laid out; without, it is laid out at once.
+            begins_inside: It begins within a thought.
+        """
+        super().__init__(parent)
+        self.is_laid_out = False
+        self.speaker = speaker
+        self._text = text
+        self._fill = fill
+        self._begins_inside = begins_inside
+        self._searched: str | None = None
+        self._version = (0, 1)
+        self._is_last = True
+        self.request_id = request_id
+        self._lack = self.tr("Only answers of the chat can be gone on with.")
+        self._hovered = NO_TOKEN
+        self._marking = marking
+        self._selected = range(0)
+        self.done: GenerationDone | None = None
+        self.is_cut = False
+        self.num_accepted = 0
+        self._appearance = appearance
+        self._steps: list[StepDone] = []
+        self.fold: ThoughtFold | None = None
+        if fill is None:
+            self.lay_out()
+
+    @property
+    def document(self) -> AnswerDocument:
+        """The text with its marks."""
+        self.lay_out()
+        return self._document
+
+    @property
+    def view(self) -> TextView:
+        """Shows it."""
+        self.lay_out()
+        return self._view
+
+    @property
+    def row(self) -> FigureRow:
+        """Figures and buttons; hidden until the answer is complete."""
+        self.lay_out()
+        return self._row
+
+    def estimated_px(self, width_px: int) -> int:
+        return estimated_text_px(self._text, width_px, self._appearance.scale)
+
+    def lay_out(self) -> None:
+        if self.is_laid_out:
+            return
+        self.is_laid_out = True
+        appearance, rich = self._appearance, InertDocument()
+        self._view = TextView(rich, self.tr("Answer"))
+        self.view.head_code(appearance)
+        style = mark_style(appearance.theme, appearance.scale, appearance.legend)
+        self._document = AnswerDocument(rich, style, self._marking)
+        self._document.begins_inside = self._begins_inside
+        self.view.spell_by(self.document.selected_text)
+        self._row = FigureRow(appearance)
+        self._speaker = QLabel(self.speaker)
+        self._speaker.setObjectName("speaker")
+        self._waiting = QLabel("…")
+        self._waiting.setObjectName("waiting")
+        self._note = QLabel(QCoreApplication.translate("Chat", PLAIN_NOTE))
+        self._note.setObjectName("waiting")
+        self._note.setWordWrap(True)
+        # Fires once in each turn of the event loop.
+        self._turns = QTimer(self)
+        self._turns.timeout.connect(self._show_more)
+        self._announcer = Announcer(self.view)
+        self._column = QVBoxLayout(self)
+        self._build()
+        self.restyle()
+        if self._fill is not None:
+            self._fill(self)
+        self.row.versions.show_version(*self._version)
+        self.set_place(is_last=self._is_last, lack=self._lack)
+        self.select_tokens(self._selected)
+
+    def begin_inside(self) -> None:
+        """What comes begins within a thought."""
+        self._begins_inside = self.document.begins_inside = True
+
+    @property
+    def has_text(self) -> bool:
+        """Whether anything of the answer can be read yet."""
+        return bool(self.document.text)
+
+    @property
+    def searched_text(self) -> str:
+        if self.is_laid_out:
+            return self.view.toPlainText()
+        if self._searched is None:
+            self._searched = rendered_text(without_thinking(self._text, self._begins_inside))
+        return self._searched
+
+    def highlight(self, words: str, number: int, theme: Theme) -> QRect | None:
+        if not self.is_laid_out:
+            return None
+        place = highlight_words(self.view, words, number, theme)
+        return place and QRect(self.view.mapTo(self, place.topLeft()), place.size())
+
+    def marked_ranges(self) -> tuple[MarkedRange, ...]:
+        """What is marked as accepted."""
+        return self.document.marked_ranges()
+
+    def name_speaker(self, name: str) -> None:
+        """Say whose answer it is."""
+        self.speaker = name
+        if self.is_laid_out:
+            self._speaker.setText(name)
+
+    def show_waiting(self, text: str) -> None:
+        """Say what is done before the first token."""
+        self._waiting.setText(text)
+
+    def append(self, steps: tuple[StepDone, ...]) -> None:
+        """Show what these steps added."""
+        num_before = len(self.document.text)
+        self.document.append(*steps)
+        self._steps.extend(steps)
+        self._show_thought(steps)
+        self._show_behind()
+        self.num_accepted += sum(
+            mark_of(source) is not None for step in steps for source in step.sources
+        )
+        said = max(num_before, self.document.thinking.said)
+        self._announcer.feed(self.document.text[said:])
+        if self.has_text and self.view.isHidden():
+            self._show_text()
+
+    def finish(self, done: GenerationDone) -> None:
+        """Show how the answer ended."""
+        self.done = done
+        self.document.finish(done)
+        self._end_thought(done)
+        self._show_behind()
+        self._announcer.finish()
+        self._waiting.setText(self.tr("No text."))
+        self._show_text()
+        self.row.show_figures(figures(done))
+        self.row.show()
+
+    def cut_short(self) -> None:
+        """The answer broke off: what there is stays, and can be gone on with."""
+        self.is_cut = True
+        self.document.finish()
+        self._end_thought(None)
+        self._show_behind()
+        self._announcer.finish()
+        self._waiting.setText(self.tr("No answer."))
+        self._show_text()
+        self.row.show_figures(cut_figures())
+        self.row.show()
+
+    def show_text(self, text: str) -> None:
+        """Show an answer of which no steps are known."""
+        self.document.show_text(text)
+        self._show_thought(())
+        if self.fold is not None:
+            self.fold.document.show_text(text)
+        self._show_behind()
+        self._waiting.setText(self.tr("No text."))
+        self._show_text()
+        self.row.show()
+
+    def show_version(self, place: int, num_versions: int) -> None:
+        """Say which of the answers to its prompt it is, counted from 0."""
+        self._version = (place, num_versions)
+        if self.is_laid_out:
+            self.row.versions.show_version(place, num_versions)
+
+    def set_place(self, *, is_last: bool, lack: str) -> None:
+        """Offer what can be done with it where it stands.
+
+        Args:
+            is_last: Nothing follows: it may be gone on with; others may be gone back to.
+            lack: Why its tokens can't be gone on with; empty if they can.
+        """
+        self._lack, self._is_last = lack, is_last
+        if not self.is_laid_out:
+            return
+        was_cut = self.is_cut or (self.done is not None and self.done.stop_reason in _CUT)
+        self.row.offer(regenerates=True, continues=is_last and was_cut, branches=not is_last)
+        self.row.continue_button.setEnabled(not lack)
+        self.row.continue_button.setToolTip(lack or self.tr("Go on with this answer"))
+
+    def select_tokens(self, tokens: range) -> QRect | None:
+        """Frame some tokens in the text, and no others.
+
+        Returns:
+            Where they begin, in this widget's coordinates; None where nothing of them is shown.
+        """
+        self._selected = tokens
+        if not tokens and not self.is_laid_out:
+            return None
+        found = self.document.ranges_of(tokens) if tokens else ()
+        if found or self.view.framed:
+            self.view.frame(_joined(found), QColor(self._appearance.theme.accent))
+        if not found:
+            return None
+        cursor = self.view.textCursor()
+        cursor.setPosition(found[0].start)
+        place = self.view.cursorRect(cursor)
+        return QRect(self.view.mapTo(self, place.topLeft()), place.size())
+
+    def set_marking(self, marking: Marking) -> None:
+        """Mark accepted tokens, or don't."""
+        self._marking = marking
+        if not self.is_laid_out:
+            return
+        for document in self._documents:
+            document.set_marking(marking)
+        self._show_behind()
+        self.select_tokens(self._selected)
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        if not self.is_laid_out:
+            return
+        scale = self._appearance.scale
+        self._column.setSpacing(scale.px(0.35))
+        self.view.set_font(scale.font())
+        style = mark_style(self._appearance.theme, scale, self._appearance.legend)
+        self.document.restyle(style)
+        self.view.bar_quotes(QColor(self._appearance.theme.border), style.text_size_pt * 96 / 72)
+        if self.fold is not None:
+            self.fold.restyle()
+        self._show_behind()
+        self.select_tokens(self._selected)
+        self.row.restyle()
+
+    @property
+    def _documents(self) -> tuple[AnswerDocument, ...]:
+        return (self.document,) if self.fold is None else (self.document, self.fold.document)
+
+    def _show_text(self) -> None:
+        """Show what there is of the answer itself."""
+        self.view.setVisible(bool(self.document.shown_text.strip()))
+        self._waiting.setVisible(not self.has_text)
+
+    def _show_thought(self, steps: tuple[StepDone, ...]) -> None:
+        """Fold what is thought, once it is known that something is."""
+        thinking = self.document.thinking
+        if thinking == NOTHING_THOUGHT:
+            return
+        if self.fold is None:
+            self.fold = ThoughtFold(self._marking, self._appearance)
+            self.fold.document.begins_inside = self.document.begins_inside
+            self._column.insertWidget(2, self.fold)
+            steps = tuple(self._steps)
+        self.fold.append(steps)
+        self.fold.show_time(thinking.is_open, self._thinking_s())
+        self.fold.setVisible(thinking.is_open or thinking.end > thinking.start)
+
+    def _end_thought(self, done: GenerationDone | None) -> None:
+        self._show_thought(())
+        if self.fold is not None:
+            self.fold.finish(done)
+            self.fold.show_time(False, self._thinking_s())
+
+    def _thinking_s(self) -> float:
+        """How long was thought, by the steps that wrote it."""
+        num_left = self.document.num_tokens_before(self.document.thinking.end)
+        seconds = 0.0
+        for step in self._steps:
+            if num_left <= 0:
+                break
+            seconds += step.step_s
+            num_left -= len(step.token_ids)
+        return seconds
+
+    def _show_more(self) -> None:
+        for document in self._documents:
+            document.show_more()
+        self._show_behind()
+
+    def _show_behind(self) -> None:
+        """Go on in the next turns of the event loop while not all is shown."""
+        self._note.setVisible(self.document.is_plain_at_end)
+        if not any(document.is_behind for document in self._documents):
+            self._turns.stop()
+        elif not self._turns.isActive():
+            self._turns.start(0)
+
+    def _build(self) -> None:
+        column = self._column
+        column.setContentsMargins(0, 0, 0, 0)
+        for widget in (self._speaker, self._waiting, self.view, self._note, self.row):
+            column.addWidget(widget)
+        self._waiting.setAlignment(Qt.AlignmentFlag.AlignLeft)
+        self.view.hide()
+        self._note.hide()
+        self.row.hide()
+        self.row.copy_requested.connect(self._copy)
+        self.row.regenerate_requested.connect(self.regenerate_requested)
+        self.row.continue_requested.connect(self.continue_requested)
+        self.row.versions.chosen.connect(self.version_chosen)
+        self.row.branch_requested.connect(self.branch_requested)
+        self.view.hovered.connect(self._hover)
+        self.view.pressed.connect(lambda at: self.token_pressed.emit(self.document.token_at(at)))
+        self.view.menu_requested.connect(self._show_menu)
+
+    def _hover(self, position: int) -> None:
+        is_off = position < 0 or self._marking is Marking.OFF
+        token = NO_TOKEN if is_off else self.document.token_at(position)
+        if token != self._hovered:
+            self._hovered = token
+            self.token_hovered.emit(token)
+
+    def _show_menu(self, position: int, place: QPoint) -> None:
+        menu = self.menu_at(position)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(place)
+
+    def menu_at(self, position: int) -> QMenu:
+        """What can be done at a document position."""
+        token = self.document.token_at(position) if position >= 0 else NO_TOKEN
+        menu = QMenu(self.view)
+        menu.setToolTipsVisible(True)
+        add_text_actions(menu, self.view, self.quoted.emit)
+        menu.addAction(self.tr("Copy the answer"), self.row.copy_button.click)
+        menu.addSeparator()
+        show = menu.addAction(
+            self.tr("Show this step (Ctrl+click, Enter)"), lambda: self.token_pressed.emit(token)
+        )
+        show.setEnabled(token != NO_TOKEN)
+        again = menu.addAction(
+            self.tr("Reroll from here"), lambda: self.reroll_requested.emit(token)
+        )
+        usual = self.tr("Keep what stands before this token and answer anew from here.")
+        again.setToolTip(self._lack or usual)
+        is_ended = self.done is not None or self.is_cut
+        again.setEnabled(token != NO_TOKEN and is_ended and not self._lack)
+        return menu
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(
+            passed_on(self.document.shown_text or self.document.text)
+        )
+
+
+def _joined(ranges: tuple[MarkedRange, ...]) -> list[tuple[int, int]]:
+    """Start and end of each stretch of ranges that follow each other."""
+    parts: list[tuple[int, int]] = []
+    for found in ranges:
+        start = parts.pop()[0] if parts and parts[-1][1] == found.start else found.start
+        parts.append((start, found.end))
+    return parts

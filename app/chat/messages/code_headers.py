@@ -1,0 +1,105 @@
+"""The lines above blocks of code: their language, and a button that copies them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication, QTextDocument, QTextFrame
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+
+from app.chat.messages.copy_button import CopyButton
+from app.markdown.formats import CODE_HEADER_PX, CODE_LANGUAGE
+from app.theme.appearance import Appearance
+from app.widgets.qt_text import passed_on
+
+
+class CodeHeader(QWidget):
+    """The line above one block of code.
+
+    Attributes:
+        label: Its language.
+        button: Copies it.
+        row: Lays them out.
+    """
+
+    def __init__(self, appearance: Appearance, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._code = ""
+        self.setObjectName("codeHeader")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.label = QLabel(self)
+        self.label.setProperty("class", "figure")
+        self.button = CopyButton(self.tr("Copy this code"), appearance, self.tr("Copy"), self)
+        self.button.clicked.connect(self._copy)
+        self.row = row = QHBoxLayout(self)
+        row.addWidget(self.label)
+        row.addStretch(1)
+        row.addWidget(self.button)
+
+    def show_block(self, language: str, code: str) -> None:
+        """Head this code."""
+        self._code = code
+        self.label.setText(language)
+        self.button.setAccessibleDescription(f"Copy this {language} code".replace("  ", " "))
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(passed_on(self._code))
+
+
+class CodeHeaders:
+    """Keeps a header above each block of code of a document.
+
+    Args:
+        document: Shows the code.
+        viewport: Where it is shown; the headers lie on it.
+        appearance: Of the window.
+
+    Attributes:
+        headers: Those that are shown, from the top.
+    """
+
+    def __init__(self, document: QTextDocument, viewport: QWidget, appearance: Appearance) -> None:
+        self._document = document
+        self._viewport = viewport
+        self._appearance = appearance
+        self.headers: list[CodeHeader] = []
+
+    def refresh(self) -> None:
+        """Follow the document."""
+        num_shown = 0
+        for frame in _code_frames(self._document):
+            if num_shown == len(self.headers):
+                self.headers.append(CodeHeader(self._appearance, self._viewport))
+            self._place(self.headers[num_shown], frame)
+            num_shown += 1
+        for header in self.headers[num_shown:]:
+            header.hide()
+            header.deleteLater()
+        del self.headers[num_shown:]
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        for header in self.headers:
+            header.button.restyle()
+
+    def _place(self, header: CodeHeader, frame: QTextFrame) -> None:
+        fmt = frame.frameFormat()
+        box = self._document.documentLayout().frameBoundingRect(frame)
+        height = float(fmt.property(CODE_HEADER_PX))
+        left, top = box.left() + fmt.leftMargin(), box.top() + fmt.topMargin() - height
+        width = box.right() - fmt.rightMargin() - left
+        header.setGeometry(round(left), round(top), round(width), math.ceil(height) + 1)
+        header.row.setContentsMargins(round(fmt.padding()), 0, round(fmt.padding() / 2), 0)
+        first = frame.firstCursorPosition()
+        first.setPosition(frame.lastPosition(), first.MoveMode.KeepAnchor)
+        code = first.selectedText().replace("\u2029", "\n")
+        header.show_block(str(fmt.property(CODE_LANGUAGE) or ""), code)
+        header.show()
+
+
+def _code_frames(document: QTextDocument) -> Iterator[QTextFrame]:
+    for frame in document.rootFrame().childFrames():
+        if frame.frameFormat().hasProperty(CODE_LANGUAGE):
+            yield frame

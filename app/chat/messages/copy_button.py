@@ -1,0 +1,60 @@
+"""A button that copies, and says that it did."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication, QSize, Qt, QTimer
+from PySide6.QtWidgets import QToolButton, QWidget
+
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.theme.appearance import Appearance
+
+COPIED = QT_TRANSLATE_NOOP("Chat", "Copied")
+_SHOWN_MS = 1_500
+
+
+class CopyButton(QToolButton):
+    """Copies something when it is clicked; for a moment it reads "Copied"."""
+
+    def __init__(
+        self, tooltip: str, appearance: Appearance, text: str = "", parent: QWidget | None = None
+    ) -> None:
+        """Make a button.
+
+        Args:
+            tooltip: What it copies.
+            appearance: Of the window.
+            text: What it reads beside its icon; may be empty.
+            parent: Qt's.
+        """
+        super().__init__(parent)
+        self._appearance = appearance
+        self._usual = text
+        self.setProperty("class", "action")
+        self.setToolTip(tooltip)
+        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self._end = QTimer(self)
+        self._end.setSingleShot(True)
+        self._end.setInterval(_SHOWN_MS)
+        self._end.timeout.connect(self._show_usual)
+        self.clicked.connect(self.say_copied)
+        self._show_usual()
+
+    def say_copied(self) -> None:
+        """Say for a moment that it was copied."""
+        self.setText(QCoreApplication.translate("Chat", COPIED))
+        self.setAccessibleName(QCoreApplication.translate("Chat", COPIED))
+        self._end.start()
+        self.restyle()
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        side = self._appearance.scale.px(1.0)
+        icon = "check" if self._end.isActive() else "copy"
+        self.setIcon(self._appearance.icon(icon, self._appearance.theme.muted, 1.0))
+        self.setIconSize(QSize(side, side))
+
+    def _show_usual(self) -> None:
+        self.setText(self._usual)
+        self.setAccessibleName(self.tr("Copy"))
+        self.restyle()
+        self.adjustSize()

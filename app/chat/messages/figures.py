@@ -1,0 +1,160 @@
+"""The figures under an answer, each with the words that define it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QCoreApplication
+
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.widgets.numbers import Number
+from medusa_core.messages import GenerationDone, StopReason
+
+UNKNOWN = "—"
+NUM_FIGURES = 5  # at most
+LEAST_STEP_S = 0.002  # what lies around a shorter step takes as long as itself
+TOKENS_PER_STEP = QT_TRANSLATE_NOOP(
+    "Figures",
+    "Mean acceptance length τ: tokens from decode steps ÷ decode steps, the token that the model "
+    "adds itself in each step included. Plain decoding has 1.",
+)
+
+STOP_WORDS = {
+    StopReason.EOS: QT_TRANSLATE_NOOP("Figures", "end of answer"),
+    StopReason.STOP_STRING: QT_TRANSLATE_NOOP("Figures", "stop string"),
+    StopReason.MAX_TOKENS: QT_TRANSLATE_NOOP("Figures", "token limit"),
+    StopReason.CONTEXT: QT_TRANSLATE_NOOP("Figures", "context full"),
+    StopReason.CANCELLED: QT_TRANSLATE_NOOP("Figures", "stopped"),
+}
+
+STOP_MEANINGS = {
+    StopReason.EOS: QT_TRANSLATE_NOOP("Figures", "The model ended the answer itself."),
+    StopReason.STOP_STRING: QT_TRANSLATE_NOOP(
+        "Figures", "The answer reached a text at which it was asked to stop."
+    ),
+    StopReason.MAX_TOKENS: QT_TRANSLATE_NOOP(
+        "Figures", "The answer reached the largest number of tokens it may have."
+    ),
+    StopReason.CONTEXT: QT_TRANSLATE_NOOP(
+        "Figures", "Conversation and answer fill the model's context."
+    ),
+    StopReason.CANCELLED: QT_TRANSLATE_NOOP("Figures", "You stopped the answer."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure to show.
+
+    Attributes:
+        name: What it is called, for those who can't see where it stands.
+        text: The figure with its unit.
+        meaning: Its definition.
+    """
+
+    name: str
+    text: str
+    meaning: str
+
+
+def speed_up(done: GenerationDone) -> float | None:
+    """How many times faster than plain decoding an answer was.
+
+    Returns:
+        Mean acceptance length × T(1) ÷ mean time of a step, where T(1) is the time of a plain step
+        at this length, as it was measured when the answer ended. None where that isn't known, where
+        nothing was drafted, or where a step is too short for the comparison to mean anything.
+    """
+    if done.plain_step_s < LEAST_STEP_S or not done.num_steps or done.decode_s <= 0:
+        return None
+    return done.mean_acceptance_length * done.plain_step_s / (done.decode_s / done.num_steps)
+
+
+def figures(done: GenerationDone) -> tuple[Figure, ...]:
+    """What is said under an answer, in order."""
+    speed = QCoreApplication.translate("Figures", "{number} tokens/s").format(
+        number=f"{Number(done.decode_tokens_per_s):,.0f}"
+    )
+    length = f"{Number(done.mean_acceptance_length):.2f}"
+    mean = QCoreApplication.translate("Figures", "{number} tokens/step").format(number=length)
+    with_prefill = QCoreApplication.translate("Figures", "With prefill: {number} tokens/s.").format(
+        number=f"{Number(done.tokens_per_s):,.0f}"
+    )
+    meaning = QCoreApplication.translate(
+        "Figures", "Tokens from decode steps ÷ seconds of decoding."
+    )
+    first = QCoreApplication.translate(
+        "Figures",
+        "From the start of the request to the first token of the answer: {prompt} prompt tokens, "
+        "of which {cached} were still in the cache.",
+    ).format(
+        prompt=f"{Number(done.num_prompt_tokens):,}", cached=f"{Number(done.num_cached_tokens):,}"
+    )
+    wait = QCoreApplication.translate("Figures", "{time} to first token").format(
+        time=_seconds(done.time_to_first_token_s)
+    )
+    return (
+        Figure(
+            QCoreApplication.translate("Figures", "Speed"),
+            speed if done.num_steps else UNKNOWN,
+            f"{meaning} {with_prefill}" if done.token_ids else meaning,
+        ),
+        Figure(
+            QCoreApplication.translate("Figures", "Tokens per step"),
+            mean if done.num_steps else UNKNOWN,
+            QCoreApplication.translate("Figures", TOKENS_PER_STEP),
+        ),
+        *_speed_up(done),
+        Figure(QCoreApplication.translate("Figures", "Time to first token"), wait, first),
+        Figure(
+            QCoreApplication.translate("Figures", "Stop reason"),
+            QCoreApplication.translate("Figures", STOP_WORDS[done.stop_reason]),
+            QCoreApplication.translate("Figures", STOP_MEANINGS[done.stop_reason]),
+        ),
+    )
+
+
+def cut_figures() -> tuple[Figure, ...]:
+    """What is said under an answer that broke off."""
+    return (
+        Figure(
+            QCoreApplication.translate("Figures", "Stop reason"),
+            QCoreApplication.translate("Figures", "interrupted"),
+            QCoreApplication.translate(
+                "Figures",
+                "The program ended or the engine failed while this was written. What there was "
+                "of it is kept; Continue goes on with it.",
+            ),
+        ),
+    )
+
+
+def _speed_up(done: GenerationDone) -> tuple[Figure, ...]:
+    """The comparison with plain decoding, where there is one that can be believed."""
+    factor = speed_up(done)
+    if factor is None:
+        return ()
+    meaning = QCoreApplication.translate(
+        "Figures",
+        "τ × T(1) ÷ mean time of a step. T(1) is the time of a step of plain decoding at this "
+        "length, measured in this answer or while the computer was as busy; else nothing is "
+        "compared.",
+    )
+    words = (
+        QCoreApplication.translate("Figures", "{factor}× plain")
+        if factor >= 1
+        else QCoreApplication.translate("Figures", "slower than plain ({factor}×)")
+    )
+    text = words.format(factor=f"{Number(factor):.2f}")
+    if done.num_rested:
+        text += QCoreApplication.translate("Figures", "; guessing was paused")
+        meaning += QCoreApplication.translate(
+            "Figures",
+            " In {rested} of {all} steps nothing was drafted: drafting gained less than 5 % just "
+            "then. It is tried again from time to time.",
+        ).format(rested=f"{Number(done.num_rested):,}", all=f"{Number(done.num_steps):,}")
+    return (Figure(QCoreApplication.translate("Figures", "Speed-up"), text, meaning),)
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{Number(seconds):.1f} s"

@@ -1,0 +1,258 @@
+"""The messages of a conversation: what the user wrote, errors and notices."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, QRect, Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.chat.compose.attachment_bar import AttachmentBar
+from app.chat.estimates import estimated_text_px
+from app.chat.messages.highlights import highlight_words
+from app.chat.messages.prompt_actions import PromptActions
+from app.chat.messages.prompt_editor import PromptEditor
+from app.chat.messages.text_actions import add_text_actions
+from app.chat.messages.text_view import (
+    TextView,
+    plain_document,
+)
+from app.theme.appearance import Appearance
+from app.theme.tokens import Theme
+from app.widgets.qt_text import passed_on
+from medusa_core.api import Attachment
+
+# A bubble is narrower than the column, so that one sees at a glance who speaks.
+BUBBLE_SHARE = 0.86
+
+
+class Message(QFrame):
+    """One entry of the conversation.
+
+    Attributes:
+        is_laid_out: What it shows is there; else it only knows about how high it will be.
+
+    Signals:
+        quoted: This text of it is to be quoted in the next prompt.
+    """
+
+    quoted = Signal(str)
+    is_laid_out = True
+
+    def lay_out(self) -> None:
+        """Make what it shows, if that wasn't done yet."""
+
+    def estimated_px(self, width_px: int) -> int:
+        """About how high it will be at a width."""
+        return 0
+
+    @property
+    def searched_text(self) -> str:
+        """The text of it in which words are looked for."""
+        return ""
+
+    def highlight(self, words: str, number: int, theme: Theme) -> QRect | None:
+        """Highlight words wherever they stand in it; none if they are empty.
+
+        Args:
+            words: What is looked for.
+            number: Which place is the current one, from 0; −1 for none.
+            theme: Colours.
+
+        Returns:
+            Where the current one is, in this widget's coordinates; None without one.
+        """
+        return None
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme, as far as the style sheet doesn't bring them."""
+
+
+class UserMessage(Message):
+    """What the user wrote, in a bubble at the right.
+
+    Attributes:
+        text: What was written.
+        attachments: Its files.
+
+    Signals:
+        edited: It is to be asked anew, with this text.
+        version_chosen: Another version of it is wanted, by its place.
+    """
+
+    edited = Signal(str)
+    version_chosen = Signal(int)
+
+    def __init__(
+        self,
+        text: str,
+        appearance: Appearance,
+        attachments: tuple[Attachment, ...] = (),
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.is_laid_out = False
+        self.text = text
+        self.attachments = attachments
+        self._appearance = appearance
+        self._version = (0, 1)
+
+    @property
+    def row(self) -> PromptActions:
+        """What can be done with it."""
+        self.lay_out()
+        return self._row
+
+    @property
+    def view(self) -> TextView:
+        """Shows its text."""
+        self.lay_out()
+        return self._view
+
+    def show_version(self, place: int, num_versions: int) -> None:
+        """Say which version of the prompt it is, counted from 0."""
+        self._version = (place, num_versions)
+        if self.is_laid_out:
+            self._row.versions.show_version(place, num_versions)
+
+    def estimated_px(self, width_px: int) -> int:
+        return estimated_text_px(self.text, int(width_px * BUBBLE_SHARE), self._appearance.scale)
+
+    def lay_out(self) -> None:
+        if self.is_laid_out:
+            return
+        self.is_laid_out = True
+        text, appearance = self.text, self._appearance
+        self._bubble = QFrame(self)
+        self._bubble.setObjectName("bubble")
+        self._view = TextView(plain_document(text), self.tr("You"), self._bubble)
+        self._lines = self._view.toPlainText().split("\n")
+        self._inner = QVBoxLayout(self._bubble)
+        self._inner.addWidget(self._view)
+        self._view.setVisible(bool(text))
+        self.files = AttachmentBar(appearance, is_removable=False)
+        self.files.show_all(self.attachments)
+        self._inner.addWidget(self.files)
+        self._row = PromptActions(appearance)
+        self._row.edit_requested.connect(self.begin_edit)
+        self._row.copy_requested.connect(self._copy)
+        self._row.versions.chosen.connect(self.version_chosen)
+        self._row.versions.show_version(*self._version)
+        self._view.menu_requested.connect(self._show_menu)
+        self._editor: PromptEditor | None = None
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(self._bubble)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(row)
+        column.addWidget(self.row)
+        self.restyle()
+
+    @property
+    def searched_text(self) -> str:
+        return self._view.toPlainText() if self.is_laid_out else self.text
+
+    def highlight(self, words: str, number: int, theme: Theme) -> QRect | None:
+        if not self.is_laid_out:
+            return None
+        place = highlight_words(self._view, words, number, theme)
+        return place and QRect(self._view.mapTo(self, place.topLeft()), place.size())
+
+    def menu(self) -> QMenu:
+        """What can be done with it."""
+        menu = QMenu(self._view)
+        add_text_actions(menu, self._view, self.quoted.emit)
+        menu.addAction(self.tr("Copy the message"), self.row.copy_button.click)
+        menu.addSeparator()
+        menu.addAction(self.tr("Edit"), self.begin_edit)
+        return menu
+
+    def _show_menu(self, _position: int, place: QPoint) -> None:
+        menu = self.menu()
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(place)
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(passed_on(self.text))
+
+    def begin_edit(self) -> None:
+        """Let the user write it anew."""
+        if self._editor is not None:
+            return
+        self._editor = editor = PromptEditor(self.text, self._appearance)
+        editor.sent.connect(self._send_edited)
+        editor.cancelled.connect(self.end_edit)
+        self._view.hide()
+        self._inner.addWidget(editor)
+        self.row.hide()
+        self._fit()
+        editor.setFocus()
+
+    def end_edit(self) -> None:
+        """Show the text as it was."""
+        self._view.show()
+        if self._editor is not None:
+            if self._editor.edit.hasFocus():
+                self._view.setFocus()  # else Qt gives it to whatever comes next in the window
+            self._editor.hide()
+            self._editor.deleteLater()
+            self._editor = None
+        self.row.show()
+        self._fit()
+
+    def _send_edited(self, text: str) -> None:
+        self.end_edit()
+        self.edited.emit(text)
+
+    def restyle(self) -> None:
+        """Take the sizes of the theme."""
+        if not self.is_laid_out:
+            return
+        scale = self._appearance.scale
+        self._inner.setContentsMargins(scale.px(0.95), scale.px(0.6), scale.px(0.95), scale.px(0.6))
+        self._view.set_font(scale.font())
+        self.row.restyle()
+        self._fit()
+
+    def resizeEvent(self, event: object) -> None:
+        if self.is_laid_out:
+            self._fit()
+
+    def _fit(self) -> None:
+        """As wide as the text wants to be, up to the bubble's share of the column."""
+        margins = self._inner.contentsMargins()
+        sides = margins.left() + margins.right()
+        widest = int(self.width() * BUBBLE_SHARE)
+        if self._editor is not None:
+            self._bubble.setFixedWidth(max(1, widest))
+            return
+        metrics = self._view.fontMetrics()
+        ideal = max(metrics.horizontalAdvance(line) for line in self._lines) + sides + 4
+        if self.attachments:
+            ideal = max(ideal, self.files.sizeHint().width() + sides)
+        self._bubble.setFixedWidth(max(1, min(widest, ideal)))
+
+
+class Notice(Message):
+    """A remark of the application between two messages.
+
+    Attributes:
+        text: What it says.
+    """
+
+    def __init__(self, text: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.text = text
+        label = QLabel(text)
+        label.setObjectName("notice")
+        label.setWordWrap(True)
+        label.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        QVBoxLayout(self).addWidget(label)

@@ -1,0 +1,322 @@
+"""Read-only rich text that is as high as its text and never fetches anything."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from PySide6.QtCore import (
+    QCoreApplication,
+    QEvent,
+    QMimeData,
+    QObject,
+    QPoint,
+    QPointF,
+    QRectF,
+    Qt,
+    QUrl,
+    Signal,
+)
+from PySide6.QtGui import (
+    QColor,
+    QContextMenuEvent,
+    QDesktopServices,
+    QFont,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QTextCursor,
+    QTextDocument,
+    QTextLine,
+    QTextOption,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QFrame, QMessageBox, QSizePolicy, QTextBrowser, QWidget
+
+from app.chat.messages.code_headers import (
+    CodeHeader,
+    CodeHeaders,
+)
+from app.chat.messages.quote_bars import quote_bars
+from app.theme.appearance import Appearance
+from app.widgets.numbers import Number
+from app.widgets.qt_text import (
+    passed_on,
+    showable,
+)
+
+OPENABLE_SCHEMES = ("http", "https")
+# A text layout takes a line as a whole, and a view all lines before it is shown.
+_MOST_CHARS, _MOST_LINES = 20_000, 1_000
+_LONG_LINE = re.compile(r"[^\n]{2000}(?=[^\n])")
+
+
+class InertDocument(QTextDocument):
+    """A document that loads no picture, style sheet or other document, from anywhere."""
+
+    def loadResource(self, kind: int, name: QUrl | str) -> object:
+        """Give nothing, whatever is asked for."""
+        return None
+
+
+class TextView(QTextBrowser):
+    """Shows a document at its full height; links ask before they open.
+
+    Args:
+        document: What to show.
+        name: Accessible name.
+
+    Attributes:
+        framed: Document positions between which the text is framed: start and end of each part.
+
+    Signals:
+        hovered: The mouse is on the character behind this document position; −1 for none.
+        pressed: That character was clicked with Ctrl, or Enter pressed with the cursor before it.
+        menu_requested: Its menu is wanted: document position, and place on the screen.
+    """
+
+    hovered = Signal(int)
+    pressed = Signal(int)
+    menu_requested = Signal(int, QPoint)
+
+    def __init__(self, document: QTextDocument, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.framed: tuple[tuple[int, int], ...] = ()
+        self._frame_colour = QColor()
+        self._bar_colour, self._bar_step_px = QColor(), 0.0
+        self._headers: CodeHeaders | None = None
+        self._spells: Callable[[int, int], str] = self._selected_plainly
+        document.setParent(self)
+        document.setDocumentMargin(0)
+        self.setDocument(document)
+        self.setAccessibleName(name)
+        self.setOpenLinks(False)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextBrowserInteraction
+            | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        self.viewport().setMouseTracking(True)
+        document.documentLayout().documentSizeChanged.connect(self._fit)
+        self.anchorClicked.connect(self._ask_to_open)
+        self._fit()
+
+    def head_code(self, appearance: Appearance) -> None:
+        """Put a header with a Copy button above each block of code."""
+        self._headers = CodeHeaders(self.document(), self.viewport(), appearance)
+        self._headers.refresh()
+
+    @property
+    def code_headers(self) -> tuple[CodeHeader, ...]:
+        """The headers above blocks of code."""
+        return () if self._headers is None else tuple(self._headers.headers)
+
+    def bar_quotes(self, colour: QColor, step_px: float) -> None:
+        """Draw bars beside quotations, each level indented so far."""
+        self._bar_colour, self._bar_step_px = colour, step_px
+
+    def spell_by(self, spells: Callable[[int, int], str]) -> None:
+        """Set the function that gives the text to copy between two document positions."""
+        self._spells = spells
+
+    @property
+    def selected(self) -> str:
+        """What is selected, as it is copied."""
+        cursor = self.textCursor()
+        return self._spells(cursor.selectionStart(), cursor.selectionEnd())
+
+    def createMimeDataFromSelection(self) -> QMimeData:
+        data = QMimeData()
+        data.setText(passed_on(self.selected))
+        return data
+
+    def _selected_plainly(self, start: int, end: int) -> str:
+        cursor = QTextCursor(self.document())
+        cursor.setPosition(start)
+        cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
+        return cursor.selectedText().replace("\u2029", "\n").replace("\u2028", "\n")
+
+    def set_font(self, font: QFont) -> None:
+        """Use this font where the document names none."""
+        if self.document().defaultFont() != font:
+            self.document().setDefaultFont(font)
+
+    def frame(self, parts: Sequence[tuple[int, int]], colour: QColor) -> None:
+        """Draw frames around parts of the text, and around no others."""
+        self.framed, self._frame_colour = tuple(parts), colour
+        self.viewport().update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self._bar_step_px:
+            self._paint_bars(QRectF(event.rect()))
+        if not self.framed:
+            return
+        painter = QPainter(self.viewport())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(self._frame_colour, 2))
+        for start, end in self.framed:
+            for place in self._places(start, end):
+                painter.drawRoundedRect(place.adjusted(-1, 0, 1, 0), 3, 3)
+        painter.end()
+
+    def _paint_bars(self, area: QRectF) -> None:
+        painter = QPainter(self.viewport())
+        for bar in quote_bars(self.document(), area, self._bar_step_px):
+            painter.fillRect(bar, self._bar_colour)
+        painter.end()
+
+    def _places(self, start: int, end: int) -> Iterator[QRectF]:
+        """Where a part of the text stands, line by line."""
+        block = self.document().findBlock(start)
+        while block.isValid() and block.position() < end:
+            corner = self.document().documentLayout().blockBoundingRect(block).topLeft()
+            for number in range(block.layout().lineCount()):
+                line = block.layout().lineAt(number)
+                first = max(start - block.position(), line.textStart())
+                last = min(end - block.position(), line.textStart() + line.textLength())
+                for left, right in _stretches(line, range(first, last)):
+                    top = corner + QPointF(left, line.y())
+                    yield QRectF(top.x(), top.y(), right - left, line.height())
+            block = block.next()
+
+    def loadResource(self, kind: int, name: QUrl | str) -> object:
+        """Give nothing: answers may name pictures, on the web or on this disk."""
+        return None
+
+    def changeEvent(self, event: QEvent) -> None:
+        # Who fills the document sets its fonts. Qt would lay out every answer again, twice, each
+        # time the style sheet changes.
+        if event.type() != QEvent.Type.FontChange:
+            super().changeEvent(event)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        # The conversation scrolls, not the message.
+        event.ignore()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        super().mouseMoveEvent(event)
+        self.hovered.emit(-1 if event.buttons() else self.position_at(event.position()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self.hovered.emit(-1)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        super().mouseReleaseEvent(event)
+        # A plain click is for the cursor, and for words that are selected.
+        is_click = (
+            event.button() == Qt.MouseButton.LeftButton
+            and event.modifiers() == Qt.KeyboardModifier.ControlModifier
+        )
+        if is_click and not self.textCursor().hasSelection():
+            self.pressed.emit(self.position_at(event.position()))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if is_enter and not self.textCursor().charFormat().isAnchor():
+            self.pressed.emit(self.textCursor().position())
+            return
+        super().keyPressEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        by_key = event.reason() == QContextMenuEvent.Reason.Keyboard
+        at = self.textCursor().position() if by_key else self.position_at(QPointF(event.pos()))
+        self.menu_requested.emit(at, event.globalPos())
+
+    def position_at(self, point: QPointF) -> int:
+        """Document position before the character at a point of the view; −1 if there is none."""
+        layout = self.document().documentLayout()
+        near = layout.hitTest(point, Qt.HitTestAccuracy.ExactHit)
+        if near < 0:
+            return -1
+        block = self.document().findBlock(near)
+        line = block.layout().lineForTextPosition(near - block.position())
+        if not line.isValid():
+            return -1
+        x = point.x() - layout.blockBoundingRect(block).left()
+        found = line.xToCursor(x, QTextLine.CursorPosition.CursorOnCharacter)
+        return block.position() + int(found)
+
+    def _fit(self) -> None:
+        height = math.ceil(self.document().size().height())
+        if height != self.height():
+            self.setFixedHeight(max(1, height))
+        if self._headers is not None:
+            self._headers.refresh()
+
+    def _ask_to_open(self, url: QUrl) -> None:
+        if url.scheme().lower() not in OPENABLE_SCHEMES:
+            return
+        box = link_question(self, url)
+        box.finished.connect(lambda _result: _open_if_agreed(box, url))
+        box.open()
+
+
+def _stretches(line: QTextLine, positions: range) -> list[tuple[float, float]]:
+    """Left and right of where characters of a line stand; of both directions, in several parts."""
+    edges = (QTextLine.Edge.Leading, QTextLine.Edge.Trailing)
+    found: list[tuple[float, float]] = []
+    for left, right in sorted(
+        tuple(sorted(_x_of(line, position, edge) for edge in edges)) for position in positions
+    ):
+        if found and left <= found[-1][1] + 0.5:
+            left, right = found[-1][0], max(right, found.pop()[1])
+        found.append((left, right))
+    return found
+
+
+def _x_of(line: QTextLine, position: int, edge: QTextLine.Edge) -> float:
+    """Where a character of a line begins, or ends."""
+    found = line.cursorToX(position, edge)
+    assert isinstance(found, tuple)  # the position comes back, too
+    return float(found[0])
+
+
+def link_question(parent: QWidget, url: QUrl) -> QMessageBox:
+    """The question whether to open a link, which shows where it really leads."""
+    box = QMessageBox(parent)
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    box.setWindowTitle(QCoreApplication.translate("Chat", "Open this link?"))
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setText(QCoreApplication.translate("Chat", "Open this address in your browser?"))
+    box.setInformativeText(url.toString(QUrl.ComponentFormattingOption.FullyEncoded))
+    box.setStandardButtons(QMessageBox.StandardButton.Open | QMessageBox.StandardButton.Cancel)
+    box.setDefaultButton(QMessageBox.StandardButton.Cancel)
+    return box
+
+
+def _open_if_agreed(box: QMessageBox, url: QUrl) -> None:
+    if box.result() == QMessageBox.StandardButton.Open:
+        QDesktopServices.openUrl(url)
+
+
+def plain_document(text: str, parent: QObject | None = None) -> QTextDocument:
+    """A document of plain text: nothing in it is markup.
+
+    Of a very long text it holds the beginning, and says how much more there is.
+    """
+    document = InertDocument(parent)
+    document.setPlainText(cut_for_view(showable(text)))
+    return document
+
+
+def cut_for_view(text: str) -> str:
+    """A text as far as it can be laid out at once, and how much more there is."""
+    shown = "\n".join(text[:_MOST_CHARS].split("\n")[:_MOST_LINES])
+    num_more = len(text) - len(shown)
+    cut = _LONG_LINE.sub("\\g<0>\n", shown)
+    return (
+        QCoreApplication.translate("Chat", "{0}\n… and {1:,} more characters").format(
+            cut, Number(num_more)
+        )
+        if num_more
+        else cut
+    )

@@ -1,0 +1,110 @@
+"""What a model thought before its answer, folded away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from PySide6.QtCore import QCoreApplication, QSize, Qt
+from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
+
+from app.chat.messages.answer_document import (
+    AnswerDocument,
+    what_is_thought,
+)
+from app.chat.messages.text_view import (
+    InertDocument,
+    TextView,
+)
+from app.markdown.formats import Marking
+from app.theme.appearance import Appearance
+from app.theme.marks import mark_style
+from app.theme.text_style import MarkStyle
+from medusa_core.messages import GenerationDone, StepDone
+
+
+class ThoughtFold(QWidget):
+    """A line that says how long was thought; opened, it shows what.
+
+    Attributes:
+        button: Opens and folds it.
+        view: Shows the thought.
+        document: The thought, with its marks.
+    """
+
+    def __init__(
+        self, marking: Marking, appearance: Appearance, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._appearance = appearance
+        rich = InertDocument()
+        self.view = TextView(rich, self.tr("Thought"))
+        self.view.hide()
+        self.document = AnswerDocument(rich, self._style(), marking, part=what_is_thought)
+        self.button = QToolButton()
+        self.button.setProperty("class", "action")
+        self.button.setCheckable(True)
+        self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.button.toggled.connect(self._open)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.addWidget(self.button)
+        self._column.addWidget(self.view)
+        self.restyle()
+
+    def append(self, steps: Sequence[StepDone]) -> None:
+        """Show the next steps of the answer, as far as they are thought."""
+        self.document.append(*steps)
+
+    def finish(self, done: GenerationDone | None) -> None:
+        """The answer is complete."""
+        self.document.finish(done)
+
+    def show_time(self, is_open: bool, seconds: float) -> None:
+        """Say how long was thought; 0 where that isn't known."""
+        if is_open:
+            text = self.tr("Thinking…")
+        else:
+            text = (
+                self.tr("Thought for {0}").format(_spelled(seconds))
+                if seconds
+                else self.tr("Thought")
+            )
+        self.button.setText(text)
+        self.button.setAccessibleName(text)
+        self.button.setToolTip(
+            self.tr("Show what the model thought; it isn't sent back to the model")
+        )
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        scale = self._appearance.scale
+        side = scale.px(0.9)
+        self.button.setIconSize(QSize(side, side))
+        self._show_icon()
+        self.view.set_font(scale.font())
+        self.document.restyle(self._style())
+
+    def _style(self) -> MarkStyle:
+        appearance = self._appearance
+        style = mark_style(appearance.theme, appearance.scale, appearance.legend)
+        return replace(style, text=style.muted)
+
+    def _open(self, is_open: bool) -> None:
+        self._show_icon()
+        self.view.setVisible(is_open)
+
+    def _show_icon(self) -> None:
+        icon = "down" if self.button.isChecked() else "next"
+        self.button.setIcon(self._appearance.icon(icon, self._appearance.theme.muted, 0.9))
+
+
+def _spelled(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 1:
+        return QCoreApplication.translate("Chat", "less than a second")
+    return (
+        f"{whole} s"
+        if whole < 100
+        else QCoreApplication.translate("Chat", "{0} min {1} s").format(whole // 60, whole % 60)
+    )

@@ -1,0 +1,1 @@
+"""The strip below the chat: tokens, speed and acceptance of the answer that is written."""

@@ -1,0 +1,78 @@
+"""How often each source of drafts was right: the same figure wherever it is shown."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.theme.legend import (
+    Legend,
+    Mark,
+    marks_of,
+)
+from medusa_core.messages import TokenSource
+
+MEANING = QT_TRANSLATE_NOOP(
+    "Chat",
+    "Of the steps in which a source guessed, the share in which one of its tokens was accepted, in "
+    "the last answer. Head k guesses the k-th token after the one decided; it counts only where "
+    "all before it were right. A token that several guessed counts for each.",
+)
+
+
+class Rate(NamedTuple):
+    """How often one source, or one head of it, was right.
+
+    Attributes:
+        mark: Whose rate it is.
+        name: That in words.
+        num_accepted: Steps in which a token of it was accepted.
+        num_steps: Steps in which it drafted.
+    """
+
+    mark: Mark
+    name: str
+    num_accepted: int = 0
+    num_steps: int = 0
+
+    @property
+    def share(self) -> float:
+        """Of the steps in which it drafted those in which it was right; 0 before the first."""
+        return self.num_accepted / self.num_steps if self.num_steps else 0.0
+
+
+class AcceptanceTally:
+    """Counts over the decoding steps of one answer.
+
+    Args:
+        legend: Says who drafts.
+    """
+
+    def __init__(self, legend: Legend) -> None:
+        self._legend = legend
+        self._rates: dict[Mark, Rate] = {}
+
+    def add(self, nodes: tuple[TokenSource, ...], accepted: tuple[TokenSource, ...]) -> None:
+        """Count a step.
+
+        Args:
+            nodes: Where each node of its tree came from.
+            accepted: Where each accepted token came from.
+        """
+        kind, name = self._legend.kind, self._legend.name
+        was_right = {kind(mark) for mark in _credited(accepted)}
+        for mark in {kind(mark) for mark in _credited(nodes)}:
+            rate = self._rates.get(mark, Rate(mark, name(mark)))
+            more = mark in was_right
+            self._rates[mark] = Rate(mark, rate.name, rate.num_accepted + more, rate.num_steps + 1)
+
+    def rates(self) -> tuple[Rate, ...]:
+        """All who drafted, in the engine's order; heads by their number."""
+        return tuple(sorted(self._rates.values(), key=lambda rate: self._legend.place(rate.mark)))
+
+
+@lru_cache(maxsize=2048)  # forms of trees come again and again
+def _credited(sources: tuple[TokenSource, ...]) -> frozenset[Mark]:
+    """All who drafted some of these; a node that several proposed credits each."""
+    return frozenset(mark for source in sources for mark in marks_of(source))

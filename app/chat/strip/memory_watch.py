@@ -1,0 +1,98 @@
+"""Says in the strip what the model runs on and how much memory is left, off the window's thread."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QCoreApplication, QObject, Qt, QTimer, Signal
+
+from app.chat.strip.steps_strip import StepsStrip
+from app.engine.model_keeper import ModelKeeper
+from app.widgets.numbers import Number
+from medusa_core.api import memory_now
+from medusa_core.errors import MedusaError
+from medusa_core.messages import ModelLoaded
+
+if TYPE_CHECKING:
+    from medusa_core.api import MemoryNow
+
+    Ask = Callable[[str], MemoryNow]
+
+log = logging.getLogger(__name__)
+
+EVERY_MS = 3000
+GIB = 1 << 30
+
+
+class MemoryWatch(QObject):
+    """Asks every few seconds while a model is loaded and the strip is seen.
+
+    Args:
+        ask: Tells a device's memory.
+    """
+
+    _told = Signal(object)
+
+    def __init__(self, strip: StepsStrip, keeper: ModelKeeper, ask: Ask = memory_now) -> None:
+        super().__init__(strip)
+        self._strip = strip
+        self._keeper = keeper
+        self._ask = ask
+        self._is_asking = False
+        self._timer = QTimer(self)
+        self._timer.setInterval(EVERY_MS)
+        self._timer.timeout.connect(self.look)
+        self._told.connect(self._show, Qt.ConnectionType.QueuedConnection)
+        keeper.chosen.connect(self.look)
+        self._timer.start()
+
+    def look(self) -> None:
+        """Ask now."""
+        loaded = self._keeper.status.loaded
+        if loaded is None or self._is_asking or not self._strip.isVisible():
+            return
+        self._is_asking = True
+        work = threading.Thread(
+            target=self._work, args=(loaded.device,), name="memory-now", daemon=True
+        )
+        work.start()
+
+    def _work(self, device: str) -> None:
+        memory: MemoryNow | None = None
+        try:
+            memory = self._ask(device)
+        except (MedusaError, RuntimeError, OSError) as error:
+            log.info("the memory of %s isn't known: %s", device, error)
+        try:
+            self._told.emit(memory)
+        except RuntimeError:
+            log.debug("the window is gone")
+
+    def _show(self, memory: MemoryNow | None) -> None:
+        self._is_asking = False
+        loaded = self._keeper.status.loaded
+        if memory is None or loaded is None:
+            self._strip.show_memory("", "")
+            return
+        self._strip.show_memory(*told(memory, loaded))
+
+
+def told(memory: MemoryNow, loaded: ModelLoaded) -> tuple[str, str]:
+    """A device's memory in a few words, and in a sentence."""
+    kind = "GPU" if loaded.device.startswith("cuda") else "CPU"
+    used, free = memory.used_bytes / GIB, memory.free_bytes / GIB
+    # The name comes last: it is the first to be cut short.
+    text = QCoreApplication.translate(
+        "MemoryWatch", "{kind} · {used} GiB used, {free} free · {name}"
+    )
+    meaning = QCoreApplication.translate(
+        "MemoryWatch",
+        "{name} computes the answers. All programs together use {used} GiB of its {all} GiB of "
+        "memory.",
+    )
+    values = {"used": f"{Number(used):.1f}", "free": f"{Number(free):.1f}", "name": memory.name}
+    values |= {"kind": kind, "all": f"{Number(memory.total_bytes / GIB):.1f}"}
+    return text.format(**values), meaning.format(**values)

@@ -1,0 +1,211 @@
+"""The strip at the bottom: what each step gave, which guesses were right, and what it runs on."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication, Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.chat.messages.figures import (
+    LEAST_STEP_S,
+    TOKENS_PER_STEP,
+)
+from app.chat.strip.acceptance import Rate
+from app.chat.strip.strip_painting import (
+    HeadBars,
+    StepBars,
+)
+from app.chat.strip.tally import StepTally
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.markdown.formats import Marking
+from app.theme.appearance import Appearance
+from app.theme.legend import Mark
+from app.widgets.elided import ElidedBox, ElidedLabel
+from app.widgets.explain import explain
+from app.widgets.numbers import Number
+from medusa_core.messages import Calibrated, ModelLoaded, StepDone
+
+MARKING_NAMES = {
+    Marking.OFF: QT_TRANSLATE_NOOP("StepsStrip", "No marks"),
+    Marking.ACCEPTED: QT_TRANSLATE_NOOP("StepsStrip", "Mark accepted"),
+    Marking.HEADS: QT_TRANSLATE_NOOP("StepsStrip", "Mark by source"),
+}
+MARK_CHARS = 11
+BARS_EM = 32  # in less room the words say it alone
+TOO_SMALL = QT_TRANSLATE_NOOP("StepsStrip", "Model too small to be sped up")
+TOO_SMALL_MEANING = QT_TRANSLATE_NOOP(
+    "StepsStrip",
+    "A step of this model takes less than 2 ms, so drafting can't save time that anybody would "
+    "notice. Tokens per step show what it saves with a large model.",
+)
+SPEED = QT_TRANSLATE_NOOP(
+    "StepsStrip", "Tokens of the answer so far ÷ seconds of its decoding steps."
+)
+
+
+class StepsStrip(QFrame):
+    """Live figures of the answer being written, else of the last one.
+
+    Attributes:
+        marks_box: How accepted tokens are marked in the text.
+        speed_label: Tokens per second.
+        mean_label: Tokens per step.
+        gain_label: Why no speed-up is told, where the model is too small for one.
+        memory_label: What the model runs on, and its memory.
+
+    Signals:
+        marking_changed: They are to be marked like this (a `Marking`).
+    """
+
+    marking_changed = Signal(object)
+
+    def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("strip")
+        self.setAccessibleName(self.tr("Steps"))
+        self._appearance = appearance
+        self._tally = StepTally(appearance.legend)
+        self._marks: list[Mark] = []  # of the model's heads
+        self._is_small = False
+        self._bars = StepBars(appearance)
+        self._heads = HeadBars(appearance)
+        self.speed_label = _told(self.tr(SPEED))
+        self.mean_label = _told(QCoreApplication.translate("Figures", TOKENS_PER_STEP))
+        self.gain_label = _told(self.tr(TOO_SMALL_MEANING))
+        self.memory_label = _told("")
+        self.gain_label.setText(f"· {self.tr(TOO_SMALL)}")
+        self.gain_label.hide()
+        self.marks_box = ElidedBox(MARK_CHARS)
+        self.marks_box.setAccessibleName(self.tr("Marks in the text"))
+        for marking, name in MARKING_NAMES.items():
+            self.marks_box.addItem(self.tr(name), marking)
+        self.marks_box.setCurrentIndex(self.marks_box.count() - 1)
+        explain(
+            self.marks_box,
+            self.tr(
+                "Accepted tokens have a tint and an underline: one for all, or that of the source "
+                "that guessed them. The model chose all others itself. The text is the same either "
+                "way."
+            ),
+        )
+        self.marks_box.currentIndexChanged.connect(
+            lambda index: self.marking_changed.emit(Marking(self.marks_box.itemData(index)))
+        )
+        self._column = QVBoxLayout(self)
+        self._row = QHBoxLayout()
+        self._build()
+        self.restyle()
+        self._show()
+
+    @property
+    def tally(self) -> StepTally:
+        """The sums that are shown."""
+        return self._tally
+
+    def show_model(self, loaded: ModelLoaded, calibrated: Calibrated | None) -> None:
+        """Show this model's heads, even while none has been tried, and whether it can gain."""
+        self.set_heads(loaded.head_source, loaded.num_heads)
+        self._is_small = calibrated is not None and calibrated.plain_step_s < LEAST_STEP_S
+        self.gain_label.setVisible(self._is_small)
+
+    def show_memory(self, text: str, meaning: str) -> None:
+        """Say what the model runs on, and how much memory that has left."""
+        self.memory_label.setText(text)
+        self.memory_label.setAccessibleName(text)
+        explain(self.memory_label, meaning)
+
+    def set_heads(self, source: str, num_heads: int) -> None:
+        """Show this many heads, which are this source, even while none has been tried."""
+        self._marks = [Mark(source, head + 1) for head in range(num_heads)]
+        self._show()
+
+    def choose_marking(self, marking: Marking) -> None:
+        """Show and tell that tokens are marked like this."""
+        self.marks_box.setCurrentIndex(self.marks_box.findData(marking))
+
+    def begin(self) -> None:
+        """Forget the last answer."""
+        self._tally = StepTally(self._appearance.legend)
+        self._show()
+
+    def add(self, steps: tuple[StepDone, ...]) -> None:
+        """Count and draw these steps."""
+        for step in steps:
+            self._tally.add(step)
+        self._show()
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        scale = self._appearance.scale
+        self._column.setContentsMargins(scale.px(1.4), scale.px(0.5), scale.px(1.4), scale.px(0.6))
+        self._column.setSpacing(scale.px(0.2))
+        self._row.setSpacing(scale.px(1.2))
+        self._bars.setFixedHeight(scale.px(2.6))
+        self._heads.setFixedHeight(scale.px(2.6))
+        self._heads.updateGeometry()
+        self._bars.update()
+        self._heads.update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        is_wide = self.width() >= self._appearance.scale.px(BARS_EM)
+        self._bars.setVisible(is_wide)
+        self.gain_label.setVisible(self._is_small and is_wide)
+        self.marks_box.setMinimumContentsLength(MARK_CHARS if is_wide else MARK_CHARS // 2)
+
+    def _build(self) -> None:
+        told = QHBoxLayout()
+        told.setSpacing(4)
+        for label in (self.speed_label, self.mean_label, self.gain_label):
+            told.addWidget(label)
+        # The rest of the line, whatever that is.
+        self.memory_label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.memory_label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        told.addWidget(self.memory_label, 1)
+        title = ElidedLabel(self.tr("Guesses accepted, by source"))
+        title.setObjectName("stripTitle")
+        sources = QVBoxLayout()
+        sources.setSpacing(2)
+        heading = QHBoxLayout()
+        heading.setSpacing(8)
+        heading.addWidget(title)
+        heading.addStretch(1)
+        heading.addWidget(self.marks_box)
+        sources.addLayout(heading)
+        sources.addWidget(self._heads)
+        self._row.addWidget(self._bars, 1, Qt.AlignmentFlag.AlignBottom)
+        self._row.addLayout(sources)
+        self._column.addLayout(told)
+        self._column.addLayout(self._row)
+
+    def _show(self) -> None:
+        tally = self._tally
+        speed = self.tr("{speed} tokens/s ·").format(speed=f"{Number(tally.tokens_per_s):,.0f}")
+        mean = self.tr("{mean} tokens/step").format(
+            mean=f"{Number(tally.mean_acceptance_length):.2f}"
+        )
+        self.speed_label.setText(speed if tally.num_steps else "")
+        self.mean_label.setText(mean if tally.num_steps else self.tr("no steps yet"))
+        self._bars.setAccessibleDescription(
+            self.tr("{0} {1}, {2:,} steps")
+            .format(self.speed_label.text(), self.mean_label.text(), Number(tally.num_steps))
+            .strip()
+        )
+        self._bars.show_tally(tally)
+        name = self._appearance.legend.name
+        shown = {mark: Rate(mark, name(mark)) for mark in self._marks}
+        shown |= {rate.mark: rate for rate in tally.rates()}
+        self._heads.show_rates(tuple(shown.values()))
+
+
+def _told(meaning: str) -> ElidedLabel:
+    label = ElidedLabel()
+    label.setProperty("class", "stripText")
+    explain(label, meaning)
+    return label

@@ -1,0 +1,61 @@
+"""A number to set, made of its declaration."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QLocale, Qt
+from PySide6.QtGui import QValidator, QWheelEvent
+from PySide6.QtWidgets import QDoubleSpinBox, QWidget
+
+from app.i18n.said import said
+from app.widgets.numbers import Number
+from medusa_core.chats.setting import Setting
+
+
+class NumberBox(QDoubleSpinBox):
+    """Shows a setting's number, or a word for the one that does nothing."""
+
+    def __init__(self, setting: Setting, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._setting = setting
+        self.setDecimals(setting.decimals)
+        self.setRange(setting.low, setting.high)
+        self.setSingleStep(setting.step)
+        self.setValue(setting.default)
+        self.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setKeyboardTracking(False)
+
+    def textFromValue(self, value: float) -> str:
+        setting = self._setting
+        if setting.off is not None and abs(value - setting.off) < setting.step / 1000:
+            return said(setting.off_text)
+        return f"{Number(value):.{setting.decimals}f}"
+
+    def valueFromText(self, text: str) -> float:
+        setting = self._setting
+        if setting.off is not None and text.strip() in ("", said(setting.off_text)):
+            return setting.off
+        return super().valueFromText(_in_this_language(text))
+
+    def validate(self, text: str, at: int) -> tuple[QValidator.State, str, int]:
+        setting = self._setting
+        word = said(setting.off_text)
+        if setting.off is not None and word.startswith(text.strip()):
+            is_whole = text.strip() == word
+            state = QValidator.State.Acceptable if is_whole else QValidator.State.Intermediate
+            return (state, text, at)
+        return super().validate(_in_this_language(text), at)
+
+    def fixup(self, text: str) -> str:
+        return self.textFromValue(self.value())
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        if self.hasFocus():
+            super().wheelEvent(event)
+        else:
+            event.ignore()  # whoever scrolls past it doesn't mean it
+
+
+def _in_this_language(text: str) -> str:
+    """A point serves everywhere, as in files and on the command line: thousands have no sign."""
+    return text.replace(".", QLocale().decimalPoint())

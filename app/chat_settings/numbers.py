@@ -1,0 +1,88 @@
+"""The rows of all declared settings."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import QObject, QSignalBlocker, Signal
+
+from app.chat_settings.number_box import NumberBox
+from app.chat_settings.row import Row
+from app.i18n.said import said
+from app.theme.appearance import Appearance
+from medusa_core.chats.setting import Group
+from medusa_core.chats.settings import (
+    SETTINGS,
+    ChatSettings,
+)
+from medusa_core.messages import DrafterChoice, RuleChoice
+
+
+class Numbers(QObject):
+    """A row for each declared setting.
+
+    Attributes:
+        rows: Them, by the setting's name.
+
+    Signals:
+        chosen: A setting (its name) is to have another value.
+    """
+
+    chosen = Signal(str, float)
+
+    def __init__(self, appearance: Appearance) -> None:
+        super().__init__()
+        self.rows: dict[str, Row] = {}
+        self.boxes: dict[str, NumberBox] = {}
+        for name, setting in SETTINGS.items():
+            box = self.boxes[name] = NumberBox(setting)
+            low, high = box.textFromValue(setting.low), box.textFromValue(setting.high)
+            limits = self.tr("From {low} to {high}.").format(low=low, high=high)
+            meaning = f"{said(setting.meaning)} {said(setting.drafting)} {limits}"
+            usual = box.textFromValue(setting.default)
+            row = Row(said(setting.label), box, meaning, usual, appearance)
+            box.valueChanged.connect(partial(self._choose, name))
+            row.reset_requested.connect(partial(self._choose, name, setting.default))
+            self.rows[name] = row
+
+    def of(self, group: Group) -> list[Row]:
+        """The rows of a group, in order."""
+        return [self.rows[name] for name, setting in SETTINGS.items() if setting.group is group]
+
+    def show_settings(self, settings: ChatSettings) -> None:
+        """Show these values, and which of them aren't the default."""
+        for name, setting in SETTINGS.items():
+            value = getattr(settings, name)
+            blocker = QSignalBlocker(self.boxes[name])
+            self.boxes[name].setValue(value)
+            blocker.unblock()
+            self.rows[name].mark_changed(value != setting.default)
+
+    def grey(self, rule: RuleChoice | None, drafter: DrafterChoice | None) -> dict[Group, str]:
+        """Grey what does nothing under these.
+
+        Returns:
+            For each group, why settings of it do nothing.
+        """
+        notes: dict[Group, list[str]] = {group: [] for group in Group}
+        for name, setting in SETTINGS.items():
+            lack = said(setting.when.lack(rule, drafter))
+            self.rows[name].say_lack(lack)
+            if lack and lack not in notes[setting.group]:
+                notes[setting.group].append(lack)
+        return {group: " ".join(lines) for group, lines in notes.items()}
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        for row in self.rows.values():
+            row.restyle()
+
+    def _choose(self, name: str, value: float) -> None:
+        self.chosen.emit(name, value)
+
+
+def with_number(settings: ChatSettings, name: str, value: float) -> ChatSettings:
+    """Settings with another number, rounded to what can be set."""
+    setting = SETTINGS[name]
+    number = int(value) if setting.is_whole else round(value, setting.decimals)
+    return settings.with_json({name: number})

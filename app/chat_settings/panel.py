@@ -1,0 +1,397 @@
+"""The side panel: everything that decides how the next answers of a conversation are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.chat_settings.group import Group
+from app.chat_settings.numbers import (
+    Numbers,
+    with_number,
+)
+from app.chat_settings.preset_bar import PresetBar
+from app.chat_settings.row import Row
+from app.chat_settings.seeds import NewSeed
+from app.chat_settings.speeds import (
+    Speeds,
+    in_order,
+    show_speeds,
+)
+from app.chat_settings.template_preview import TemplatePreview
+from app.chat_settings.texts import (
+    SeedBox,
+    TextBox,
+    stops_of,
+    text_of,
+)
+from app.i18n.said import said
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.theme.appearance import Appearance
+from app.widgets.elided import ElidedBox
+from app.widgets.explain import explain, wrapped
+from medusa_core.chats.presets import (
+    Preset,
+    Presets,
+)
+from medusa_core.chats.setting import Group as Kind
+from medusa_core.chats.settings import ChatSettings
+from medusa_core.messages import (
+    ChatMessage,
+    DrafterChoice,
+    GenerateSettings,
+    ModelLoaded,
+    Overflow,
+    RuleChoice,
+)
+
+POLICIES = {
+    Overflow.ROLLING: (
+        QT_TRANSLATE_NOOP("ControlPanel", "Forget the oldest"),
+        QT_TRANSLATE_NOOP(
+            "ControlPanel",
+            "The model no longer reads the oldest messages; the system prompt stays.",
+        ),
+    ),
+    Overflow.MIDDLE: (
+        QT_TRANSLATE_NOOP("ControlPanel", "Forget the middle"),
+        QT_TRANSLATE_NOOP(
+            "ControlPanel", "The model reads the beginning and the end; the system prompt stays."
+        ),
+    ),
+    Overflow.STOP: (
+        QT_TRANSLATE_NOOP("ControlPanel", "Stop"),
+        QT_TRANSLATE_NOOP("ControlPanel", "A chat that is too long isn't answered."),
+    ),
+}
+THINKS = {
+    None: QT_TRANSLATE_NOOP("ControlPanel", "Thinks as is usual for it"),
+    True: QT_TRANSLATE_NOOP("ControlPanel", "Thinks before it answers"),
+    False: QT_TRANSLATE_NOOP("ControlPanel", "Answers at once"),
+}
+# Names of groups, by which they are found; those of declared settings are marked there.
+SYSTEM, CONTEXT, TEMPLATE = (
+    QT_TRANSLATE_NOOP("ControlPanel", "System prompt"),
+    QT_TRANSLATE_NOOP("ControlPanel", "Context"),
+    QT_TRANSLATE_NOOP("ControlPanel", "Template"),
+)
+QT_TRANSLATE_NOOP("ControlPanel", "Sampling")
+QT_TRANSLATE_NOOP("ControlPanel", "Length and stop")
+QT_TRANSLATE_NOOP("ControlPanel", "Speed-up")
+_TOOLTIP = Qt.ItemDataRole.ToolTipRole
+
+
+class ControlPanel(QFrame):
+    """Settings of a conversation.
+
+    Attributes:
+        presets: Chooses and keeps presets.
+        system_edit: What the model is told before the conversation.
+        rule_box: How tokens are chosen.
+        drafter_box: Who guesses tokens.
+        speeds: How fast they were here.
+        thinks_box: Whether the model thinks first; seen where it can be told.
+        policy_box: What is done with a conversation that is too long.
+        numbers: All settings that are numbers.
+        template: The rendered prompt.
+
+    Signals:
+        changed: Another setting counts from now on.
+        close_requested: The user has seen enough.
+    """
+
+    changed = Signal()
+    close_requested = Signal()
+
+    def __init__(self, appearance: Appearance, presets: Presets, make_seed: NewSeed) -> None:
+        super().__init__()
+        self.setObjectName("controlPanel")
+        self.setAccessibleName(self.tr("Settings of this chat"))
+        self._appearance = appearance
+        self._kept = presets
+        self._make_seed = make_seed
+        self._settings = presets.beginning
+        self._is_fresh = True  # nothing was chosen yet: the model may say how to begin
+        self._rules: dict[str, RuleChoice] = {}
+        self._drafters: dict[str, DrafterChoice] = {}
+        self.speeds = Speeds()
+        self._title = QLabel(self.tr("This chat"))
+        self._title.setObjectName("panelTitle")
+        self._close = QToolButton()
+        self._close.setAccessibleName(self.tr("Close the panel"))
+        explain(self._close, self.tr("Close the panel (Ctrl+Shift+P)"))
+        self._close.clicked.connect(self.close_requested)
+        self.presets = PresetBar(presets, appearance)
+        self.system_edit = TextBox(
+            self.tr("System prompt"), self.tr("How should the model answer?"), 4, appearance
+        )
+        self.rule_box = _box(self.tr("Sampling"))
+        self.drafter_box = _box(self.tr("Speed-up"))
+        self.policy_box = _box(self.tr("When the chat is too long"))
+        self.thinks_box = _box(self.tr("Thinking before an answer"))
+        self.numbers = Numbers(appearance)
+        self.seed_box = SeedBox()
+        self.stop_edit = TextBox(
+            self.tr("Stop strings"), self.tr("Stop strings, one in a line"), 2, appearance
+        )
+        self.template = TemplatePreview(appearance)
+        self._rows: list[Row] = []
+        self.groups: dict[str, Group] = {}
+        self._column = QVBoxLayout()
+        self._build()
+        self._connect()
+        self._show()
+        self.restyle()
+
+    # What is asked of it --------------------------------------------------------------------------
+
+    def settings(self) -> ChatSettings:
+        """The settings of the conversation."""
+        return self._settings
+
+    def show_settings(self, settings: ChatSettings) -> None:
+        """Take the settings of another conversation."""
+        self._is_fresh = False
+        if settings != self._settings:
+            self._take(settings)
+
+    def begin_chat(self) -> None:
+        """Take the settings that new conversations begin with; who guesses stays chosen."""
+        self.show_settings(self._beginning)
+        self._is_fresh = True
+
+    def generate_settings(self) -> GenerateSettings:
+        """What the next answer is decoded with; a rule that draws gets a new seed.
+
+        Before a model says what it has, what was chosen is asked for; the engine knows better then.
+        """
+        drafter, rule = self.drafter, self.rule
+        chosen = replace(
+            self._settings,
+            drafter=self._settings.drafter if drafter is None else drafter.name,
+            rule=self._settings.rule if rule is None else rule.name,
+        )
+        draws = rule is None or rule.draws
+        return chosen.generate_settings(self._make_seed() if draws and chosen.seed is None else 0)
+
+    def framed(self, messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+        """A conversation with the system prompt before it."""
+        return self._settings.framed(messages)
+
+    def offer(self, loaded: ModelLoaded) -> None:
+        """Offer what can run on this model; what can't, but was chosen, comes back with a model."""
+        self._rules = {rule.name: rule for rule in loaded.rules}
+        self._drafters = {drafter.name: drafter for drafter in loaded.drafters}
+        _offer(self.rule_box, loaded.rules)
+        self.speeds = Speeds(loaded.speeds)
+        shown = in_order(loaded.drafters)
+        _offer(self.drafter_box, shown)
+        show_speeds(self.drafter_box, shown, self.speeds)
+        self.thinks_box.setVisible(loaded.thinking.can_switch)
+        self._kept.heed(loaded.advice)
+        if self._is_fresh:
+            self._settings = self._beginning
+        self._show()
+
+    @property
+    def _beginning(self) -> ChatSettings:
+        begun = self._kept.beginning
+        return replace(begun, drafter=self._settings.drafter or begun.drafter)
+
+    @property
+    def drafter(self) -> DrafterChoice | None:
+        """Who will guess; None while no model says who can."""
+        first = next(iter(self._drafters.values()), None)
+        return self._drafters.get(self._settings.drafter, first)
+
+    @property
+    def drafters(self) -> tuple[DrafterChoice, ...]:
+        """All who can guess on this model."""
+        return tuple(self._drafters.values())
+
+    @property
+    def rule(self) -> RuleChoice | None:
+        """How tokens will be chosen; None while no model says how they can be."""
+        first = next(iter(self._rules.values()), None)
+        return self._rules.get(self._settings.rule, first)
+
+    def choose_drafter(self, name: str) -> None:
+        """Choose a drafter by its name in the engine."""
+        self._change(drafter=name)
+
+    def choose_rule(self, name: str) -> None:
+        """Choose a rule by its name in the engine."""
+        self._change(rule=name)
+
+    def choose_number(self, name: str, value: float) -> None:
+        """Choose a number by the name of its setting."""
+        self._take(with_number(self._settings, name, value))
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        scale, theme = self._appearance.scale, self._appearance.theme
+        self._column.setContentsMargins(scale.px(0.9), scale.px(0.6), scale.px(0.9), scale.px(0.9))
+        self._column.setSpacing(scale.px(0.5))
+        self._close.setIcon(self._appearance.icon("close", theme.muted, 1.0))
+        self._close.setIconSize(QSize(scale.px(1.0), scale.px(1.0)))
+        for group in self.groups.values():
+            group.restyle()
+        for row in self._rows:
+            row.restyle()
+        for part in (self.presets, self.numbers, self.system_edit, self.stop_edit, self.template):
+            part.restyle()
+
+    # What changes it ------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        self.presets.chosen.connect(self._use_preset)
+        self.system_edit.edited.connect(
+            lambda: self._change(system_prompt=self.system_edit.toPlainText())
+        )
+        self.stop_edit.edited.connect(
+            lambda: self._change(stop=stops_of(self.stop_edit.toPlainText()))
+        )
+        self.rule_box.activated.connect(lambda: self.choose_rule(self.rule_box.currentData()))
+        self.drafter_box.activated.connect(
+            lambda: self.choose_drafter(self.drafter_box.currentData())
+        )
+        self.policy_box.activated.connect(
+            lambda: self._change(overflow=self.policy_box.currentData())
+        )
+        self.thinks_box.activated.connect(
+            lambda: self._change(thinks=self.thinks_box.currentData())
+        )
+        self.seed_box.chosen.connect(lambda: self._change(seed=self.seed_box.seed))
+        self.numbers.chosen.connect(self.choose_number)
+
+    def _use_preset(self, preset: Preset) -> None:
+        self._take(preset.applied(self._settings))
+
+    def _change(self, **values: object) -> None:
+        # The names are fields of ChatSettings; mypy can't see through the star.
+        self._take(replace(self._settings, **values))  # type: ignore[arg-type]
+
+    def _take(self, settings: ChatSettings) -> None:
+        if settings != self._settings:
+            self._is_fresh = False
+            self._settings = settings
+            self._show()
+            self.changed.emit()
+
+    def _show(self) -> None:
+        settings, usual = self._settings, ChatSettings()
+        self.presets.show_settings(settings)
+        self.system_edit.show_text(settings.system_prompt)
+        if stops_of(self.stop_edit.toPlainText()) != settings.stop:
+            self.stop_edit.show_text(text_of(settings.stop))
+        self.seed_box.show_seed(settings.seed)
+        for box, choice in ((self.rule_box, self.rule), (self.drafter_box, self.drafter)):
+            blocker = QSignalBlocker(box)
+            box.setCurrentIndex(-1 if choice is None else box.findData(choice.name))
+            blocker.unblock()
+            explain(box, "" if choice is None else said(choice.explanation))
+        measured = self.speeds.measured(self.drafter)
+        self.policy_box.setCurrentIndex(self.policy_box.findData(settings.overflow))
+        explain(self.policy_box, self.tr(POLICIES[settings.overflow][1]))
+        self.thinks_box.setCurrentIndex(list(THINKS).index(settings.thinks))
+        self.numbers.show_settings(settings)
+        notes = self.numbers.grey(self.rule, self.drafter)
+        for kind, note in notes.items():
+            is_about_speed = kind is Kind.SPEED_UP
+            self.groups[kind.value].say(f"{measured} {note}".strip() if is_about_speed else note)
+        draws = self.rule is None or self.rule.draws
+        lack = self.tr("Greedy draws nothing, so it needs no seed.")
+        self._seed_row.say_lack("" if draws else lack)
+        self._seed_row.mark_changed(settings.seed != usual.seed)
+
+    # How it looks ---------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        for policy, (label, meaning) in POLICIES.items():
+            self.policy_box.addItem(self.tr(label), policy)
+            tip = wrapped(self.tr(meaning))
+            self.policy_box.setItemData(self.policy_box.count() - 1, tip, _TOOLTIP)
+        for thinks, label in THINKS.items():
+            self.thinks_box.addItem(self.tr(label), thinks)
+        explain(
+            self.thinks_box,
+            self.tr(
+                "This model can think before it answers: slower, and better at hard questions."
+            ),
+        )
+        self.thinks_box.hide()
+        self._seed_row = Row(
+            self.tr("Seed"),
+            self.seed_box,
+            self.tr("The same seed repeats the same answer. Drafting does not depend on it."),
+            self.tr("a new one each time"),
+            self._appearance,
+        )
+        self._seed_row.reset_requested.connect(lambda: self._change(seed=None))
+        self._rows.append(self._seed_row)
+        system = self.tr("The model reads this before the chat. Not every model follows it.")
+        explain(self.system_edit, system)
+        stop = self.tr("An answer ends where it reaches one of these; \\n is a new line.")
+        explain(self.stop_edit, stop)
+        number_rows = self.numbers.of
+        self._add_group(SYSTEM, (self.system_edit, self.thinks_box))
+        sampling = (self.rule_box, *number_rows(Kind.SAMPLING), self._seed_row)
+        self._add_group(Kind.SAMPLING.value, sampling)
+        self._add_group(Kind.LENGTH.value, (*number_rows(Kind.LENGTH), self.stop_edit))
+        self._add_group(Kind.SPEED_UP.value, (self.drafter_box, *number_rows(Kind.SPEED_UP)))
+        self._add_group(CONTEXT, (self.policy_box,))
+        self._add_group(TEMPLATE, (self.template,), is_open=False)
+        default = QPushButton(self.tr("Use for new chats"))
+        explain(default, self.tr("New chats begin with the settings of this one."))
+        default.clicked.connect(self.presets.use_for_new_chats)
+        self._column.addWidget(default)
+        self._column.addStretch(1)
+        content = QWidget()
+        content.setLayout(self._column)
+        area = QScrollArea()
+        area.setWidget(content)
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(area)
+
+    def _add_group(self, title: str, widgets: Sequence[QWidget], *, is_open: bool = True) -> None:
+        if not self.groups:
+            top = QHBoxLayout()
+            top.addWidget(self._title, 1)
+            top.addWidget(self._close)
+            self._column.addLayout(top)
+            self._column.addWidget(self.presets)
+        group = self.groups[title] = Group(self.tr(title), self._appearance, is_open=is_open)
+        for widget in widgets:
+            group.add(widget)
+        self._column.addWidget(group)
+
+
+def _box(name: str) -> ElidedBox:
+    box = ElidedBox(4)
+    box.setAccessibleName(name)
+    return box
+
+
+def _offer(box: ElidedBox, choices: Sequence[DrafterChoice | RuleChoice]) -> None:
+    blocker = QSignalBlocker(box)
+    box.clear()
+    for choice in choices:
+        box.addItem(said(choice.label), choice.name)
+        box.setItemData(box.count() - 1, wrapped(said(choice.explanation)), _TOOLTIP)
+    blocker.unblock()

@@ -1,0 +1,82 @@
+"""Drafters in words: what they do, and how fast they were on this computer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QCoreApplication, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtWidgets import QComboBox, QStyledItemDelegate, QStyleOptionViewItem
+
+from app.i18n.said import said
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.widgets.explain import wrapped
+from app.widgets.numbers import Number
+from medusa_core.messages import DrafterChoice, DrafterSpeed
+
+_MEASURED = QT_TRANSLATE_NOOP(
+    "Speeds", "{0}: {1:.1f} tokens per step, {2:.1f} × plain, measured on this computer."
+)
+_FASTEST = QT_TRANSLATE_NOOP("Speeds", "The fastest here.")
+_ROW = QT_TRANSLATE_NOOP("Speeds", "{0:.1f} tokens/step, {1:.1f}×")
+_FASTEST_ROW = QT_TRANSLATE_NOOP("Speeds", "fastest here")
+_DETAIL = Qt.ItemDataRole.UserRole + 1
+
+
+class Speeds:
+    """What was measured of the drafters of one model; nothing at first."""
+
+    def __init__(self, speeds: Sequence[DrafterSpeed] = ()) -> None:
+        self._speeds = {speed.name: speed for speed in speeds}
+        fastest = max(speeds, key=lambda speed: speed.tokens_per_s, default=None)
+        self._fastest = "" if fastest is None else fastest.name
+
+    def explained(self, drafter: DrafterChoice) -> str:
+        """What a drafter does, and what was measured of it."""
+        return f"{said(drafter.explanation)} {self.measured(drafter)}".rstrip()
+
+    def row(self, drafter: DrafterChoice) -> str:
+        """The same, short; empty where nothing was measured."""
+        speed = self._speeds.get(drafter.name)
+        if speed is None:
+            return ""
+        told = _tr(_ROW).format(speed.tau, speed.x_plain)
+        return f"{told} · {_tr(_FASTEST_ROW)}" if speed.name == self._fastest else told
+
+    def measured(self, drafter: DrafterChoice | None) -> str:
+        """What was measured of a drafter; empty where nothing was."""
+        speed = self._speeds.get(drafter.name) if drafter is not None else None
+        if drafter is None or speed is None:
+            return ""
+        told = _tr(_MEASURED).format(said(drafter.label), Number(speed.tau), Number(speed.x_plain))
+        return f"{told} {_tr(_FASTEST)}" if speed.name == self._fastest else told
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Speeds", text)
+
+
+def in_order(drafters: Sequence[DrafterChoice]) -> list[DrafterChoice]:
+    """Drafters as lists show them: in one order, whichever of them is the default."""
+    return sorted(drafters, key=lambda drafter: (not drafter.drafts, said(drafter.label)))
+
+
+def show_speeds(box: QComboBox, drafters: Sequence[DrafterChoice], speeds: Speeds) -> None:
+    """Say behind each entry of a list of drafters, once it is open, how fast it was here."""
+    for place, drafter in enumerate(drafters):
+        box.setItemData(place, speeds.row(drafter), _DETAIL)
+        tip = wrapped(speeds.explained(drafter))
+        box.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
+    if not isinstance(box.itemDelegate(), _SpeedRows):
+        box.setItemDelegate(_SpeedRows(box))
+
+
+class _SpeedRows(QStyledItemDelegate):
+    """Entries with what was measured behind them."""
+
+    def initStyleOption(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        super().initStyleOption(option, index)
+        detail = index.data(_DETAIL)
+        if detail:
+            option.text = f"{option.text} · {detail}"

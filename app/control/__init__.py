@@ -1,1 +1,0 @@
-"""The side panel: how a conversation is answered."""

@@ -1,0 +1,125 @@
+"""The window's model: loads it, lets it sleep when nobody asks, and tells when it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.engine.bridge import EngineBridge
+from medusa_core.chats.conversation import new_id
+from medusa_core.loading.choice import ModelChoice
+from medusa_core.loading.state import (
+    ModelState,
+    ModelStatus,
+    Phase,
+)
+from medusa_core.messages import Event
+
+
+class ModelKeeper(QObject):
+    """Loads models and knows the state of the one that is chosen.
+
+    Attributes:
+        status: What is known now.
+        choice: The model that answers, or is being loaded.
+
+    Signals:
+        changed: The status is another one.
+        chosen: Another model is loaded and is the choice from now on.
+    """
+
+    changed = Signal()
+    chosen = Signal()
+
+    def __init__(
+        self,
+        bridge: EngineBridge,
+        choice: ModelChoice,
+        *,
+        kept_dir: Path | None = None,
+        calibrations_dir: Path | None = None,
+        learned_dir: Path | None = None,
+        make_id: Callable[[], str] = new_id,
+    ) -> None:
+        """Keep a model.
+
+        Args:
+            bridge: To the engine.
+            choice: The model to begin with.
+            kept_dir: Where quantized models are kept; None keeps none.
+            calibrations_dir: Where step costs are kept; None keeps none.
+            learned_dir: Where what models say is kept for drafts; None keeps nothing.
+            make_id: Names requests.
+        """
+        super().__init__()
+        self._bridge = bridge
+        self._state = ModelState(choice, kept_dir, calibrations_dir, learned_dir, make_id)
+        self._idle = QTimer(self)
+        self._idle.setSingleShot(True)
+        self._idle.timeout.connect(self.sleep)
+        bridge.arrived.connect(self._receive)
+        bridge.restarted.connect(self.load)
+
+    @property
+    def choice(self) -> ModelChoice:
+        return self._state.choice
+
+    @property
+    def status(self) -> ModelStatus:
+        return self._state.status
+
+    def choice_of(self, load_id: str) -> ModelChoice | None:
+        """What was asked for with a request to load; None where that isn't known."""
+        return self._state.choice_of(load_id)
+
+    def load(self, choice: ModelChoice | None = None) -> None:
+        """Load a model, or the chosen one again."""
+        command = self._state.load(choice)
+        self.changed.emit()
+        self._bridge.submit(command)
+
+    def use_device(self, device: str) -> None:
+        """Take another device for what is loaded from now on; empty for the best there is."""
+        self._state.device = device
+
+    def cancel(self) -> None:
+        """Stop loading; what was loaded before comes back."""
+        self._bridge.submit(self._state.cancel())
+
+    def unload_after(self, minutes: float) -> None:
+        """Give the memory back when nobody has asked for so long; 0 keeps the model."""
+        self._idle.stop()
+        self._idle.setInterval(round(minutes * 60_000))
+        self.touch()
+
+    def touch(self) -> None:
+        """Somebody uses the model."""
+        if self._idle.interval() > 0 and not self.choice.is_demo:
+            self._idle.start()
+
+    def wake(self) -> None:
+        """Load the model again if it has been unloaded; what is asked meanwhile waits."""
+        self.touch()
+        if self.status.phase is Phase.ASLEEP:
+            self.load()
+
+    def sleep(self) -> None:
+        """Give the model's memory back; the next message loads it again."""
+        if (command := self._state.unload()) is not None:
+            self._bridge.submit(command)
+
+    def _receive(self, events: tuple[Event, ...]) -> None:
+        for event in events:
+            if self._state.concerns(event):
+                self._take(event)
+
+    def _take(self, event: Event) -> None:
+        command = self._state.take(event)
+        self.changed.emit()
+        if event is self.status.loaded:
+            self.chosen.emit()
+            self.touch()
+        if command is not None:
+            self._bridge.submit(command)

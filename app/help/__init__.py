@@ -1,0 +1,1 @@
+"""The first steps, About, and the page of diagnostics."""

@@ -1,0 +1,155 @@
+"""The diagnostics: what works here, and a report that is read before it is saved."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.i18n.engine_texts import (
+    engine_said,
+    error_said,
+)
+from app.theme.appearance import Appearance
+from app.widgets.closing import close_by_key
+from app.widgets.file_dialogs import ask_where_to_save
+from app.widgets.table import RowTable
+
+if TYPE_CHECKING:
+    from medusa_core.api import Check
+
+    Examine = Callable[[], tuple[Check, ...]]
+    Compose = Callable[[tuple[Check, ...]], str]
+
+FILE_NAME = "medusa-chat-report.txt"
+
+
+class DiagnosticsDialog(QDialog):
+    """The findings, and the report as it would be saved.
+
+    Attributes:
+        table: A row for each check.
+        preview: The report.
+        note: What is going on.
+
+    Signals:
+        looked: The checks are made and shown.
+    """
+
+    looked = Signal()
+
+    def __init__(
+        self,
+        examine: Examine,
+        compose: Compose,
+        appearance: Appearance,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("diagnostics")
+        self.setWindowTitle(self.tr("Diagnostics"))
+        self._examine, self._compose = examine, compose
+        self._work: asyncio.Task[None] | None = None
+        self.table = RowTable(
+            self.tr("Checks"), (self.tr("Finding"), self.tr("What was looked at"), self.tr("Works"))
+        )
+        self.preview = QPlainTextEdit()
+        self.preview.setReadOnly(True)
+        self.preview.setObjectName("reportText")
+        self.preview.setAccessibleName(self.tr("Report"))
+        self.note = QLabel()
+        self.note.setObjectName("notice")
+        self.note.setWordWrap(True)
+        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        self.save_button = QPushButton(self.tr("Save report…"))
+        self.copy_button = QPushButton(self.tr("Copy report"))
+        self.again_button = QPushButton(self.tr("Check again"))
+        for button in (self.save_button, self.copy_button):
+            button.setEnabled(False)
+        self._build(appearance)
+        close_by_key(self)
+        self.save_button.clicked.connect(self._ask_where)
+        self.copy_button.clicked.connect(
+            lambda: QGuiApplication.clipboard().setText(self.preview.toPlainText())
+        )
+        self.again_button.clicked.connect(self.look)
+
+    def look(self) -> None:
+        """Make the checks; what they find is shown."""
+        if self._work is None or self._work.done():
+            self._work = asyncio.ensure_future(self._look())
+
+    def save(self, path: Path) -> None:
+        """Save the report as it is shown."""
+        try:
+            path.write_text(self.preview.toPlainText(), encoding="utf-8")
+        except OSError as error:
+            self.note.setText(self.tr("It can't be saved: {0}").format(error.strerror))
+            return
+        self.note.setText(self.tr("Saved as {0}.").format(path))
+
+    async def _look(self) -> None:
+        self.note.setText(self.tr("Looking…"))
+        for button in (self.save_button, self.copy_button):
+            button.setEnabled(False)
+        checks = await asyncio.to_thread(self._examine)
+        works, fails = self.tr("yes"), self.tr("no")
+        self.table.show_rows(
+            [
+                (error_said(one), engine_said(one.name), works if one.ok else fails)
+                for one in sorted(checks, key=lambda check: check.ok)
+            ]
+        )
+        self.preview.setPlainText(self._compose(checks))
+        failed = sum(not one.ok for one in checks)
+        self.note.setText(
+            self.tr("{0} of {1} checks found something wrong.").format(failed, len(checks))
+            if failed
+            else self.tr("All {0} checks are fine.").format(len(checks))
+        )
+        for button in (self.save_button, self.copy_button):
+            button.setEnabled(True)
+        self.looked.emit()
+
+    def _build(self, appearance: Appearance) -> None:
+        scale = appearance.scale
+        promise = QLabel(
+            self.tr(
+                "This is all that the report holds. It has no conversations; names of home folders "
+                "and tokens are taken out. It is sent nowhere: save or copy it yourself."
+            )
+        )
+        promise.setWordWrap(True)
+        buttons = QHBoxLayout()
+        buttons.addWidget(self.again_button)
+        buttons.addStretch(1)
+        buttons.addWidget(self.copy_button)
+        buttons.addWidget(self.save_button)
+        close = QPushButton(self.tr("Close"))
+        close.clicked.connect(self.reject)
+        buttons.addWidget(close)
+        column = QVBoxLayout(self)
+        column.addWidget(self.table, 1)
+        column.addWidget(promise)
+        column.addWidget(self.preview, 1)
+        column.addWidget(self.note)
+        column.addLayout(buttons)
+        self.resize(scale.px(60), scale.px(44))
+
+    def _ask_where(self) -> None:
+        path, _ = ask_where_to_save(self, self.tr("Save report"), FILE_NAME)
+        if path:
+            self.save(path)

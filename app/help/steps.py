@@ -1,0 +1,189 @@
+"""The three pages of the first steps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.i18n.engine_texts import error_said
+from app.models.suggestion import (
+    fit_words,
+    fits,
+    in_order,
+    suggested,
+)
+from app.theme.appearance import Appearance
+from app.widgets.sizes import on_disk
+from app.widgets.table import RowTable
+from medusa_core.api import Budget, Library, Offer
+from medusa_core.errors import MedusaError
+from medusa_core.loading.choice import first_choice
+
+
+class Step(QWidget):
+    """A page: a title, words, and whatever is under them.
+
+    Attributes:
+        column: Takes more.
+    """
+
+    def __init__(self, title: str, words: str, appearance: Appearance) -> None:
+        super().__init__()
+        scale = appearance.scale
+        self.column = QVBoxLayout(self)
+        self.column.setSpacing(scale.px(0.9))
+        heading = QLabel(title)
+        heading.setObjectName("heroTitle")
+        self.column.addWidget(heading)
+        for paragraph in words.split("\n"):
+            label = QLabel(paragraph)
+            label.setWordWrap(True)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            self.column.addWidget(label)
+
+
+class WhatStep(Step):
+    """What this is."""
+
+    def __init__(self, appearance: Appearance) -> None:
+        super().__init__(
+            self.tr("Chat on your own computer"),
+            self.tr(
+                "Medusa Chat runs a language model here. What you write stays on this computer.\n"
+                "Small extra heads guess the next words, and the model checks all guesses in one "
+                "step. So it answers faster, with the same words.\n"
+                "Guesses that were right are tinted and underlined, so that you can watch it work."
+            ),
+            appearance,
+        )
+        self.column.addStretch(1)
+
+
+class ModelStep(Step):
+    """Which model fits here.
+
+    Attributes:
+        table: The model of the first start, then what fits of the catalog.
+        offers: The rows behind the first one.
+        download_button: Fetches the chosen one.
+        gguf_button: Opens a file that is here already.
+
+    Signals:
+        download_requested: This offer (an `Offer`) is to be fetched.
+        gguf_requested: The user wants to open a GGUF file.
+    """
+
+    download_requested = Signal(object)
+    gguf_requested = Signal()
+
+    def __init__(self, library: Library | None, appearance: Appearance) -> None:
+        first = first_choice()
+        ready = self.tr("{0} ({1}) is here, and ready.").format(first.name, first.note)
+        if first.is_demo:
+            ready = self.tr("A small demo model is built in, and ready: it tells simple stories.")
+        more = self.tr("For more, download one of these, now or later under Models.")
+        super().__init__(self.tr("Choose a model"), f"{ready} {more}", appearance)
+        self._library = library
+        self._work: asyncio.Task[None] | None = None
+        self.offers: tuple[Offer, ...] = ()
+        self.table = RowTable(
+            self.tr("Models that fit"),
+            (self.tr("Model"), self.tr("On this computer"), self.tr("Download")),
+        )
+        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.note = QLabel(self.tr("Checking what fits this computer…"))
+        self.note.setObjectName("notice")
+        self.note.setWordWrap(True)
+        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        self.download_button = QPushButton(self.tr("Download"))
+        self.column.addWidget(self.table, 1)
+        self.column.addWidget(self.note)
+        self.gguf_button = QPushButton(self.tr("Open a GGUF file…"))
+        buttons = QHBoxLayout()
+        buttons.addWidget(self.download_button)
+        buttons.addWidget(self.gguf_button)
+        buttons.addStretch(1)
+        self.column.addLayout(buttons)
+        self.table.currentCellChanged.connect(lambda *_: self._choose())
+        self.download_button.clicked.connect(self._download)
+        self.gguf_button.clicked.connect(self.gguf_requested)
+        self._show(None)
+
+    def look(self) -> None:
+        """Look what fits; the list follows."""
+        if self._library is not None and self._work is None:
+            self._work = asyncio.ensure_future(self._look(self._library))
+
+    def show_budget(self, library: Library, budget: Budget) -> None:
+        """Show what fits a device."""
+        self.offers = in_order([o for o in library.catalog() if fits(o, budget)], budget)
+        self.note.clear()
+        self._show(budget)
+        best = suggested(self.offers, budget)
+        if best is not None:
+            self.table.selectRow(1 + self.offers.index(best))
+
+    async def _look(self, library: Library) -> None:
+        try:
+            self.show_budget(library, await library.budget())
+        except MedusaError as error:
+            self.note.setText(error_said(error))
+
+    def _show(self, budget: Budget | None) -> None:
+        here = (first_choice().name, self.tr("Ready"), "–")
+        self.table.show_rows([here, *(_cells(one, budget) for one in self.offers)])
+        self._choose()
+
+    def _choose(self) -> None:
+        self.download_button.setEnabled(self.table.currentRow() > 0)
+
+    def _download(self) -> None:
+        row = self.table.currentRow() - 1
+        if 0 <= row < len(self.offers):
+            self.download_requested.emit(self.offers[row])
+
+
+class FilesStep(Step):
+    """Where files go."""
+
+    def __init__(self, folders: Mapping[str, Path], appearance: Appearance) -> None:
+        super().__init__(
+            self.tr("Where your files are"),
+            self.tr(
+                "Conversations, settings and models lie in these folders. Other places can be "
+                "chosen in the settings (Ctrl+,)."
+            ),
+            appearance,
+        )
+        form = QFormLayout()
+        for name, folder in folders.items():
+            line = QLineEdit(str(folder))
+            line.setReadOnly(True)
+            line.setCursorPosition(0)
+            line.setAccessibleName(name)
+            form.addRow(name, line)
+        self.column.addLayout(form)
+        promise = QLabel(
+            self.tr("Nothing is sent anywhere by itself. Hugging Face is asked when you search.")
+        )
+        promise.setWordWrap(True)
+        self.column.addWidget(promise)
+        self.column.addStretch(1)
+
+
+def _cells(offer: Offer, budget: Budget | None) -> tuple[str, ...]:
+    words = fit_words(offer.config, offer.heads, budget) or "–"
+    return (offer.title, words, on_disk(offer.download_bytes))

@@ -1,0 +1,58 @@
+"""Keeps the settings of each conversation with it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from PySide6.QtCore import QObject
+
+from app.chat.controller import ChatController
+from app.chat_settings.panel import ControlPanel
+from app.history.history_keeper import HistoryKeeper
+from medusa_core.chats.settings import ChatSettings
+from medusa_core.errors import MedusaError, RequestError
+
+
+class KeptSettings(QObject):
+    """Between the panel and the history; a conversation is kept from its first question on."""
+
+    def __init__(self, chat: ChatController, panel: ControlPanel, keeper: HistoryKeeper) -> None:
+        super().__init__(panel)
+        self._chat = chat
+        self._panel = panel
+        self._keeper = keeper
+        chat.asked.connect(lambda conversation, _turn: self._keep(conversation.session_id))
+        chat.chat_begun.connect(self._show)
+        panel.changed.connect(self._changed)
+
+    def _changed(self) -> None:
+        if self._chat.conversation.turns:
+            self._keep(self._chat.conversation.session_id)
+
+    def _keep(self, conversation_id: str) -> None:
+        raw = json.dumps(self._panel.settings().as_json(), ensure_ascii=False)
+        self._keeper.journal.write(lambda history: history.set_settings(conversation_id, raw))
+
+    def _show(self) -> None:
+        """Another conversation is shown: so are its settings; those of a new one come otherwise."""
+        conversation = self._chat.conversation
+        if not conversation.turns:
+            return
+        try:
+            raw = self._keeper.history.settings(conversation.session_id)
+        except RequestError:  # it isn't written yet: the disk may be full
+            return
+        except MedusaError as error:
+            self._chat.errors.show_error(error.message, error.hint)
+            return
+        self._panel.show_settings(ChatSettings().with_json(_object(raw)))
+
+
+def _object(raw: str) -> dict[str, Any]:
+    """What was kept; nothing for a conversation from elsewhere, or from before."""
+    try:
+        read = json.loads(raw or "{}")
+    except ValueError:
+        return {}
+    return read if isinstance(read, dict) else {}

@@ -1,0 +1,1 @@
+"""Texts in the user's language, those of the engine included."""

@@ -1,0 +1,1 @@
+"""The model manager: what there is, what fits, what is installed, what is on its way."""

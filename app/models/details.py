@@ -1,0 +1,446 @@
+"""One model: where its memory would go, as what, with how much context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from PySide6.QtCore import QCoreApplication, QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QStandardItemModel
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.i18n.engine_texts import engine_said
+from app.i18n.said import said
+from app.models.memory_bar import MemoryBar
+from app.models.outlook import (
+    Answer,
+    Outlook,
+    Question,
+)
+from app.theme.appearance import Appearance
+from app.widgets.numbers import Number
+from app.widgets.sizes import (
+    FIT_WORDS,
+    gib,
+    library_text,
+    speed,
+    verdict,
+)
+from app.widgets.stream_words import streamed_words
+from medusa_core.api import (
+    AdapterShape,
+    Budget,
+    Choice,
+    Forecast,
+    ModelConfig,
+    Streamed,
+    choices,
+    client_config,
+    format_label,
+    paced_by,
+    plan_choice,
+    plan_least,
+    recommend,
+)
+from medusa_core.messages import DrafterSpeed, Fit, HeadsShape, WeightFormats
+
+_CONTEXTS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
+_PLAIN = "none"  # the drafter that guesses nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What the details are about.
+
+    Attributes:
+        title: Its name.
+        note: A word about it.
+        config: Sizes of the model; None while unknown.
+        heads: Sizes of its heads.
+        draft_model: Sizes of a smaller model that drafts for it; None for none.
+        adapter: What a LoRA changes; None without one.
+        speeds: How fast it was here, where it is loaded like this and was measured.
+    """
+
+    title: str
+    note: str
+    config: ModelConfig | None
+    heads: HeadsShape
+    draft_model: ModelConfig | None = None
+    adapter: AdapterShape | None = None
+    speeds: tuple[DrafterSpeed, ...] = ()
+
+
+class Details(QWidget):
+    """A panel with the memory bar, the controls that change it, and one button.
+
+    Attributes:
+        bar: Where the memory goes.
+        quant_box: Weight format.
+        context_box: Longest prompt plus answer.
+        ram_box: Keep the token vectors in RAM.
+        stream_box: Load it although not all of it has room; seen where that can be done.
+        verdict_label: Whether it fits.
+        forecast_label: How fast it would be here.
+        shorten_button: Takes the longest context that fits.
+        action_button: What can be done with it.
+        tier_disk: Folder for layers that have no room; None where none may lie on a disk.
+        cluster: Where the layers go, as HOST:PORT; empty where they stay here.
+        device: What computes here, by torch's name; empty for the best there is.
+
+    Signals:
+        acted: The button was pressed.
+    """
+
+    acted = Signal()
+
+    def __init__(self, appearance: Appearance, action: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._appearance = appearance
+        self._subject: Subject | None = None
+        self._budget: Budget | None = None
+        self._best: WeightFormats | None = None
+        self._offered = ""  # whose choices the controls hold
+        self.tier_disk: Path | None = None
+        self.cluster = self.device = ""
+        self._choice: Choice | None = None
+        self._streamed: Streamed | None = None
+        self._outlook = Outlook(self._take_answer, lambda why: self.forecast_label.setText(why))
+        self.bar = MemoryBar(appearance)
+        self._title = _label("", "modelName")
+        self._note = _label("", "notice")
+        self.quant_box, self.context_box = _box(self.tr("Weight format")), _box(self.tr("Context"))
+        self.ram_box = QCheckBox(self.tr("Keep token vectors in RAM"))
+        self.ram_box.setToolTip(
+            self.tr("A step reads only a few of them; this frees memory on the card.")
+        )
+        self.stream_box = QCheckBox(self.tr("Stream the layers that have no room"))
+        self.stream_box.setToolTip(
+            self.tr(
+                "They are read anew for every step, while others are computed. Guesses pay most "
+                "here: a step that checks many takes hardly longer than one that checks none."
+            )
+        )
+        self.verdict_label = _label("", "verdict")
+        self.forecast_label = _label("", "notice")
+        self.shorten_button = QPushButton()
+        self.action_button = QPushButton(action)
+        self.action_button.setObjectName("primaryButton")
+        self.head_row = QHBoxLayout()
+        self.drafts_form = QFormLayout()
+        self._build()
+        self.quant_box.currentIndexChanged.connect(self._replan)
+        self.context_box.currentIndexChanged.connect(self._replan)
+        self.ram_box.toggled.connect(self._replan)
+        self.stream_box.toggled.connect(self._show_choice)
+        self.shorten_button.clicked.connect(self._shorten)
+        self.action_button.clicked.connect(self.acted)
+        self.show_subject(None)
+
+    @property
+    def choice(self) -> Choice | None:
+        """What is chosen now; None while the sizes are unknown."""
+        return self._choice if self._streamed is None or not self.streams else self._streamed.choice
+
+    @property
+    def streams(self) -> bool:
+        """Is it to be loaded although not all of it has room?"""
+        return self._streamed is not None and self.stream_box.isChecked()
+
+    def set_budget(self, budget: Budget, cluster: str = "") -> None:
+        """Plan for this device, and for layers at a cluster if there is one."""
+        self._budget, self.cluster = budget, cluster
+        self.show_subject(self._subject)
+
+    def show_subject(self, subject: Subject | None) -> None:
+        """Show a model as it is best loaded, or nothing."""
+        self._subject = subject
+        self._title.setText(subject.title if subject else self.tr("Choose a model"))
+        self._note.setText(subject.note if subject else "")
+        is_known = subject is not None and subject.config is not None and self._budget is not None
+        for widget in (self.quant_box, self.context_box, self.ram_box):
+            widget.setEnabled(is_known)
+        self.action_button.setEnabled(subject is not None)
+        is_card = self._budget is not None and self._budget.hardware.device != "cpu"
+        self.ram_box.setVisible(is_card)  # without a card everything is in RAM
+        if is_known:
+            assert subject is not None
+            self._offer(keeps_choice=subject.title == self._offered)
+            self._offered = subject.title
+        self._replan()
+
+    def choose(self, formats: WeightFormats, context_tokens: int) -> None:
+        """Show what was chosen before."""
+        with QSignalBlocker(self.quant_box), QSignalBlocker(self.context_box):
+            self.quant_box.setCurrentIndex(max(0, self.quant_box.findData(formats.linears)))
+            self._choose_context(context_tokens)
+        self.ram_box.setChecked(formats.embedding_in_ram)
+        self._replan()
+
+    def close_work(self) -> None:
+        """Wait no longer for what is timed."""
+        self._outlook.close()
+
+    def restyle(self) -> None:
+        """Take the colours of the theme."""
+        self.bar.restyle()
+
+    def _build(self) -> None:
+        form = QFormLayout()
+        form.addRow(self.tr("Weights"), self.quant_box)
+        form.addRow(self.tr("Context"), self.context_box)
+        form.addRow("", self.ram_box)
+        column = QVBoxLayout(self)
+        column.addWidget(self._title)
+        column.addWidget(self._note)
+        column.addLayout(self.head_row)
+        column.addLayout(self.drafts_form)
+        column.addWidget(self.bar)
+        column.addLayout(form)
+        fit_row = QHBoxLayout()
+        fit_row.addWidget(self.verdict_label, 1)
+        fit_row.addWidget(self.shorten_button)
+        column.addLayout(fit_row)
+        column.addWidget(self.stream_box)
+        column.addWidget(self.forecast_label)
+        column.addStretch(1)
+        column.addWidget(self.action_button, 0, Qt.AlignmentFlag.AlignRight)
+
+    def _offer(self, keeps_choice: bool) -> None:
+        """Fill the controls with what this model and this device allow."""
+        subject, budget, config = self._subject, self._budget, self._config
+        assert subject is not None
+        assert config is not None
+        assert budget is not None
+        if self.cluster and subject.config is not None:
+            config = subject.config  # its machines have as little room as this one
+        best = recommend(config, subject.heads, budget, subject.draft_model)
+        self._best = (best or plan_least(config, subject.heads, budget)).formats
+        before = (self.quant_box.currentData(), self.context_box.currentData())
+        boxes = (self.quant_box, self.context_box, self.ram_box)
+        blockers = [QSignalBlocker(box) for box in boxes]
+        self._offer_formats(subject, config, budget, best)
+        self.context_box.clear()
+        for tokens in sorted({min(c, config.context_tokens) for c in _CONTEXTS}):
+            self.context_box.addItem(self.tr("{0:,} tokens").format(Number(tokens)), tokens)
+        if keeps_choice and before[0] is not None:
+            self.quant_box.setCurrentIndex(max(0, self.quant_box.findData(before[0])))
+            self._choose_context(int(before[1] or 0))
+        else:
+            self._choose_context(best.plan.context_tokens if best else 2048)
+            self.ram_box.setChecked(bool(best and best.formats.embedding_in_ram))
+        del blockers
+
+    def _offer_formats(
+        self, subject: Subject, config: ModelConfig, budget: Budget, best: Choice | None
+    ) -> None:
+        self.quant_box.clear()
+        recommended = "" if best is None else best.formats.linears
+        is_kept = budget.hardware.device == "cpu"  # a card makes others of a file's blocks
+        best_name = recommended or (config.quantization if is_kept else "")
+        best_name = f" ({best_name})" if best_name else ""
+        self.quant_box.addItem(self.tr("Best for this computer{0}").format(best_name), recommended)
+        if config.quantization:
+            return  # it comes in few bits and stays so
+        model = self.quant_box.model()
+        for choice in choices(config, subject.heads, budget, 2048, subject.draft_model):
+            name = choice.formats.linears
+            words = engine_said(choice.lack) or library_text(FIT_WORDS[choice.plan.fit])
+            self.quant_box.addItem(f"{said(format_label(name))} · {words}", name)
+            if choice.lack and isinstance(model, QStandardItemModel):
+                item = model.item(self.quant_box.count() - 1)
+                item.setEnabled(False)
+                item.setToolTip(choice.lack)
+
+    def _choose_context(self, tokens: int) -> None:
+        fitting = [
+            index
+            for index in range(self.context_box.count())
+            if int(self.context_box.itemData(index)) <= max(tokens, 512)
+        ]
+        self.context_box.setCurrentIndex(fitting[-1] if fitting else 0)
+
+    def _replan(self) -> None:
+        subject, budget, config = self._subject, self._budget, self._config
+        self._choice = self._streamed = None
+        if subject is not None and config is not None and budget is not None:
+            wanted = self._best if self.quant_box.currentIndex() == 0 else None
+            wanted = wanted or WeightFormats(str(self.quant_box.currentData() or ""))
+            wanted = wanted._replace(embedding_in_ram=self.ram_box.isChecked())
+            context = int(self.context_box.currentData() or 2048)
+            adapter = subject.adapter or AdapterShape()
+            self._choice = plan_choice(
+                config,
+                subject.heads,
+                wanted,
+                budget,
+                context,
+                draft_model=subject.draft_model,
+                adapter=adapter,
+            )
+        self.forecast_label.clear()
+        self._outlook.ask(self._question())
+        self._show_choice()
+
+    @property
+    def _config(self) -> ModelConfig | None:
+        """Sizes of what is to have room here."""
+        config = None if self._subject is None else self._subject.config
+        return client_config(config) if config is not None and self.cluster else config
+
+    def _show_choice(self) -> None:
+        plan = self.choice.plan if self.choice else None
+        self.bar.show_plan(plan)
+        self.stream_box.setVisible(self._streamed is not None)
+        self.shorten_button.setVisible(
+            plan is not None and plan.fit is Fit.NO and plan.max_context > 0
+        )
+        if plan is None:
+            unknown = self._subject is not None
+            self.verdict_label.setText(self.tr("Reading sizes…") if unknown else "")
+            return
+        device = said(self._budget.name) if self._budget else ""
+        ram = self.tr(", {0} in RAM").format(gib(plan.ram_bytes)) if plan.ram_bytes else ""
+        fits = self.tr("Fits streamed, with a context of {0:,} tokens") if self.streams else ""
+        fits = fits.format(Number(plan.context_tokens)) or verdict(plan)
+        told = f"{fits} · {device}: {gib(plan.total_bytes)}{ram}"
+        self.verdict_label.setText(
+            "\n".join(filter(None, (told, self._far(), self._blindness(), self._loss())))
+        )
+        self.shorten_button.setText(
+            self.tr("Fits if context ≤ {0:,}").format(Number(plan.max_context))
+        )
+
+    def _question(self) -> Question | None:
+        """What is to be found out of what is chosen; None for what can't be."""
+        subject, choice, budget = self._subject, self._choice, self._budget
+        if subject is None or subject.config is None or choice is None or budget is None:
+            return None
+        if self.cluster or not choice.plan.is_live:
+            return None
+        may_stream = subject.adapter is None  # with an adapter all layers must fit
+        return Question(
+            subject.config,
+            subject.heads,
+            subject.draft_model,
+            choice,
+            budget,
+            self.tier_disk if may_stream else None,
+            self.device,
+        )
+
+    def _take_answer(self, question: Question, answer: Answer) -> None:
+        """Say how fast what was asked about would be, or offer to stream it."""
+        has_heads = bool(question.heads.num_heads)
+        if isinstance(answer, Streamed):
+            self._streamed = answer
+            with QSignalBlocker(self.stream_box):
+                self.stream_box.setChecked(answer.is_worth_it)
+            self.forecast_label.setText(streamed_words(answer, has_heads))
+            self._show_choice()
+        elif answer is not None:
+            speeds = () if self._subject is None else self._subject.speeds
+            told = measured_words(speeds)
+            self.forecast_label.setText(
+                told or forecast_words(answer, has_heads, question.draft_model)
+            )
+        elif question.tier_disk is not None and not question.choice.plan.max_context:
+            self.forecast_label.setText(
+                self.tr("Streamed it has no room either: try a shorter context.")
+            )
+
+    def _far(self) -> str:
+        """That its layers aren't to be here."""
+        if not self.cluster:
+            return ""
+        return self.tr(
+            "Its layers go to the machines at {0}. What is planned here is the rest: token "
+            "vectors, the projection to the vocabulary, and heads."
+        ).format(self.cluster)
+
+    def _blindness(self) -> str:
+        """What isn't loaded of a model that could also see."""
+        config = None if self._subject is None else self._subject.config
+        if config is None or not config.sees:
+            return ""
+        return self.tr("Its text part is loaded; pictures can't be shown to it here.")
+
+    def _loss(self) -> str:
+        """What a model in few bits loses on a card, whose kernels know other ones."""
+        subject, budget = self._subject, self._budget
+        is_card = budget is not None and budget.hardware.device != "cpu"
+        if not is_card or subject is None or subject.config is None:
+            return ""
+        config, choice = subject.config, self.choice
+        is_kept = not config.holds_blocks or bool(config.stored.card)
+        if is_kept or budget is None or choice is None:
+            return ""
+        if not paced_by(choice.formats, config, budget).startswith("nf4"):
+            return ""
+        return self.tr(
+            "On a card its weights are made anew as nf4, which loses a little more: 2 % more bits "
+            "per byte than in the file, measured on the demo model."
+        )
+
+    def _shorten(self) -> None:
+        if self._choice is None:
+            return
+        longest = self._choice.plan.max_context
+        if self.context_box.findData(longest) < 0:
+            self.context_box.addItem(self.tr("{0:,} tokens").format(Number(longest)), longest)
+        self.context_box.setCurrentIndex(self.context_box.findData(longest))
+
+
+def forecast_words(told: Forecast, has_heads: bool, draft_model: ModelConfig | None = None) -> str:
+    """How fast a model would be, and who would guess for it."""
+    if draft_model is not None:
+        return QCoreApplication.translate(
+            "Library",
+            "About {0} tokens/s here without guesses (an estimate). How much faster the draft "
+            "model makes it is measured once it is loaded.",
+        ).format(speed(told.plain_tokens_per_s))
+    if not has_heads:
+        return QCoreApplication.translate(
+            "Library",
+            "About {0} tokens/s here (an estimate). It has no heads: guesses come from the chat's "
+            "own text.",
+        ).format(speed(told.plain_tokens_per_s))
+    return QCoreApplication.translate(
+        "Library", "About {0} tokens/s here with its heads, {1} without (an estimate)."
+    ).format(speed(told.tokens_per_s), speed(told.plain_tokens_per_s))
+
+
+def _label(text: str, name: str) -> QLabel:
+    label = QLabel(text)
+    label.setObjectName(name)
+    label.setWordWrap(True)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    return label
+
+
+def _box(name: str) -> QComboBox:
+    box = QComboBox()
+    box.setAccessibleName(name)
+    box.setMinimumContentsLength(18)
+    return box
+
+
+def measured_words(speeds: Sequence[DrafterSpeed]) -> str:
+    """How fast a model was here; empty where that wasn't measured."""
+    plain = [one.tokens_per_s for one in speeds if one.name == _PLAIN]
+    guessed = [one.tokens_per_s for one in speeds if one.name != _PLAIN]
+    if not plain or not guessed:
+        return ""
+    return QCoreApplication.translate(
+        "Library", "{0} tokens/s here with guesses, {1} without (measured)."
+    ).format(speed(max(guessed)), speed(plain[0]))

@@ -1,0 +1,321 @@
+"""What there is: the shipped catalog and what a search on the Hub finds."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+from dataclasses import replace
+from typing import Any
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.i18n.engine_texts import (
+    engine_said,
+    error_said,
+)
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.models.details import (
+    Details,
+    Subject,
+)
+from app.models.suggestion import (
+    fit_words,
+    fits,
+    in_order,
+    suggested,
+)
+from app.theme.appearance import Appearance
+from app.widgets.numbers import Number
+from app.widgets.sizes import (
+    library_text,
+    on_disk,
+)
+from app.widgets.table import RowTable
+from medusa_core.api import Budget, Library, Offer
+from medusa_core.errors import MedusaError
+from medusa_core.messages import HeadsShape
+
+log = logging.getLogger(__name__)
+
+COLUMNS = (
+    QT_TRANSLATE_NOOP("Library", "Model"),
+    QT_TRANSLATE_NOOP("Library", "On this computer"),
+    QT_TRANSLATE_NOOP("Library", "Download"),
+    QT_TRANSLATE_NOOP("Library", "Licence"),
+)
+SORTS = (
+    (QT_TRANSLATE_NOOP("Library", "Most downloads"), "downloads"),
+    (QT_TRANSLATE_NOOP("Library", "Most likes"), "likes"),
+    (QT_TRANSLATE_NOOP("Library", "Newest"), "last_modified"),
+)
+SPLIT = [740, 420]
+_SEARCH_AFTER_MS = 400
+_FILLED, _LOOKS_AT_ONCE = 20, 3  # rows of a search whose sizes are asked for
+
+
+class DiscoverTab(QWidget):
+    """Catalog and search, with the details of what is chosen.
+
+    Attributes:
+        search_edit: What to look for.
+        fits_box: Show only what fits.
+        table: What was found.
+        details: The chosen offer.
+        file_box: The GGUF file to take, where there are several.
+        status_label: What is going on.
+        offers: The rows, in order.
+
+    Signals:
+        download_requested: An offer is to be downloaded.
+    """
+
+    download_requested = Signal(object)
+
+    def __init__(self, library: Library, appearance: Appearance) -> None:
+        super().__init__()
+        self._library = library
+        self._budget: Budget | None = None
+        self._found: tuple[Offer, ...] = library.catalog()
+        self._looks: set[asyncio.Task[None]] = set()
+        self._refused: dict[str, str] = {}
+        self.offers: tuple[Offer, ...] = ()
+        self.search_edit = QLineEdit()
+        self.search_edit.setPlaceholderText(
+            self.tr("Search Hugging Face; empty shows what we recommend")
+        )
+        self.search_edit.setAccessibleName(self.tr("Search"))
+        self.search_edit.setClearButtonEnabled(True)
+        self.sort_box = QComboBox()
+        self.sort_box.setAccessibleName(self.tr("Order"))
+        for words, name in SORTS:
+            self.sort_box.addItem(library_text(words), name)
+        self.fits_box = QCheckBox(self.tr("Fits this computer"))
+        self.table = RowTable(
+            self.tr("Models"), [library_text(name) for name in COLUMNS], is_last_elided=True
+        )
+        self.details = Details(appearance, self.tr("Download"))
+        self.file_label = QLabel(self.tr("File"))
+        self.file_box = QComboBox()
+        self.file_box.setAccessibleName(self.tr("File"))
+        self.details.head_row.addWidget(self.file_label)
+        self.details.head_row.addWidget(self.file_box, 1)
+        self.status_label = QLabel()
+        self.status_label.setObjectName("notice")
+        self.status_label.setWordWrap(True)
+        self.status_label.setTextFormat(Qt.TextFormat.PlainText)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(_SEARCH_AFTER_MS)
+        self._build()
+        self._connect()
+        self._show_offers()
+
+    @property
+    def chosen(self) -> Offer | None:
+        """The offer whose details are shown."""
+        row = self.table.currentRow()
+        return self.offers[row] if 0 <= row < len(self.offers) else None
+
+    def set_budget(self, budget: Budget, cluster: str = "") -> None:
+        """Plan for this device, and for layers at a cluster if there is one."""
+        is_first = self._budget is None
+        self._budget = None if cluster else budget  # its machines are asked when a model is loaded
+        self.details.set_budget(budget, cluster)
+        self._show_offers()
+        if is_first:
+            self._choose_best()
+
+    def _choose_best(self) -> None:
+        """Begin with the pair that this computer gets most from."""
+        best = suggested(self.offers, self._budget)
+        if best is not None:
+            self.table.selectRow(self.offers.index(best))
+
+    def close_work(self) -> None:
+        """Give up what is asked of the Hub."""
+        for task in self._looks:
+            task.cancel()
+
+    def _build(self) -> None:
+        top = QHBoxLayout()
+        top.addWidget(self.search_edit, 1)
+        top.addWidget(self.sort_box)
+        top.addWidget(self.fits_box)
+        split = QSplitter()
+        split.addWidget(self.table)
+        split.addWidget(self.details)
+        split.setSizes(SPLIT)
+        column = QVBoxLayout(self)
+        column.addLayout(top)
+        column.addWidget(split, 1)
+        column.addWidget(self.status_label)
+
+    def _connect(self) -> None:
+        self.search_edit.textChanged.connect(lambda _: self._timer.start())
+        self.sort_box.currentIndexChanged.connect(lambda _: self._timer.start())
+        self._timer.timeout.connect(self.search_now)
+        self.fits_box.toggled.connect(self._show_offers)
+        self.table.currentCellChanged.connect(lambda *_: self._choose())
+        self.details.acted.connect(self._download)
+        self.file_box.activated.connect(self._take_file)
+
+    def search_now(self) -> None:
+        """Ask the Hub; an empty search shows the catalog."""
+        words = self.search_edit.text().strip()
+        if not words:
+            self._found = self._library.catalog()
+            self.status_label.clear()
+            self._show_offers()
+            return
+        self.status_label.setText(self.tr("Searching…"))
+        self.close_work()
+        self._start(self._search(words, str(self.sort_box.currentData())))
+
+    async def _search(self, words: str, sort: str) -> None:
+        try:
+            found = await self._library.search(words, sort)  # type: ignore[arg-type]
+        except MedusaError as error:
+            self._found = _matching(self._library.catalog(), words)
+            self._show_offers()
+            left = self.tr("These are of what we recommend.") if self.offers else ""
+            self.status_label.setText(
+                " ".join((engine_said(error.message), left, engine_said(error.hint)))
+            )
+            return
+        if words != self.search_edit.text().strip():
+            return  # the user has gone on typing
+        self._found = found
+        self._refused.clear()
+        self.status_label.setText(
+            "" if found else self.tr("Nothing on Hugging Face is called {0}.").format(words)
+        )
+        self._show_offers()
+        await self._fill(found[:_FILLED])
+
+    async def _fill(self, found: tuple[Offer, ...]) -> None:
+        """Ask for the sizes of what was found, the first rows first; each is shown as it comes."""
+        at_once = asyncio.Semaphore(_LOOKS_AT_ONCE)
+
+        async def look(offer: Offer) -> None:
+            async with at_once:
+                if any(one == offer for one in self._found):  # else its details were asked for
+                    await self._look_at(offer)
+
+        async with asyncio.TaskGroup() as looks:
+            for offer in found:
+                looks.create_task(look(offer))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._looks.add(task)
+        task.add_done_callback(self._looks.discard)
+
+    def _show_offers(self) -> None:
+        fits_only = self.fits_box.isChecked()
+        shown = [one for one in self._found if not fits_only or fits(one, self._budget)]
+        self.offers = in_order(shown, self._budget)
+        self.table.show_rows([self._cells(offer) for offer in self.offers])
+        if self.offers and self.table.currentRow() < 0:
+            self.table.selectRow(0)
+        self._choose()
+
+    def _cells(self, offer: Offer) -> tuple[str, ...]:
+        return (
+            offer.title,
+            self._verdict(offer),
+            on_disk(offer.download_bytes) if offer.download_bytes else "–",
+            offer.licence + (self.tr(" · gated") if offer.is_gated else ""),
+        )
+
+    def _verdict(self, offer: Offer) -> str:
+        if offer.title in self._refused:
+            return self._refused[offer.title]
+        return fit_words(offer.config, offer.heads, self._budget) or "–"
+
+    def _choose(self) -> None:
+        offer = self.chosen
+        self._offer_files(offer)
+        if offer is None:
+            self.details.show_subject(None)
+            return
+        heads = (
+            self.tr("{0} Medusa heads").format(offer.heads.num_heads)
+            if offer.heads.num_heads
+            else ""
+        )
+        repos = " + ".join(repo for repo, _ in offer.pair.repos)
+        pickle = (
+            self.tr("The heads are a pickle, which is converted once.") if offer.is_pickled else ""
+        )
+        note = "\n".join(part for part in (engine_said(offer.note), heads, pickle, repos) if part)
+        if offer.is_heads:
+            shape = offer.heads
+            note = self.tr(
+                "{0} Medusa heads for models {1:,} wide. Once they are here, they can "
+                "be chosen with such a model under Installed.\n{2}"
+            ).format(shape.num_heads, Number(shape.hidden_size), note)
+        self.details.show_subject(Subject(offer.title, note, offer.config, offer.heads))
+        if offer.is_heads:
+            self.details.verdict_label.clear()
+        elif offer.config is None:
+            self._start(self._look_at(offer))
+
+    def _offer_files(self, offer: Offer | None) -> None:
+        """The GGUF files of a repository, the smallest first."""
+        variants = () if offer is None else offer.variants
+        self.file_box.clear()
+        for variant in variants:
+            name = variant.file.rpartition("/")[2].removesuffix(".gguf")
+            self.file_box.addItem(f"{name} · {on_disk(variant.nbytes)}", variant.file)
+        if offer is not None:
+            self.file_box.setCurrentIndex(self.file_box.findData(offer.pair.file))
+        for widget in (self.file_label, self.file_box):
+            widget.setVisible(bool(variants))
+
+    def _take_file(self) -> None:
+        """Look at another file of the chosen repository."""
+        offer, file = self.chosen, str(self.file_box.currentData())
+        if offer is None or file == offer.pair.file:
+            return
+        wanted = replace(offer, pair=replace(offer.pair, file=file), config=None, download_bytes=0)
+        self._found = tuple(wanted if one == offer else one for one in self._found)
+        self._show_offers()
+
+    async def _look_at(self, offer: Offer) -> None:
+        try:
+            known = await self._library.look_at(offer)
+        except MedusaError as error:
+            self._refused[offer.title] = engine_said(error.message)
+            self._show_offers()
+            if self.chosen == offer:
+                refused = Subject(offer.title, error_said(error), None, HeadsShape())
+                self.details.show_subject(refused)
+                self.details.verdict_label.clear()
+                self.details.action_button.setEnabled(False)
+            return
+        self._found = tuple(known if one == offer else one for one in self._found)
+        self._show_offers()
+
+    def _download(self) -> None:
+        if self.chosen is not None:
+            self.download_requested.emit(self.chosen)
+
+
+def _matching(offers: Sequence[Offer], words: str) -> tuple[Offer, ...]:
+    """Those in whose names or notes all words occur."""
+    wanted = words.lower().split()
+    texts = (f"{one.title} {one.pair.model} {one.note}".lower() for one in offers)
+    return tuple(
+        one for one, text in zip(offers, texts, strict=True) if all(word in text for word in wanted)
+    )

@@ -1,0 +1,185 @@
+"""What is on its way, and where each download ended."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from app.i18n.engine_texts import engine_said
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.widgets.numbers import Number
+from app.widgets.sizes import (
+    duration,
+    library_text,
+    on_disk,
+)
+from app.widgets.table import RowTable
+from medusa_core.api import Job, JobState, Library, with_limit
+
+COLUMNS = (
+    QT_TRANSLATE_NOOP("Library", "Model"),
+    QT_TRANSLATE_NOOP("Library", "State"),
+    QT_TRANSLATE_NOOP("Library", "Progress"),
+    QT_TRANSLATE_NOOP("Library", "Speed"),
+    QT_TRANSLATE_NOOP("Library", "Left"),
+)
+STATE_WORDS = {
+    JobState.QUEUED: QT_TRANSLATE_NOOP("Library", "waits for its turn"),
+    JobState.DOWNLOADING: QT_TRANSLATE_NOOP("Library", "downloading"),
+    JobState.PAUSED: QT_TRANSLATE_NOOP("Library", "paused"),
+    JobState.VERIFYING: QT_TRANSLATE_NOOP("Library", "verifying"),
+    JobState.READY: QT_TRANSLATE_NOOP("Library", "ready"),
+    JobState.FAILED: QT_TRANSLATE_NOOP("Library", "failed"),
+    JobState.CANCELLED: QT_TRANSLATE_NOOP("Library", "cancelled"),
+}
+_SHOW_EVERY_MS = 100
+
+
+class DownloadsTab(QWidget):
+    """A row for every download, and the buttons for the chosen one.
+
+    Attributes:
+        table: The downloads, the newest first.
+        reason_label: Why the chosen one waits, paused or failed.
+        pause_button: Pauses, resumes or tries again.
+        cancel_button: Ends it for good.
+        forget_button: Takes one that is over off the list.
+        limit_box: Most megabytes a second; 0 for no limit.
+
+    Signals:
+        finished: A download is ready.
+        access_needed: A download wants to know who the user is.
+    """
+
+    finished = Signal(object)
+
+    def __init__(self, library: Library) -> None:
+        super().__init__()
+        self._library = library
+        self._downloads = library.downloads
+        self._states = {job.id: job.state for job in self._downloads.jobs}
+        self.table = RowTable(self.tr("Downloads"), [library_text(name) for name in COLUMNS])
+        self.reason_label = QLabel()
+        self.reason_label.setObjectName("notice")
+        self.reason_label.setWordWrap(True)
+        self.reason_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.pause_button = QPushButton(self.tr("Pause"))
+        self.cancel_button = QPushButton(self.tr("Cancel"))
+        self.forget_button = QPushButton(self.tr("Remove from list"))
+        self.limit_box = self._make_limit_box()
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(_SHOW_EVERY_MS)
+        self._timer.timeout.connect(self.show_jobs)
+        self._build()
+        self._downloads.subscribe(self._changed)
+        self.table.currentCellChanged.connect(lambda *_: self._show_chosen())
+        self.show_jobs()
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """The rows, in order."""
+        return tuple(reversed(self._downloads.jobs))
+
+    @property
+    def chosen(self) -> Job | None:
+        """The download that the buttons act on."""
+        row = self.table.currentRow()
+        return self.jobs[row] if 0 <= row < len(self.jobs) else None
+
+    def show_jobs(self) -> None:
+        """Show all downloads as they are."""
+        self.table.show_rows([cells(job) for job in self.jobs])
+        if self.jobs and self.table.currentRow() < 0:
+            self.table.selectRow(0)
+        self._show_chosen()
+
+    def _build(self) -> None:
+        buttons = QHBoxLayout()
+        buttons.addWidget(self.reason_label, 1)
+        buttons.addWidget(self.limit_box)
+        for button in (self.pause_button, self.cancel_button, self.forget_button):
+            buttons.addWidget(button)
+        column = QVBoxLayout(self)
+        column.addWidget(self.table, 1)
+        column.addLayout(buttons)
+        self.pause_button.clicked.connect(self._pause_or_resume)
+        self.cancel_button.clicked.connect(self._cancel)
+        self.forget_button.clicked.connect(self._forget)
+        self.limit_box.valueChanged.connect(self._set_limit)
+
+    def _make_limit_box(self) -> QDoubleSpinBox:
+        box = QDoubleSpinBox()
+        box.setAccessibleName(self.tr("Most megabytes a second"))
+        box.setToolTip(self.tr("Applies to downloads that start or resume from now on."))
+        box.setRange(0, 10_000)
+        box.setDecimals(1)
+        box.setSpecialValueText(self.tr("no limit"))
+        box.setSuffix(self.tr(" MB/s at most"))
+        return box
+
+    def _changed(self, job: Job) -> None:
+        before = self._states.get(job.id)
+        self._states[job.id] = job.state
+        if not self._timer.isActive():
+            self._timer.start()
+        if job.state is JobState.READY and before is not JobState.READY:
+            self.finished.emit(job)
+
+    def _show_chosen(self) -> None:
+        job = self.chosen
+        is_over = job is None or job.state.is_over
+        can_resume = job is not None and job.state in (JobState.PAUSED, JobState.FAILED)
+        self.pause_button.setEnabled(can_resume or not is_over)
+        failed = job is not None and job.state is JobState.FAILED
+        self.pause_button.setText(self._pause_word(failed, can_resume))
+        self.cancel_button.setEnabled(not is_over)
+        self.forget_button.setEnabled(job is not None and is_over)
+        words = (
+            ""
+            if job is None
+            else engine_said(job.says)
+            or f"{engine_said(job.reason)} {engine_said(job.hint)}".strip()
+        )
+        self.reason_label.setText(words)
+
+    def _pause_word(self, failed: bool, can_resume: bool) -> str:
+        if failed:
+            return self.tr("Try again")
+        return self.tr("Resume") if can_resume else self.tr("Pause")
+
+    def _pause_or_resume(self) -> None:
+        job = self.chosen
+        if job is None:
+            return
+        if job.state in (JobState.PAUSED, JobState.FAILED):
+            self._downloads.resume(job.id)
+        else:
+            self._downloads.pause(job.id)
+
+    def _cancel(self) -> None:
+        if (job := self.chosen) is not None:
+            self._downloads.cancel(job.id)
+
+    def _set_limit(self, mb_per_s: float) -> None:
+        self._library.change_settings(with_limit(self._library.settings, mb_per_s))
+
+    def _forget(self) -> None:
+        if (job := self.chosen) is not None:
+            self._downloads.forget(job.id)
+            self.show_jobs()
+
+
+def cells(job: Job) -> tuple[str, ...]:
+    """A download as a row."""
+    progress, left = "–", ""
+    if job.total_bytes:
+        share = job.done_bytes / job.total_bytes
+        progress = f"{share:.0%} of {on_disk(job.total_bytes)}"
+    if job.eta_s is not None and job.state is JobState.DOWNLOADING:
+        left = duration(job.eta_s)
+    speed = f"{Number(job.bytes_per_s / 1e6):.1f} MB/s" if job.bytes_per_s else ""
+    state = library_text(
+        QT_TRANSLATE_NOOP("Library", "stalled") if job.says else STATE_WORDS[job.state]
+    )
+    return (" + ".join(repo for repo, _ in job.pair.repos), state, progress, speed, left)

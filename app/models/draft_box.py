@@ -1,0 +1,90 @@
+"""Which smaller model drafts for the chosen one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QStandardItemModel
+from PySide6.QtWidgets import QComboBox
+
+from app.i18n.engine_texts import engine_said
+from app.widgets.explain import explain
+from medusa_core.api import Installed, Library
+
+
+class DraftBox(QComboBox):
+    """Models that can draft, and those that can't with the reason why not.
+
+    Attributes:
+        remembered: Folders of draft models by those of the models they drafted for.
+
+    Signals:
+        compared: All models that are here were looked at; another one may be chosen now.
+    """
+
+    compared = Signal()
+
+    def __init__(self, library: Library) -> None:
+        super().__init__()
+        self.remembered: Mapping[str, str] = {}
+        self._library = library
+        self._offered: tuple[Installed | None, Sequence[Installed]] = (None, ())
+        self._work: asyncio.Task[None] | None = None
+        self.setAccessibleName(self.tr("Draft model"))
+        self.setMinimumContentsLength(18)
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        explain(
+            self,
+            self.tr(
+                "A smaller model with the same tokens guesses what the large one says. It takes "
+                "memory of its own, and helps most where the large one is slow."
+            ),
+        )
+        self._fill((), "")
+
+    @property
+    def chosen(self) -> Installed | None:
+        """The model that is to draft; None for none."""
+        found = self.currentData()
+        return found if isinstance(found, Installed) else None
+
+    def offer(self, item: Installed | None, rows: Sequence[Installed]) -> None:
+        """Offer what is here to a model; the same one keeps what is chosen."""
+        if (item, rows) == self._offered:
+            return
+        before = self._offered[0]
+        is_same = item is not None and before is not None and item.folder == before.folder
+        chosen = str(self.chosen.folder) if is_same and self.chosen is not None else ""
+        self._offered = item, rows
+        self.close_work()
+        if not is_same:
+            self._fill((), "")
+            chosen = "" if item is None else self.remembered.get(str(item.folder), "")
+        if item is not None and item.config is not None:
+            self._work = asyncio.ensure_future(self._compare(item, rows, chosen))
+
+    def close_work(self) -> None:
+        """Wait no longer for what is compared."""
+        if self._work is not None:
+            self._work.cancel()
+
+    async def _compare(self, item: Installed, rows: Sequence[Installed], chosen: str) -> None:
+        found = await self._library.draft_models_for(item, rows)
+        self._fill(found, chosen)
+        self.compared.emit()
+
+    def _fill(self, found: Sequence[tuple[Installed, str]], chosen: str) -> None:
+        model = self.model()
+        with QSignalBlocker(self):
+            self.clear()
+            self.addItem(self.tr("none"), None)
+            for number, (item, reason) in enumerate(found, start=1):
+                words = f"{item.name} – {engine_said(reason)}" if reason else item.name
+                self.addItem(words, item)
+                self.setItemData(number, words, Qt.ItemDataRole.ToolTipRole)
+                if reason and isinstance(model, QStandardItemModel):
+                    model.item(number).setEnabled(False)
+                elif str(item.folder) == chosen:
+                    self.setCurrentIndex(number)

@@ -1,0 +1,489 @@
+"""What is here: how much disk it takes, whether it is whole, and loading it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QSignalBlocker, Qt, QUrl, Signal
+from PySide6.QtGui import QDesktopServices, QStandardItemModel
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QPushButton,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.i18n.engine_texts import (
+    engine_said,
+    error_said,
+)
+from app.models.details import (
+    Details,
+    Subject,
+)
+from app.models.discover_tab import SPLIT
+from app.models.draft_box import DraftBox
+from app.models.installed_rows import (
+    COLUMNS,
+    cells,
+    reading_cells,
+)
+from app.theme.appearance import Appearance
+from app.training.gain_words import with_loss
+from app.widgets.asking import confirms
+from app.widgets.file_dialogs import ask_for_file, ask_for_folder
+from app.widgets.sizes import (
+    library_text,
+    on_disk,
+    verdict,
+)
+from app.widgets.table import RowTable
+from medusa_core.api import AdapterOffer, Budget, Installed, InstalledKind, Library
+from medusa_core.errors import MedusaError
+from medusa_core.loading.choice import (
+    ModelChoice,
+    first_choice,
+    ready_choices,
+)
+from medusa_core.messages import DrafterSpeed, Fit, HeadsShape
+
+
+class InstalledTab(QWidget):
+    """Models, heads and adapters on this computer.
+
+    Attributes:
+        table: A row each.
+        details: The chosen model.
+        heads_box: Heads to load it with; those that don't fit say why.
+        draft_box: A smaller model that drafts for it; those that can't say why.
+        adapter_box: A LoRA to load it with, likewise.
+        problem_label: Why the last act failed.
+        train_button: Heads of one's own for the chosen model.
+        items: What was found here.
+        rows: The same and the models that are always ready, in order.
+
+    Signals:
+        load_requested: A model is to be loaded, as a `ModelChoice`.
+        listed: What is here was looked at anew.
+        cache_changed: The user wants downloads to go to another folder.
+        train_requested: Heads are to be trained: the model, as an `Installed`, and its weights.
+    """
+
+    load_requested = Signal(object)
+    listed = Signal()
+    cache_changed = Signal(str)
+    train_requested = Signal(object, str)
+
+    def __init__(self, library: Library, appearance: Appearance) -> None:
+        super().__init__()
+        self._library = library
+        self._budget: Budget | None = None
+        self._work: set[asyncio.Task[None]] = set()
+        self._loaded: Path | None = None
+        self._reading: list[Path] = []
+        self._imports = asyncio.Lock()
+        self._measured: tuple[Path | None, tuple[DrafterSpeed, ...]] = (None, ())
+        self.items: tuple[Installed, ...] = ()
+        self.rows: tuple[Installed, ...] = ()
+        self.table = RowTable(self.tr("Installed"), [library_text(name) for name in COLUMNS])
+        self.details = Details(appearance, self.tr("Load"))
+        self.heads_box = QComboBox()
+        self.heads_box.setAccessibleName(self.tr("Medusa heads"))
+        self.details.drafts_form.addRow(self.tr("Heads"), self.heads_box)
+        self.draft_box = DraftBox(library)
+        self.details.drafts_form.addRow(self.tr("Draft model"), self.draft_box)
+        self.adapter_box = QComboBox()
+        self.adapter_box.setAccessibleName(self.tr("Adapter"))
+        self.adapter_box.setToolTip(
+            self.tr("A LoRA changes what the model says; without it the model is as it was.")
+        )
+        self.details.drafts_form.addRow(self.tr("Adapter"), self.adapter_box)
+        self.verify_button = QPushButton(self.tr("Verify"))
+        self.delete_button = QPushButton(self.tr("Delete"))
+        self.reveal_button = QPushButton(self.tr("Show folder"))
+        self.train_button = QPushButton(self.tr("Train heads…"))
+        self.train_button.setToolTip(self.tr("Make this model faster by heads of its own."))
+        self.import_button = QPushButton(self.tr("Import model…"))
+        self.kept_button = QPushButton(self.tr("Delete copies"))
+        self.kept_button.setToolTip(
+            self.tr(
+                "Quantized models, and layers of models that don't fit in memory: they only make "
+                "the next load faster."
+            )
+        )
+        self.folder_button = QPushButton(self.tr("Download location…"))
+        self.folder_button.setToolTip(
+            self.tr("The folder for downloads; other programs share the default one.")
+        )
+        self.problem_label = QLabel()
+        self.problem_label.setObjectName("problem")
+        self.problem_label.hide()
+        self.status_label = QLabel()
+        self.status_label.setObjectName("notice")
+        for label in (self.problem_label, self.status_label):
+            label.setWordWrap(True)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+        self._build()
+        self._connect()
+
+    @property
+    def chosen(self) -> Installed | None:
+        """The row that the buttons act on."""
+        row = self.table.currentRow()
+        return self.rows[row] if 0 <= row < len(self.rows) else None
+
+    def set_budget(self, budget: Budget, cluster: str = "") -> None:
+        """Plan for this device, and for layers at a cluster if there is one."""
+        self._budget = None if cluster else budget  # its machines are asked when a model is loaded
+        self.details.set_budget(budget, cluster)
+        self._show_items()
+
+    async def refresh(self) -> None:
+        """Look again at what is here; what is chosen stays so, wherever it stands then."""
+        try:
+            items = await self._library.installed()
+            rows = (*items, *self._library.built_in())
+        except MedusaError as error:
+            self._show_problem(error_said(error))
+            return
+        chosen, reads = self.chosen, self.table.currentRow() >= len(self.rows) > 0
+        self.items, self.rows = items, rows
+        self._show_items()
+        if chosen is not None:
+            self._select(chosen.folder)
+        elif reads and self._reading:
+            self.table.selectRow(self.table.rowCount() - 1)
+        self.listed.emit()
+
+    def mark_loaded(self, folder: Path) -> None:
+        """Say which model answers."""
+        self._loaded = folder
+        self._show_items()
+
+    def mark_measured(self, heads_dir: Path | None, speeds: tuple[DrafterSpeed, ...]) -> None:
+        """Say how fast the model that answers is with these heads."""
+        if (heads_dir, speeds) != self._measured:
+            self._measured = (heads_dir, speeds)
+            self._show_subject()
+
+    def _speeds_of(self, item: Installed, heads: object) -> tuple[DrafterSpeed, ...]:
+        """What was measured of what is chosen."""
+        heads_dir, speeds = self._measured
+        folder = heads.folder if isinstance(heads, Installed) else None
+        as_loaded = folder == heads_dir and self._adapter is None and self.draft_box.chosen is None
+        return speeds if item.folder == self._loaded and as_loaded else ()
+
+    def _build(self) -> None:
+        left = QWidget()
+        column = QVBoxLayout(left)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.table, 1)
+        column.addWidget(self.problem_label)
+        of_chosen = (
+            self.verify_button,
+            self.delete_button,
+            self.reveal_button,
+            self.train_button,
+        )
+        of_all = (self.import_button, self.folder_button, self.kept_button)
+        for row in (of_chosen, of_all):
+            buttons = QHBoxLayout()
+            for button in row:
+                buttons.addWidget(button)
+            buttons.addStretch(1)
+            column.addLayout(buttons)
+        split = QSplitter()
+        split.addWidget(left)
+        split.addWidget(self.details)
+        split.setSizes(SPLIT)
+        outer = QVBoxLayout(self)
+        outer.addWidget(split, 1)
+        outer.addWidget(self.status_label)
+
+    def _connect(self) -> None:
+        self.table.currentCellChanged.connect(lambda *_: self._choose())
+        self.heads_box.currentIndexChanged.connect(lambda _: self._show_subject())
+        self.draft_box.currentIndexChanged.connect(lambda _: self._show_subject())
+        self.draft_box.compared.connect(self._show_subject)
+        self.adapter_box.currentIndexChanged.connect(lambda _: self._show_subject())
+        self.details.acted.connect(self._load)
+        self.verify_button.clicked.connect(lambda: self._start(self._verify()))
+        self.delete_button.clicked.connect(self._delete)
+        self.reveal_button.clicked.connect(self._reveal)
+        self.train_button.clicked.connect(self._train)
+        menu = QMenu(self.import_button)
+        menu.addAction(self.tr("Folder…"), self._import_folder)
+        menu.addAction(self.tr("GGUF file…"), self.import_file)
+        self.import_button.setMenu(menu)
+        self.folder_button.clicked.connect(self._change_folder)
+        self.kept_button.clicked.connect(lambda: self._start(self._remove_kept()))
+
+    def _select(self, folder: Path) -> None:
+        for row, item in enumerate(self.rows):
+            if item.folder == folder:
+                self.table.selectRow(row)
+
+    def _show_items(self) -> None:
+        rows = [cells(item, self._budget, self._loaded) for item in self.rows]
+        self.table.show_rows(rows + [reading_cells(path) for path in self._reading])
+        if self.rows and self.table.currentRow() < 0:
+            self.table.selectRow(0)
+        total, kept = sum(item.nbytes for item in self.items), self._library.kept_bytes()
+        words = self.tr(" · copies for faster loading {0}").format(on_disk(kept)) if kept else ""
+        self.kept_button.setEnabled(kept > 0)
+        nothing = self.tr("Nothing is downloaded yet: see Discover, or import a model.")
+        empty = "" if self.items else f"{nothing} "
+        self.status_label.setText(
+            self.tr("{0}{1} · downloads go to {2}{3}").format(
+                empty, on_disk(total), self._library.settings.cache_dir, words
+            )
+        )
+        self._choose()
+
+    def _choose(self) -> None:
+        item = self.chosen
+        for button in (self.verify_button, self.delete_button, self.reveal_button):
+            button.setEnabled(item is not None)
+        is_model = item is not None and item.config is not None and item.is_complete
+        self.train_button.setEnabled(is_model)
+        is_others = item is not None and bool(item.found.owner)
+        self.delete_button.setEnabled(item is not None and not item.is_built_in and not is_others)
+        is_ours = item is not None and not item.found.is_cached
+        self.delete_button.setText(self.tr("Remove from list") if is_ours else self.tr("Delete"))
+        with QSignalBlocker(self.heads_box), QSignalBlocker(self.adapter_box):
+            self._offer_heads(item)
+            self._offer_adapters(item)
+        self.draft_box.offer(item, self.rows)
+        self._show_subject()
+
+    def _offer_heads(self, item: Installed | None) -> None:
+        """All heads that are here: those that fit, and the others with the reason why not."""
+        self.heads_box.clear()
+        self.heads_box.addItem(self.tr("none"), None)
+        if item is None or item.config is None:
+            return
+        model = self.heads_box.model()
+        if item.kind is InstalledKind.MERGED:
+            self.heads_box.addItem(self.tr("its own"), item)
+            self.heads_box.setCurrentIndex(1)
+        for heads, reason in self._library.heads_for(item, self.items):
+            name = self.tr("{0} (built in)").format(heads.name) if heads.is_built_in else heads.name
+            usable = with_loss(name, heads.gain)
+            words = f"{heads.name} – {engine_said(reason)}" if reason else usable
+            self.heads_box.addItem(words, heads)
+            last = self.heads_box.count() - 1
+            if reason and isinstance(model, QStandardItemModel):
+                model.item(last).setEnabled(False)
+            elif not reason and heads.may_pay and self.heads_box.currentIndex() == 0:
+                self.heads_box.setCurrentIndex(last)
+
+    def _offer_adapters(self, item: Installed | None) -> None:
+        """All LoRAs that are here; those that don't fit with the reason why."""
+        self.adapter_box.clear()
+        self.adapter_box.addItem(self.tr("none"), None)
+        model = self.adapter_box.model()
+        for offer in () if item is None else self._library.adapters_for(item, self.items):
+            words = f"{offer.name} – {engine_said(offer.reason)}" if offer.reason else offer.name
+            self.adapter_box.addItem(words, offer)
+            if offer.reason and isinstance(model, QStandardItemModel):
+                model.item(self.adapter_box.count() - 1).setEnabled(False)
+
+    @property
+    def _adapter(self) -> AdapterOffer | None:
+        """The LoRA that is chosen."""
+        offer = self.adapter_box.currentData()
+        return offer if isinstance(offer, AdapterOffer) else None
+
+    def _show_subject(self) -> None:
+        item = self.chosen
+        if item is None or item.config is None:
+            problem = "" if item is None else item.problem
+            subject = None if item is None else Subject(item.name, problem, None, HeadsShape())
+            self.details.show_subject(subject)
+            self.details.verdict_label.clear()
+            self.details.action_button.setEnabled(False)
+            return
+        heads = self.heads_box.currentData()
+        shape = heads.heads if isinstance(heads, Installed) else HeadsShape()
+        draft = self.draft_box.chosen
+        draft_model = None if draft is None else draft.config
+        adapter = None if self._adapter is None else self._adapter.shape
+        self.details.show_subject(
+            Subject(
+                item.name,
+                str(item.folder),
+                item.config,
+                shape,
+                draft_model,
+                adapter,
+                self._speeds_of(item, heads),
+            )
+        )
+        self.details.action_button.setEnabled(item.is_complete)
+
+    def _load(self) -> None:
+        item, choice = self.chosen, self.details.choice
+        if item is None:
+            return
+        ignores_plan = False
+        if choice is not None and choice.plan.fit is Fit.NO:
+            ignores_plan = confirms(
+                self, self.tr("May not fit. Load anyway?"), f"{verdict(choice.plan)}."
+            )
+            if not ignores_plan:
+                return
+        heads = self.heads_box.currentData()
+        heads_dir = heads.folder if isinstance(heads, Installed) else None
+        ready = next((one for one in ready_choices() if one.model_dir == item.folder), None)
+        wanted = ready or ModelChoice(item.name.rpartition("/")[2], item.folder)
+        draft = self.draft_box.chosen
+        wanted = replace(
+            wanted,
+            heads_dir=heads_dir,
+            ignores_plan=ignores_plan,
+            assistant_dir=None if draft is None else draft.folder,
+            adapter_dir=None if self._adapter is None else self._adapter.folder,
+            tier_disk=self.details.tier_disk if self.details.streams else None,
+        )
+        if choice is not None:
+            wanted = wanted.loaded_as(choice.formats, choice.plan.context_tokens)
+        self.load_requested.emit(wanted)
+
+    def _train(self) -> None:
+        item, choice = self.chosen, self.details.choice
+        if item is not None:
+            formats = choice.formats.linears if choice is not None else ""
+            self.train_requested.emit(item, formats)
+
+    async def _verify(self) -> None:
+        item = self.chosen
+        if item is None:
+            return
+        self.status_label.setText(self.tr("Verifying {0}: reading every byte…").format(item.name))
+        try:
+            problems = await self._library.verify(item)
+        except MedusaError as error:
+            self._show_problem(error_said(error))
+            return
+        self.status_label.setText(
+            self.tr("{0}: {1}. Download it again to mend it.").format(
+                item.name, "; ".join(problems)
+            )
+            if problems
+            else self.tr("Verified: all files are intact.")
+        )
+
+    def _delete(self) -> None:
+        item = self.chosen
+        if item is None:
+            return
+        is_loaded = item.folder == self._loaded
+        asked = (
+            self.tr("Delete {0} ({1})?").format(item.name, on_disk(item.nbytes))
+            if item.found.is_cached
+            else self.tr("Remove {0} from the list?").format(item.name)
+        )
+        loaded = self.tr("It is loaded now: the built-in model takes its place.")
+        loaded = loaded if is_loaded else ""
+        if confirms(self, asked, f"{self._library.warning_for(item)} {loaded}".strip()):
+            if is_loaded:
+                self.load_requested.emit(first_choice())
+            self._start(self._remove(item))
+
+    async def _remove(self, item: Installed) -> None:
+        try:
+            freed = await self._library.remove(item)
+        except MedusaError as error:
+            self._show_problem(error_said(error))
+            return
+        self._library.forget_downloads(item)
+        await self.refresh()
+        self.status_label.setText(
+            self.tr("{0} is deleted: {1} are free again.").format(item.name, on_disk(freed))
+            if item.found.is_cached
+            else self.tr("{0} is off the list; its files stay.").format(item.name)
+        )
+
+    def _reveal(self) -> None:
+        if (item := self.chosen) is not None:
+            folder = item.folder if item.folder.is_dir() else item.folder.parent
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
+
+    def _import_folder(self) -> None:
+        title = self.tr("Folder of a model or of heads")
+        if folder := ask_for_folder(self, title):
+            self.add_folder(str(folder))
+
+    def import_file(self) -> None:
+        """Ask for a GGUF file, and take it among what is here."""
+        title, kinds = self.tr("GGUF file"), self.tr("GGUF files (*.gguf)")
+        if file := ask_for_file(self, title, kinds):
+            self.add_folder(str(file))
+
+    def _change_folder(self) -> None:
+        if folder := ask_for_folder(self, self.tr("Where downloads go")):
+            self.use_cache(str(folder))
+
+    def use_cache(self, folder: str) -> None:
+        """Let downloads go to another folder."""
+        self.cache_changed.emit(folder)
+
+    async def _remove_kept(self) -> None:
+        try:
+            freed = await self._library.remove_kept()
+        except MedusaError as error:
+            self._show_problem(error_said(error))
+            return
+        self._show_items()
+        self.status_label.setText(
+            self.tr("The copies are deleted: {0} are free.").format(on_disk(freed))
+        )
+
+    def add_folder(self, folder: str, *, loads: bool = False) -> None:
+        """Take a folder or a GGUF file among what is here; its row is there and chosen at once.
+
+        Args:
+            folder: It.
+            loads: If it is a model, and still the chosen row once it is read, load it.
+        """
+        self._reading.append(Path(folder))
+        self._show_items()
+        self.table.selectRow(self.table.rowCount() - 1)
+        self._start(self._import(Path(folder), loads))
+
+    async def _import(self, folder: Path, loads: bool) -> None:
+        problem = ""
+        try:
+            async with self._imports:  # the list of folders is read, and written whole
+                await asyncio.to_thread(self._library.add_folder, str(folder))
+            await self.refresh()
+        except MedusaError as error:
+            problem = error_said(error)
+        is_chosen = self.table.currentRow() >= len(self.rows)
+        self._reading.remove(folder)
+        self._show_items()
+        if is_chosen:
+            self._select(folder)
+        if problem:
+            self._show_problem(problem)
+        elif loads and self.chosen is not None and self.chosen.folder == folder:
+            self._load()
+
+    def _show_problem(self, problem: str) -> None:
+        """Say why something failed, below the list; nothing takes no room."""
+        self.problem_label.setText(problem)
+        self.problem_label.setVisible(bool(problem))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        self._show_problem("")
+        task = asyncio.ensure_future(work)
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)

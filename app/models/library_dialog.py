@@ -1,0 +1,285 @@
+"""The model manager's window: three tabs over one library."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.chat.compose.composer import files_of
+from app.i18n.engine_texts import error_said
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.models.discover_tab import DiscoverTab
+from app.models.downloads_tab import DownloadsTab
+from app.models.installed_tab import InstalledTab
+from app.theme.appearance import Appearance
+from app.training.gain_words import ready_said
+from app.training.train_dialog import TrainDialog
+from app.widgets.asking import confirms
+from app.widgets.closing import close_by_key
+from app.widgets.dropping import (
+    IS_MODEL,
+    accept_copy,
+    is_model,
+)
+from medusa_core.api import Installed, Job, Library, Offer, converting
+from medusa_core.errors import MedusaError
+from medusa_core.loading.choice import ModelChoice
+from medusa_core.messages import cluster_of, device_here
+from medusa_core.system.jobs.heads_gain import read_gain
+
+log = logging.getLogger(__name__)
+
+_SIZE = QSize(1200, 680)
+_PICKLE_QUESTION = QT_TRANSLATE_NOOP(
+    "Library",
+    "The heads of this pair are published as a pickle, a kind of file that can run code when it is "
+    "opened. Medusa Chat looks through it first, refuses everything but plain tensors, and "
+    "converts it once, in a process of its own.",
+)
+
+
+class LibraryDialog(QDialog):
+    """Discover, Installed, Downloads.
+
+    Attributes:
+        library: Models on the Hub and here.
+        discover: What there is.
+        installed: What is here.
+        downloads: What is on its way.
+        tabs: The three of them.
+        offline_box: Offline mode.
+        settings_button: Opens the rest of what can be chosen.
+        resume_button: Goes on with a training that is paused.
+        training: Trains heads; None where they would have no place.
+
+    Signals:
+        load_requested: A model is to be loaded, as a `ModelChoice`.
+        offline_chosen: No request may leave from now on, or may again.
+        settings_requested: The user wants the settings of models.
+    """
+
+    load_requested = Signal(object)
+    offline_chosen = Signal(bool)
+    settings_requested = Signal()
+
+    def __init__(
+        self,
+        library: Library,
+        appearance: Appearance,
+        device: str = "",
+        parent: QWidget | None = None,
+        training: TrainDialog | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.training = training
+        self.setWindowTitle(self.tr("Models"))
+        self.setAcceptDrops(True)
+        self.resize(_SIZE)
+        self.library = library
+        self._appearance = appearance
+        self._own_bytes = 0
+        self._device = device
+        self._work: set[asyncio.Task[None]] = set()
+        self.discover = DiscoverTab(library, appearance)
+        self.installed = InstalledTab(library, appearance)
+        self.downloads = DownloadsTab(library)
+        self.tabs = QTabWidget()
+        self.tabs.setUsesScrollButtons(False)  # three tabs have room, the chosen one in bold too
+        self.offline_box = QCheckBox(self.tr("Offline: nothing leaves this computer"))
+        self.settings_button = QPushButton(self.tr("Settings…"))
+        self.settings_button.setToolTip(self.tr("Device, Hub token, download location, idle time"))
+        self.notice_label = QLabel()
+        self.notice_label.setObjectName("notice")
+        self.notice_label.setWordWrap(True)
+        self.notice_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.resume_button = QPushButton(self.tr("Resume"))
+        self.resume_button.hide()
+        self._build()
+        self._connect()
+        close_by_key(self)
+        self.notice_label.setText(library.notice)
+        appearance.changed.connect(self.restyle)
+
+    def refresh(self, own_bytes: int) -> None:
+        """Look again at the device's memory and at what is here.
+
+        Args:
+            own_bytes: What the loaded model holds, which another one would free.
+        """
+        self._own_bytes = own_bytes
+        self._start(self._ask_budget())
+        self._start(self.installed.refresh())
+        if self.training is not None and self.training.run is not None:
+            paused = self.training.run.out.name
+            if self.training.run.progress().stage == "paused":
+                self.notice_label.setText(self.tr("Training of {0} is paused.").format(paused))
+                self.resume_button.show()
+
+    def open_gguf(self) -> None:
+        """Ask for a GGUF file, and put it among what is here."""
+        self.tabs.setCurrentWidget(self.installed)
+        self.installed.import_file()
+
+    def restyle(self) -> None:
+        """Take the colours of the theme."""
+        self.discover.details.restyle()
+        self.installed.details.restyle()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if any(map(is_model, files_of(event.mimeData()))):
+            accept_copy(event)
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        if not accept_copy(event):
+            return
+        models = [path for path in files_of(event.mimeData()) if is_model(path)]
+        self.tabs.setCurrentWidget(self.installed)
+        question = QCoreApplication.translate("Library", IS_MODEL)
+        if len(models) == 1 and confirms(self, question, str(models[0])):
+            self.installed.add_folder(str(models[0]), loads=True)
+        elif len(models) > 1:
+            for path in models:
+                self.installed.add_folder(str(path))
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self.discover.close_work()
+        for tab in (self.discover, self.installed):
+            tab.details.close_work()
+        self.installed.draft_box.close_work()
+        super().closeEvent(event)
+
+    def _build(self) -> None:
+        self.tabs.addTab(self.discover, self.tr("Discover"))
+        self.tabs.addTab(self.installed, self.tr("Installed"))
+        self.tabs.addTab(self.downloads, self.tr("Downloads"))
+        self.offline_box.setChecked(self.library.settings.is_offline)
+        bottom = QHBoxLayout()
+        bottom.addWidget(self.offline_box)
+        bottom.addStretch(1)
+        bottom.addWidget(self.settings_button)
+        column = QVBoxLayout(self)
+        column.addWidget(self.tabs, 1)
+        notice = QHBoxLayout()
+        notice.addWidget(self.notice_label, 1)
+        notice.addWidget(self.resume_button)
+        column.addLayout(notice)
+        column.addLayout(bottom)
+
+    def _connect(self) -> None:
+        self.discover.download_requested.connect(self.download)
+        self.downloads.finished.connect(self._finished)
+        self.installed.listed.connect(self._open_on_installed)
+        self.installed.load_requested.connect(self._load)
+        self.installed.train_button.setVisible(self.training is not None)
+        if self.training is not None:
+            self.installed.train_requested.connect(self._train)
+            self.training.made.connect(self._take_heads)
+            self.resume_button.clicked.connect(self._resume_training)
+        self.offline_box.toggled.connect(self.offline_chosen)
+        self.settings_button.clicked.connect(self.settings_requested)
+
+    def download(self, offer: Offer) -> None:
+        """Fetch a pair, and show it on its way."""
+        if offer.is_pickled and not self._agrees_to_convert():
+            return
+        pair = converting(offer.pair) if offer.is_pickled else offer.pair
+        try:
+            job = self.library.downloads.add(pair)
+        except MedusaError as error:  # a full disk, which can't hold the download either
+            self.notice_label.setText(error_said(error))
+            return
+        log.info("download %d of %s", job.id, offer.pair)
+        self.downloads.show_jobs()
+        self.downloads.table.selectRow(0)
+        self.tabs.setCurrentWidget(self.downloads)
+
+    def _agrees_to_convert(self) -> bool:
+        return confirms(
+            self,
+            self.tr("Download and convert these heads?"),
+            QCoreApplication.translate("Library", _PICKLE_QUESTION),
+        )
+
+    def _open_on_installed(self) -> None:
+        """The first time: with models here, those are what one comes for."""
+        self.installed.listed.disconnect(self._open_on_installed)
+        if self.installed.items and self.tabs.currentWidget() is self.discover:
+            self.tabs.setCurrentWidget(self.installed)
+
+    def _finished(self, job: Job) -> None:
+        self.notice_label.setText(
+            self.tr("{0} is here: load it under Installed.").format(job.pair.model)
+        )
+        self._start(self.installed.refresh())
+
+    def _train(self, item: Installed, quant: str) -> None:
+        assert self.training is not None  # by `_connect`
+        self.training.offer(item.name, str(item.folder), quant, self._device)
+        self.training.show()
+        self.training.raise_()
+
+    def _resume_training(self) -> None:
+        assert self.training is not None  # by `_connect`
+        self.notice_label.clear()
+        self.resume_button.hide()
+        self.training.resume()
+        self.training.show()
+        self.training.raise_()
+
+    def _take_heads(self, folder: Path) -> None:
+        """Heads that were made here are beside their model from now on."""
+        try:
+            self.library.add_folder(str(folder))
+        except MedusaError as error:
+            self.notice_label.setText(error_said(error))
+            return
+        self.notice_label.setText(f"{folder.name}: {ready_said(read_gain(folder))}")
+        self._start(self.installed.refresh())
+
+    def _load(self, choice: ModelChoice) -> None:
+        self.load_requested.emit(choice)
+        self.close()
+
+    def use_device(self, device: str) -> None:
+        """Plan for another device; empty for the best there is."""
+        self._device = device
+        self._start(self._ask_budget())
+
+    def follow_settings(self) -> None:
+        """Show what holds for the Hub now, and what is where downloads go."""
+        with QSignalBlocker(self.offline_box):
+            self.offline_box.setChecked(self.library.settings.is_offline)
+        self._start(self.installed.refresh())
+
+    async def _ask_budget(self) -> None:
+        device = self._device
+        try:
+            budget = await self.library.budget(self._own_bytes, device)
+        except MedusaError as error:
+            self.notice_label.setText(error_said(error))
+            return
+        for tab in (self.discover, self.installed):
+            tab.details.tier_disk = self.library.layers_dir
+            tab.details.device = device_here(device)
+            tab.set_budget(budget, cluster_of(device))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)

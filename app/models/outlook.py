@@ -1,0 +1,120 @@
+"""What a model would do on this computer: how fast it would be, or how it would do streamed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.i18n.engine_texts import error_said
+from medusa_core.api import (
+    Budget,
+    Choice,
+    Forecast,
+    ModelConfig,
+    Streamed,
+    device_with,
+    forecast,
+    measure_pace,
+    paced_by,
+    plan_streamed,
+)
+from medusa_core.errors import MedusaError
+from medusa_core.messages import Fit, HeadsShape
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A model as it is chosen now.
+
+    Attributes:
+        config: Its sizes.
+        heads: Sizes of its heads.
+        draft_model: Sizes of a smaller model that drafts for it; None for none.
+        choice: As what it would be loaded.
+        budget: The device.
+        tier_disk: Folder for layers that have no room; None where it can't be streamed.
+        device: The device by torch's name; empty for the best there is.
+    """
+
+    config: ModelConfig
+    heads: HeadsShape
+    draft_model: ModelConfig | None
+    choice: Choice
+    budget: Budget
+    tier_disk: Path | None
+    device: str
+
+
+Answer = Forecast | Streamed | None
+
+
+class Outlook:
+    """Answers the latest question, beside the window: what isn't known yet is measured once.
+
+    Args:
+        tell: Told the answer: a forecast where the model fits, a plan in tiers where it fits so
+            alone, and nothing where it doesn't fit at all.
+        refuse: Told why there is none.
+    """
+
+    def __init__(
+        self, tell: Callable[[Question, Answer], None], refuse: Callable[[str], None]
+    ) -> None:
+        self._tell = tell
+        self._refuse = refuse
+        self._question: Question | None = None
+        self._work: asyncio.Task[None] | None = None
+
+    def ask(self, question: Question | None) -> None:
+        """Ask this instead of what was asked before; None asks nothing."""
+        self._question = question
+        if question is not None and (self._work is None or self._work.done()):
+            self._work = asyncio.ensure_future(self._answer())
+
+    def close(self) -> None:
+        """Wait no longer for what is measured."""
+        if self._work is not None:
+            self._work.cancel()
+
+    async def _answer(self) -> None:
+        """Answer what is asked by the time that an answer is there."""
+        while (question := self._question) is not None:
+            try:
+                answer = await asyncio.to_thread(answer_to, question)
+            except (MedusaError, OSError, RuntimeError) as error:
+                if not isinstance(error, MedusaError):
+                    log.warning("no estimate", exc_info=error)
+                if question is self._question:
+                    told = error_said(error) if isinstance(error, MedusaError) else ""
+                    self._refuse(told)
+                    return
+            else:
+                if question is self._question:
+                    self._tell(question, answer)
+                    return
+
+
+def answer_to(question: Question) -> Answer:
+    """The answer; blocks while device and disk are measured.
+
+    Raises:
+        RequestError: The formats don't go together.
+        TierError: The disk can't be measured.
+    """
+    config, heads, choice = question.config, question.heads, question.choice
+    budget = question.budget
+    if choice.plan.fit is not Fit.NO:
+        pace = measure_pace(budget.hardware.device, paced_by(choice.formats, config, budget))
+        return forecast(config, heads, choice.formats, budget, pace)
+    if question.tier_disk is None:
+        return None
+    device = device_with(budget, question.device, question.tier_disk)
+    may_shorten = not choice.plan.max_context  # else the user may choose to
+    return plan_streamed(
+        config, heads, choice, device, question.draft_model, may_shorten=may_shorten
+    )

@@ -1,0 +1,66 @@
+"""Which model to suggest for a computer, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.widgets.sizes import (
+    loaded_as,
+    verdict,
+)
+from medusa_core.api import Budget, ModelConfig, Offer, plan_least, recommend
+from medusa_core.messages import HeadsShape
+
+# What a processor reads for every token in a fraction of a second.
+_QUICK_BYTES = 4 * 10**9
+
+
+def has_card(budget: Budget | None) -> bool:
+    """Whether models run on a graphics card."""
+    return budget is not None and budget.hardware.device != "cpu"
+
+
+def fits(offer: Offer, budget: Budget | None) -> bool:
+    """Whether there is a way to load it; what is unknown may."""
+    if offer.config is None or budget is None:
+        return True
+    return recommend(offer.config, offer.heads, budget) is not None
+
+
+def fit_words(config: ModelConfig | None, heads: HeadsShape, budget: Budget | None) -> str:
+    """How a model fits a device, as it is best loaded; empty while that is unknown."""
+    if config is None or budget is None:
+        return ""
+    best = recommend(config, heads, budget)
+    if best is None:
+        return verdict(plan_least(config, heads, budget).plan)
+    return verdict(best.plan, loaded_as(best.formats.linears))
+
+
+def in_order(offers: Sequence[Offer], budget: Budget | None) -> tuple[Offer, ...]:
+    """As they come; with a card, of the catalog those with heads first and small ones last."""
+    if not has_card(budget):
+        return tuple(offers)
+
+    def place(offer: Offer) -> int:
+        return 0 if not offer.is_curated or offer.heads.num_heads else 1 + _is_quick(offer)
+
+    return tuple(sorted(offers, key=place))
+
+
+def suggested(offers: Sequence[Offer], budget: Budget | None) -> Offer | None:
+    """The one that a computer gets most from; None if nothing is known to fit.
+
+    With a card: heads first, then the order. Without: the largest that a processor reads quickly.
+    """
+    fitting = [one for one in offers if one.config is not None and fits(one, budget)]
+    quick = [one for one in fitting if _is_quick(one)]
+    if not fitting:
+        return None
+    if has_card(budget) or not quick:
+        return max(fitting, key=lambda one: bool(one.heads.num_heads))
+    return max(quick, key=lambda one: one.download_bytes)
+
+
+def _is_quick(offer: Offer) -> bool:
+    return offer.download_bytes <= _QUICK_BYTES

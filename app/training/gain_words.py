@@ -1,0 +1,30 @@
+"""What heads that were trained here bring, in words."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication
+
+from medusa_core.system.jobs.heads_gain import HeadsGain
+
+
+def ready_said(gain: HeadsGain | None) -> str:
+    """The news that heads are ready."""
+    if gain is None:
+        return QCoreApplication.translate("Train", "Heads are ready.")
+    if not gain.pays:
+        return QCoreApplication.translate(
+            "Train",
+            "Heads are ready: {0:.2f} tokens per step, no gain ({1:.2f}× plain); train longer?",
+        ).format(*gain)
+    return QCoreApplication.translate(
+        "Train", "Heads are ready: {0:.2f} tokens per step, {1:.2f}× plain."
+    ).format(*gain)
+
+
+def with_loss(name: str, gain: HeadsGain | None) -> str:
+    """Heads in a list: those that were found to gain nothing say so."""
+    if gain is None or gain.pays:
+        return name
+    return QCoreApplication.translate("Train", "{0} – no gain ({1:.2f}× plain)").format(
+        name, gain.x_plain
+    )

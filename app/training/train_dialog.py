@@ -1,0 +1,325 @@
+"""Training heads for a model: what is wanted, what that takes, and the run as it goes."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.i18n.engine_texts import error_said
+from app.theme.appearance import Appearance
+from app.training.train_form import TrainForm
+from app.training.train_run import TrainRun
+from app.widgets.asking import confirms
+from app.widgets.closing import close_by_key
+from app.widgets.explain import explain
+from app.widgets.sizes import (
+    duration,
+    on_disk,
+    speed,
+)
+from medusa_core.api import HeadsNeeds, HeadsTraining, NeedsQuery, OwnHeads
+from medusa_core.errors import MedusaError
+
+log = logging.getLogger(__name__)
+
+_SIZE = QSize(560, 400)
+_LOOK_MS = 500
+
+
+class TrainDialog(QDialog):
+    """One run at a time: chosen, begun, watched, paused, gone on with, or given up.
+
+    Closing the window pauses nothing; the end of the program pauses the run.
+
+    Attributes:
+        form: What is wanted.
+        run_view: The run.
+        run: It; None before one is begun.
+        needs_label: What it would take.
+        room_box: The model that answers gives its memory back first.
+        needs_button: Asks what it would take.
+        start_button: Begins.
+        pause_button: Pauses, or goes on.
+        cancel_button: Gives up, and deletes what the run has.
+        again_button: Another run.
+
+    Signals:
+        made: Heads lie in this folder now.
+        room_needed: The model that answers is to give its memory back.
+    """
+
+    made = Signal(Path)
+    room_needed = Signal()
+
+    def __init__(
+        self,
+        own_heads: OwnHeads,
+        appearance: Appearance,
+        history: str = "",
+        parent: QWidget | None = None,
+    ) -> None:
+        """Show a run that isn't finished, if there is one.
+
+        Args:
+            own_heads: Where heads are made.
+            appearance: The theme.
+            history: File of the user's chats; empty where there is none.
+            parent: The window above.
+        """
+        super().__init__(parent)
+        self.setWindowTitle(self.tr("Train heads"))
+        self.resize(_SIZE)
+        self._own_heads = own_heads
+        self._model = self._name = self._quant = self._device = ""
+        self._query: NeedsQuery | None = None
+        self._is_pausing = False
+        self._query_dir: TemporaryDirectory[str] | None = None
+        self.run: HeadsTraining | None = next(iter(own_heads.unfinished()), None)
+        self.form = TrainForm(history)
+        self.run_view = TrainRun(appearance)
+        self._about_label = QLabel()
+        self._about_label.setWordWrap(True)
+        self.needs_label = QLabel()
+        self.needs_label.setWordWrap(True)
+        self.needs_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.room_box = QCheckBox(self.tr("Unload the model that answers while heads are trained"))
+        explain(
+            self.room_box,
+            self.tr("Chatting loads it again. On a card both rarely fit; training then says so."),
+        )
+        self.needs_button = QPushButton(self.tr("What would it take?"))
+        self.start_button = QPushButton(self.tr("Start"))
+        self.pause_button = QPushButton()
+        self.cancel_button = QPushButton(self.tr("Cancel training…"))
+        self.again_button = QPushButton(self.tr("Train others…"))
+        self._pages = QStackedWidget()
+        self._timer = QTimer(self)
+        self._timer.setInterval(_LOOK_MS)
+        self._build()
+        self._connect()
+        close_by_key(self)
+        appearance.changed.connect(self.run_view.restyle)
+        self._show()
+
+    def offer(self, name: str, model: str, quant: str, device: str) -> None:
+        """Train for this model, unless a run for another one isn't finished.
+
+        Args:
+            name: The model's name.
+            model: Its folder or file.
+            quant: Its weight format; empty for the usual one.
+            device: Where to run; empty for the best there is.
+        """
+        self._name, self._model, self._quant, self._device = name, model, quant, device
+        if self.run is not None and self.run.progress().stage == "done":
+            wish = self.run.wish
+            self.run = self.run if wish is not None and wish.model == model else None
+        self.needs_label.clear()
+        self._show()
+
+    def resume(self) -> None:
+        """Go on with a run that is paused."""
+        if self.run is not None and not self.run.is_running:
+            self._start()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self._end_query()
+        super().closeEvent(event)
+
+    def close_run(self) -> None:
+        """Pause what runs, as the program ends."""
+        self._end_query()
+        self._timer.stop()
+        if self.run is not None:
+            self.run.pause()
+
+    def _build(self) -> None:
+        note = QLabel(
+            self.tr(
+                "The model answers questions, and heads learn to guess its answers; the model "
+                "itself stays as it is. You can chat meanwhile: both are slower then."
+            )
+        )
+        note.setWordWrap(True)
+        note.setProperty("class", "muted")
+        wanted = QWidget()
+        column = QVBoxLayout(wanted)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.form)
+        column.addWidget(self.room_box)
+        column.addWidget(self.needs_label)
+        column.addStretch(1)
+        self._pages.addWidget(wanted)
+        self._pages.addWidget(self.run_view)
+        buttons = QHBoxLayout()
+        for button in (self.cancel_button, self.again_button):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        for button in (self.needs_button, self.pause_button, self.start_button):
+            buttons.addWidget(button)
+        for button in (self.cancel_button, self.again_button, self.needs_button):
+            button.setAutoDefault(False)  # Enter deletes nothing
+        self.start_button.setDefault(True)
+        outer = QVBoxLayout(self)
+        outer.addWidget(self._about_label)
+        outer.addWidget(note)
+        outer.addWidget(self._pages, 1)
+        outer.addLayout(buttons)
+
+    def _connect(self) -> None:
+        self.needs_button.clicked.connect(self._ask_needs)
+        self.start_button.clicked.connect(self._begin)
+        self.pause_button.clicked.connect(self._pause_or_go_on)
+        self.cancel_button.clicked.connect(self._give_up)
+        self.again_button.clicked.connect(self._forget)
+        self.form.changed.connect(self.needs_label.clear)
+        self._timer.timeout.connect(self._look)
+
+    # What is wanted ------------------------------------------------------------------------------
+
+    def _ask_needs(self) -> None:
+        self._end_query()
+        self._query_dir = TemporaryDirectory(prefix="medusa-needs-", ignore_cleanup_errors=True)
+        wish = self.form.wish(self._model, self._quant, self._device)
+        try:
+            self._query = NeedsQuery(wish, Path(self._query_dir.name))
+        except MedusaError as error:
+            self.needs_label.setText(error_said(error))
+            return
+        self.needs_label.setText(self.tr("Loading the model and trying it: a minute or two…"))
+        self._timer.start()
+        self._show()
+
+    def _end_query(self) -> None:
+        if self._query is not None:
+            self._query.close()
+            self._query = None
+        if self._query_dir is not None:
+            self._query_dir.cleanup()
+            self._query_dir = None
+
+    def _look_at_query(self) -> None:
+        assert self._query is not None
+        try:
+            needs = self._query.answer()
+        except MedusaError as error:
+            self.needs_label.setText(error_said(error))
+        else:
+            if needs is None:
+                return
+            self.needs_label.setText(self._needs_said(needs))
+        self._end_query()
+        self._show()
+
+    def _needs_said(self, needs: HeadsNeeds) -> str:
+        return self.tr(
+            "Memory {0} at the worst moment · disk {1}, states and checkpoints together · "
+            "the model writes {2} tokens/s · about {3}"
+        ).format(
+            on_disk(needs.peak_bytes),
+            on_disk(needs.disk_bytes),
+            speed(needs.tokens_per_s),
+            duration(3600 * needs.hours),
+        )
+
+    def _begin(self) -> None:
+        self._end_query()
+        wish = self.form.wish(self._model, self._quant, self._device)
+        try:
+            self.run = self._own_heads.begin(wish, self._name)
+        except MedusaError as error:
+            self.needs_label.setText(error_said(error))
+            return
+        self._start()
+
+    # The run -------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        assert self.run is not None
+        if self.room_box.isChecked():
+            self.room_needed.emit()
+        try:
+            self.run.start()
+        except MedusaError as error:
+            self.needs_label.setText(error_said(error))
+            self.run.remove()
+            self.run = None
+        else:
+            log.info("training heads in %s", self.run.out)
+            self._timer.start()
+        self._show()
+
+    def _look(self) -> None:
+        if self._query is not None:
+            self._look_at_query()
+        if self.run is not None:
+            progress = self.run.progress()
+            if not self.run.is_running:
+                self._is_pausing = False
+            if progress.is_over and not self.run.is_running:
+                self._timer.stop()
+                if progress.stage == "done":
+                    self.made.emit(self.run.out)
+            self._show()
+        elif self._query is None:
+            self._timer.stop()
+
+    def _pause_or_go_on(self) -> None:
+        if self.run is not None and self.run.is_running:
+            self.run.pause()
+            self._is_pausing = True  # until it has stopped
+            self._show()
+        else:
+            self._start()
+
+    def _give_up(self) -> None:
+        asked = self.tr("Cancel the training, and delete what it has?")
+        if self.run is not None and confirms(self, asked, str(self.run.out)):
+            self.run.remove()
+            self._forget()
+
+    def _forget(self) -> None:
+        self.run = next(iter(self._own_heads.unfinished()), None)
+        self.needs_label.clear()
+        self._show()
+
+    def _show(self) -> None:
+        run = self.run
+        self._about_label.setText(self._about())
+        self._pages.setCurrentIndex(0 if run is None else 1)
+        progress = None if run is None else run.progress()
+        is_over = progress is None or progress.is_over
+        is_done = progress is not None and progress.stage == "done"
+        if progress is not None:
+            self.run_view.show_progress(progress, is_pausing=self._is_pausing)
+        for button in (self.needs_button, self.start_button):
+            button.setVisible(run is None)
+            button.setEnabled(bool(self._model))
+        self.needs_button.setEnabled(bool(self._model) and self._query is None)
+        self.pause_button.setVisible(run is not None and not is_done)
+        can_change = run is not None and (run.is_running or is_over)
+        self.pause_button.setEnabled(can_change and not self._is_pausing)
+        self.pause_button.setText(self.tr("Resume") if is_over else self.tr("Pause"))
+        self.pause_button.setDefault(run is not None and not is_done)
+        self.cancel_button.setVisible(run is not None and not is_done)
+        self.again_button.setVisible(is_done)
+
+    def _about(self) -> str:
+        if self.run is None:
+            name = f"{self._name} ({self._quant})" if self._quant else self._name
+            return self.tr("Heads for {0}").format(name)
+        return self.tr("Heads in {0}").format(self.run.out)

@@ -1,0 +1,205 @@
+"""What heads are to be trained for a model: kind, time, and what the model is asked."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication, Qt, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.widgets.explain import explain
+from app.widgets.file_dialogs import ask_for_files
+from app.widgets.sizes import GIB
+from medusa_core.api import HeadsWish
+from medusa_core.messages import cluster_of, device_here
+
+KIND_WORDS = {
+    "hydra": (
+        QT_TRANSLATE_NOOP("Train", "Hydra"),
+        QT_TRANSLATE_NOOP(
+            "Train", "Each head reads the guesses before its own; small and quick to train."
+        ),
+    ),
+    "medusa-shared": (
+        QT_TRANSLATE_NOOP("Train", "Medusa, shared projection"),
+        QT_TRANSLATE_NOOP(
+            "Train", "Small and quick to train; they use the model's own projection."
+        ),
+    ),
+    "medusa": (
+        QT_TRANSLATE_NOOP("Train", "Medusa, plain"),
+        QT_TRANSLATE_NOOP("Train", "Large; other programs run them, too."),
+    ),
+    "rooted": (
+        QT_TRANSLATE_NOOP("Train", "Medusa, reading the last token"),
+        QT_TRANSLATE_NOOP("Train", "They guess better; only this program runs them."),
+    ),
+    "eagle": (
+        QT_TRANSLATE_NOOP("Train", "EAGLE-3"),
+        QT_TRANSLATE_NOOP("Train", "Guesses best, and takes longest to train and to ask."),
+    ),
+}
+_FILES = QT_TRANSLATE_NOOP("Train", "Prompts (*.jsonl *.json)")
+_MOST_MINUTES = 100_000
+GB = 10**9
+
+
+class TrainForm(QWidget):
+    """The choices, as a wish.
+
+    Attributes:
+        kind_box: Which heads.
+        heads_box: How many tokens ahead.
+        minutes_box: For everything.
+        data_button: Chooses files of prompts.
+        chats_box: The user's own chats, too.
+        joint_box: The model learns with the heads.
+        disk_box: Most disk for states.
+
+    Signals:
+        changed: Another wish.
+    """
+
+    changed = Signal()
+
+    def __init__(self, history: str) -> None:
+        """Begin with what is usual.
+
+        Args:
+            history: File of the user's chats; empty where there is none.
+        """
+        super().__init__()
+        self._history = history
+        self._data: tuple[str, ...] = ()
+        self.kind_box = QComboBox()
+        for kind, (label, meaning) in KIND_WORDS.items():
+            self.kind_box.addItem(_tr(label), kind)
+            last = self.kind_box.count() - 1
+            self.kind_box.setItemData(last, _tr(meaning), Qt.ItemDataRole.ToolTipRole)
+        self.heads_box = _number(1, 8, 4)
+        self.minutes_box = _number(1, _MOST_MINUTES, 60, self.tr(" min"))
+        self.disk_box = _number(0, 1000, 4, " GB")
+        self.data_button = QPushButton(self.tr("Choose files…"))
+        self.bundled_button = QPushButton(self.tr("Bundled questions"))
+        self._data_label = QLabel()
+        self._data_label.setWordWrap(True)
+        self.chats_box = QCheckBox(self.tr("Ask what I asked in my own chats, too"))
+        explain(
+            self.chats_box,
+            self.tr(
+                "Nothing leaves this computer. The questions lie in the run's folder until it "
+                "ends; the heads hold no text."
+            ),
+        )
+        explain(
+            self.disk_box,
+            self.tr("For the model's states, which heads learn from. Checkpoints come on top."),
+        )
+        self.chats_box.setVisible(bool(history))
+        self.joint_box = QCheckBox(self.tr("Fine-tune the model, too (LoRA)"))
+        explain(
+            self.joint_box,
+            self.tr(
+                "Heads guess better with a model that learned with them. What it learned is an "
+                "adapter, which you choose when you load it; without it the model is as it was."
+            ),
+        )
+        self._build()
+        self._show_data()
+
+    def wish(self, model: str, quant: str, device: str) -> HeadsWish:
+        """What is wanted.
+
+        Args:
+            model: Folder or file of the model.
+            quant: Its weight format; empty for the usual one.
+            device: Where to run; empty for the best there is.
+        """
+        return HeadsWish(
+            model=model,
+            kind=self.kind_box.currentData(),
+            num_heads=round(self.heads_box.value()),
+            minutes=self.minutes_box.value(),
+            data=self._data,
+            own_chats=self._history if self.chats_box.isChecked() else "",
+            quant=quant,
+            device=device_here(device),
+            cluster=cluster_of(device),
+            states_gib=self.disk_box.value() * GB / GIB,
+            joint=self.joint_box.isChecked() and self.joint_box.isEnabled(),
+        )
+
+    def use_files(self, files: tuple[str, ...]) -> None:
+        """Ask what stands in these; none for the bundled questions."""
+        self._data = files
+        self._show_data()
+        self.changed.emit()
+
+    def _build(self) -> None:
+        data = QWidget()
+        column = QVBoxLayout(data)
+        column.setContentsMargins(0, 0, 0, 0)
+        buttons = QHBoxLayout()
+        buttons.addWidget(self.bundled_button)
+        buttons.addWidget(self.data_button)
+        buttons.addStretch(1)
+        column.addWidget(self._data_label)
+        column.addLayout(buttons)
+        column.addWidget(self.chats_box)
+        form = QFormLayout(self)
+        form.setContentsMargins(0, 0, 0, 0)
+        rows = (
+            (self.tr("Kind of heads"), self.kind_box),
+            (self.tr("Tokens ahead"), self.heads_box),
+            (self.tr("Time limit"), self.minutes_box),
+            (self.tr("Disk space"), self.disk_box),
+        )
+        for name, box in rows:
+            box.setAccessibleName(name)
+            form.addRow(name, box)
+        form.addRow("", self.joint_box)
+        form.addRow(self.tr("What the model is asked"), data)
+        self.kind_box.currentIndexChanged.connect(self._choose_kind)
+        self.joint_box.toggled.connect(self.changed)
+        self.chats_box.toggled.connect(self.changed)
+        for number in (self.heads_box, self.minutes_box, self.disk_box):
+            number.valueChanged.connect(self.changed)
+        self.data_button.clicked.connect(self._choose_files)
+        self.bundled_button.clicked.connect(lambda: self.use_files(()))
+
+    def _choose_kind(self) -> None:
+        self.joint_box.setEnabled(self.kind_box.currentData() != "eagle")
+        self.changed.emit()
+
+    def _choose_files(self) -> None:
+        title = self.tr("Files of prompts or conversations")
+        if files := ask_for_files(self, title, _tr(_FILES)):
+            self.use_files(tuple(map(str, files)))
+
+    def _show_data(self) -> None:
+        names = ", ".join(name.replace("\\", "/").rpartition("/")[2] for name in self._data)
+        bundled = self.tr("800 questions that come with this program")
+        self._data_label.setText(names or bundled)
+        self.bundled_button.setEnabled(bool(self._data))
+
+
+def _number(least: float, most: float, value: float, unit: str = "") -> QDoubleSpinBox:
+    box = QDoubleSpinBox()
+    box.setRange(least, most)
+    box.setDecimals(0)
+    box.setValue(value)
+    box.setSuffix(unit)
+    return box
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Train", text)

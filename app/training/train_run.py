@@ -1,0 +1,128 @@
+"""A run that trains heads, as it goes: how far, how long still, and how well heads guess."""
+
+from __future__ import annotations
+
+import pyqtgraph as pg
+from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QLabel, QProgressBar, QVBoxLayout, QWidget
+
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.insight.plots import Plot
+from app.theme.appearance import Appearance
+from app.training.gain_words import ready_said
+from app.widgets.sizes import (
+    duration,
+    speed,
+)
+from medusa_core.api import HeadsProgress
+
+_COLOURS = 5  # that can be told apart; then lines are dashed
+_STAGES = {
+    "pausing": QT_TRANSLATE_NOOP("Train", "Pausing after this step…"),
+    "starting": QT_TRANSLATE_NOOP("Train", "Loading the model"),
+    "prompts": QT_TRANSLATE_NOOP("Train", "The model writes prompts"),
+    "answers": QT_TRANSLATE_NOOP("Train", "The model writes answers"),
+    "states": QT_TRANSLATE_NOOP("Train", "Computing the model's states"),
+    "training": QT_TRANSLATE_NOOP("Train", "Heads learn"),
+    "joint": QT_TRANSLATE_NOOP("Train", "Heads and model learn together"),
+    "judging": QT_TRANSLATE_NOOP("Train", "Measuring what the heads bring"),
+    "paused": QT_TRANSLATE_NOOP("Train", "Paused; nothing is lost"),
+    "failed": QT_TRANSLATE_NOOP("Train", "It stopped"),
+}
+_FULL = 1000
+
+
+class TrainRun(QWidget):
+    """Progress of one run.
+
+    Attributes:
+        stage_label: What is being done, and how long that takes still.
+        bar: Share of it.
+        problem_label: Why it stopped, and what to do.
+        plot: How often the best guess of each head is right, by steps.
+    """
+
+    def __init__(self, appearance: Appearance) -> None:
+        super().__init__()
+        self._appearance = appearance
+        self._progress = HeadsProgress("paused")
+        self.stage_label = QLabel()
+        self.stage_label.setWordWrap(True)
+        self.bar = QProgressBar()
+        self.bar.setRange(0, _FULL)
+        self.bar.setTextVisible(False)
+        self.bar.setAccessibleName(self.tr("Progress of this stage"))
+        self.problem_label = QLabel()
+        self.problem_label.setObjectName("notice")
+        self.problem_label.setWordWrap(True)
+        self.problem_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.plot = Plot(
+            self.tr("Best guess right, %"),
+            self.tr(
+                "Of answers that heads don't learn from: how often the best guess of head 1, 2, … "
+                "is the token that followed, over the steps of training."
+            ),
+        )
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        for widget in (self.stage_label, self.bar, self.problem_label):
+            column.addWidget(widget)
+        column.addWidget(self.plot, 1)
+        self.restyle()
+
+    def show_progress(self, progress: HeadsProgress, *, is_pausing: bool = False) -> None:
+        """Show how far it is, or that it is about to pause."""
+        curve_grew = progress.curve != self._progress.curve
+        self._progress = progress
+        pausing = is_pausing and not progress.is_over
+        self.stage_label.setText(_tr(_STAGES["pausing"]) if pausing else _said(progress))
+        self.bar.setValue(round(_FULL * progress.share))
+        self.bar.setVisible(not progress.is_over)
+        self.problem_label.setText(f"{progress.problem} {progress.hint}".strip())
+        self.problem_label.setVisible(progress.stage == "failed")
+        if curve_grew:
+            self._draw()
+
+    def restyle(self) -> None:
+        """Take the colours of the theme."""
+        self.plot.restyle(self._appearance)
+        self._draw()
+
+    def _draw(self) -> None:
+        self.plot.clear()
+        curve = self._progress.curve
+        self.plot.setVisible(bool(curve))
+        if not curve:
+            return
+        steps = [step for step, _ in curve]
+        for head in range(len(curve[-1][1])):
+            shares = [100 * shares[head] for _, shares in curve]
+            colour = QColor(self._appearance.theme.series(head % _COLOURS + 1).line)
+            style = Qt.PenStyle.SolidLine if head < _COLOURS else Qt.PenStyle.DashLine
+            pen = pg.mkPen(colour, width=2, style=style)
+            self.plot.plot(steps, shares, pen=pen, symbol="o", symbolSize=4, symbolBrush=colour)
+        last = ", ".join(f"{head}: {share:.0%}" for head, share in enumerate(curve[-1][1], start=1))
+        self.plot.setAccessibleDescription(self.tr("Now, by head – {0}").format(last))
+        self.plot.setToolTip(f"{self.plot.accessibleName()} – {last}")
+
+
+def _said(progress: HeadsProgress) -> str:
+    """The stage in words, with what is known of it."""
+    words = [_tr(_STAGES.get(progress.stage, progress.stage))]
+    if progress.stage == "done":
+        words = [ready_said(progress.gain)]
+    if progress.stage == "answers" and progress.tokens_per_s is not None:
+        words.append(_tr("{0} tokens/s").format(speed(progress.tokens_per_s)))
+    if progress.seconds_left is not None:
+        told = QCoreApplication.translate("Train", "{0} left")
+        words.append(told.format(duration(progress.seconds_left)))
+    if progress.curve:
+        shares = " · ".join(f"{share:.0%}" for share in progress.curve[-1][1])
+        told = QCoreApplication.translate("Train", "best guess right: {0}")
+        words.append(told.format(shares))
+    return " · ".join(words)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Train", text)

@@ -1,1 +1,0 @@
-"""The first steps: what this is, which model fits here, where files go."""

@@ -1,0 +1,73 @@
+"""Sizes, speeds and verdicts in words."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication
+
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.widgets.numbers import Number
+from medusa_core.api import format_bits
+from medusa_core.messages import Fit, MemoryPlan
+
+GIB = 1 << 30
+FIT_WORDS = {
+    Fit.FITS: QT_TRANSLATE_NOOP("Library", "Fits"),
+    Fit.TIGHT: QT_TRANSLATE_NOOP("Library", "Just fits"),
+    Fit.NO: QT_TRANSLATE_NOOP("Library", "Too large"),
+}
+
+
+def gib(nbytes: int) -> str:
+    """Memory, in GiB, or in MiB where that says more."""
+    if abs(nbytes) < GIB // 10:
+        return f"{nbytes / (1 << 20):.0f} MiB"
+    size = nbytes / GIB
+    digits = 2 if size < 10 else 1 if size < 100 else 0
+    return f"{Number(size):.{digits}f} GiB"
+
+
+def on_disk(nbytes: int) -> str:
+    """Bytes of files, in the units that disks are sold in."""
+    if nbytes >= 10**9:
+        return f"{Number(nbytes / 1e9):.1f} GB"
+    return f"{nbytes / 1e6:.0f} MB" if nbytes >= 10**6 else f"{nbytes / 1e3:.0f} kB"
+
+
+def speed(tokens_per_s: float) -> str:
+    """Tokens a second, as exactly as an estimate is worth."""
+    return f"{tokens_per_s:.0f}" if tokens_per_s >= 10 else f"{Number(tokens_per_s):.1f}"
+
+
+def duration(seconds: float) -> str:
+    """A time that is left."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 90 else f"{Number(minutes / 60):.1f} h"
+
+
+def verdict(plan: MemoryPlan, how: str = "") -> str:
+    """Does it fit, and by how much?
+
+    Args:
+        plan: Where the memory goes.
+        how: As what it would be loaded, such as `(4-bit)`.
+    """
+    words = f"{library_text(FIT_WORDS[plan.fit])} {how}".rstrip()
+    if plan.free_bytes >= 0:
+        free = QCoreApplication.translate("Library", "{0}, {1} left")
+        return free.format(words, gib(plan.free_bytes))
+    lacks = QCoreApplication.translate("Library", "{0}: needs {1} more than the {2} here")
+    return lacks.format(words, gib(-plan.free_bytes), gib(plan.total_bytes))
+
+
+def library_text(text: str) -> str:
+    """A text of the model manager in the user's language."""
+    return QCoreApplication.translate("Library", text)
+
+
+def loaded_as(linears: str) -> str:
+    """A weight format behind a verdict."""
+    if not linears:
+        return ""
+    return QCoreApplication.translate("Library", "({0}-bit)").format(format_bits(linears))

@@ -1,0 +1,269 @@
+"""Builds the application, runs its loop, and ends it cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import qasync
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import QApplication
+
+from app.engine.bridge import EngineBridge
+from app.engine.model_keeper import ModelKeeper
+from app.i18n.translation import install_language
+from app.settings.preferences import (
+    Preferences,
+    load_preferences,
+)
+from app.startup.crash import CrashGuard
+from app.startup.first_paint import FirstPaint
+from app.startup.garbage import Garbage
+from app.startup.logs import (
+    show_uncaught_errors,
+    start_logging,
+)
+from app.startup.single_instance import SingleInstance
+from app.theme.appearance import Appearance, ThemeChoice
+from app.window.main_window import (
+    TITLE,
+    MainWindow,
+)
+from medusa_core.api import (
+    APP_NAME,
+    Places,
+    calibrations_dir,
+    kept_models_dir,
+    open_history,
+    places,
+    resources_dir,
+    start_engine,
+)
+from medusa_core.errors import MedusaError
+
+if TYPE_CHECKING:
+    from app.window.main_window import OpenLibrary
+    from medusa_core.api import Library
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the application is to be built.
+
+    Attributes:
+        theme: `system`, `light` or `dark`; None for the user's choice.
+        language: `system` or a code; None for the user's choice.
+        platform: Qt's platform plugin, or None.
+        is_verbose: Log DEBUG, which holds prompts and answers.
+        open_library: Opens the library of models; None for this user's.
+        is_fresh: Start as a new user's window does, and remember nothing.
+        data_dir: Keeps all files of this user; None for where the system wants them.
+        continues: Open the last conversation, unless the run before crashed.
+    """
+
+    theme: str | None = None
+    language: str | None = None
+    platform: str | None = None
+    is_verbose: bool = False
+    open_library: OpenLibrary | None = None
+    is_fresh: bool = False
+    data_dir: Path | None = None
+    continues: bool = False
+
+
+class Application:
+    """The objects that live as long as the window.
+
+    Attributes:
+        bridge: To the engine.
+        keeper: State of the model.
+        appearance: Theme and zoom.
+        window: What is seen.
+        first_paint: When it was seen first.
+    """
+
+    def __init__(
+        self, bridge: EngineBridge, keeper: ModelKeeper, appearance: Appearance, window: MainWindow
+    ) -> None:
+        self.bridge = bridge
+        self.keeper = keeper
+        self.appearance = appearance
+        self.window = window
+        self.first_paint = FirstPaint(window)
+
+    def open(self) -> None:
+        """Show the window; the engine starts once it is visible."""
+        self.first_paint.painted.connect(self._start_engine)
+        self.window.desk.restore_state()
+        self.window.show()
+
+    def close(self) -> None:
+        """Hide the window, then end the engine, which may have a step to finish."""
+        self.window.hide()
+        self.bridge.close()
+
+    def _start_engine(self) -> None:
+        self.bridge.start()
+        self.keeper.load()
+
+
+EXIT_TAKEN = 3
+EXIT_RESTART = 4
+Work = Callable[[Application], Coroutine[None, None, int]]
+
+
+def build(options: Options) -> Application:
+    """Make all objects of the application; nothing is shown or started yet."""
+    where = places(options.data_dir)
+    preferences = Preferences() if options.is_fresh else load_preferences(where.config)
+    theme = options.theme if options.theme in set(ThemeChoice) else preferences.theme
+    resources = resources_dir()
+    app = QApplication.instance()
+    assert app is not None
+    install_language(app, options.language or preferences.language, resources / "translations")
+    appearance = Appearance(
+        resources, ThemeChoice(theme), preferences.zoom, preferences.font_family
+    )
+    bridge = EngineBridge(start_engine)
+    keeper = ModelKeeper(
+        bridge,
+        preferences.drafted_model,
+        kept_dir=kept_models_dir(),
+        calibrations_dir=calibrations_dir(),
+        learned_dir=None if options.is_fresh else where.learned,
+    )
+    window = MainWindow(
+        bridge,
+        keeper,
+        appearance,
+        preferences,
+        None if options.is_fresh else where.config,
+        resources=resources,
+        open_library=options.open_library or _library_opener(where),
+        places=None if options.is_fresh else where,
+    )
+    if not options.is_fresh:
+        window.keep_history(open_history(where.history), where.learned)
+    keeper.unload_after(preferences.unload_minutes)
+    keeper.use_device(preferences.device)
+    appearance.apply()
+    return Application(bridge, keeper, appearance, window)
+
+
+def _library_opener(where: Places) -> OpenLibrary:
+    """Opens the library of this user."""
+
+    def open_library() -> Library:
+        from medusa_core.api import Library, user_hub_settings
+
+        store, folders = where.state / "downloads.db", where.data / "folders.json"
+        return Library(store, folders, user_hub_settings())
+
+    return open_library
+
+
+def run(options: Options, work: Work | None = None) -> int:
+    """Run the application.
+
+    Args:
+        options: How it is built.
+        work: What is done with it; None serves the user until the window is closed.
+
+    Returns:
+        The exit code.
+    """
+    where = places(options.data_dir)
+    where.make_private()
+    log_path = start_logging(where.log, is_verbose=options.is_verbose)
+    arguments = [sys.argv[0]]
+    if options.platform:
+        arguments += ["-platform", options.platform]
+    qt = QApplication(arguments)
+    qt.setApplicationName(APP_NAME)
+    qt.setApplicationDisplayName(TITLE)
+    qt.setWindowIcon(QIcon(str(resources_dir() / "icons" / "app.svg")))  # of every window
+    qt.setQuitOnLastWindowClosed(False)
+    instance, guard = SingleInstance(where.state), CrashGuard(where.state, where.log)
+    serves = work is None and not options.is_fresh
+    if serves and not instance.take():
+        return _raise_other(instance)
+    has_crashed = serves and guard.begin()
+    loop = qasync.QEventLoop(qt)
+    asyncio.set_event_loop(loop)
+    garbage = Garbage()
+    garbage.start()
+    with loop:
+        application = build(options)
+        application.bridge.arrived.connect(garbage.put_off)
+        if work is None:
+            show_uncaught_errors(application.window.chat.errors.show_error, log_path)
+            instance.raise_requested.connect(application.window.desk.come_to_front)
+        continue_or_tell(application.window, has_crashed, options.continues)
+        code: int = loop.run_until_complete((work or _serve_user)(application))
+    if serves:
+        guard.end()
+        instance.release()
+    return code
+
+
+def continue_or_tell(window: MainWindow, has_crashed: bool, continues: bool) -> None:
+    """Open the last conversation if that is wanted; after a crash offer it only.
+
+    What was open may be what made the window hang: opened by itself, it would do so again.
+    """
+    if has_crashed:
+        window.desk.tell_of_crash()
+    elif continues:
+        window.continue_last()
+
+
+def _raise_other(instance: SingleInstance) -> int:
+    """Show the window that is open already; says so where it doesn't answer."""
+    if instance.raise_other():
+        log.info("the window that is open already is shown")
+        return 0
+    log.error(
+        "Medusa Chat is open already, but doesn't answer. End it, or start another one with "
+        "--data-dir FOLDER."
+    )
+    return EXIT_TAKEN
+
+
+async def _serve_user(application: Application) -> int:
+    closed = asyncio.Event()
+    application.window.closed.connect(closed.set)
+    if sys.platform != "win32":
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, application.window.close)
+    application.first_paint.painted.connect(application.window.desk.welcome_once)
+    application.first_paint.painted.connect(application.window.desk.go_on_with_batch)
+    application.open()
+    offering = asyncio.ensure_future(_offer_models(application))
+    if (learned := application.window.learned) is not None:
+        learned.tidy()
+    await closed.wait()
+    offering.cancel()
+    if (library := application.window.library) is not None:
+        await library.downloads.close()
+    application.close()
+    return EXIT_RESTART if application.window.desk.wants_restart else 0
+
+
+async def _offer_models(application: Application) -> None:
+    """Once a model is ready, list the others that are here; downloads go on from then, too."""
+    ready = asyncio.Event()
+    application.keeper.chosen.connect(ready.set)
+    await ready.wait()
+    try:
+        await application.window.offer_installed()
+    except MedusaError as error:
+        application.window.chat.errors.show_error(error.message, error.hint)

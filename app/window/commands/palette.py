@@ -1,0 +1,104 @@
+"""The palette: type a few letters of what you want, press Enter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QDialog,
+    QLabel,
+    QLineEdit,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.theme.appearance import Appearance
+from app.widgets.matching import (
+    Entry,
+    Provider,
+)
+from app.widgets.table import RowTable
+
+_MOST_SHOWN = 60
+_MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+
+
+class Palette(QDialog):
+    """Finds commands, models and whatever else providers know.
+
+    Attributes:
+        edit: What is looked for.
+        list: What was found.
+        entries: The rows, in order.
+    """
+
+    def __init__(
+        self, appearance: Appearance, parent: QWidget, providers: Sequence[Provider]
+    ) -> None:
+        """Make it.
+
+        Args:
+            appearance: Sizes.
+            parent: The window.
+            providers: Asked for entries, in this order; more may join them later.
+        """
+        super().__init__(parent, Qt.WindowType.Popup)
+        self.setObjectName("palette")
+        self.setWindowTitle(self.tr("Find a command"))
+        self._appearance = appearance
+        self._providers = providers
+        self.entries: tuple[Entry, ...] = ()
+        self.edit = QLineEdit()
+        self.edit.setAccessibleName(self.tr("Find a command"))
+        self.edit.setPlaceholderText(self.tr("Type a command or a name"))
+        self.list = RowTable(self.tr("What was found"), ("", ""))
+        self.list.horizontalHeader().hide()
+        self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._nothing = QLabel(self.tr("No match."))
+        self._nothing.setObjectName("notice")
+        column = QVBoxLayout(self)
+        column.addWidget(self.edit)
+        column.addWidget(self.list, 1)
+        column.addWidget(self._nothing)
+        self.edit.installEventFilter(self)
+        self.edit.textChanged.connect(self._search)
+        self.edit.returnPressed.connect(self._run)
+        self.list.cellClicked.connect(lambda *_: self._run())
+
+    def open_over(self, window: QWidget) -> None:
+        """Show it in the upper middle of a window."""
+        scale = self._appearance.scale
+        width = min(scale.px(40), window.width() - scale.px(4))
+        self.resize(width, min(scale.px(28), window.height() - scale.px(6)))
+        corner = window.mapToGlobal(window.rect().topLeft())
+        self.move(corner.x() + (window.width() - width) // 2, corner.y() + scale.px(4))
+        self.edit.clear()
+        self._search("")
+        self.show()
+        self.edit.setFocus()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        moves = isinstance(event, QKeyEvent) and event.key() in _MOVES
+        if moves and event.type() == QEvent.Type.KeyPress:
+            self.list.event(event)
+            return True
+        return super().eventFilter(watched, event)
+
+    def _search(self, words: str) -> None:
+        found = [entry for provider in self._providers for entry in provider(words.strip())]
+        self.entries = tuple(found[:_MOST_SHOWN])
+        self.list.show_rows([(one.label, _behind(one)) for one in self.entries])
+        self.list.selectRow(0)
+        self._nothing.setVisible(not self.entries)
+
+    def _run(self) -> None:
+        row = self.list.currentRow()
+        if 0 <= row < len(self.entries):
+            self.hide()
+            self.entries[row].run()
+
+
+def _behind(entry: Entry) -> str:
+    return "   ".join(part for part in (entry.kind, entry.detail) if part)

@@ -1,1 +1,0 @@
-"""Files whose text goes with a prompt: read in a process of their own, and put before the words."""

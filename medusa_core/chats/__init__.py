@@ -1,0 +1,1 @@
+"""Conversations, their settings and presets; how they are answered is `engine`."""

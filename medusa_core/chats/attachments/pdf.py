@@ -1,0 +1,54 @@
+"""Text of PDF files, by pypdf."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from medusa_core.chats.attachments.bounds import check_length
+from medusa_core.errors import AttachmentError
+
+
+def text_of_pdf(path: Path) -> str:
+    """The text of a file, page by page.
+
+    Raises:
+        AttachmentError: It is protected, damaged, or holds pictures of text only.
+    """
+    from pypdf import PasswordType, PdfReader
+    from pypdf.errors import DependencyError, LimitReachedError, PyPdfError
+
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+    try:
+        reader = PdfReader(path)
+        if reader.is_encrypted and reader.decrypt("") == PasswordType.NOT_DECRYPTED:
+            raise _protected()
+        pages: list[str] = []
+        num_chars = 0
+        for page in reader.pages:
+            pages.append(page.extract_text().strip())
+            num_chars += len(pages[-1])
+            check_length(num_chars)
+    except DependencyError as error:  # ciphers that it has no library for
+        raise _protected() from error
+    except LimitReachedError as error:
+        raise AttachmentError(
+            "This PDF unpacks to far more than a page holds.",
+            "It may be made to harm. Copy the text that you need instead.",
+        ) from error
+    except (PyPdfError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise AttachmentError(
+            "This PDF is damaged.", "Open it in a reader and save or print it to a new PDF."
+        ) from error
+    if not num_chars:
+        raise AttachmentError(
+            "This PDF holds no text; it may be scanned.",
+            "Run text recognition (OCR) over it and attach the result.",
+        )
+    return "\n\n".join(page for page in pages if page)
+
+
+def _protected() -> AttachmentError:
+    return AttachmentError(
+        "This PDF is protected by a password.", "Save a copy without a password and attach that."
+    )

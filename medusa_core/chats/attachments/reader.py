@@ -1,0 +1,66 @@
+"""Reads untrusted files in a process of its own with bounds on time and memory."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from medusa_core.chats.attachments.attachment import Attachment
+from medusa_core.chats.attachments.bounds import MOST_CHARS
+from medusa_core.chats.attachments.worker import MEMORY_BYTES
+from medusa_core.errors import AttachmentError
+from medusa_core.system.sandbox.process import Child
+
+log = logging.getLogger(__name__)
+
+_START_S = 30.0  # on a busy machine, from a cold disk
+MOST_S = 10.0
+_MOST_RESIDENT_BYTES = MEMORY_BYTES + (64 << 20)
+_MOST_LINE_CHARS = 12 * MOST_CHARS + 1000  # JSON writes a character outside the plane in twelve
+_HINT = "Copy the text that you need and paste it instead."
+
+
+def read_attachment(path: Path, most_s: float = MOST_S) -> Attachment:
+    """Read a file; takes up to some seconds.
+
+    Args:
+        path: The file: text, code, PDF or DOCX.
+        most_s: Longest wait for its text.
+
+    Raises:
+        AttachmentError: It holds no text, too much, or takes too long.
+    """
+    if not path.is_file():
+        raise AttachmentError(f"{path.name or path} isn't a file.", "Attach files one by one.")
+    try:
+        child = Child("medusa_core.chats.attachments.worker", _MOST_LINE_CHARS)
+    except OSError as error:
+        raise AttachmentError(
+            f"No process can be started to read it: {error}.", "Close other programs and try again."
+        ) from error
+    try:
+        answer = _ask(child, path, most_s)
+    finally:
+        child.close()
+    if "error" in answer:
+        raise AttachmentError(str(answer["error"]), str(answer["hint"]))
+    return Attachment(
+        path.name, str(answer["media_type"]), str(answer["text"]), int(str(answer["num_bytes"]))
+    )
+
+
+def _ask(child: Child, path: Path, most_s: float) -> dict[str, object]:
+    def check_memory() -> None:
+        if child.resident_bytes() > _MOST_RESIDENT_BYTES:
+            raise AttachmentError("This file takes too much memory to read.", _HINT)
+
+    try:
+        if child.hear(_START_S) is not None:
+            child.send({"path": str(path)})
+            answer = child.hear(most_s, check_memory)
+            if answer is not None:
+                return answer
+    except TimeoutError:
+        raise AttachmentError("This file takes too long to read.", _HINT) from None
+    log.debug("the reader said: %s", child.last_words())
+    raise AttachmentError("This file broke the process that reads it.", _HINT)

@@ -1,0 +1,85 @@
+"""The process that reads an untrusted file: receives a path, answers with text or an error."""
+
+from __future__ import annotations
+
+import faulthandler
+from pathlib import Path
+from typing import Any
+
+from medusa_core.chats.attachments.bounds import (
+    MOST_FILE_BYTES,
+    check_length,
+)
+from medusa_core.chats.attachments.decoding import decoded
+from medusa_core.chats.attachments.docx import text_of_docx
+from medusa_core.chats.attachments.kinds import (
+    DOCX,
+    PDF,
+    suffix_of,
+    text_type_of,
+)
+from medusa_core.chats.attachments.pdf import text_of_pdf
+from medusa_core.errors import AttachmentError
+from medusa_core.system.sandbox.line import (
+    limit_process,
+    open_line,
+)
+
+MEMORY_BYTES = 500 << 20
+_ORPHAN_S = 30.0  # whoever waits has given up long before, or is gone
+
+
+def main() -> int:
+    """Read one file."""
+    with open_line() as line:
+        limit_process(MEMORY_BYTES, 0)
+        faulthandler.dump_traceback_later(_ORPHAN_S, exit=True)
+        line.say(ready=True)
+        line.say(**_answer(Path(line.hear()["path"])))
+    return 0
+
+
+def _answer(path: Path) -> dict[str, Any]:
+    try:
+        return read(path)
+    except AttachmentError as error:
+        return {"error": error.message, "hint": error.hint}
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return {"error": f"This file can't be read: {reason}.", "hint": ""}
+    except (MemoryError, RecursionError):
+        return {"error": "This file takes too much memory to read.", "hint": ""}
+    except Exception as error:  # noqa: BLE001 - whatever its parser does not foresee
+        damaged = AttachmentError(
+            f"This file is damaged: {type(error).__name__}.",
+            "Open it in the program that made it, and save it anew.",
+        )
+        return {"error": damaged.message, "hint": damaged.hint}
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The text, the media type and the size of a file.
+
+    Raises:
+        AttachmentError: There is no text in it, or too much.
+        OSError: It can't be read.
+    """
+    num_bytes = path.stat().st_size
+    if num_bytes > MOST_FILE_BYTES:
+        raise AttachmentError(
+            f"This file is larger than {MOST_FILE_BYTES >> 20} MB.", "Attach the part that matters."
+        )
+    with path.open("rb") as file:
+        begin = file.read(8)
+    if begin.startswith(b"%PDF") or suffix_of(path.name) == "pdf":
+        text, media_type = text_of_pdf(path), PDF
+    elif begin.startswith(b"PK") and suffix_of(path.name) == "docx":
+        text, media_type = text_of_docx(path), DOCX
+    else:
+        text, media_type = decoded(path.read_bytes()), text_type_of(path.name)
+    # Halves of surrogate pairs, which a PDF's table of characters may name, are no characters.
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    check_length(len(text))
+    if not text.strip():
+        raise AttachmentError("This file holds no text.")
+    return {"text": text, "media_type": media_type, "num_bytes": num_bytes}

@@ -1,0 +1,1 @@
+"""Conversations on disk: a tree of messages that only grows, search, trash."""

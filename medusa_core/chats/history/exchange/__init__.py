@@ -1,0 +1,1 @@
+"""Conversations in files: ours as JSON, for people, and those of other programs."""

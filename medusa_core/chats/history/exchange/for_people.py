@@ -1,0 +1,118 @@
+"""Conversations as Markdown and as a page that needs nothing else: the path that was shown last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from html import escape
+
+from medusa_core.chats.history.exchange.html_text import (
+    plain,
+    rendered,
+)
+from medusa_core.chats.history.records import (
+    ConversationInfo,
+    Stored,
+)
+from medusa_core.chats.history.tree import path_to
+from medusa_core.chats.thinking import find_thinking
+from medusa_core.messages import Role
+
+_HEAD_BEFORE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width">
+<title>"""
+_HEAD_AFTER = """</title>
+<style>
+body { max-width: 48rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.5 sans-serif;
+  color: #1c1c1c; background: #fff; }
+h1 { font-size: 1.4rem; margin-top: 3rem; }
+h2 { font-size: 1rem; margin: 1.5rem 0 .2rem; }
+section h1, section h2, section h3 { font-size: 1.1rem; margin: 1rem 0 .2rem; }
+section, .plain { overflow-wrap: anywhere; }
+.plain { white-space: pre-wrap; }
+pre, code { font-family: monospace; background: #eeeeee; }
+pre { white-space: pre-wrap; padding: .6rem; border-radius: .3rem; }
+pre code { background: none; }
+blockquote { margin-left: 0; padding-left: 1rem; border-left: 3px solid #888888; }
+table { border-collapse: collapse; }
+th, td { border: 1px solid #888888; padding: .2rem .6rem; }
+@media (prefers-color-scheme: dark) {
+  body { color: #e8e8e8; background: #1c1c1c; }
+  pre, code { background: #2c2c2c; }
+  a { color: #8ab4f8; }
+}
+</style>
+</head>
+<body>
+"""
+_FOOT = "</body>\n</html>\n"
+
+
+class Markdown:
+    """Conversations as Markdown; what was said is Markdown itself."""
+
+    between = "\n---\n\n"
+    foot = ""
+
+    def head(self, title: str) -> str:
+        """What comes before the first conversation."""
+        return ""
+
+    def conversation(self, info: ConversationInfo, messages: Sequence[Stored]) -> str:
+        """One conversation."""
+        parts = [f"# {' '.join(info.title.split())}\n"]
+        for message in path_to(messages, info.leaf_id):
+            parts.append(f"## {_speaker(message)} · {_when(message.created_s)}\n")
+            parts += [f"*Attached: {' '.join(a.name.split())}*\n" for a in message.attachments]
+            parts.append(message.text.rstrip() + "\n")
+        return "\n".join(parts)
+
+
+class Html:
+    """Conversations as a page: answers as the chat shows them, prompts as they were written."""
+
+    between = ""
+    foot = _FOOT
+
+    def head(self, title: str) -> str:
+        """What comes before the first conversation."""
+        return f"{_HEAD_BEFORE}{escape(' '.join(title.split()))}{_HEAD_AFTER}"
+
+    def conversation(self, info: ConversationInfo, messages: Sequence[Stored]) -> str:
+        """One conversation."""
+        parts = [f'<h1 dir="auto">{escape(info.title)}</h1>']
+        for message in path_to(messages, info.leaf_id):
+            who, when = escape(_speaker(message)), _when(message.created_s)
+            parts.append(f"<h2>{who} <small>{when}</small></h2>")
+            parts += [f"<p>Attached: {escape(a.name)}</p>" for a in message.attachments]
+            parts.append(f'<section dir="auto">{_said(message)}</section>')
+        return "\n".join(parts) + "\n"
+
+
+def _said(message: Stored) -> str:
+    if message.role is not Role.ASSISTANT:
+        return plain(message.text)
+    thinking = find_thinking(message.text)
+    said = rendered(message.text[thinking.said :])
+    thought = message.text[thinking.start : thinking.end].strip()
+    if not thought:
+        return said
+    return f"<details><summary>Thought</summary>{rendered(thought)}</details>\n{said}"
+
+
+def _speaker(message: Stored) -> str:
+    if message.role is Role.ASSISTANT:
+        model = message.answer.model if message.answer is not None else ""
+        return " ".join(model.split()) or "Assistant"
+    return "System prompt" if message.role is Role.SYSTEM else "You"
+
+
+def _when(seconds: float) -> str:
+    try:
+        return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
+    except (ValueError, OSError, OverflowError):  # a clock beyond what calendars hold
+        return "unknown date"

@@ -1,0 +1,237 @@
+"""Conversations of other programs, as ours are described."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from medusa_core.chats.history.exchange.grown import (
+    in_order,
+    in_turns,
+    own_id,
+    title_of,
+    without_hidden,
+)
+from medusa_core.chats.history.exchange.our_json import Json
+from medusa_core.errors import ConversationFileError
+
+_HINT = "Choose a file of conversations: ours, ChatGPT's conversations.json, or one of LM Studio."
+_ROLES = ("system", "user", "assistant")
+
+
+def is_chatgpt(raw: Any) -> bool:
+    """Whether a value is one conversation of ChatGPT's export."""
+    return isinstance(raw, dict) and isinstance(raw.get("mapping"), dict)
+
+
+def is_lm_studio(raw: Any) -> bool:
+    """Whether a value is a conversation of LM Studio."""
+    return (
+        isinstance(raw, dict)
+        and isinstance(raw.get("messages"), list)
+        and all(
+            isinstance(m, dict) and isinstance(m.get("versions"), list) for m in raw["messages"]
+        )
+    )
+
+
+def unknown() -> ConversationFileError:
+    """The error of a file of another kind."""
+    return ConversationFileError("The file holds no conversations that can be read.", _HINT)
+
+
+def from_chatgpt(raw: Json) -> Json:
+    """A conversation of ChatGPT's export: all branches, without what is hidden.
+
+    Raises:
+        ConversationFileError: Its messages contradict each other.
+    """
+    title, created_s = raw.get("title"), _number(raw.get("create_time"))
+    name = own_id("chatgpt", raw.get("conversation_id") or raw.get("id") or "", title, created_s)
+    nodes, hidden = [], set()
+    for key, node in raw["mapping"].items():
+        if not isinstance(node, dict):
+            raise unknown()
+        message = node.get("message")
+        told = _chatgpt_message(message) if isinstance(message, dict) else None
+        if told is None:
+            hidden.add(key)
+            told = {"role": "user", "text": "", "created_s": 0.0}
+        parent = node.get("parent")
+        nodes.append({**told, "id": key, "parent_id": parent if isinstance(parent, str) else None})
+    ordered = without_hidden(in_order(nodes, str(title)), hidden)
+    about = _Told(name, title, created_s, _number(raw.get("update_time")), _system_of(ordered))
+    visible, part_of = in_turns(_without_system(ordered))
+    return about.conversation(visible, _visible_leaf(raw.get("current_node"), nodes, part_of))
+
+
+def _chatgpt_message(raw: Json) -> Json | None:
+    """What a message says; None where nothing of it is to be seen."""
+    author, content = raw.get("author"), raw.get("content")
+    if not isinstance(author, dict) or not isinstance(content, dict) or raw.get("weight") == 0:
+        return None
+    metadata = raw.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    role, text = author.get("role"), _chatgpt_text(content)
+    is_hidden = metadata.get("is_visually_hidden_from_conversation") is True
+    if role not in _ROLES or not text.strip() or is_hidden:
+        return None
+    told = {"role": role, "text": text, "created_s": _number(raw.get("create_time"))}
+    return {**told, **_answer(role, metadata.get("model_slug"))}
+
+
+def _chatgpt_text(content: Json) -> str:
+    kind, parts = content.get("content_type"), content.get("parts")
+    if kind == "code" and isinstance(content.get("text"), str):
+        return f"```\n{content['text']}\n```"
+    if kind not in ("text", "multimodal_text") or not isinstance(parts, list):
+        return ""
+    return "\n\n".join(part for part in parts if isinstance(part, str) and part)
+
+
+def _visible_leaf(leaf: Any, nodes: list[Json], part_of: dict[str, str]) -> str | None:
+    """The message that a node or the first one above it became."""
+    parents = {node["id"]: node["parent_id"] for node in nodes}
+    at = leaf if isinstance(leaf, str) else None
+    while at is not None and at not in part_of:
+        at = parents.get(at)
+    return None if at is None else part_of[at]
+
+
+def from_lm_studio(raw: Json, file_name: str) -> Json:
+    """A conversation of LM Studio: versions of a message are branches.
+
+    Raises:
+        ConversationFileError: A version isn't what it should be.
+    """
+    created_s = _number(raw.get("createdAt")) / 1000
+    name = own_id("lm-studio", file_name, created_s)
+    model = raw.get("lastUsedModel")
+    model = model.get("identifier") if isinstance(model, dict) else None
+    messages: list[Json] = []
+    parent: str | None = None
+    for number, message in enumerate(raw["messages"]):
+        versions = [_lm_studio_version(version, model) for version in message["versions"]]
+        chosen = message.get("currentlySelected")
+        for place, told in enumerate(versions):
+            if told is not None:
+                key = f"{number} {place}"
+                messages.append({**told, "id": key, "parent_id": parent, "created_s": created_s})
+        if type(chosen) is int and 0 <= chosen < len(versions) and versions[chosen] is not None:
+            parent = f"{number} {chosen}"
+        elif messages and any(versions):
+            parent = messages[-1]["id"]
+    system = _lm_studio_system(raw) or _system_of(messages)
+    about = _Told(name, raw.get("name"), created_s, created_s, system)
+    visible, part_of = in_turns(_without_system(messages))
+    return about.conversation(visible, _visible_leaf(parent, messages, part_of))
+
+
+def _lm_studio_system(raw: Json) -> str:
+    """The system prompt, which lies among the settings."""
+    config = raw.get("perChatPredictionConfig")
+    fields = config.get("fields") if isinstance(config, dict) else None
+    for field in fields if isinstance(fields, list) else ():
+        is_it = isinstance(field, dict) and field.get("key") == "llm.prediction.systemPrompt"
+        if is_it and isinstance(field.get("value"), str):
+            return str(field["value"])
+    system = raw.get("systemPrompt")
+    return system if isinstance(system, str) else ""
+
+
+def _lm_studio_version(raw: Any, last_model: Any) -> Json | None:
+    """What a version says; None where that is nothing."""
+    if not isinstance(raw, dict):
+        raise unknown()
+    role = raw.get("role")
+    if raw.get("type") == "multiStep":
+        steps = raw.get("steps")
+        texts = [_step_text(step) for step in steps] if isinstance(steps, list) else []
+    else:
+        texts = list(_block_texts(raw.get("content")))
+    text = "\n\n".join(text for text in texts if text)
+    if role not in _ROLES or not text.strip():
+        return None
+    sender = raw.get("senderInfo")
+    model = sender.get("senderName") if isinstance(sender, dict) else None
+    return {"role": role, "text": text, **_answer(role, model or last_model)}
+
+
+def _step_text(step: Any) -> str:
+    if not isinstance(step, dict) or step.get("type") != "contentBlock":
+        return ""
+    text = "".join(_block_texts(step.get("content")))
+    style = step.get("style")
+    is_thought = isinstance(style, dict) and style.get("type") == "thinking"
+    return f"<think>\n{text}\n</think>" if is_thought and text else text
+
+
+def _block_texts(content: Any) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and isinstance(block.get("text"), str):
+            yield block["text"]
+
+
+def _answer(role: Any, model: Any) -> Json:
+    """What is known of an answer; nothing of a prompt."""
+    if role != "assistant":
+        return {}
+    name = model if isinstance(model, str) else ""
+    told = {"model": name, "model_key": "", "state": "done", "settings": {}}
+    return {"answer": told}
+
+
+def _system_of(messages: list[Json]) -> str:
+    """What the model was told before the conversation."""
+    return next((message["text"] for message in messages if message["role"] == "system"), "")
+
+
+def _without_system(messages: list[Json]) -> list[Json]:
+    """Prompts and answers: what the model was told before is a setting here."""
+    return without_hidden(messages, {m["id"] for m in messages if m["role"] == "system"})
+
+
+class _Told(NamedTuple):
+    """What is known of a conversation besides its messages."""
+
+    name: str
+    title: Any
+    created_s: float
+    changed_s: float
+    system: str
+
+    def conversation(self, messages: list[Json], leaf: str | None) -> Json:
+        """The conversation. Ids of others are theirs: two conversations may have the same ones."""
+        settings = {"system_prompt": self.system}
+        return {
+            "id": self.name,
+            "title": title_of(self.title, messages),
+            "has_own_title": isinstance(self.title, str) and bool(self.title.strip()),
+            "folder": None,
+            "is_pinned": False,
+            "created_s": self.created_s,
+            "changed_s": self.changed_s or self.created_s,
+            "leaf_id": None if leaf is None else own_id(self.name, leaf),
+            "settings": json.dumps(settings) if self.system.strip() else "",
+            "messages": [self._message(message) for message in messages],
+        }
+
+    def _message(self, raw: Json) -> Json:
+        parent = raw["parent_id"]
+        return {
+            **raw,
+            "id": own_id(self.name, raw["id"]),
+            "parent_id": None if parent is None else own_id(self.name, parent),
+            "created_s": raw["created_s"] or self.created_s,
+        }
+
+
+def _number(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    try:
+        return float(value) if is_number and 0 <= value < 1e15 else 0.0
+    except OverflowError:
+        return 0.0

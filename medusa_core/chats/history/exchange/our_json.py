@@ -1,0 +1,183 @@
+"""A conversation as `resources/schemas/conversations-1.json` describes it, and back."""
+
+from __future__ import annotations
+
+import json
+import logging
+import zlib
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import PurePath, PureWindowsPath
+from typing import Any
+
+import fastjsonschema
+
+from medusa_core.chats.attachments.attachment import Attachment
+from medusa_core.chats.history.packing import (
+    done_as_json,
+    done_from_json,
+    settings_as_json,
+    settings_from_json,
+)
+from medusa_core.chats.history.records import (
+    AnswerState,
+    ConversationInfo,
+    Stored,
+    StoredAnswer,
+)
+from medusa_core.messages import GenerationDone, Role
+from medusa_core.system.resources import resources_dir
+
+log = logging.getLogger(__name__)
+
+FORMAT = "medusa-chat-conversations"
+VERSION = 1
+_SCHEMA = "conversations-1.json"
+_LATEST_S = 1e11
+
+Json = dict[str, Any]
+
+
+def conversation_as_json(
+    info: ConversationInfo,
+    folder: str | None,
+    settings: str,
+    messages: Sequence[Stored],
+    damaged: set[str],
+) -> Json:
+    """One conversation with all its paths.
+
+    Args:
+        info: What lists show of it.
+        folder: Name of its folder.
+        settings: Its settings, as the window keeps them.
+        messages: All of its messages.
+        damaged: Gets the ids of answers of which some steps can't be read; these are left out.
+    """
+    return {
+        "id": info.id,
+        "title": info.title,
+        "has_own_title": info.has_own_title,
+        "folder": folder,
+        "is_pinned": info.is_pinned,
+        "created_s": info.created_s,
+        "changed_s": info.changed_s,
+        "leaf_id": info.leaf_id,
+        "settings": settings,
+        "messages": [_message(message, damaged) for message in messages],
+    }
+
+
+def _message(message: Stored, damaged: set[str]) -> Json:
+    raw: Json = {
+        "id": message.id,
+        "parent_id": message.parent_id,
+        "role": message.role.value,
+        "text": message.text,
+        "created_s": message.created_s,
+    }
+    if message.attachments:
+        raw["attachments"] = [
+            {
+                "name": a.name,
+                "media_type": a.media_type,
+                "text": a.text,
+                "num_bytes": a.num_bytes,
+            }
+            for a in message.attachments
+        ]
+    if message.answer is not None:
+        raw["answer"] = _answer(message.answer)
+        if len(raw["answer"].get("steps", ())) < len(message.answer.packed_steps):
+            damaged.add(message.id)
+    return raw
+
+
+def _answer(answer: StoredAnswer) -> Json:
+    key = answer.model_key
+    # A folder names its owner; the file may be given to others.
+    is_folder = PurePath(key).is_absolute() or PureWindowsPath(key).is_absolute()
+    raw: Json = {
+        "model": answer.model,
+        "model_key": "" if is_folder else key,
+        "state": answer.state.value,
+        "settings": settings_as_json(answer.settings),
+    }
+    if answer.done is not None:
+        raw["done"] = done_as_json(answer.done)
+    packs = [pack for pack in map(_unpacked, answer.packed_steps) if pack is not None]
+    if packs:
+        raw["steps"] = packs
+    return raw
+
+
+def _unpacked(pack: bytes) -> Json | None:
+    """Some steps as the schema wants them; None where the pack is damaged."""
+    try:
+        raw: Json = json.loads(zlib.decompress(pack), parse_constant=_refuse)
+        _validator("steps")(raw)
+    except Exception as error:  # noqa: BLE001 - one damaged byte must not cost the copy of all texts
+        log.debug("a part of an answer's steps isn't exported: %r", error)
+        return None
+    return raw
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
+def message_from_json(raw: Json, conversation_id: str) -> Stored:
+    """A message of a conversation that was checked against the schema."""
+    answer = raw.get("answer")
+    return Stored(
+        raw["id"],
+        conversation_id,
+        raw["parent_id"],
+        Role(raw["role"]),
+        raw["text"],
+        time_of(raw["created_s"]),
+        tuple(Attachment(**attachment) for attachment in raw.get("attachments", ())),
+        _answer_from_json(answer, raw["text"]) if raw["role"] == Role.ASSISTANT.value else None,
+    )
+
+
+def _answer_from_json(raw: Json | None, text: str) -> StoredAnswer:
+    if raw is None:
+        return StoredAnswer("", "", AnswerState.DONE)
+    packs = (json.dumps(steps, ensure_ascii=True) for steps in raw.get("steps", ()))
+    state = AnswerState(raw["state"])
+    return StoredAnswer(
+        raw["model"],
+        raw["model_key"],
+        # Nobody goes on writing it here.
+        AnswerState.CUT if state is AnswerState.STREAMING else state,
+        settings_from_json(raw["settings"]),
+        _done_from_json(raw.get("done"), text),
+        tuple(zlib.compress(pack.encode()) for pack in packs),
+    )
+
+
+def _done_from_json(raw: Json | None, text: str) -> GenerationDone | None:
+    """Figures, unless they are those of another version."""
+    try:
+        return None if raw is None else done_from_json(raw, text)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return None
+
+
+def time_of(value: float) -> float:
+    """A time as it can be shown: files of others may hold any number."""
+    return float(value) if 0 <= value < _LATEST_S else 0.0
+
+
+def conversation_validator() -> Callable[[object], object]:
+    """Checks one conversation against the schema."""
+    return _validator("conversation")
+
+
+@cache
+def _validator(name: str) -> Callable[[object], object]:
+    """Checks a value against a definition of the schema."""
+    schema = json.loads((resources_dir() / "schemas" / _SCHEMA).read_text(encoding="utf-8"))
+    one = {**schema["definitions"][name], "definitions": schema["definitions"]}
+    return fastjsonschema.compile({"$schema": schema["$schema"], **one})

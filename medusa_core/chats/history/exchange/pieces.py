@@ -1,0 +1,122 @@
+"""Conversations out of a large JSON file, one at a time: not all of it may fit into memory."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+from medusa_core.chats.history.exchange.our_json import (
+    FORMAT,
+    VERSION,
+)
+from medusa_core.errors import ConversationFileError
+
+_CHUNK = 1 << 18
+_MOST_CHARS = 32 << 20  # of one conversation
+_OURS = re.compile(
+    rf'\s*\{{\s*"format"\s*:\s*"{FORMAT}"\s*,\s*"version"\s*:\s*(\d{{1,9}})\s*,'
+    r'\s*"conversations"\s*:\s*\['
+)
+_SPACE = re.compile(r"[ \t\r\n]*")
+_HINT = "Choose a file of conversations: ours, ChatGPT's conversations.json, or one of LM Studio."
+
+
+class Pieces:
+    """The values of a file.
+
+    Attributes:
+        is_ours: It is a file that this program wrote.
+        is_list: It holds several values; else one.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        """Look at the beginning of a file.
+
+        Raises:
+            ConversationFileError: It is of a newer version.
+        """
+        self._file = file
+        self._text = ""
+        self._at = 0
+        self._is_read = False
+        self._decoder = json.JSONDecoder()
+        self._more()
+        found = _OURS.match(self._text)
+        self.is_ours = found is not None
+        if found is not None and int(found[1]) != VERSION:
+            raise ConversationFileError(
+                f"The file has version {found[1]}; this program reads version {VERSION}.",
+                "Update Medusa Chat.",
+            )
+        self._at = found.end() if found else self._skip_space()
+        self.is_list = self.is_ours or self._text[self._at : self._at + 1] == "["
+        if self.is_list and not self.is_ours:
+            self._at += 1
+
+    def __iter__(self) -> Iterator[Any]:
+        """The values in order.
+
+        Raises:
+            ConversationFileError: It is no JSON, or one value is too large.
+        """
+        if not self.is_list:
+            yield self._value()
+            return
+        if self._next() == "]":
+            return
+        while True:
+            yield self._value()
+            match self._next():
+                case ",":
+                    self._at += 1
+                case "]":
+                    return
+                case _:
+                    raise self._no_json("a comma is missing")
+
+    def _value(self) -> Any:
+        """The next value; more is read until it is whole."""
+        self._next()
+        while True:
+            try:
+                value, self._at = self._decoder.raw_decode(self._text, self._at)
+            except RecursionError as error:
+                raise self._no_json("it is nested too deeply") from error
+            except ValueError as error:
+                if self._is_read:
+                    raise self._no_json(str(error)) from error
+            else:
+                return value
+            if len(self._text) - self._at > _MOST_CHARS:
+                raise ConversationFileError(
+                    "One conversation of the file is too large, or the file is damaged.", _HINT
+                )
+            self._more()
+
+    def _next(self) -> str:
+        """The next character that is no space; empty at the end."""
+        self._at = self._skip_space()
+        while self._at == len(self._text) and not self._is_read:
+            self._more()
+            self._at = self._skip_space()
+        return self._text[self._at : self._at + 1]
+
+    def _skip_space(self) -> int:
+        found = _SPACE.match(self._text, self._at)
+        assert found is not None
+        return found.end()
+
+    def _more(self) -> None:
+        """Read as much again as is waiting, so that no text is looked at too often."""
+        waiting = self._text[self._at :]
+        try:
+            read = self._file.read(max(_CHUNK, len(waiting)))
+        except ValueError as error:
+            raise self._no_json("it is no text") from error
+        self._is_read = not read
+        self._text, self._at = waiting + read, 0
+
+    def _no_json(self, why: str) -> ConversationFileError:
+        return ConversationFileError(f"The file is no complete JSON file: {why}.", _HINT)

@@ -1,0 +1,108 @@
+"""A file of conversations from anywhere, read in a process of its own within bounds."""
+
+from __future__ import annotations
+
+import json
+import logging
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from medusa_core.chats.history.exchange.import_worker import MEMORY_BYTES
+from medusa_core.chats.history.exchange.our_json import Json
+from medusa_core.errors import ConversationFileError
+from medusa_core.system.sandbox.process import Child
+
+log = logging.getLogger(__name__)
+
+_MOST_S = 10.0
+_START_S = 30.0  # on a busy machine, from a cold disk
+_MOST_RESIDENT_BYTES = MEMORY_BYTES + (64 << 20)
+_HINT = "Export fewer conversations at once, or choose another file."
+
+
+class ConversationFile:
+    """Conversations of a file, ready to be taken into the history; close it afterwards.
+
+    Attributes:
+        num_conversations: How many there are.
+    """
+
+    def __init__(self, path: Path, most_s: float = _MOST_S) -> None:
+        """Read a file; may be done in any thread.
+
+        Args:
+            path: A file of ours, ChatGPT's export, packed or not, or a conversation of LM Studio.
+            most_s: Longest time that reading may take.
+
+        Raises:
+            ConversationFileError: It can't be read, holds no conversations, contradicts itself, or
+                takes too much time or memory.
+        """
+        # The reader takes its name away before it writes: a kill leaves no text of anybody.
+        self._lines = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed with the file
+            encoding="ascii", mode="r", prefix="medusa-import-", delete=False
+        )
+        try:
+            self.num_conversations = _read(path, Path(self._lines.name), most_s)
+        except BaseException:
+            self.close()
+            raise
+
+    def __iter__(self) -> Iterator[Json]:
+        """Each conversation, checked, as `conversations-1.json` describes it."""
+        self._lines.seek(0)
+        for line in self._lines:
+            yield json.loads(line)
+
+    def __enter__(self) -> ConversationFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget what was read; may be called again."""
+        self._lines.close()
+        Path(self._lines.name).unlink(missing_ok=True)
+
+
+def _read(path: Path, lines: Path, most_s: float) -> int:
+    if not path.is_file():
+        raise ConversationFileError(f"There is no file {path}.", "Choose another one.")
+    try:
+        child = Child("medusa_core.chats.history.exchange.import_worker")
+    except OSError as error:
+        raise ConversationFileError(
+            f"No process can be started to read {path.name}: {error}.",
+            "Close other programs and try again.",
+        ) from error
+    with closing(child):
+        _hear(child, path, _START_S)
+        child.send({"path": str(path.resolve()), "output": str(lines)})
+        answer = _hear(child, path, most_s)
+    if "error" in answer:
+        raise ConversationFileError(f"{path.name}: {answer['error']}", str(answer["hint"]))
+    return int(answer["count"])
+
+
+def _hear(child: Child, path: Path, time_s: float) -> dict[str, Any]:
+    def check_memory() -> None:
+        if child.resident_bytes() > _MOST_RESIDENT_BYTES:
+            raise ConversationFileError(f"{path.name} takes too much memory to be read.", _HINT)
+
+    begin_s = time.monotonic()
+    try:
+        answer = child.hear(time_s, check_memory)
+    except TimeoutError:
+        waited = time.monotonic() - begin_s
+        raise ConversationFileError(
+            f"{path.name} couldn't be read within {waited:.0f} seconds.", _HINT
+        ) from None
+    if answer is None:
+        log.debug("the reader said: %s", child.last_words())
+        raise ConversationFileError(f"{path.name} broke the process that reads it.", _HINT)
+    return answer

@@ -1,0 +1,173 @@
+"""All conversations of a user, in one file.
+
+It is used from one thread. Each write is one short transaction, kept when the method returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import cast
+
+from filelock import FileLock, Timeout
+
+from medusa_core.chats.history.answers import Answers
+from medusa_core.chats.history.exchange.our_json import Json
+from medusa_core.chats.history.mending import mend
+from medusa_core.chats.history.part import Clock
+from medusa_core.chats.history.schema import MIGRATIONS
+from medusa_core.chats.history.search import Search
+from medusa_core.chats.history.taking import (
+    PIECE_S,
+    Taken,
+    Taking,
+)
+from medusa_core.chats.history.traces import Traces
+from medusa_core.errors import Cancelled, StorageError
+from medusa_core.system.storage.database import (
+    Database,
+    open_database,
+    open_in_memory,
+)
+
+log = logging.getLogger(__name__)
+
+
+class History(Answers, Taking, Search, Traces):
+    """The history.
+
+    Attributes:
+        notice: What happened when it was opened, in a sentence for people; mostly empty.
+    """
+
+    def __init__(
+        self, path: Path, clock: Clock = time.time, *, database: Database | None = None
+    ) -> None:
+        """Open or make it.
+
+        Args:
+            path: Its file.
+            clock: Seconds since 1970.
+            database: What is used instead of the file.
+
+        Raises:
+            StorageError: It can't be opened, or a newer version made it.
+        """
+        if database is None:
+            database = open_database(path, MIGRATIONS, mend=mend, checkpoints_itself=False)
+        super().__init__(database, clock)
+        self._listeners = []
+        self._owner = FileLock(f"{path}.lock", timeout=0)
+        self.notice = database.notice
+        try:
+            self._own()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether what is written outlives the program."""
+        return self._database.path is not None
+
+    def _own(self) -> None:
+        """The first program that opens it ends what a killed one was writing."""
+        if not self.is_kept:
+            return
+        try:
+            self._owner.acquire()
+        except (Timeout, OSError):
+            log.info("another program uses the history, too")
+        else:
+            self.cut_unfinished()
+            self.forget_staged()
+
+    def another(self) -> History:
+        """The same history once more, for another thread; only where `is_kept`.
+
+        Raises:
+            StorageError: It can't be opened.
+        """
+        assert self._database.path is not None
+        return History(self._database.path, self._clock)
+
+    async def take_gently(self, conversations: Iterable[Json]) -> Taken:
+        """Do what `take` does in a thread, over a connection of its own.
+
+        Conversations can't be seen until all of them are there. What is left of an import that was
+        interrupted is removed at once, or when the history is opened next.
+
+        Args:
+            conversations: As for `take`.
+
+        Raises:
+            StorageError: They can't be written.
+        """
+        is_stopped = threading.Event()
+
+        def work() -> Taken:
+            with closing(self.another()) as other:
+                pieces = other.take_in_pieces(conversations)
+                while not is_stopped.wait(PIECE_S):  # whoever else writes has a turn
+                    try:
+                        next(pieces)
+                    except StopIteration as done:
+                        return cast("Taken", done.value)
+                pieces.close()
+            raise Cancelled("The import was stopped.")
+
+        if not self.is_kept:
+            return self.take(conversations)
+        try:
+            return await asyncio.to_thread(work)
+        finally:
+            is_stopped.set()
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the file, in SQLite's words; looks at all of it.
+
+        Raises:
+            StorageError: It can't be read.
+        """
+        found = self._database.rows("PRAGMA integrity_check")
+        found += self._database.rows("PRAGMA foreign_key_check")
+        return tuple(" ".join(map(str, row)) for row in found if row != ("ok",))
+
+    def checkpoint(self) -> None:
+        """Move what was written from the log into its file: for a moment without other work.
+
+        Raises:
+            StorageError: It can't be written.
+        """
+        self._database.checkpoint()
+
+    def close(self) -> None:
+        """Close the file; may be called again."""
+        self._database.close()
+        self._owner.release()
+
+
+def open_history(path: Path, clock: Clock = time.time) -> History:
+    """The history, from its file, or in memory where that can't be written: never an error.
+
+    What could be read is there in either case. `notice` tells which one it is.
+
+    Args:
+        path: Its file.
+        clock: Seconds since 1970.
+    """
+    try:
+        return History(path, clock)
+    except StorageError as error:
+        told = error
+    except Exception:  # the window must start, whatever a changed file holds
+        log.warning("the history can't be opened", exc_info=True)
+        told = StorageError(f"{path} can't be used.", "The log says why.")
+    log.warning("the history is kept in memory: %s", told)
+    notice = f"{told.message} What you write today won't be remembered. {told.hint}"
+    return History(path, clock, database=open_in_memory(MIGRATIONS, path, notice))

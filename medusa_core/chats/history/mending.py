@@ -1,0 +1,123 @@
+"""What tables of a salvaged file say of each other, put right: texts must be found again."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from medusa_core.chats.history.folding import (
+    fold,
+    unfold,
+)
+from medusa_core.chats.history.packing import unpack_steps
+from medusa_core.messages import shown_text
+
+_RECOVERED = "Recovered conversation"
+
+# Conversations whose row is lost.
+_CONVERSATIONS = """
+INSERT INTO conversations (number, id, title, created_s, changed_s, place)
+SELECT conversation, 'recovered-' || conversation,
+    coalesce((SELECT unfold(c0) FROM title_words_content WHERE id = conversation), ?),
+    min(created_s), max(created_s), max(created_s)
+FROM messages WHERE conversation NOT IN (SELECT number FROM conversations) GROUP BY conversation
+"""
+# A message whose parent is lost hangs under the one that came before it.
+_PARENTS = """
+UPDATE messages SET parent = (
+    SELECT max(other.number) FROM messages AS other
+    WHERE other.conversation = messages.conversation AND other.number < messages.number
+)
+WHERE parent IS NOT NULL AND parent NOT IN (SELECT number FROM messages)
+"""
+_ANSWERS = """
+INSERT INTO answers (message, model, model_key, state, settings)
+SELECT number, '', '', CASE text WHEN '' THEN 'streaming' ELSE 'cut' END, '{}' FROM messages
+WHERE role = 'assistant' AND number NOT IN (SELECT message FROM answers)
+"""
+_FOLDERS = """
+UPDATE conversations SET folder = NULL WHERE folder NOT IN (SELECT number FROM folders)
+"""
+_LEAVES = """
+UPDATE conversations SET
+    num_messages = (SELECT count(*) FROM messages WHERE conversation = conversations.number),
+    leaf = (
+        SELECT coalesce(
+            max(CASE number WHEN conversations.leaf THEN number END), max(number)
+        ) FROM messages WHERE conversation = conversations.number
+    )
+"""
+_LOST = """
+SELECT message FROM steps UNION SELECT message FROM answers
+UNION SELECT id FROM message_words_content
+EXCEPT SELECT number FROM messages ORDER BY 1
+"""
+_NEIGHBOUR = """
+SELECT conversation, created_s FROM messages
+WHERE number = coalesce(
+    (SELECT max(number) FROM messages WHERE number < :number),
+    (SELECT min(number) FROM messages WHERE number > :number)
+)
+"""
+_RESTORE = """
+INSERT INTO messages (number, id, conversation, parent, role, text, created_s)
+SELECT :number, 'recovered-' || :number, :conversation, max(number), :role, :text, :created_s
+FROM messages WHERE conversation = :conversation AND number < :number
+"""
+_TEXTS = """
+INSERT INTO message_words_content (id, c0)
+SELECT number, fold(text || coalesce((
+    SELECT group_concat(char(10) || name, '') FROM attachments WHERE message = messages.number
+), '')) FROM messages
+"""
+_INDEX = (
+    "DELETE FROM message_words_content",
+    _TEXTS,
+    "INSERT INTO message_words (message_words) VALUES ('rebuild')",
+    "DELETE FROM title_words_content",
+    "INSERT INTO title_words_content (id, c0) SELECT number, fold(title) FROM conversations",
+    "INSERT INTO title_words (title_words) VALUES ('rebuild')",
+)
+
+
+def mend(db: sqlite3.Connection) -> None:
+    """Put back what can be told from the rest, and index all words again."""
+    _restore_messages(db)
+    db.create_function("fold", 1, fold, deterministic=True)
+    db.create_function("unfold", 1, unfold, deterministic=True)
+    db.execute(_CONVERSATIONS, (_RECOVERED,))
+    for sql in (_PARENTS, _ANSWERS, _FOLDERS, _LEAVES):
+        db.execute(sql)
+    for sql in _INDEX:
+        db.execute(sql)
+
+
+def _restore_messages(db: sqlite3.Connection) -> None:
+    """Messages whose row is lost: steps hold the text of an answer, the index that of a prompt.
+
+    The index knows no capitals and no accents; that is better than nothing.
+    """
+    for (number,) in db.execute(_LOST).fetchall():
+        beside = db.execute(_NEIGHBOUR, {"number": number}).fetchone()
+        if beside is None:
+            continue
+        steps = db.execute("SELECT packed FROM steps WHERE message = ? ORDER BY number", (number,))
+        text = shown_text(unpack_steps(pack for (pack,) in steps))
+        answers = db.execute("SELECT 1 FROM answers WHERE message = ?", (number,)).fetchone()
+        values = {
+            "number": number,
+            "conversation": beside[0],
+            "created_s": beside[1],
+            "role": "assistant" if answers else "user",
+            "text": text or _indexed(db, number),
+        }
+        if values["text"]:
+            db.execute(_RESTORE, values)
+
+
+def _indexed(db: sqlite3.Connection, number: int) -> str:
+    """What the index has of a message, without the names of its attachments."""
+    words = db.execute("SELECT c0 FROM message_words_content WHERE id = ?", (number,)).fetchone()
+    if words is None or not isinstance(words[0], str):
+        return ""
+    names = db.execute("SELECT name FROM attachments WHERE message = ? ORDER BY number", (number,))
+    return unfold(words[0].removesuffix("".join(f"\n{fold(name)}" for (name,) in names)))

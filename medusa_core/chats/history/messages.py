@@ -1,0 +1,164 @@
+"""The tree of messages, which only grows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from medusa_core.chats.attachments.attachment import Attachment
+from medusa_core.chats.history.answer_rows import (
+    ANSWER_COLUMNS,
+    answer_of,
+    row_of,
+)
+from medusa_core.chats.history.folding import fold
+from medusa_core.chats.history.part import (
+    Part,
+    clean,
+)
+from medusa_core.chats.history.records import (
+    Stored,
+    StoredAnswer,
+)
+from medusa_core.errors import RequestError
+from medusa_core.messages import Role
+
+
+class Messages(Part):
+    """What was said."""
+
+    def messages(self, conversation_id: str) -> tuple[Stored, ...]:
+        """All messages of a conversation, on all paths, in the order they came.
+
+        Raises:
+            RequestError: The conversation isn't here any more.
+            StorageError: The history can't be read.
+        """
+        number = self._conversation(conversation_id)
+        rows = self._database.rows(
+            "SELECT m.number, m.id, p.id, m.role, m.text, m.created_s FROM messages AS m"
+            " LEFT JOIN messages AS p ON p.number = m.parent"
+            " WHERE m.conversation = ? ORDER BY m.number",
+            number,
+        )
+        texts = {row[0]: row[4] for row in rows}
+        attachments = self._attachments(number)
+        answers = self._answers(number, texts)
+        return tuple(
+            Stored(
+                name,
+                conversation_id,
+                parent,
+                Role(role),
+                text,
+                created_s,
+                tuple(attachments.get(key, ())),
+                answers.get(key),
+            )
+            for key, name, parent, role, text, created_s in rows
+        )
+
+    def _attachments(self, conversation: int) -> dict[int, list[Attachment]]:
+        found: dict[int, list[Attachment]] = defaultdict(list)
+        for key, *values in self._database.rows(
+            "SELECT a.message, a.name, a.media_type, a.text, a.num_bytes"
+            " FROM messages AS m JOIN attachments AS a ON a.message = m.number"
+            " WHERE m.conversation = ? ORDER BY a.number",
+            conversation,
+        ):
+            found[key].append(Attachment(*values))
+        return found
+
+    def _answers(self, conversation: int, texts: dict[int, str]) -> dict[int, StoredAnswer]:
+        packs: dict[int, list[bytes]] = defaultdict(list)
+        for key, pack in self._database.rows(
+            "SELECT s.message, s.packed FROM messages AS m JOIN steps AS s ON s.message = m.number"
+            " WHERE m.conversation = ? ORDER BY s.number",
+            conversation,
+        ):
+            packs[key].append(pack)
+        rows = self._database.rows(
+            f"SELECT message, {ANSWER_COLUMNS} FROM answers"
+            " WHERE message IN (SELECT number FROM messages WHERE conversation = ?)",
+            conversation,
+        )
+        return {row[0]: answer_of(row[1:], texts[row[0]], packs.get(row[0], ())) for row in rows}
+
+    def add_prompt(self, message: Stored) -> None:
+        """Add a prompt or a system message; the user is there then.
+
+        Raises:
+            RequestError: The conversation or the parent isn't here any more, or the message is.
+            StorageError: It can't be written.
+        """
+        with self._database.transaction():
+            self._add(message)
+
+    def _add(self, message: Stored) -> None:
+        conversation = self._conversation(message.conversation_id)
+        parent = None if message.parent_id is None else self._message(message.parent_id)
+        number = self._insert(conversation, parent, message.id, message)
+        self._touch(conversation, number)
+
+    def _insert(self, conversation: int, parent: int | None, name: str, message: Stored) -> int:
+        """Write a message; returns its number."""
+        number = self._database.write(
+            "INSERT INTO messages (id, conversation, parent, role, text, created_s)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            *(name, conversation, parent, message.role.value),
+            *(clean(message.text), message.created_s),
+        )
+        self._database.write_many(
+            "INSERT INTO attachments (message, name, media_type, text, num_bytes)"
+            " VALUES (?, ?, ?, ?, ?)",
+            [
+                (number, clean(a.name), a.media_type, clean(a.text), a.num_bytes)
+                for a in message.attachments
+            ],
+        )
+        if message.answer is not None:
+            self._add_answer(number, message.answer)
+        self._index(number, message.text, message.attachments)
+        return number
+
+    def _add_answer(self, number: int, answer: StoredAnswer) -> None:
+        self._database.write(
+            f"INSERT INTO answers (message, {ANSWER_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
+            *(number, *row_of(answer)),
+        )
+        self._database.write_many(
+            "INSERT INTO steps (message, packed) VALUES (?, ?)",
+            [(number, pack) for pack in answer.packed_steps],
+        )
+
+    def set_leaf(self, conversation_id: str, message_id: str) -> None:
+        """Remember which path of the tree the user sees, by its end.
+
+        Raises:
+            RequestError: One of them isn't here any more, or the message is of another one.
+            StorageError: It can't be written.
+        """
+        conversation, number = self._conversation(conversation_id), self._message(message_id)
+        row = self._database.row("SELECT conversation FROM messages WHERE number = ?", number)
+        if row is None or row[0] != conversation:
+            raise RequestError("The message belongs to another conversation.")
+        self._database.write(
+            "UPDATE conversations SET leaf = ? WHERE number = ?", number, conversation
+        )
+
+    def _touch(self, conversation: int, new_leaf: int | None = None) -> None:
+        """Something was said now."""
+        now_s = self._clock()
+        self._database.write(
+            "UPDATE conversations SET changed_s = ?, place = ?, leaf = coalesce(?, leaf),"
+            " num_messages = num_messages + ? WHERE number = ?",
+            *(now_s, self._next_place(now_s), new_leaf, new_leaf is not None, conversation),
+        )
+
+    def _index(self, number: int, text: str, attachments: Iterable[Attachment] = ()) -> None:
+        words = "\n".join((text, *(attachment.name for attachment in attachments)))
+        self._database.write("DELETE FROM message_words WHERE rowid = ?", number)
+        if words:
+            self._database.write(
+                "INSERT INTO message_words (rowid, words) VALUES (?, ?)", number, fold(clean(words))
+            )

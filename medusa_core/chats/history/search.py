@@ -1,0 +1,77 @@
+"""Finding words in all conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from medusa_core.chats.history.folding import (
+    as_query,
+    snippet,
+    words_of,
+)
+from medusa_core.chats.history.part import (
+    Part,
+    clean,
+)
+from medusa_core.chats.history.records import Hit
+
+_MOST_A_CONVERSATION = 3  # a long one mustn't hide the others
+_MOST_CHARS = 200
+_MOST_SCANNED = 25_000  # messages that are read for inner parts of words: 40 ms
+
+# Crossed, so that words are looked at first, in order, and no more than are asked for.
+_TITLES = """
+    SELECT c.id, '', c.title, c.title
+    FROM title_words AS w CROSS JOIN conversations AS c ON c.number = w.rowid
+    WHERE {} AND c.trashed_s IS NULL ORDER BY w.rowid DESC
+"""
+_MESSAGES = """
+    SELECT c.id, m.id, c.title, m.text
+    FROM message_words AS w CROSS JOIN messages AS m ON m.number = w.rowid
+    CROSS JOIN conversations AS c ON c.number = m.conversation
+    WHERE {} AND c.trashed_s IS NULL ORDER BY w.rowid DESC
+"""
+
+
+class Search(Part):
+    """Search in titles and messages."""
+
+    def search(self, text: str, limit: int = 50) -> tuple[Hit, ...]:
+        """Places where all words occur: titles first, then messages, the newest first.
+
+        Words are found by their beginning, without case and accents; scripts without spaces by any
+        part. If that finds too little, inner parts of words are found in the newest messages, too.
+        What is in the trash isn't found.
+
+        Args:
+            text: What to look for; any characters.
+            limit: How many places at most.
+
+        Raises:
+            StorageError: The history can't be read.
+        """
+        parts = words_of(clean(text[:_MOST_CHARS]))
+        if not parts:
+            return ()
+        hits: dict[tuple[str, str], Hit] = {}
+        counts: dict[str, int] = {}
+        for conversation_id, message_id, title, found in self._found(parts):
+            key = (conversation_id, message_id)
+            if key in hits or counts.get(conversation_id, 0) >= _MOST_A_CONVERSATION:
+                continue
+            counts[conversation_id] = counts.get(conversation_id, 0) + 1
+            hits[key] = Hit(conversation_id, message_id, title, *snippet(found, parts))
+            if len(hits) >= limit:
+                break
+        return tuple(hits.values())
+
+    def _found(self, parts: list[str]) -> Iterator[tuple[str, str, str, str]]:
+        """Conversation, message, title and text of all places, the best first."""
+        each = self._database.each
+        if query := as_query(parts):
+            yield from each(_TITLES.format("title_words MATCH ?"), query)
+            yield from each(_MESSAGES.format("message_words MATCH ?"), query)
+        holds = " AND ".join(["w.rowid > ?", *["instr(w.words, ?)"] * len(parts)])
+        newest = self._database.row("SELECT coalesce(max(number), 0) FROM messages") or (0,)
+        yield from each(_TITLES.format(holds), 0, *parts)
+        yield from each(_MESSAGES.format(holds), newest[0] - _MOST_SCANNED, *parts)

@@ -1,0 +1,275 @@
+"""Conversations as lists show them: titles, folders, pins, drafts, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+from medusa_core.chats.attachments.attachment import Attachment
+from medusa_core.chats.history.folding import fold
+from medusa_core.chats.history.part import (
+    Part,
+    clean,
+)
+from medusa_core.chats.history.records import (
+    ConversationInfo,
+    Folder,
+)
+from medusa_core.errors import RequestError
+
+ALL = "*"
+"""Conversations of all folders and of none."""
+
+_COLUMNS = """
+    SELECT c.id, c.title, c.has_own_title, f.id, c.is_pinned, c.created_s, c.changed_s,
+        c.trashed_s, m.id, c.num_messages
+    FROM conversations AS c
+    LEFT JOIN folders AS f ON f.number = c.folder
+    LEFT JOIN messages AS m ON m.number = c.leaf
+"""
+_NO_LIMIT = -1
+
+
+class Shelf(Part):
+    """The list of conversations."""
+
+    def conversations(
+        self,
+        *,
+        in_trash: bool = False,
+        folder_id: str | None = ALL,
+        limit: int = _NO_LIMIT,
+        offset: int = 0,
+    ) -> tuple[ConversationInfo, ...]:
+        """Conversations, the one that was changed last first; no message is read.
+
+        Args:
+            in_trash: Those in the trash instead of the others.
+            folder_id: Only those of a folder; None for those in none; `ALL` for all.
+            limit: How many at most.
+            offset: How many to leave out.
+
+        Raises:
+            StorageError: The history can't be read.
+        """
+        sql = _COLUMNS + f"WHERE c.trashed_s {'>= 0' if in_trash else 'IS NULL'}"
+        given: list[object] = []
+        if folder_id is None:
+            sql += " AND c.folder IS NULL"
+        elif folder_id != ALL:
+            sql += " AND f.id = ?"
+            given.append(folder_id)
+        sql += " ORDER BY c.place DESC LIMIT ? OFFSET ?"
+        return tuple(_info(row) for row in self._database.rows(sql, *given, limit, offset))
+
+    def conversation(self, conversation_id: str) -> ConversationInfo:
+        """One conversation.
+
+        Raises:
+            RequestError: It isn't here any more.
+            StorageError: The history can't be read.
+        """
+        row = self._database.row(_COLUMNS + "WHERE c.id = ?", conversation_id)
+        if row is None:
+            raise RequestError("The conversation is not in the history any more.")
+        return _info(row)
+
+    def begin(self, conversation_id: str, title: str, settings_json: str = "") -> None:
+        """Make an empty conversation.
+
+        Raises:
+            StorageError: It can't be written.
+        """
+        now_s = self._clock()
+        title = clean(title)
+        with self._database.transaction():
+            number = self._database.write(
+                "INSERT INTO conversations (id, title, created_s, changed_s, place, settings)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                *(conversation_id, title, now_s, now_s, self._next_place(now_s), settings_json),
+            )
+            self._index_title(number, title)
+
+    def rename(self, conversation_id: str, title: str, *, by_user: bool = True) -> None:
+        """Give a conversation another title.
+
+        Args:
+            conversation_id: The conversation.
+            title: The title.
+            by_user: The user wrote it; a title that was made doesn't replace such a one.
+
+        Raises:
+            RequestError: The conversation isn't here any more.
+            StorageError: It can't be written.
+        """
+        number = self._conversation(conversation_id)
+        title = clean(title)
+        with self._database.transaction():
+            row = self._database.row(
+                "SELECT has_own_title FROM conversations WHERE number = ?", number
+            )
+            if row is None or (row[0] and not by_user):
+                return
+            self._database.write(
+                "UPDATE conversations SET title = ?, has_own_title = ? WHERE number = ?",
+                *(title, by_user, number),
+            )
+            self._index_title(number, title)
+
+    def _index_title(self, number: int, title: str) -> None:
+        self._database.write("DELETE FROM title_words WHERE rowid = ?", number)
+        self._database.write(
+            "INSERT INTO title_words (rowid, words) VALUES (?, ?)", number, fold(title)
+        )
+
+    def pin(self, conversation_id: str, is_pinned: bool = True) -> None:
+        """Pin a conversation to the top of the list, or unpin it.
+
+        Raises:
+            RequestError: It isn't here any more.
+            StorageError: It can't be written.
+        """
+        number = self._conversation(conversation_id)
+        self._database.write(
+            "UPDATE conversations SET is_pinned = ? WHERE number = ?", is_pinned, number
+        )
+
+    def move(self, conversation_id: str, folder_id: str | None) -> None:
+        """Put a conversation into a folder, or out of all.
+
+        Raises:
+            RequestError: The conversation or the folder isn't here any more.
+            StorageError: It can't be written.
+        """
+        number = self._conversation(conversation_id)
+        folder = None if folder_id is None else self._number("folders", folder_id, "folder")
+        self._database.write("UPDATE conversations SET folder = ? WHERE number = ?", folder, number)
+
+    def folders(self) -> tuple[Folder, ...]:
+        """All folders, by name.
+
+        Raises:
+            StorageError: The history can't be read.
+        """
+        found = [Folder(*row) for row in self._database.rows("SELECT id, name FROM folders")]
+        return tuple(sorted(found, key=lambda folder: (fold(folder.name), folder.id)))
+
+    def add_folder(self, name: str) -> Folder:
+        """Make a folder.
+
+        Raises:
+            StorageError: It can't be written.
+        """
+        folder = Folder(uuid4().hex, clean(name))
+        self._database.write("INSERT INTO folders (id, name) VALUES (?, ?)", folder.id, folder.name)
+        return folder
+
+    def rename_folder(self, folder_id: str, name: str) -> None:
+        """Give a folder another name.
+
+        Raises:
+            StorageError: It can't be written.
+        """
+        self._database.write("UPDATE folders SET name = ? WHERE id = ?", clean(name), folder_id)
+
+    def remove_folder(self, folder_id: str) -> None:
+        """Remove a folder; the conversations in it stay, without a folder.
+
+        Raises:
+            StorageError: It can't be written.
+        """
+        self._database.write("DELETE FROM folders WHERE id = ?", folder_id)
+
+    def draft(self, conversation_id: str = "") -> str:
+        """What was written and not sent; empty for the conversation that isn't begun yet.
+
+        Raises:
+            StorageError: The history can't be read.
+        """
+        row = self._database.row(
+            "SELECT text FROM drafts WHERE conversation_id = ?", conversation_id
+        )
+        return str(row[0]) if row else ""
+
+    def set_draft(self, conversation_id: str, text: str) -> None:
+        """Keep what was written and not sent; an empty text is forgotten.
+
+        Raises:
+            StorageError: It can't be written.
+        """
+        with self._database.transaction():
+            self._database.write("DELETE FROM drafts WHERE conversation_id = ?", conversation_id)
+            if text:
+                self._database.write(
+                    "INSERT INTO drafts (conversation_id, text) VALUES (?, ?)",
+                    *(conversation_id, clean(text)),
+                )
+
+    def draft_files(self, conversation_id: str = "") -> tuple[Attachment, ...]:
+        """The files of what was written and not sent.
+
+        Raises:
+            StorageError: The history can't be read.
+        """
+        rows = self._database.rows(
+            "SELECT name, media_type, text, num_bytes FROM draft_files"
+            " WHERE conversation_id = ? ORDER BY number",
+            conversation_id,
+        )
+        return tuple(Attachment(*row) for row in rows)
+
+    def set_draft_files(self, conversation_id: str, files: Sequence[Attachment]) -> None:
+        """Keep the files of what was written and not sent, instead of those before.
+
+        Raises:
+            StorageError: It can't be written.
+        """
+        with self._database.transaction():
+            self._database.write(
+                "DELETE FROM draft_files WHERE conversation_id = ?", conversation_id
+            )
+            self._database.write_many(
+                "INSERT INTO draft_files (conversation_id, name, media_type, text, num_bytes)"
+                " VALUES (?, ?, ?, ?, ?)",
+                [
+                    (
+                        conversation_id,
+                        clean(one.name),
+                        one.media_type,
+                        clean(one.text),
+                        one.num_bytes,
+                    )
+                    for one in files
+                ],
+            )
+
+    def settings(self, conversation_id: str) -> str:
+        """What was kept by `set_settings`.
+
+        Raises:
+            RequestError: The conversation isn't here any more.
+            StorageError: The history can't be read.
+        """
+        row = self._database.row("SELECT settings FROM conversations WHERE id = ?", conversation_id)
+        if row is None:
+            raise RequestError("The conversation is not in the history any more.")
+        return str(row[0])
+
+    def set_settings(self, conversation_id: str, settings_json: str) -> None:
+        """Keep the settings of a conversation; what they mean is the window's.
+
+        Raises:
+            StorageError: They can't be written.
+        """
+        self._database.write(
+            "UPDATE conversations SET settings = ? WHERE id = ?",
+            *(clean(settings_json), conversation_id),
+        )
+
+
+def _info(row: tuple[Any, ...]) -> ConversationInfo:
+    name, title, own, folder, pinned, created_s, changed_s, trashed_s, leaf, num = row
+    return ConversationInfo(
+        name, title, bool(own), folder, bool(pinned), created_s, changed_s, trashed_s, leaf, num
+    )

@@ -1,0 +1,54 @@
+"""Recorded steps of answers, as many as there is room for."""
+
+from __future__ import annotations
+
+from medusa_core.chats.history.part import Part
+
+_MOST_BYTES = 200_000_000
+
+
+class Traces(Part):
+    """Traces by the answer they belong to; what one is made of is their maker's."""
+
+    def put_trace(self, message_id: str, packed: bytes, most_bytes: int = _MOST_BYTES) -> None:
+        """Keep the trace of an answer; the oldest ones go where there is no room.
+
+        Args:
+            message_id: The answer.
+            packed: The trace, compressed.
+            most_bytes: Room for all traces.
+
+        Raises:
+            RequestError: The answer isn't here any more.
+            StorageError: It can't be written.
+        """
+        number = self._message(message_id)
+        with self._database.transaction():
+            self._database.write("DELETE FROM traces WHERE message = ?", number)
+            if len(packed) <= most_bytes:
+                self._database.write(
+                    "INSERT INTO traces (message, num_bytes, packed) VALUES (?, ?, ?)",
+                    *(number, len(packed), packed),
+                )
+            row = self._database.row("SELECT coalesce(sum(num_bytes), 0) FROM traces")
+            over = (row[0] if row else 0) - most_bytes
+            while over > 0:
+                oldest = self._database.row(
+                    "SELECT number, num_bytes FROM traces ORDER BY number LIMIT 1"
+                )
+                assert oldest is not None
+                self._database.write("DELETE FROM traces WHERE number = ?", oldest[0])
+                over -= oldest[1]
+
+    def trace(self, message_id: str) -> bytes | None:
+        """The trace of an answer; None if none was kept, or it had to go.
+
+        Raises:
+            StorageError: It can't be read.
+        """
+        row = self._database.row(
+            "SELECT t.packed FROM traces AS t JOIN messages AS m ON m.number = t.message"
+            " WHERE m.id = ?",
+            message_id,
+        )
+        return bytes(row[0]) if row else None

@@ -1,0 +1,111 @@
+"""The trash: conversations that can be restored until it is emptied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from medusa_core.chats.history.part import Part
+from medusa_core.errors import RequestError
+
+OnEmptied = Callable[[tuple[str, ...]], None]
+
+
+class Trash(Part):
+    """What can still be restored, and what can't be found any more."""
+
+    _listeners: list[OnEmptied]
+
+    def on_emptied(self, listener: OnEmptied) -> None:
+        """Be told the ids of conversations whose text must be forgotten elsewhere, too."""
+        self._listeners.append(listener)
+
+    def trash(self, conversation_ids: Iterable[str]) -> None:
+        """Put conversations into the trash.
+
+        Raises:
+            StorageError: It can't be written.
+        """
+        now_s = max(0.0, self._clock())
+        with self._database.transaction():
+            self._database.write_many(
+                "UPDATE conversations SET trashed_s = ? WHERE id = ?",
+                [(now_s, name) for name in conversation_ids],
+            )
+
+    def restore(self, conversation_ids: Iterable[str]) -> None:
+        """Take conversations out of the trash.
+
+        Raises:
+            StorageError: It can't be written.
+        """
+        with self._database.transaction():
+            self._database.write_many(
+                "UPDATE conversations SET trashed_s = NULL WHERE id = ?",
+                [(name,) for name in conversation_ids],
+            )
+
+    def empty_trash(self, conversation_ids: Sequence[str] | None = None) -> None:
+        """Delete conversations of the trash for good: no byte of them stays in our files.
+
+        Args:
+            conversation_ids: Which of those in the trash; None for all.
+
+        Raises:
+            StorageError: They can't be deleted.
+            RequestError: They are deleted, but a backup that holds them can't be.
+        """
+        wanted = None if conversation_ids is None else set(conversation_ids)
+        found = self._database.rows("SELECT number, id FROM conversations WHERE trashed_s >= 0")
+        gone = [(number, name) for number, name in found if wanted is None or name in wanted]
+        with self._database.transaction():
+            for number, name in gone:
+                self._delete(number, name)
+            if gone:
+                # Deleted words stay in the index until its parts are merged.
+                for index in ("message_words", "title_words"):
+                    self._database.write(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
+        for listener in self._listeners if gone else ():
+            listener(tuple(name for _, name in gone))
+        # Also where nothing was to be deleted: the last time may have failed behind this point.
+        self._database.checkpoint(truncates=True)
+        self._remove("backup-*")
+
+    def set_aside(self) -> tuple[Path, ...]:
+        """Damaged files beside the history: they may still hold what the trash forgot."""
+        return self._beside("damaged-*")
+
+    def remove_set_aside(self) -> None:
+        """Delete damaged files that were set aside.
+
+        Raises:
+            RequestError: One of them can't be deleted.
+        """
+        self._remove("damaged-*")
+
+    def _delete(self, number: int, name: str) -> None:
+        write = self._database.write
+        write(
+            "DELETE FROM message_words WHERE rowid IN"
+            " (SELECT number FROM messages WHERE conversation = ?)",
+            number,
+        )
+        write("DELETE FROM title_words WHERE rowid = ?", number)
+        write("DELETE FROM messages WHERE conversation = ?", number)
+        write("DELETE FROM conversations WHERE number = ?", number)
+        for table in ("drafts", "draft_files"):
+            write(f"DELETE FROM {table} WHERE conversation_id = ?", name)
+
+    def _beside(self, ending: str) -> tuple[Path, ...]:
+        path = self._database.path
+        return () if path is None else tuple(sorted(path.parent.glob(f"{path.name}.{ending}")))
+
+    def _remove(self, ending: str) -> None:
+        for file in self._beside(ending):
+            try:
+                file.unlink(missing_ok=True)
+            except OSError as error:
+                raise RequestError(
+                    f"{file} can't be deleted: {error.strerror or error}.",
+                    "It still holds what was deleted: remove it yourself.",
+                ) from error

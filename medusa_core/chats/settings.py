@@ -1,0 +1,239 @@
+"""How a conversation is answered, as people set it: typed, kept as JSON, handed to the engine."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from medusa_core.chats.setting import (
+    Group,
+    Read,
+    Setting,
+    When,
+    declaration,
+    declared,
+)
+from medusa_core.messages import ChatMessage, GenerateSettings, Lookahead, Overflow, Role
+
+log = logging.getLogger(__name__)
+
+_MOST_CHARS = 1 << 20  # of a system prompt
+_MOST_STOPS, _LONGEST_STOP = 16, 200
+_MOST_SEED = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSettings:
+    """All that a user sets for the answers of a conversation.
+
+    Attributes:
+        system_prompt: What the model is told before the conversation; empty for nothing.
+        drafter: Name of the drafter; empty for the model's first.
+        rule: Name of the rule.
+        seed: Key of the noise of rules that draw; None for a new one with each answer.
+        stop: Strings that end an answer.
+        overflow: What is done with a conversation that is too long.
+        thinks: Whether a model that may think before it answers does; None for its usual.
+    """
+
+    system_prompt: str = ""
+    drafter: str = ""
+    rule: str = "greedy"
+    temperature: float = declared(
+        Setting(
+            "Temperature", Group.SAMPLING, 0.0, 2.0, 0.1, 0.7,
+            "Below 1, likely tokens become even likelier; above 1, rare tokens become likelier.",
+            "The higher it is, the more guesses miss.",
+            When.DRAWS, off=0, off_text="greedy",
+        )
+    )  # fmt: skip
+    top_k: int = declared(
+        Setting(
+            "Top-k", Group.SAMPLING, 0, 1000, 1, 0,
+            "Draws only from this many of the likeliest tokens.",
+            "Fewer to draw from: guesses are right more often.",
+            When.DRAWS, off=0,
+        )
+    )  # fmt: skip
+    top_p: float = declared(
+        Setting(
+            "Top-p", Group.SAMPLING, 0.05, 1.0, 0.05, 1.0,
+            "Draws among the likeliest tokens that together reach this probability.",
+            "Fewer to draw from: guesses are right more often.",
+            When.DRAWS, off=1,
+        )
+    )  # fmt: skip
+    min_p: float = declared(
+        Setting(
+            "Min-p", Group.SAMPLING, 0.0, 1.0, 0.01, 0.0,
+            "Draws among tokens at least this share as likely as the best one.",
+            "Fewer to draw from: guesses are right more often.",
+            When.DRAWS, off=0,
+        )
+    )  # fmt: skip
+    repetition_penalty: float = declared(
+        Setting(
+            "Repetition penalty", Group.SAMPLING, 0.5, 2.0, 0.05, 1.0,
+            "Makes tokens rarer that the chat or the answer already holds.",
+            "Guesses don't know of it: the further from 1, the more of them miss.",
+            off=1,
+        )
+    )  # fmt: skip
+    presence_penalty: float = declared(
+        Setting(
+            "Presence penalty", Group.SAMPLING, -2.0, 2.0, 0.1, 0.0,
+            "Makes tokens rarer that the answer already holds.",
+            "Guesses don't know of it: the further from 0, the more of them miss.",
+            off=0,
+        )
+    )  # fmt: skip
+    frequency_penalty: float = declared(
+        Setting(
+            "Frequency penalty", Group.SAMPLING, -2.0, 2.0, 0.1, 0.0,
+            "Makes tokens rarer each time the answer uses them.",
+            "Guesses don't know of it: the further from 0, the more of them miss.",
+            off=0,
+        )
+    )  # fmt: skip
+    seed: int | None = None
+    max_new_tokens: int = declared(
+        Setting(
+            "Longest answer", Group.LENGTH, 0, 1_000_000, 64, 0,
+            "Ends an answer after this many tokens; without a limit it may fill the context.",
+            "Drafting does not depend on it.",
+            off=0, off_text="no limit",
+        )
+    )  # fmt: skip
+    stop: tuple[str, ...] = ()
+    epsilon: float = declared(
+        Setting(
+            "Threshold ε", Group.SPEED_UP, 0.01, 0.99, 0.01, 0.09,
+            "A guess is accepted where the model finds it likelier than this.",
+            "Lower accepts more guesses: faster, and further from the model's own words.",
+            When.NOT_EXACT,
+        )
+    )  # fmt: skip
+    delta: float = declared(
+        Setting(
+            "Leniency δ", Group.SPEED_UP, 0.0, 2.0, 0.01, 0.0,
+            "Where the model itself is unsure, less than ε is enough: δ times its certainty.",
+            "Lower accepts more guesses: faster, and further from the model's own words.",
+            When.NOT_EXACT, off=0, off_text="√ε",
+        )
+    )  # fmt: skip
+    tree_rows: int = declared(
+        Setting(
+            "Tree rows", Group.SPEED_UP, 0, 1024, 1, 0,
+            "The most tokens that the model checks in one step, the last decided one included.",
+            "More rows catch more guesses but make each step slower; automatic weighs both.",
+            When.DRAFTS, off=0, off_text="automatic",
+        )
+    )  # fmt: skip
+    lookahead_window: int = declared(
+        Setting(
+            "Lookahead window W", Group.SPEED_UP, 1, 256, 1, Lookahead().window,
+            "How many places behind the text are guessed in parallel in each step.",
+            "More places find more guesses, but each takes N − 1 rows of a step.",
+            When.LOOKS_AHEAD,
+        )
+    )  # fmt: skip
+    lookahead_size: int = declared(
+        Setting(
+            "Lookahead length N", Group.SPEED_UP, 2, 16, 1, Lookahead().size,
+            "How many tokens long the found pieces of text are, the one before a guess included.",
+            "Longer ones save more where they are right, which is rarer.",
+            When.LOOKS_AHEAD,
+        )
+    )  # fmt: skip
+    lookahead_guesses: int = declared(
+        Setting(
+            "Lookahead guesses G", Group.SPEED_UP, 1, 256, 1, Lookahead().guesses,
+            "How many of the found pieces are kept, and checked, behind the same token.",
+            "More are right more often, but take more rows of a step.",
+            When.LOOKS_AHEAD,
+        )
+    )  # fmt: skip
+    overflow: Overflow = Overflow.ROLLING
+    thinks: bool | None = None
+
+    def generate_settings(self, seed: int) -> GenerateSettings:
+        """What the engine gets.
+
+        Args:
+            seed: Of an answer whose seed isn't set.
+        """
+        values = {name: getattr(self, name) for name in _SHARED}
+        return GenerateSettings(**{**values, "seed": seed if self.seed is None else self.seed})
+
+    def framed(self, messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+        """A conversation with the system prompt before it, if there is one."""
+        prompt = self.system_prompt.strip()
+        system = (ChatMessage(Role.SYSTEM, prompt),) if prompt else ()
+        return (*system, *messages)
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is kept."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {**values, "stop": list(self.stop), "overflow": self.overflow.value}
+
+    def with_json(self, raw: Mapping[str, Any]) -> ChatSettings:
+        """These settings with those of a file; a missing or senseless one stays as it is here."""
+        read: dict[str, Any] = {}
+        for name, reader in _READERS.items():
+            try:
+                if name in raw:
+                    read[name] = reader(raw[name])
+            except (ValueError, TypeError, OverflowError) as error:
+                log.warning("the setting %s is left as it is: %s", name, error)
+        return replace(self, **read)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > _MOST_CHARS:
+        raise ValueError("it is no text, or too long")
+    value.encode()  # half characters are no text
+    return value
+
+
+def _seed(value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST_SEED:
+        raise ValueError(f"{value!r} is no seed")
+    return value
+
+
+def _choice(value: Any) -> bool | None:
+    if value is not None and not isinstance(value, bool):
+        raise ValueError(f"{value!r} is neither yes nor no")
+    return value
+
+
+def _stops(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) > _MOST_STOPS:
+        raise ValueError("it is no list, or too long")
+    stops = tuple(_text(stop) for stop in value)
+    if any(not stop or len(stop) > _LONGEST_STOP for stop in stops):
+        raise ValueError("a stop string is empty or too long")
+    return stops
+
+
+# The settings that are numbers, by name.
+SETTINGS: dict[str, Setting] = {
+    f.name: setting
+    for f in fields(ChatSettings)
+    if (setting := declaration(f.metadata)) is not None
+}
+_SHARED = tuple({f.name for f in fields(ChatSettings)} & {f.name for f in fields(GenerateSettings)})
+_READERS: dict[str, Read] = {
+    "system_prompt": _text,
+    "drafter": _text,
+    "rule": _text,
+    "seed": _seed,
+    "stop": _stops,
+    "overflow": Overflow,
+    "thinks": _choice,
+    **{name: setting.read for name, setting in SETTINGS.items()},
+}

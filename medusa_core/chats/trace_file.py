@@ -1,0 +1,437 @@
+"""Recorded answers as JSON files; the format is described in `docs/trace.md`."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+import zlib
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from enum import Enum
+from functools import cache
+from itertools import count, pairwise
+from pathlib import Path
+from typing import Any
+
+import fastjsonschema
+
+from medusa_core.errors import TraceError
+from medusa_core.messages import (
+    NO_ODDS,
+    GenerateSettings,
+    GenerationDone,
+    Odds,
+    StepTimes,
+    StepTrace,
+    StopReason,
+    TokenSource,
+    Verdict,
+)
+from medusa_core.system.resources import resources_dir
+
+_FORMAT = "medusa-chat-trace"
+_VERSION = 1
+_MOST_BYTES = 128 << 20  # some 85,000 steps; in memory they take ten times as much
+_MOST_NODES, _MOST_DEPTH = 1024, 64
+_SCHEMA = "trace-1.json"
+
+_Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One recorded answer.
+
+    Attributes:
+        model: Name of the target.
+        steps: All of its steps; prefill first.
+        done: How it ended.
+    """
+
+    model: str
+    steps: tuple[StepTrace, ...]
+    done: GenerationDone
+
+
+def write_trace(path: Path, recording: Recording) -> None:
+    """Write a recording; the file is complete, or as it was before.
+
+    Raises:
+        TraceError: The file can't be written.
+    """
+    text = _as_text(recording)
+    temporary = None
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as file:
+            temporary = Path(file.name)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise TraceError(
+            f"{path} can't be written: {error.strerror or error}.",
+            "Choose another folder, or make space.",
+        ) from error
+
+
+def read_trace(path: Path) -> Recording:
+    """Read a recording.
+
+    Raises:
+        TraceError: The file is missing, cut off, no trace, of another version, or contradicts
+            itself; the message says where.
+    """
+    return _checked(_read_json(path), path)
+
+
+def is_trace(path: Path) -> bool:
+    """Whether a file says of itself, at its beginning, that it is a trace."""
+    try:
+        with path.open("rb") as file:
+            return _FORMAT.encode() in file.read(200)
+    except OSError:
+        return False
+
+
+def pack_trace(recording: Recording) -> bytes:
+    """A recording in a twentieth of a file's room, to be kept with its answer."""
+    return zlib.compress(_as_text(recording).encode(), 1)
+
+
+def unpack_trace(packed: bytes) -> Recording:
+    """A recording that was packed.
+
+    Raises:
+        TraceError: It isn't one.
+    """
+    unpacker = zlib.decompressobj()
+    try:
+        raw = json.loads(unpacker.decompress(packed, _MOST_BYTES))
+    except (zlib.error, ValueError, RecursionError) as error:
+        raise TraceError(
+            f"A kept trace is damaged: {error}.", "Record the answer again."
+        ) from error
+    return _checked(raw, Path("A kept trace"))
+
+
+def _as_text(recording: Recording) -> str:
+    return json.dumps(_to_json(recording), ensure_ascii=False, allow_nan=False)
+
+
+def _checked(raw: object, path: Path) -> Recording:
+    _check_kind(raw, path)
+    try:
+        _validator()(raw)
+    except fastjsonschema.JsonSchemaValueException as error:
+        raise TraceError(
+            f"{path.name} is no valid trace: {error.message.replace('data.', '', 1)}.",
+            "It was changed after it was written: record the answer again.",
+        ) from error
+    return _from_json(raw, path)
+
+
+@cache
+def _validator() -> Callable[[object], object]:
+    schema = json.loads((resources_dir() / "schemas" / _SCHEMA).read_text(encoding="utf-8"))
+    return fastjsonschema.compile(schema)
+
+
+def _read_json(path: Path) -> object:
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise TraceError(
+                f"{path.name} is larger than {_MOST_BYTES >> 20} MiB.", "Choose a recorded trace."
+            )
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise TraceError(
+            f"{path} can't be read: {error.strerror or error}.", "Choose another file."
+        ) from error
+    except MemoryError as error:
+        raise TraceError(
+            f"There isn't enough memory to read {path.name}.", "Close other programs first."
+        ) from error
+    except (ValueError, RecursionError) as error:  # of its bytes, its JSON, or a number's length
+        raise TraceError(
+            f"{path.name} is no complete JSON file: {error}.",
+            "It may have been cut off while it was copied: copy or record it again.",
+        ) from error
+
+
+def _check_kind(raw: object, path: Path) -> None:
+    if not isinstance(raw, dict) or raw.get("format") != _FORMAT:
+        raise TraceError(f"{path.name} is no trace of Medusa Chat.", "Choose a recorded trace.")
+    if raw.get("version") != _VERSION:
+        raise TraceError(
+            f"{path.name} is a trace of version {raw.get('version')!r}; "
+            f"this program reads version {_VERSION}.",
+            "Update Medusa Chat, or record the answer again.",
+        )
+
+
+# To JSON ------------------------------------------------------------------------------------------
+
+
+def _to_json(recording: Recording) -> _Json:
+    return {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "model": recording.model,
+        "tokens": {str(i): _token(text) for i, text in sorted(_texts(recording.steps).items())},
+        "steps": [_step(step) for step in recording.steps],
+        "end": _end(recording.done),
+    }
+
+
+def _texts(steps: Iterable[StepTrace]) -> dict[int, bytes]:
+    texts: dict[int, bytes] = {}
+    for step in steps:
+        texts.update((node.token_id, node.text) for node in step.nodes)
+        for verdict in step.verdicts:
+            told = (verdict.choice, *verdict.alternatives)
+            texts.update((choice.token_id, choice.text) for choice in told)
+    return texts
+
+
+def _token(text: bytes) -> dict[str, str]:
+    try:
+        return {"text": text.decode()}
+    except UnicodeDecodeError:
+        return {"hex": text.hex()}
+
+
+def _step(step: StepTrace) -> _Json:
+    return {
+        "step": step.step,
+        "root_place": step.root_place,
+        "nodes": {
+            "token_ids": step.token_ids,
+            "parents": step.parents,
+            "ranks": step.ranks,
+            "drafters": [source.drafter for source in step.sources],
+            "heads": [source.head for source in step.sources],
+            "probabilities": [node.probability for node in step.nodes],
+        },
+        "verdicts": [_verdict(verdict) for verdict in step.verdicts],
+        "num_kept": step.num_kept,
+        "num_riders": step.num_riders,
+        "times_s": dict(zip(_PARTS, step.times, strict=True)) | {"step": step.step_s},
+    }
+
+
+_PARTS = ("draft", "verify", "accept", "commit", "transfer", "remote")
+
+
+def _times(raw: _Json) -> StepTimes:
+    """Of a step; where all layers lay here, nothing need be said of the last two parts."""
+    waited = (float(raw.get(part, 0)) for part in _PARTS[4:])
+    return StepTimes(*(float(raw[part]) for part in _PARTS[:4]), *waited)
+
+
+def _verdict(verdict: Verdict) -> _Json:
+    return {
+        "node": verdict.node,
+        "choice": [verdict.choice.token_id, verdict.choice.probability],
+        "alternatives": [[a.token_id, a.probability] for a in verdict.alternatives],
+        # JSON has no infinity.
+        "numbers": {name: x if math.isfinite(x) else None for name, x in verdict.numbers},
+    }
+
+
+def _end(done: GenerationDone) -> _Json:
+    raw = asdict(done)
+    del raw["session_id"], raw["request_id"]
+    raw["stop_reason"] = done.stop_reason.value
+    return raw
+
+
+# From JSON ----------------------------------------------------------------------------------------
+
+
+def _from_json(raw: Any, path: Path) -> Recording:
+    reader = _Reader(_read_texts(raw["tokens"], path.name), path.name)
+    steps = tuple(map(reader.step, raw["steps"]))
+    done = _read_end(raw["end"], path.name)
+    if problem := _problem_of(steps, done):
+        raise TraceError(
+            f"{path.name} contradicts itself: {problem}.", "Parts are missing: record it again."
+        )
+    return Recording(raw["model"], steps, done)
+
+
+def _read_texts(raw: _Json, file_name: str) -> dict[int, bytes]:
+    try:
+        return {
+            int(token_id): token["text"].encode()
+            if "text" in token
+            else bytes.fromhex(token["hex"])
+            for token_id, token in raw.items()
+        }
+    except ValueError as error:  # half of a surrogate pair, or a number of thousands of digits
+        raise TraceError(
+            f"{file_name} has a token that no text can have: {error}.", "Record it again."
+        ) from error
+
+
+def _read_text(raw: dict[str, str]) -> bytes:
+    return raw["text"].encode() if "text" in raw else bytes.fromhex(raw["hex"])
+
+
+def _problem_of(steps: Sequence[StepTrace], done: GenerationDone) -> str:
+    """What steps and end have against each other; empty if they are one whole answer."""
+    kept = [i for step in steps for i in step.choice_ids[: step.num_kept]]
+    if [step.step for step in steps] != list(range(done.num_steps + 1)):
+        return f"its steps are not those from 0 to {done.num_steps}"
+    if any(not 0 < step.num_kept <= len(step.path) for step in steps):
+        return "a step keeps more tokens than it gave, or none"
+    if tuple(kept) != done.token_ids[done.num_given_tokens :]:
+        return "its steps give other tokens than the answer has"
+    if tuple(step.num_kept for step in steps[1:]) != done.accept_lengths:
+        return "its steps give other numbers of tokens than the answer says"
+    return ""
+
+
+def _read_odds(probabilities: Sequence[float | None]) -> Odds:
+    known = array("f", [p for p in probabilities if p is not None])
+    ranks = count()
+    places = tuple(-1 if p is None else next(ranks) for p in probabilities)
+    return Odds(known.tobytes(), places) if known else NO_ODDS
+
+
+class _Reader:
+    """Rebuilds steps, and refuses what contradicts itself."""
+
+    def __init__(self, texts: Mapping[int, bytes], file_name: str) -> None:
+        self._texts = texts
+        self._file_name = file_name
+
+    def step(self, raw: _Json) -> StepTrace:
+        number, nodes, verdicts = raw["step"], raw["nodes"], raw["verdicts"]
+        self._check_nodes(nodes, number)
+        self._check_path(nodes, verdicts, number)
+        choices = [verdict["choice"] for verdict in verdicts]
+        others = [other for verdict in verdicts for other in verdict["alternatives"]]
+        for token_id in (*nodes["token_ids"], *(i for i, _ in choices), *(i for i, _ in others)):
+            self._check_known(token_id)
+        judged = array("f", [p for _, p in (*choices, *others)])
+        numbers = tuple(_read_numbers(verdict["numbers"]) for verdict in verdicts)
+        return StepTrace(
+            "",
+            "",
+            step=number,
+            root_place=raw["root_place"],
+            token_ids=tuple(nodes["token_ids"]),
+            parents=tuple(nodes["parents"]),
+            ranks=tuple(nodes["ranks"]),
+            sources=tuple(map(TokenSource, nodes["drafters"], nodes["heads"])),
+            path=tuple(verdict["node"] for verdict in verdicts),
+            choice_ids=tuple(i for i, _ in choices),
+            pieces=self._texts,
+            odds=_read_odds(nodes["probabilities"][1:]),
+            judged=judged.tobytes() + self._packed_ids(others),
+            numbers=numbers if any(numbers) else (),
+            num_kept=raw["num_kept"],
+            times=_times(raw["times_s"]),
+            step_s=float(raw["times_s"]["step"]),
+            num_riders=raw.get("num_riders", 0),
+        )
+
+    def _check_known(self, token_id: int) -> None:
+        if token_id not in self._texts:
+            raise TraceError(
+                f"{self._file_name} doesn't say what token {token_id} is.", "Record it again."
+            )
+
+    def _packed_ids(self, others: Sequence[Sequence[Any]]) -> bytes:
+        try:
+            return array("i", [i for i, _ in others]).tobytes()
+        except OverflowError as error:
+            raise TraceError(
+                f"{self._file_name} has a token id beyond every vocabulary.", "Record it again."
+            ) from error
+
+    def _check_nodes(self, raw: _Json, number: int) -> None:
+        if len({len(column) for column in raw.values()}) > 1:
+            raise self._contradiction(number, "its lists of nodes differ in length")
+        if any(
+            parent >= node or (parent < 0) != (node == 0)
+            for node, parent in enumerate(raw["parents"])
+        ):
+            raise self._contradiction(number, "a node comes before its parent")
+        depths: list[int] = []
+        for parent in raw["parents"]:
+            depths.append(0 if parent < 0 else depths[parent] + 1)
+        if len(depths) > _MOST_NODES or max(depths, default=0) > _MOST_DEPTH:
+            raise self._contradiction(
+                number, f"no tree has over {_MOST_NODES} nodes or {_MOST_DEPTH} levels"
+            )
+        if raw["heads"] != depths:
+            raise self._contradiction(number, "a node's head doesn't draft at its depth")
+
+    def _check_path(self, nodes: _Json, verdicts: Sequence[_Json], number: int) -> None:
+        at = -1
+        for verdict in verdicts:
+            node = verdict["node"]
+            if node >= len(nodes["parents"]) or nodes["parents"][node] != at:
+                raise self._contradiction(number, "its accepted nodes are no path")
+            at = node
+        for before, after in pairwise(verdicts):
+            if before["choice"][0] != nodes["token_ids"][after["node"]]:
+                raise self._contradiction(number, "its accepted nodes aren't what was chosen")
+
+    def _contradiction(self, number: int, what: str) -> TraceError:
+        return TraceError(
+            f"{self._file_name} contradicts itself: in step {number}, {what}.", "Record it again."
+        )
+
+
+def _read_numbers(raw: Mapping[str, float | None]) -> tuple[tuple[str, float], ...]:
+    return tuple((name, math.inf if x is None else float(x)) for name, x in raw.items())
+
+
+def _read_end(raw: _Json, file_name: str) -> GenerationDone:
+    return GenerationDone(
+        session_id="",
+        request_id="",
+        **{
+            **raw,
+            "token_ids": tuple(raw["token_ids"]),
+            "accept_lengths": tuple(raw["accept_lengths"]),
+            "stop_reason": StopReason(raw["stop_reason"]),
+            "settings": _read_settings(raw["settings"], file_name),
+        },
+    )
+
+
+def _read_settings(raw: _Json, file_name: str) -> GenerateSettings:
+    defaults = GenerateSettings()
+    values: dict[str, Any] = {}
+    for name, value in raw.items():
+        if name not in {field.name for field in fields(GenerateSettings)}:
+            raise TraceError(f"{file_name} has the unknown setting {name!r}.", "Record it again.")
+        default = getattr(defaults, name)
+        read = _read_choice(type(default), value) if isinstance(default, Enum) else _as_tuple(value)
+        if type(read) is not type(default) and not (
+            isinstance(default, float) and type(read) is int
+        ):
+            raise TraceError(f"{file_name}: the setting {name!r} is {value!r}.", "Record it again.")
+        values[name] = float(value) if isinstance(default, float) else read
+    return GenerateSettings(**values)
+
+
+def _read_choice(kind: type[Enum], value: Any) -> Any:
+    """The member of that value; else the value, which is then refused."""
+    return next((member for member in kind if member.value == value), value)
+
+
+def _as_tuple(value: Any) -> Any:
+    """JSON's lists are tuples in settings, within others too."""
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value

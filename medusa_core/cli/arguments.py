@@ -1,0 +1,181 @@
+"""Arguments of the command line that say how to decode."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from medusa_core.chats.setting import (
+    Group,
+    Setting,
+    When,
+)
+from medusa_core.chats.settings import SETTINGS
+from medusa_core.errors import RequestError
+from medusa_core.messages import GenerateSettings, Overflow, WeightFormats
+from medusa_core.models.quant.choice import CACHE_FORMATS
+from medusa_core.models.quant.in_blocks import weight_formats
+
+_GREEDY, _SAMPLE = "greedy", "sample"
+_OTHER_NAMES = {"temperature": ("--temp",)}  # llama.cpp's
+_THINKS = {"usual": None, "on": True, "off": False}
+
+
+def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments for the rule and all that it reads; shared with the benchmark."""
+    defaults = GenerateSettings()
+    parser.add_argument(
+        "--rule",
+        help="greedy or sample, which are exact; or typical, which is creative and not exact "
+        "(default: sample with a temperature or what else it reads, else greedy)",
+    )
+    parser.add_argument("--seed", type=int, default=defaults.seed)
+    parser.add_argument(
+        "--overflow",
+        choices=[policy.value for policy in Overflow],
+        default=defaults.overflow.value,
+        help="of a prompt that is too long: refuse it, or leave out the oldest or the middle turns",
+    )
+    parser.add_argument(
+        "--thinking",
+        choices=list(_THINKS),
+        default="usual",
+        help="whether a model that may think before it answers does",
+    )
+    for name, setting in SETTINGS.items():
+        if setting.group is not Group.LENGTH:  # each command line has its own longest answer
+            kind = int if setting.is_whole else float
+            default = None if setting.when is When.DRAWS else getattr(defaults, name)
+            options = [f"--{name.replace('_', '-')}", *_OTHER_NAMES.get(name, ())]
+            parser.add_argument(
+                *options, type=kind, default=default, metavar="N", help=_help(setting)
+            )
+    parser.add_argument(
+        "--logit-bias", action="append", default=[], metavar="ID:BIAS", help="add to a token"
+    )
+    parser.add_argument(
+        "--ban",
+        action="append",
+        type=int,
+        default=[],
+        metavar="ID",
+        help="never this token",
+    )
+
+
+def add_format_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments for the weight format of every part; shared with the plan."""
+    names = weight_formats().names
+    parser.add_argument("--quant", choices=names, default="", help="weight format of the model")
+    parser.add_argument("--heads-quant", choices=names, default="", help="of the Medusa heads")
+    parser.add_argument("--lm-head-quant", choices=names, default="", help="of the last projection")
+    parser.add_argument("--embedding-quant", choices=names, default="", help="of the token vectors")
+    parser.add_argument(
+        "--embedding-in-ram", action="store_true", help="keep the token vectors off the card"
+    )
+    parser.add_argument(
+        "--cache-quant",
+        choices=CACHE_FORMATS,
+        default="",
+        help="keep keys and values in 4 bits: more conversations at once, each step slower",
+    )
+    parser.add_argument(
+        "--sparse-attention",
+        type=int,
+        default=0,
+        metavar="K",
+        help="take the values of the K rows of the largest weights alone; not exact",
+    )
+
+
+def add_tier_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments for a model that is larger than memory; shared with the plan."""
+    parser.add_argument(
+        "--memory-gib",
+        type=float,
+        default=0.0,
+        help="of the device's memory take so much, and bring the layers that have no room in it "
+        "when they are needed (default: all that is free)",
+    )
+    parser.add_argument(
+        "--tier-disk", type=Path, help="folder on a disk for layers that have no room in memory"
+    )
+
+
+def formats_of(args: argparse.Namespace) -> WeightFormats:
+    """The weight formats that the arguments ask for."""
+    return WeightFormats(
+        linears=args.quant,
+        lm_head=args.lm_head_quant,
+        embedding=args.embedding_quant,
+        heads=args.heads_quant,
+        embedding_in_ram=args.embedding_in_ram,
+        cache=args.cache_quant,
+        attended=args.sparse_attention,
+    )
+
+
+def settings_of(
+    args: argparse.Namespace, drafter: str, tree_rows: int, stop: tuple[str, ...] = ()
+) -> GenerateSettings:
+    """The settings that the arguments ask for.
+
+    Args:
+        args: Holds the arguments of `add_rule_arguments` and `max_new_tokens`.
+        drafter: Name of the drafter.
+        tree_rows: Rows of a step; 0 lets the engine choose.
+        stop: Stop strings.
+
+    Raises:
+        RequestError: A bias is no pair of a token and a number; or as `rule_of`.
+    """
+    chosen = {name: getattr(args, name) for name in SETTINGS}
+    numbers = {name: value for name, value in chosen.items() if value is not None}
+    return GenerateSettings(
+        **{**numbers, "tree_rows": tree_rows},
+        drafter=drafter,
+        rule=rule_of(args),
+        logit_bias=tuple(map(_bias, args.logit_bias)),
+        banned=tuple(args.ban),
+        seed=args.seed,
+        stop=stop,
+        overflow=Overflow(args.overflow),
+        thinks=_THINKS[args.thinking],
+    )
+
+
+def rule_of(args: argparse.Namespace) -> str:
+    """The rule that the arguments ask for: who names a temperature wants to sample.
+
+    Raises:
+        RequestError: Greedy is asked for, and what it doesn't read.
+    """
+    drawn = [
+        name
+        for name, setting in SETTINGS.items()
+        if setting.when is When.DRAWS and getattr(args, name) not in (None, setting.off)
+    ]
+    if args.rule == _GREEDY and drawn:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in drawn)
+        raise RequestError(
+            f"The rule greedy always takes the likeliest token: {options} would do nothing.",
+            f"Leave out --rule, or choose --rule {_SAMPLE}.",
+        )
+    is_cold = args.temperature == 0
+    rule: str = args.rule or (_SAMPLE if drawn and not is_cold else _GREEDY)
+    return rule
+
+
+def _help(setting: Setting) -> str:
+    """Its help; a percent sign would be a place for a value."""
+    return setting.help.replace("%", "%%")
+
+
+def _bias(text: str) -> tuple[int, float]:
+    token_id, _, bias = text.partition(":")
+    try:
+        return int(token_id), float(bias)
+    except ValueError as error:
+        raise RequestError(
+            f"--logit-bias {text} is no pair of a token and a number.", "Write it as 123:-2.5."
+        ) from error

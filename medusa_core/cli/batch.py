@@ -1,0 +1,156 @@
+"""`python -m medusa_core batch`: a file of prompts in, a file of answers out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medusa_core.cli.arguments import add_rule_arguments
+from medusa_core.cli.generate import (
+    DRAFTER_HELP,
+    add_model_arguments,
+)
+from medusa_core.engine.batch.answers_file import AnswersFile
+from medusa_core.engine.batch.lines import read_lines
+from medusa_core.errors import RequestError
+from medusa_core.messages import GenerateSettings
+from medusa_core.system.jobs.batch.progress import (
+    BatchProgress,
+    Meter,
+    write_progress,
+)
+from medusa_core.system.sandbox.stopping import (
+    stop_with_input,
+    stopped_by_signals,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from medusa_core.engine.batch.lines import BatchLine
+    from medusa_core.engine.batch.run import Stop
+
+PAUSED = 3  # what it ends with where the same command goes on
+MOST_TOGETHER = 256
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `batch`."""
+    parser.add_argument(
+        "--prompts",
+        type=Path,
+        required=True,
+        help='JSON lines: {"id": ..., "prompt": "..."} or {"id": ..., "messages": [...]}',
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        help="answers, one JSON object a line; what is there is kept",
+    )
+    add_model_arguments(parser)
+    parser.add_argument("--drafter", default="", help=DRAFTER_HELP)
+    add_rule_arguments(parser)
+    parser.add_argument(
+        "--max-new-tokens",
+        type=int,
+        default=GenerateSettings().max_new_tokens,
+        help="of each answer; 0: what the context leaves",
+    )
+    parser.add_argument("--stop", action="append", default=[], help="end before this string")
+    parser.add_argument(
+        "--together",
+        type=int,
+        default=0,
+        metavar="N",
+        help="answers that are written at once (default: up to 32, as memory allows)",
+    )
+    parser.add_argument("--progress", type=Path, help="keep telling this file how far it is")
+    parser.add_argument(
+        "--watched", action="store_true", help="pause when standard input ends, for other programs"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer what isn't answered yet; 0 when all is done, 3 when it was paused."""
+    if not 0 <= args.together <= MOST_TOGETHER:
+        raise RequestError(
+            f"{args.together} answers can't be written at once.", f"Choose 1 to {MOST_TOGETHER}."
+        )
+    lines = read_lines(args.prompts)
+    with stopped_by_signals() as stopped, AnswersFile(args.out) as file:
+        if args.watched:
+            stop_with_input(stopped)
+        left = [line for line in lines if str(line.line_id) not in file.done]
+        meter = Meter(len(lines), len(lines) - len(left), file.num_failed, args.progress)
+        meter.tell("loading", at_once=True)
+        finished = not left or _answer(args, left, file, meter, stopped.is_set)
+        last = meter.now("done" if finished else "paused")
+        if args.progress is not None:
+            write_progress(args.progress, last)
+    _show_end(args, last)
+    return 0 if finished else PAUSED
+
+
+def _answer(
+    args: argparse.Namespace,
+    left: Sequence[BatchLine],
+    file: AnswersFile,
+    meter: Meter,
+    stop: Stop,
+) -> bool:
+    from medusa_core.cli.batch_target import (
+        load_for_batch,
+        settings_for,
+    )
+    from medusa_core.cli.generate import open_tuner
+    from medusa_core.engine.batch.run import BatchRun
+    from medusa_core.engine.batch.sparse_effect import sparse_effect
+    from medusa_core.speculation.tuning.tuner import Tuner
+
+    loaded = load_for_batch(args, left)
+    target = loaded.target
+    settings = settings_for(args, loaded)
+    run = BatchRun(
+        target=target,
+        settings=settings,
+        file=file,
+        meter=meter,
+        # Trees are chosen by what steps cost here; plain decoding needs to know nothing.
+        tuner=Tuner(target) if settings.drafter == "none" else open_tuner(args, target),
+        most=loaded.together,
+        tell=_show,
+        stop=stop,
+    )
+    meter.begin()
+    finished = run.answer(left)
+    effect = sparse_effect(target, run.said) if finished else None
+    if effect is not None:
+        print(effect.text)
+    return finished
+
+
+def _show(progress: BatchProgress) -> None:
+    """One line that is written over in a terminal; nothing elsewhere."""
+    if sys.stderr.isatty():
+        print(f"\r{progress_line(progress)}\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _show_end(args: argparse.Namespace, last: BatchProgress) -> None:
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    failed = f", {last.num_failed} with an error" if last.num_failed else ""
+    done = f"{last.num_done} of {last.num_lines} lines done{failed}: {args.out}"
+    print(done if last.stage == "done" else f"{done}\npaused; the same command goes on")
+
+
+def progress_line(progress: BatchProgress) -> str:
+    """For people."""
+    text = f"{progress.num_done} of {progress.num_lines} · {progress.tokens_per_s:.0f} tokens/s"
+    if progress.seconds_left is None:
+        return text
+    minutes, seconds = divmod(round(progress.seconds_left), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{text} · {hours}:{minutes:02}:{seconds:02} left"

@@ -1,0 +1,71 @@
+"""`python -m medusa_core heads`: look at Medusa heads, and convert them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `heads`."""
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    show = actions.add_parser("show", help="say what a folder of heads holds")
+    show.add_argument("source", type=Path, help="folder with heads")
+    show.set_defaults(run=run_show)
+    convert = actions.add_parser("convert", help="write heads in another format")
+    convert.add_argument("source", type=Path, help="folder with Medusa heads")
+    convert.add_argument("out", type=Path, help="folder to write to")
+    convert.add_argument("--to", required=True, help="v0.1, v2 or vllm")
+    convert.add_argument("--model", type=Path, help="their model, for heads that share its lm_head")
+    convert.set_defaults(run=run_convert)
+
+
+def run_show(args: argparse.Namespace) -> int:
+    """Print format, counts and sizes."""
+    from medusa_core.heads.kind import kind_of
+    from medusa_core.heads.reader import read_head_set
+
+    kind = kind_of(args.source)
+    if kind.name != "medusa":
+        shape = kind.shape(args.source)
+        print(f"kind            {kind.name}")
+        print(f"heads           {shape.num_heads}")
+        print(f"residual layers {shape.num_layers}")
+        print(f"hidden size     {shape.hidden_size}")
+        print(f"projection      {shape.columns:,} tokens")
+        print(f"numbers         {sum(r * c for r, c in shape.matrices) + shape.num_biases:,}")
+        return 0
+    heads, spec = read_head_set(args.source, None)
+    tensors = [t for head in heads.heads for pair in head.layers for t in pair if t is not None]
+    projections = [heads.projection, *(head.projection for head in heads.heads)]
+    tensors += [projection for projection in projections if projection is not None]
+    vocabulary = "the model's own" if heads.num_columns is None else f"{heads.num_columns:,} tokens"
+    if heads.projection is not None:
+        vocabulary += ", one for all"
+    print(f"format          {spec.name}")
+    print(f"heads           {len(heads.heads)}")
+    print(f"residual layers {heads.num_layers}")
+    print(f"they read       {'state and root' if heads.reads_root else 'the state'}")
+    print(f"hidden size     {heads.hidden_size}")
+    print(f"projection      {vocabulary}" + (", mapped" if heads.token_map is not None else ""))
+    print(f"bytes           {sum(tensor.nbytes for tensor in tensors):,}")
+    return 0
+
+
+def run_convert(args: argparse.Namespace) -> int:
+    """Write the heads anew."""
+    from medusa_core.heads.reader import read_head_set
+    from medusa_core.heads.writer import copy_trees, with_projection, write_heads
+    from medusa_core.models.checkpoints.checkpoint import Checkpoint
+
+    heads, _ = read_head_set(args.source, None)
+    if args.model is not None and heads.num_columns is None:
+        checkpoint = Checkpoint.open_model(args.model)
+        tied = "lm_head.weight" not in checkpoint.names
+        name = "model.embed_tokens.weight" if tied else "lm_head.weight"
+        heads = with_projection(heads, checkpoint.floats(name, None))
+    base_model = "N/A" if args.model is None else args.model.name
+    path = write_heads(heads, args.to, args.out, base_model)
+    copy_trees(args.source, args.out)
+    print(path)
+    return 0

@@ -1,0 +1,231 @@
+"""`list`, `verify`, `remove`, `import` and `convert`: the models on this computer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from medusa_core.errors import RequestError
+from medusa_core.hub.library.installed import (
+    Installed,
+    find_installed,
+    list_installed,
+    pairings,
+    repo_folder,
+)
+from medusa_core.hub.library.library_import import (
+    FolderList,
+    import_copy,
+)
+from medusa_core.hub.settings import settings_from
+
+_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def add_list_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `list`."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    _add_folders(parser)
+    parser.set_defaults(run=run_list)
+
+
+def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `verify`."""
+    parser.add_argument("name", metavar="NAME", help="repository, or a folder")
+    parser.add_argument("--revision", default="", help="branch, tag or commit")
+    parser.add_argument("--repair", action="store_true", help="remove damaged files of the cache")
+    _add_folders(parser)
+    parser.set_defaults(run=run_verify)
+
+
+def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `remove`."""
+    parser.add_argument("name", metavar="NAME", help="repository")
+    parser.add_argument("--revision", default="", help="only this branch, tag or commit")
+    parser.add_argument("--yes", action="store_true", help="don't ask")
+    _add_folders(parser)
+    parser.set_defaults(run=run_remove)
+
+
+def add_import_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `import`."""
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="in Hugging Face layout")
+    parser.add_argument("--copy-to", type=Path, metavar="DIR", help="copy it there first")
+    parser.set_defaults(run=run_import)
+
+
+def add_convert_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `convert`."""
+    parser.add_argument("source", type=Path, metavar="FILE|DIR", help="pickles of torch")
+    parser.add_argument("--output", type=Path, metavar="DIR", help="default: the same folder")
+    parser.add_argument("--yes", action="store_true", help="don't ask")
+    parser.set_defaults(run=run_convert)
+
+
+def _add_folders(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cache-dir", type=Path, help="another folder than the Hugging Face cache")
+    parser.add_argument(
+        "--folder", type=Path, action="append", default=[], help="look for models here, too"
+    )
+
+
+def folder_list() -> FolderList:
+    """The folders that the user added."""
+    return FolderList(Path(platformdirs.user_data_path("medusa-chat")) / "folders.json")
+
+
+def run_list(args: argparse.Namespace) -> int:
+    """Print what is installed, and which heads go with which model."""
+    installed = _installed(args)
+    if args.json:
+        print(json.dumps({"installed": [_as_json(one) for one in installed]}))
+        return 0
+    if not installed:
+        print(f"nothing is installed in {_cache_dir(args)}")
+    width = max((len(one.name) for one in installed), default=0)
+    for one in installed:
+        revision = one.revision[:8] or "folder"
+        kind = one.contents.kind.value
+        state = "complete" if one.is_complete else "; ".join(one.contents.problems)
+        print(f"{one.name:{width}}  {kind:7}  {_size(one.nbytes):>10}  {revision:8}  {state}")
+    for pairing in pairings(installed):
+        print(
+            f"\nheads for {pairing.target.name}:" + ("" if pairing.matches else " none installed")
+        )
+        for match in pairing.matches:
+            print(f"  {match.fit.value:16} {match.heads.name}: {match.reason}")
+    return 0
+
+
+def run_verify(args: argparse.Namespace) -> int:
+    """Print what was found of each file; the exit status is 1 if one is damaged or missing."""
+    from medusa_core.hub.library.library_verify import (
+        repair,
+        verify,
+    )
+
+    one = find_installed(_installed(args), args.name, args.revision)
+    report = verify(one.path, _progress("checked"))
+    for file in report.files:
+        print(f"{file.state.value:9}  {file.name}" + (f": {file.reason}" if file.reason else ""))
+    if args.repair and not report.is_whole:
+        done = repair(report)
+        print(f"removed {_size(done.freed_bytes)}; to fetch again: {', '.join(done.to_fetch)}")
+    return 0 if report.is_whole else 1
+
+
+def run_remove(args: argparse.Namespace) -> int:
+    """Remove a repository or a revision from the cache, after asking."""
+    from medusa_core.hub.library.library_remove import (
+        plan_removal,
+        remove,
+    )
+
+    cache_dir = _cache_dir(args)
+    repo = repo_folder(cache_dir, args.name)
+    if not repo.is_dir() or args.revision:
+        one = find_installed(_installed(args), args.name, args.revision)
+        if not one.is_cached:
+            raise RequestError(
+                f"{one.path} isn't in the cache; its files stay.", "Remove the folder yourself."
+            )
+        removal = plan_removal(cache_dir, repo_folder(cache_dir, one.name), one.revision)
+    else:
+        removal = plan_removal(cache_dir, repo)
+    what = f"{args.name} {removal.revision[:8]}".strip()
+    print(f"{what}: frees {_size(removal.freed_bytes)}")
+    if removal.sharers:
+        revisions = ", ".join(sha[:8] for sha in removal.sharers)
+        print(f"  {_size(removal.kept_bytes)} stay, which {revisions} needs too")
+    if not args.yes and not _agrees("Remove it?"):
+        print("nothing was removed")
+        return 1
+    print(f"freed {remove(cache_dir, removal):,} bytes")
+    return 0
+
+
+def run_import(args: argparse.Namespace) -> int:
+    """Add a folder to the library, where it is or as a copy."""
+    folder = args.folder
+    if args.copy_to is not None:
+        folder = import_copy(folder, args.copy_to).path
+    imported = folder_list().add(folder)
+    print(f"{imported.path}: {imported.contents.kind.value}")
+    return 0
+
+
+def run_convert(args: argparse.Namespace) -> int:
+    """Convert pickles, after asking."""
+    from medusa_core.hub.convert.convert import convert
+    from medusa_core.hub.convert.convert_source import find_source
+
+    source = find_source(args.source, args.output)
+    count = f"{len(source.files)} pickles" if len(source.files) > 1 else "a pickle"
+    print(f"{source.folder}: {count}, {_size(source.nbytes)}, to {source.output}")
+    print("A pickle can run code when it is opened. It is checked first, and opened in a process")
+    print("of its own; convert it all the same only if you trust where it comes from.")
+    is_consented = args.yes or _agrees("Convert it?")
+    if not is_consented:
+        print("nothing was converted")
+        return 1
+    done = convert(source, is_consented=is_consented, on_progress=_progress("written"))
+    for path in done.files:
+        print(path)
+    return 0
+
+
+def _installed(args: argparse.Namespace) -> tuple[Installed, ...]:
+    named = getattr(args, "name", "")
+    own = (Path(named),) if named and Path(named).is_dir() else ()
+    return list_installed(_cache_dir(args), (*folder_list().read(), *args.folder, *own))
+
+
+def _cache_dir(args: argparse.Namespace) -> Path:
+    return settings_from(os.environ, args.cache_dir).cache_dir
+
+
+def _as_json(one: Installed) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "path": str(one.path),
+        "revision": one.revision,
+        "refs": list(one.refs),
+        "kind": one.contents.kind.value,
+        "storage": one.contents.storage,
+        "bytes": one.nbytes,
+        "is_complete": one.is_complete,
+        "problems": list(one.contents.problems),
+    }
+
+
+def _progress(verb: str) -> Callable[[int, int], None] | None:
+    """A line that is written over, where somebody watches."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(done: int, total: int) -> None:
+        end = "\n" if done == total else ""
+        print(f"\r{verb} {_size(done)} of {_size(total)} ", end=end, file=sys.stderr, flush=True)
+
+    return show
+
+
+def _agrees(question: str) -> bool:
+    try:
+        return input(f"{question} [y/N] ").strip().casefold() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def _size(nbytes: int) -> str:
+    for unit, name in _UNITS:
+        if nbytes >= unit:
+            return f"{nbytes / unit:.2f} {name}"
+    return f"{nbytes} bytes"

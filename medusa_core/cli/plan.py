@@ -1,0 +1,274 @@
+"""`python -m medusa_core plan`: whether a model fits, and what takes the memory."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+from medusa_core.cli.arguments import (
+    add_format_arguments,
+    add_tier_arguments,
+    formats_of,
+)
+from medusa_core.cli.plan_throughput import (
+    add_throughput_arguments,
+    run_throughput,
+)
+from medusa_core.errors import RequestError
+from medusa_core.hub.cache_folder import find_snapshot
+from medusa_core.hub.settings import settings_from
+from medusa_core.loading.offload_forecast import (
+    Device,
+    device_with,
+    plan_streamed,
+)
+from medusa_core.memory.budget import GIB, Budget, imagined_card
+from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
+from medusa_core.memory.tiers import Below, limited
+from medusa_core.messages import Fit, HeadsShape, MemoryPlan
+from medusa_core.models.config import ModelConfig, parse_config, read_config
+from medusa_core.system.files.gguf import is_gguf
+from medusa_core.system.files.json_file import read_json
+from medusa_core.system.resources import shapes_dir
+from medusa_core.system.user_folders import places
+
+_USUAL_CONTEXT = 4096
+_IMAGINED_MEMORY_BYTES = 32 * GIB  # of a computer whose card is imagined
+
+Facts = tuple[ModelConfig, HeadsShape]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `plan`."""
+    names = ", ".join(shape_names())
+    parser.add_argument(
+        "model", nargs="?", default="", help=f"a folder, a repository, or one of {names}"
+    )
+    parser.add_argument("--model", dest="named_model", default="", help="the same by name")
+    parser.add_argument("--shape", default="", help="one of these shapes")
+    parser.add_argument("--num-heads", type=int, help="Medusa heads to plan for")
+    parser.add_argument("--heads", default="", help="folder or repository of Medusa heads")
+    parser.add_argument("--assistant", default="", help="a smaller model that drafts, named alike")
+    add_format_arguments(parser)
+    parser.add_argument("--context", type=int, default=0, help="tokens (default: 4096)")
+    parser.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: best there is)")
+    parser.add_argument(
+        "--vram-gib", type=float, help="plan for a card with so much memory that isn't here"
+    )
+    parser.add_argument(
+        "--capability", default="8.6", help="compute capability of that card (default: 8.6)"
+    )
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="print one JSON object, or write it to this file",
+    )
+    add_tier_arguments(parser)
+    add_throughput_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the plan; the exit status is 0 whether it fits or not."""
+    args.model = args.model or args.named_model or args.shape
+    if not args.model:
+        raise RequestError("No model is named.", f"Name one of {', '.join(shape_names())}.")
+    config, heads = _facts(args)
+    if args.throughput:
+        _tell_json(args, run_throughput(args, args.model, config))
+        return 0
+    draft_model = _model_facts(args.assistant)[0] if args.assistant else None
+    device = _device(args)
+    budget = device.budget
+    context = args.context or min(_USUAL_CONTEXT, config.context_tokens)
+    if args.context > config.context_tokens:
+        raise RequestError(
+            f"{args.model} reads at most {config.context_tokens:,} tokens.",
+            "Ask for a shorter context.",
+        )
+    formats = formats_of(args)
+    best = recommend(config, heads, budget, draft_model)
+    if best and not formats.linears:
+        formats, context = best.formats, args.context or best.plan.context_tokens
+    choice = plan_choice(config, heads, formats, budget, context, draft_model=draft_model)
+    in_tiers = None
+    if choice.plan.fit is Fit.NO and (args.memory_gib or args.tier_disk is not None):
+        in_tiers = plan_streamed(
+            config, heads, choice, device, draft_model, may_shorten=not args.context
+        )
+        choice = choice if in_tiers is None else in_tiers.choice
+    if args.json:
+        told = as_json(choice) | ({} if in_tiers is None else in_tiers.as_json())
+        _tell_json(args, told)
+    else:
+        every = choices(config, heads, budget, context, draft_model)
+        print(_table(args.model, config, choice, every, best, budget))
+        print("" if in_tiers is None else in_tiers.text())
+    return 0
+
+
+def _tell_json(args: argparse.Namespace, told: dict[str, object]) -> None:
+    """Write it where it is wanted, if anywhere."""
+    if args.json == "-":
+        print(json.dumps(told))
+    elif args.json:
+        Path(args.json).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+
+
+def as_json(choice: Choice) -> dict[str, object]:
+    """A plan under the names that `--json` promises."""
+    plan = choice.plan
+    return {
+        "weights_bytes": plan.weights_bytes,
+        "heads_bytes": plan.heads_bytes,
+        "draft_model_bytes": plan.draft_model_bytes,
+        "kv_bytes": plan.kv_bytes,
+        "scratch_bytes": plan.scratch_bytes,
+        "runtime_bytes": plan.runtime_bytes,
+        "other_bytes": plan.other_bytes,
+        "ram_bytes": plan.ram_bytes,
+        "free_bytes": plan.free_bytes,
+        "total_bytes": plan.total_bytes,
+        "context_tokens": plan.context_tokens,
+        "max_context": plan.max_context,
+        "verdict": plan.fit.value,
+        "is_measured": plan.is_live,
+        "lack": choice.lack,
+        "formats": choice.formats._asdict(),
+    }
+
+
+def shape_names() -> tuple[str, ...]:
+    """Names of the models that can be planned without files."""
+    return tuple(sorted(path.stem for path in shapes_dir().glob("*.json")))
+
+
+def shape_config(name: str) -> ModelConfig:
+    """Sizes of a well-known model."""
+    return parse_config(read_json(shapes_dir() / f"{name}.json"), {})
+
+
+def _facts(args: argparse.Namespace) -> Facts:
+    config, heads = _model_facts(args.model)
+    if args.heads:
+        return config, _heads_facts(args.heads)
+    if args.num_heads is not None:
+        if not 0 <= args.num_heads <= 32:
+            raise RequestError(f"{args.num_heads} heads can't be planned.", "Choose 0 to 32.")
+        return config, HeadsShape(args.num_heads, 1, config.vocab_size)
+    return config, heads
+
+
+def _model_facts(model: str) -> Facts:
+    """Sizes of a model: a name, a folder, a repository in the cache, or one on the Hub."""
+    if model in shape_names():
+        return shape_config(model), HeadsShape()
+    settings = settings_from(os.environ)
+    is_here = Path(model).is_dir() or is_gguf(Path(model))
+    folder = Path(model) if is_here else find_snapshot(settings.cache_dir, model)
+    if folder is not None:
+        return read_config(folder), HeadsShape()
+    if "/" not in model:
+        raise RequestError(
+            f"There is no model {model!r}.",
+            f"Give a folder, a repository, or one of {', '.join(shape_names())}.",
+        )
+    from medusa_core.hub.remote import look_at_model
+
+    found = look_at_model(settings, model)
+    return found.config, found.heads
+
+
+def _heads_facts(heads: str) -> HeadsShape:
+    settings = settings_from(os.environ)
+    folder = Path(heads) if Path(heads).is_dir() else find_snapshot(settings.cache_dir, heads)
+    if folder is not None:
+        from medusa_core.heads.kind import read_shape
+
+        return read_shape(folder)
+    from medusa_core.hub.remote import look_at_heads
+
+    return look_at_heads(settings, heads)
+
+
+def _device(args: argparse.Namespace) -> Device:
+    if args.vram_gib is None:
+        from medusa_core.memory.probe import live_budget
+
+        if args.measure:
+            places().bandwidths.unlink(missing_ok=True)
+        budget = limited(live_budget(args.device), args.memory_gib)
+        return device_with(budget, args.device, args.tier_disk)
+    if not 0 < args.vram_gib <= 1024:
+        raise RequestError(f"A card with {args.vram_gib} GiB can't be planned for.")
+    card = imagined_card(args.vram_gib, _capability(args.capability))
+    below = Below(_IMAGINED_MEMORY_BYTES, args.tier_disk is not None)
+    return Device(limited(card, args.memory_gib), below, None, args.tier_disk)
+
+
+def _capability(text: str) -> tuple[int, int]:
+    major, _, minor = text.partition(".")
+    if not (major.isdecimal() and minor.isdecimal()):
+        raise RequestError(f"{text!r} is no compute capability.", "Write it as 6.1 or 8.6.")
+    return int(major), int(minor)
+
+
+def _table(
+    model: str,
+    config: ModelConfig,
+    choice: Choice,
+    all_choices: tuple[Choice, ...],
+    best: Choice | None,
+    budget: Budget,
+) -> str:
+    plan = choice.plan
+    packing = config.packing
+    stored = config.quantization.upper() if packing is None else packing.label
+    stored = config.file_type or stored
+    lines = [
+        f"{model} as {_name(choice, stored)} on {budget.name}, context {plan.context_tokens:,}",
+        "",
+    ]
+    rows = {
+        "weights": plan.weights_bytes,
+        "heads": plan.heads_bytes - plan.draft_model_bytes,
+        "draft model": plan.draft_model_bytes,
+        "KV cache": plan.kv_bytes,
+        "scratch": plan.scratch_bytes,
+        "runtime": plan.runtime_bytes,
+        "other programs": plan.other_bytes,
+        "free": plan.free_bytes,
+    }
+    lines += [f"  {name:<16}{size / GIB:>7.2f} GiB" for name, size in rows.items()]
+    lines += ["", f"  {_verdict(plan)}", ""]
+    lines += [f"  {'format':<10}{'weights':>12}{'free':>12}  verdict"]
+    lines += [_line(each) for each in all_choices]
+    advice = "no way to load it fits" if best is None else f"recommended: {_name(best, stored)}"
+    if best is not None:
+        advice += f", context {best.plan.context_tokens:,}"
+    return "\n".join([*lines, "", f"  {advice}"])
+
+
+def _name(choice: Choice, stored: str) -> str:
+    formats = choice.formats
+    name = formats.linears or stored or "dense"
+    name += f", heads {formats.heads}" if formats.heads else ""
+    name += f", lm_head {formats.lm_head}" if formats.lm_head else ""
+    return name + (", token vectors in RAM" if formats.embedding_in_ram else "")
+
+
+def _verdict(plan: MemoryPlan) -> str:
+    if plan.free_bytes >= 0:
+        return f"{plan.fit.value}: {plan.free_bytes / GIB:.2f} GiB are left"
+    fits = f"fits if context ≤ {plan.max_context:,}" if plan.max_context else "fits at no context"
+    return f"{plan.fit.value}: {-plan.free_bytes / GIB:.2f} GiB are missing; {fits}"
+
+
+def _line(choice: Choice) -> str:
+    plan = choice.plan
+    said = choice.lack or plan.fit.value
+    weights, free = plan.weights_bytes / GIB, plan.free_bytes / GIB
+    return f"  {choice.formats.linears:<10}{weights:>8.2f} GiB{free:>8.2f} GiB  {said}"

@@ -1,0 +1,226 @@
+"""`python -m medusa_core plan --throughput`: where everything lies for the most tokens a second."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medusa_core.cli.arguments import formats_of
+from medusa_core.errors import PlanError, RequestError
+from medusa_core.memory.budget import GIB
+from medusa_core.memory.policy.cost import (
+    TIERS,
+    WHAT,
+)
+from medusa_core.memory.policy.machine import Machine
+from medusa_core.memory.policy.program import Rules
+from medusa_core.memory.policy.search import (
+    Policy,
+    search,
+)
+from medusa_core.memory.policy.work import Work
+from medusa_core.models.config import ModelConfig
+from medusa_core.system.resources import calibrations_dir
+
+if TYPE_CHECKING:
+    from medusa_core.memory.budget import Budget
+
+_MOST_PROMPTS = 100_000
+_NAMES = {"weights": "weights", "cache": "cache", "states": "activations"}
+
+
+def add_throughput_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `plan --throughput`."""
+    parser.add_argument(
+        "--throughput",
+        action="store_true",
+        help="search where weights, cache and activations lie for the most tokens a second",
+    )
+    parser.add_argument("--prompts", type=int, default=32, help="prompts of the batch")
+    parser.add_argument("--length", type=int, default=512, help="tokens of a prompt and its answer")
+    parser.add_argument(
+        "--new-tokens", type=int, default=0, help="those of the answer (default: half of them)"
+    )
+    parser.add_argument(
+        "--machine", type=Path, help="JSON file of a machine's rates that isn't here"
+    )
+    parser.add_argument(
+        "--measure", action="store_true", help="measure rates anew, which are kept otherwise"
+    )
+
+
+def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> dict[str, Any]:
+    """Search, print the policy, and return it as the JSON that is promised.
+
+    Raises:
+        PlanError: No placement has room.
+        RequestError: The numbers make no sense.
+    """
+    from medusa_core.memory.policy.here import (
+        Asked,
+        Rates,
+        machine_for,
+        work_of,
+    )
+    from medusa_core.memory.probe import below_device, live_budget
+    from medusa_core.memory.tiers import limited
+    from medusa_core.models.precision import choose_device, hardware_of, precision_of
+    from medusa_core.models.quant.choice import settle_formats
+    from medusa_core.system.files.kept import Kept
+
+    new_tokens = _checked(args, config)
+    device = choose_device(args.device)
+    formats = settle_formats(formats_of(args), "", hardware_of(device), config.stored)
+    precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
+    prompt_tokens = args.length - new_tokens
+    asked = Asked(config, formats, precision, args.prompts, prompt_tokens, new_tokens)
+    budget = limited(live_budget(args.device), args.memory_gib)
+    work = work_of(asked)
+    if args.machine is not None:
+        machine = read_machine(args.machine)
+    else:
+        below, kept = below_device(args.device, args.tier_disk), Kept(calibrations_dir())
+        rates = Rates(kept, _tell, args.measure)
+        machine = machine_for(asked, budget, below, args.tier_disk, rates)
+    found = policies(work, machine)
+    print(_text(args, name, budget, work, machine, found), file=sys.stdout)
+    return as_json(work, machine, found)
+
+
+def policies(work: Work, machine: Machine) -> dict[str, Policy]:
+    """The best policy, that of `batch`, that without overlap, and that of one prompt at a time.
+
+    Raises:
+        PlanError: None has room.
+    """
+    one = replace(work, num_prompts=1)
+    found = {
+        "best": search(work, machine),
+        "batch": search(work, machine, Rules(stays=True)),
+        "without overlap": search(work, machine, Rules(stays=True, overlaps=False)),
+        "one at a time": search(one, machine, Rules(stays=True)),
+    }
+    possible = {name: policy for name, policy in found.items() if policy is not None}
+    if not possible:
+        raise PlanError(
+            "The model has no room on any tier.",
+            "Give it more --memory-gib, or name a folder for its layers with --tier-disk.",
+        )
+    return possible
+
+
+def read_machine(path: Path) -> Machine:
+    """A machine from a file, under the names of `Machine`.
+
+    Raises:
+        RequestError: It isn't one.
+    """
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        curves = {
+            name: tuple((int(rows), float(seconds)) for rows, seconds in told.pop(name))
+            for name in ("layer_s", "head_s")
+        }
+        numbers = {name: float(value) for name, value in told.items()}
+        return Machine(**numbers, **curves)  # type: ignore[arg-type]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise RequestError(
+            f"{path} describes no machine: {error!r}.",
+            "The JSON of plan --throughput has one as an example.",
+        ) from error
+
+
+def as_json(work: Work, machine: Machine, found: dict[str, Policy]) -> dict[str, Any]:
+    """What was found under the names that `--json` promises."""
+    rates = {name: _finite(value) for name, value in asdict(machine).items()}
+    return {
+        "work": asdict(work),
+        "machine": rates,
+        **{name.replace(" ", "_"): _policy_json(policy) for name, policy in found.items()},
+    }
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: a link that takes no time."""
+    return 1e30 if value == float("inf") else value
+
+
+def _policy_json(policy: Policy) -> dict[str, Any]:
+    return {
+        "gpu_batch": policy.block.batch,
+        "num_batches": policy.block.num_batches,
+        "block": policy.block.num_sequences,
+        **{what: {tier: policy.shares[what, tier] for tier in TIERS} for what in WHAT},
+        "prefill_s": policy.prefill_s,
+        "step_s": policy.step_s,
+        "tokens_per_s": policy.tokens_per_s,
+        "binds": list(policy.binds),
+    }
+
+
+def _checked(args: argparse.Namespace, config: ModelConfig) -> int:
+    """Tokens of an answer."""
+    if not 1 <= args.prompts <= _MOST_PROMPTS:
+        raise RequestError(
+            f"{args.prompts} prompts make no batch.", f"Choose 1 to {_MOST_PROMPTS}."
+        )
+    new_tokens: int = args.new_tokens or args.length // 2
+    if not 0 < new_tokens < args.length <= config.context_tokens:
+        raise RequestError(
+            f"A prompt and an answer of {args.length} tokens, {new_tokens} of them new, make no "
+            "sense here.",
+            f"The model reads at most {config.context_tokens}, and both need a token.",
+        )
+    return new_tokens
+
+
+def _text(
+    args: argparse.Namespace,
+    name: str,
+    budget: Budget,
+    work: Work,
+    machine: Machine,
+    found: dict[str, Policy],
+) -> str:
+    where = budget.name if args.machine is None else str(args.machine)
+    tokens = f"{work.prompt_tokens} tokens, answers of {work.new_tokens}"
+    sizes = (machine.device_bytes, machine.memory_bytes, machine.disk_bytes)
+    device, memory, disk = (f"{size / GIB:.2f} GiB" for size in sizes)
+    lines = [
+        f"{name}, {work.num_prompts} prompts of {tokens}, on {where}",
+        f"device {device}, memory {memory}, disk {disk} at {machine.from_disk / 1e9:.2f} GB/s",
+    ]
+    titles = {
+        "best": "the best placement",
+        "batch": "what batch carries out: cache and activations on the device",
+        "without overlap": "the same, loading and computing one after the other",
+        "one at a time": "one prompt at a time",
+    }
+    for key, policy in found.items():
+        lines += ["", titles[key], *_policy_lines(work, policy)]
+    return "\n".join(lines)
+
+
+def _policy_lines(work: Work, policy: Policy) -> list[str]:
+    block = policy.block
+    lines = [f"  {'':<14}" + "".join(f"{tier:>9}" for tier in TIERS)]
+    for what in WHAT:
+        shares = "".join(f"{100 * policy.shares[what, tier]:>7.0f} %" for tier in TIERS)
+        lines.append(f"  {_NAMES[what]:<14}{shares}")
+    here = int(work.num_layers * policy.shares["weights", "device"] + 1e-6)
+    size = f"block of {block.num_sequences}: {block.num_batches} × {block.batch}"
+    times = f"prompts {policy.prefill_s:.2f} s, a step {policy.step_s:.2f} s"
+    lines += [
+        f"  {size}; {here} of {work.num_layers} layers here",
+        f"  {times}: {policy.tokens_per_s:.2f} tokens/s expected",
+        f"  binds: {', '.join(policy.binds)}",
+    ]
+    return lines
+
+
+def _tell(text: str) -> None:
+    print(f"{text} …", file=sys.stderr, flush=True)

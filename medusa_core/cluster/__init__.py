@@ -1,1 +1,0 @@
-"""Layers on several machines: stages that hold some of them, and the client that drives them."""

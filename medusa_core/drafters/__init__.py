@@ -1,1 +1,0 @@
-"""Drafters: one file each, exporting `SPEC`."""

@@ -1,0 +1,145 @@
+"""Where the answers of a batch are kept: a file that only grows, so that a kill loses no answer."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from filelock import FileLock, Timeout
+
+from medusa_core.errors import BatchError
+from medusa_core.system.jobs.batch.row import (
+    BatchRow,
+    row_of,
+)
+
+_BEGIN = b'{"id": '  # of every row, as `AnswersFile.add` writes it
+_FIRST = re.compile(rb'\{"id": (?:"(?:[^"\\]|\\.)*"|-?\d+), "text": "', re.DOTALL)
+
+
+class AnswersFile:
+    """The answers so far; each new one lies on the disk before the next is written.
+
+    Attributes:
+        path: The file.
+        done: Ids of the lines that were done when it was opened.
+        num_failed: Those of them with an error.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the file; what a kill left of a last row goes.
+
+        Raises:
+            BatchError: It can't be written, or holds something else; it stays as it is.
+        """
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(path.with_name(f".{path.name}.lock"))
+            self._lock.acquire(timeout=0)
+            self._file: io.FileIO = path.open("a+b", buffering=0)
+            try:
+                rows = self._mend()
+            except BaseException:
+                self._close()
+                raise
+            self.done = frozenset(str(row.id) for row in rows)
+            self.num_failed = sum(row.error is not None for row in rows)
+        except Timeout as error:
+            raise BatchError(
+                f"Another batch writes into {path}.", "Wait for it, or name another file."
+            ) from error
+        except OSError as error:
+            raise _unwritable(path, error) from error
+
+    def __enter__(self) -> AnswersFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._close()
+
+    def add(self, row: BatchRow) -> None:
+        """Add an answer; it lies on the disk when this returns.
+
+        Raises:
+            BatchError: The disk is full or gone.
+        """
+        line = json.dumps(row._asdict(), ensure_ascii=False) + "\n"
+        try:
+            self._append(line.encode())
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+
+    def _append(self, line: bytes) -> None:
+        end = self._file.seek(0, os.SEEK_END)
+        try:
+            while line:
+                line = line[self._file.write(line) :]
+            os.fsync(self._file.fileno())
+        except OSError:
+            with suppress(OSError):
+                self._file.truncate(end)
+            raise
+
+    def _close(self) -> None:
+        try:
+            self._file.close()
+        except OSError as error:  # some network disks tell only now that they are full
+            raise _unwritable(self.path, error) from error
+        finally:
+            self._lock.release()
+
+    def _mend(self) -> list[BatchRow]:
+        """Cut off a torn last row; returns the others."""
+        self._file.seek(0)
+        whole = self._file.readall()
+        kept = whole.rfind(b"\n") + 1
+        rows = [_parsed(line, self.path) for line in whole[:kept].split(b"\n") if line.strip()]
+        tail = whole[kept:]
+        if tail and _is_torn(tail, bool(rows)):
+            self._file.truncate(kept)
+            os.fsync(self._file.fileno())
+        elif tail:
+            rows.append(_parsed(tail, self.path))
+            self._append(b"\n")
+        return rows
+
+
+def _is_torn(tail: bytes, follows_rows: bool) -> bool:
+    """Whether a last line without its end is what a kill left of a row, and nobody else's."""
+    if len(tail) <= len(_BEGIN):
+        return _BEGIN.startswith(tail)
+    if not tail.startswith(_BEGIN) or not (follows_rows or _FIRST.match(tail)):
+        return False
+    try:
+        json.loads(tail)
+    except (ValueError, RecursionError):
+        return True
+    return False  # a whole object: a row that lacks only its end, or something else
+
+
+def _parsed(line: bytes, path: Path) -> BatchRow:
+    try:
+        return row_of(line)
+    except ValueError as error:
+        raise BatchError(
+            f"{path} holds something else than answers.",
+            "Name another file for them; this one stays as it is.",
+        ) from error
+
+
+def _unwritable(path: Path, error: OSError) -> BatchError:
+    return BatchError(
+        f"{path} can't be written: {error.strerror or error}.",
+        "Make room or name another file; the same command goes on.",
+    )

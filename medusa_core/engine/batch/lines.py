@@ -1,0 +1,112 @@
+"""The file of a batch: one JSON object a line, with what is to be answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from medusa_core.errors import PromptFileError
+from medusa_core.messages import ChatMessage, Role
+from medusa_core.system.jobs.batch.row import LineId
+
+_MOST_LINE_BYTES = 16 << 20
+_ROLES = {role.value: role for role in Role}
+
+
+class BatchLine(NamedTuple):
+    """One line.
+
+    Attributes:
+        line_id: Its `id`; without one, the number of the line.
+        messages: What is to be answered; empty where the line is bad.
+        problem: What is wrong with it; else empty.
+    """
+
+    line_id: LineId
+    messages: tuple[ChatMessage, ...]
+    problem: str = ""
+
+
+def read_lines(path: Path) -> list[BatchLine]:
+    """Read a file of prompts; a bad line is told as such, and the others are read.
+
+    Ids are unique: a line whose id came before is bad, and gets another one.
+
+    Raises:
+        PromptFileError: The file can't be read, or holds no line.
+    """
+    taken: set[str] = set()
+    lines = []
+    try:
+        for number, raw in _raw_lines(path):
+            line = _parse(raw, number)
+            if str(line.line_id) in taken:
+                problem = line.problem or f"The id {str(line.line_id)[:80]!r} came before."
+                line = BatchLine(_free_id(number, taken), (), problem)
+            taken.add(str(line.line_id))
+            lines.append(line)
+    except OSError as error:
+        raise PromptFileError(
+            f"{path} can't be read: {error.strerror or error}.",
+            "Name a file of prompts, one JSON object a line.",
+        ) from error
+    if not lines:
+        raise PromptFileError(f"{path} holds no prompt.", "Each line is one JSON object.")
+    return lines
+
+
+def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, start=1):
+            if raw.strip():
+                yield number, raw
+
+
+def _free_id(number: int, taken: set[str]) -> str:
+    name = f"line {number}"
+    while name in taken:
+        name += "'"
+    return name
+
+
+def _parse(raw: bytes, number: int) -> BatchLine:
+    if len(raw) > _MOST_LINE_BYTES:
+        return BatchLine(number, (), f"The line has more than {_MOST_LINE_BYTES >> 20} MiB.")
+    try:
+        told: Any = json.loads(raw)
+        json.dumps(told, ensure_ascii=False).encode()  # which half a character can't
+    except (ValueError, RecursionError) as error:
+        return BatchLine(number, (), f"The line is no JSON: {error}.")
+    if not isinstance(told, dict):
+        return BatchLine(number, (), "The line is no JSON object.")
+    line_id = told.get("id", number)
+    if isinstance(line_id, bool) or not isinstance(line_id, str | int):
+        return BatchLine(number, (), "Its id is neither a text nor a whole number.")
+    try:
+        return BatchLine(line_id, _messages(told))
+    except ValueError as error:
+        return BatchLine(line_id, (), str(error))
+
+
+def _messages(told: dict[str, Any]) -> tuple[ChatMessage, ...]:
+    prompt, messages = told.get("prompt"), told.get("messages")
+    if (prompt is None) == (messages is None):
+        raise ValueError('The line needs either "prompt" or "messages".')
+    if messages is None:
+        if not isinstance(prompt, str) or not prompt.strip():
+            raise ValueError("Its prompt is no text.")
+        return (ChatMessage(Role.USER, prompt),)
+    if not isinstance(messages, list) or not messages:
+        raise ValueError("Its messages are no list.")
+    return tuple(map(_message, messages))
+
+
+def _message(told: Any) -> ChatMessage:
+    match told:
+        case {"role": str(role), "content": str(content)} if role in _ROLES:
+            return ChatMessage(_ROLES[role], content)
+    raise ValueError(
+        f"One of its messages has no text as content, or no role of {', '.join(_ROLES)}."
+    )

@@ -1,0 +1,117 @@
+"""A batch under way: what isn't answered yet, many conversations at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from medusa_core.engine.batch.answers_file import AnswersFile
+from medusa_core.engine.batch.lines import BatchLine
+from medusa_core.engine.batch.sparse_effect import Said
+from medusa_core.engine.several import (
+    Answered,
+    answer_all,
+)
+from medusa_core.errors import EngineError, MedusaError, NumericsError, OutOfMemoryError
+from medusa_core.loading.target import Target
+from medusa_core.messages import Generate, GenerateSettings, GenerationDone
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system.jobs.batch.progress import (
+    BatchProgress,
+    Meter,
+)
+from medusa_core.system.jobs.batch.row import BatchRow
+
+MOST_SAID = 8
+Tell = Callable[[BatchProgress], None]
+Stop = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRun:
+    """How lines are answered.
+
+    Attributes:
+        target: Has room for several conversations.
+        settings: How to decode; the same for all.
+        file: Takes answers as they end.
+        meter: Counts.
+        tuner: Of the target.
+        most: How many are answered at once.
+        tell: Told how far it is, about once a second.
+        stop: Asked after every step. True pauses; answers under way are begun anew later.
+        said: The first answers, once they are there.
+    """
+
+    target: Target
+    settings: GenerateSettings
+    file: AnswersFile
+    meter: Meter
+    tuner: Tuner
+    most: int
+    tell: Tell
+    stop: Stop
+    said: list[Said] = field(default_factory=list)
+
+    def answer(self, lines: Sequence[BatchLine]) -> bool:
+        """Answer lines; one that can't be answered fails alone.
+
+        Args:
+            lines: What isn't done yet.
+
+        Returns:
+            Whether all of them are done now.
+
+        Raises:
+            EngineError: The engine failed, which is no line's fault; the same command goes on.
+            BatchError: An answer can't be kept.
+        """
+        requests = self._requests(lines)
+        try:
+            with closing(
+                answer_all(self.target, requests, self.tuner, self.most, self._wrote)
+            ) as ended:
+                for answered in ended:
+                    self._remember(answered)
+                    self._keep(_row(lines[int(answered.request.session_id)].line_id, answered))
+        except _Paused:
+            return False
+        return True
+
+    def _requests(self, lines: Sequence[BatchLine]) -> Iterator[Generate]:
+        for place, line in enumerate(lines):
+            if line.problem:
+                self._keep(BatchRow(line.line_id, error=line.problem))
+            else:
+                yield Generate(str(place), "", line.messages, self.settings)
+
+    def _remember(self, answered: Answered) -> None:
+        if isinstance(answered.done, GenerationDone) and len(self.said) < MOST_SAID:
+            self.said.append(Said(answered.prompt_ids, answered.done.token_ids))
+
+    def _keep(self, row: BatchRow) -> None:
+        self.file.add(row)
+        self.meter.ended(row.error is None)
+
+    def _wrote(self, num_tokens: int) -> None:
+        self.meter.wrote(num_tokens)
+        told = self.meter.tell()
+        if told is not None:
+            self.tell(told)
+        if self.stop():
+            raise _Paused
+
+
+class _Paused(Exception):  # noqa: N818 - nothing went wrong
+    """Whoever began the batch wants it to stop here."""
+
+
+def _row(line_id: str | int, answered: Answered) -> BatchRow:
+    done = answered.done
+    if not isinstance(done, MedusaError):
+        return BatchRow(line_id, done.text, len(done.token_ids), done.stop_reason.value)
+    its_own = (OutOfMemoryError, NumericsError)
+    if isinstance(done, EngineError) and not isinstance(done, its_own):
+        raise done  # of the machine, such as a disk that failed: other lines would fail alike
+    return BatchRow(line_id, error=str(done))

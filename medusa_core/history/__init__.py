@@ -1,1 +1,0 @@
-"""Conversations on disk: a tree of messages that only grows, search, trash, files in and out."""

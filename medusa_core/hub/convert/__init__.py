@@ -1,0 +1,1 @@
+"""Pickled weights made into safetensors, in a process of its own."""

@@ -1,0 +1,194 @@
+"""Turning pickles of tensors into safetensors, once and with consent.
+
+A pickle is looked at first (`pickles`), and then opened in a process of its own (`convert_worker`)
+that has bounds on memory and time. What it writes gathers in a folder `.conversion-….partial`
+beside the result; only whole and checked files leave it, the one that makes the others count last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from medusa_core.errors import ConversionError, DiskFullError
+from medusa_core.hub.convert.convert_process import (
+    Job,
+    run_job,
+)
+from medusa_core.hub.convert.convert_source import (
+    COMPANIONS,
+    HEADS_FILES,
+    INDEX_FILE,
+    MODEL_FILE,
+    Source,
+)
+from medusa_core.hub.convert.pickles import inspect_pickle
+from medusa_core.system.files.safetensors_header import read_header
+from medusa_core.system.files.sync import sync_folder
+
+_PREFIX, _SUFFIX = ".conversion-", ".partial"
+_RESULTS = (*HEADS_FILES, MODEL_FILE, INDEX_FILE)
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionLimits:
+    """Bounds of a conversion.
+
+    Attributes:
+        time_s: Longest time without sign of work; opening a file and each piece of it count anew.
+        memory_bytes: What the process may take beyond three times its largest file.
+        floor_bytes: Left free on the disk.
+        most_growth: The result may be so many times as large: tensors that share memory in a
+            pickle are written each for itself.
+    """
+
+    time_s: float = 300.0
+    memory_bytes: int = 1 << 30
+    floor_bytes: int = 2 << 30
+    most_growth: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """Result of a conversion.
+
+    Attributes:
+        files: What was written, in the order in which it appeared.
+        nbytes: Their size.
+    """
+
+    files: tuple[Path, ...]
+    nbytes: int
+
+
+def convert(
+    source: Source,
+    *,
+    is_consented: bool,
+    on_progress: Callable[[int, int], None] | None = None,
+    is_cancelled: Callable[[], bool] = lambda: False,
+    limits: ConversionLimits | None = None,
+) -> Converted:
+    """Write the tensors of pickles as safetensors.
+
+    The pickles stay as they are. Small files that a model needs go along into another folder.
+
+    Args:
+        source: From `find_source`.
+        is_consented: The user was told that a pickle can run code, and wants it converted.
+        on_progress: Told of bytes written and bytes to write, from this thread.
+        is_cancelled: Asked many times a second; stops the conversion.
+        limits: Its bounds.
+
+    Raises:
+        ConversionError: There is no consent; the pickle is refused, damaged or out of bounds; or
+            the result exists already.
+        CheckpointError: The index names tensors that no file has.
+        HeadsError: The heads aren't whole.
+        DiskFullError: There is no room for the result.
+        Cancelled: It was stopped.
+    """
+    limits = limits or ConversionLimits()
+    if not is_consented:
+        raise ConversionError(
+            f"{source.files[0].name} is a pickle, which can run code when it is opened.",
+            "Agree to its conversion if you trust where it comes from.",
+        )
+    _refuse_existing(source.output)
+    sizes = [inspect_pickle(path).nbytes for path in source.files]
+    with _staging(source.output) as staging:
+        room = shutil.disk_usage(staging).free - limits.floor_bytes
+        # Heads are written raw first, and then in their format.
+        needed = sum(sizes) * (2 if source.may_be_heads else 1)
+        if room < needed:
+            raise DiskFullError(
+                f"The conversion needs {needed:,} bytes of disk; {max(0, room):,} are free.",
+                "Make space, or convert into a folder on another disk.",
+            )
+        job = Job(
+            files=tuple(str(path) for path in source.files),
+            staging=str(staging),
+            is_sharded=source.is_sharded,
+            expected_names=source.expected_names,
+            base_model=source.base_model,
+            memory_bytes=3 * max(sizes) + limits.memory_bytes,
+            most_bytes=min(room, limits.most_growth * sum(sizes) + (1 << 20)),
+        )
+        run_job(job, limits.time_s, on_progress, is_cancelled)
+        return _commit(staging / "out", source)
+
+
+def _refuse_existing(output: Path) -> None:
+    for name in _RESULTS:
+        if (output / name).exists():
+            raise ConversionError(
+                f"{output / name} exists already.", "Nothing needs conversion there."
+            )
+
+
+@contextlib.contextmanager
+def _staging(output: Path) -> Iterator[Path]:
+    """A folder beside the result, gone afterwards; those of processes that died go too."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        for left in output.glob(f"{_PREFIX}*{_SUFFIX}"):
+            owner = left.name.removeprefix(_PREFIX).partition("-")[0]
+            if owner.isdecimal() and not psutil.pid_exists(int(owner)):
+                shutil.rmtree(left)
+        folder = Path(tempfile.mkdtemp(_SUFFIX, f"{_PREFIX}{os.getpid()}-", output))
+    except OSError as error:
+        raise DiskFullError(
+            f"{output} can't be written: {error.strerror or error}.", "Choose another folder."
+        ) from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _commit(written: Path, source: Source) -> Converted:
+    """Let whole files appear; the index, without which shards aren't read, is the last."""
+    staged = sorted(written.iterdir(), key=lambda path: (path.name in _RESULTS, path.name))
+    for path in staged:
+        if path.suffix == ".safetensors":
+            read_header(path)
+    _refuse_existing(source.output)
+    done = []
+    try:
+        if source.output.resolve() != source.folder.resolve():
+            _copy_companions(source, written)
+        for path in staged:
+            final = source.output / path.name
+            if path.name == "config.json" and final.exists():
+                continue
+            _appear(path, final)
+            done.append(final)
+        sync_folder(source.output)
+    except OSError as error:
+        raise DiskFullError(
+            f"{source.output} can't be written: {error.strerror or error}.",
+            "Choose another folder, or make space.",
+        ) from error
+    return Converted(tuple(done), sum(path.stat().st_size for path in done))
+
+
+def _copy_companions(source: Source, written: Path) -> None:
+    for pattern in COMPANIONS:
+        for path in source.folder.glob(pattern):
+            staged, final = written / path.name, source.output / path.name
+            if not staged.exists() and not final.exists() and path.is_file():
+                shutil.copyfile(path, staged)
+                _appear(staged, final)
+
+
+def _appear(staged: Path, final: Path) -> None:
+    with staged.open("r+b") as file:
+        os.fsync(file.fileno())
+    staged.replace(final)

@@ -1,0 +1,110 @@
+"""The process that opens pickles, seen from outside.
+
+The worker reports each piece that it wrote and waits for a word before the next; so it stops when
+it is told to, and when whoever started it is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from medusa_core import errors
+from medusa_core.errors import Cancelled, ConversionError, MedusaError
+from medusa_core.system.sandbox.process import Child
+
+log = logging.getLogger(__name__)
+
+_KINDS: dict[str, type[MedusaError]] = {
+    kind.__name__: kind
+    for kind in (
+        *(errors.ConversionError, errors.CheckpointError, errors.HeadsError),
+        *(errors.ModelError, errors.DiskFullError),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the worker is to do.
+
+    Attributes:
+        files: Pickles, in order.
+        staging: Folder that it may write to; the result goes to `out` within.
+        is_sharded: They are shards of one model.
+        expected_names: Tensors that they must hold; empty if nothing says.
+        base_model: What the heads' configuration calls their target.
+        memory_bytes: Address space that it may take beyond what torch has.
+        most_bytes: Most bytes of a result.
+    """
+
+    files: tuple[str, ...]
+    staging: str
+    is_sharded: bool
+    expected_names: tuple[str, ...]
+    base_model: str
+    memory_bytes: int
+    most_bytes: int
+
+
+def run_job(
+    job: Job,
+    time_s: float,
+    on_progress: Callable[[int, int], None] | None,
+    is_cancelled: Callable[[], bool],
+) -> None:
+    """Do a job in a process of its own, and wait for its end.
+
+    Args:
+        job: What to do.
+        time_s: Longest silence of the worker.
+        on_progress: Told of bytes written and bytes to write.
+        is_cancelled: Asked while waiting.
+
+    Raises:
+        Cancelled: It was stopped.
+        ConversionError: The worker ended without a result, or fell silent.
+        MedusaError: What the worker found.
+    """
+    child = Child("medusa_core.hub.convert.convert_worker")
+
+    def check() -> None:
+        if is_cancelled():
+            raise Cancelled("The conversion was stopped.", "Nothing was changed.")
+
+    try:
+        child.send(asdict(job))
+        while (report := child.hear(time_s, check)) is not None:
+            if "done" in report:
+                return
+            if "error" in report:
+                raise _as_error(report)
+            if on_progress is not None:
+                on_progress(int(report["written"]), int(report["total"]))
+            check()
+            child.send({"go": True})
+        raise _ended(child)
+    except TimeoutError:
+        raise ConversionError(
+            f"The conversion has done nothing for {time_s:.0f} s and was stopped.",
+            "Nothing was changed. Get the weights as safetensors instead.",
+        ) from None
+    finally:
+        child.close()
+
+
+def _as_error(report: dict[str, Any]) -> MedusaError:
+    kind = _KINDS.get(str(report["error"]), ConversionError)
+    return kind(str(report.get("message", "")), str(report.get("hint", "")))
+
+
+def _ended(child: Child) -> ConversionError:
+    code = child.wait()
+    log.debug("the converter said: %s", child.last_words())
+    return ConversionError(
+        f"The converter ended unexpectedly ({f'signal {-code}' if code < 0 else f'code {code}'}).",
+        "Nothing was changed. It may have run out of memory: close other programs and try again.",
+        code=code,
+    )

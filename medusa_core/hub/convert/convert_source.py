@@ -1,0 +1,132 @@
+"""What there is to convert: one file of heads or weights, or the shards that an index names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from medusa_core.errors import CheckpointError, ConversionError
+from medusa_core.system.files.json_file import read_json
+
+HEADS_FILE = "medusa_lm_head.safetensors"
+HYDRA_FILE = "hydra_lm_head.safetensors"
+HEADS_FILES = (HEADS_FILE, HYDRA_FILE)
+MODEL_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+# What a folder needs beside its weights.
+COMPANIONS = (
+    *("config.json", "generation_config.json", "tokenizer*", "special_tokens_map.json"),
+    *("added_tokens.json", "vocab.json", "merges.txt", "chat_template.*", "medusa_trees.json"),
+    *("LICENSE*", "USE_POLICY*", "README.md"),
+)
+PICKLED_HEADS = ("medusa_lm_head.pt", "medusa_lm_head.bin", "hydra_lm_head.pt")
+_PICKLED_INDEX = "pytorch_model.bin.index.json"
+_PICKLED_MODEL = "pytorch_model.bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What to convert, and where to.
+
+    Attributes:
+        folder: Where the pickles are.
+        files: The pickles.
+        output: Folder for the result.
+        is_sharded: They are shards of one model.
+        expected_names: Tensors that the shards must hold; empty if nothing says.
+        base_model: What the heads' configuration calls their target.
+    """
+
+    folder: Path
+    files: tuple[Path, ...]
+    output: Path
+    is_sharded: bool = False
+    expected_names: tuple[str, ...] = ()
+    base_model: str = "N/A"
+
+    @property
+    def may_be_heads(self) -> bool:
+        """Heads come as one file."""
+        return not self.is_sharded
+
+    @property
+    def nbytes(self) -> int:
+        """Size of all pickles."""
+        return sum(path.stat().st_size for path in self.files)
+
+
+def find_source(path: Path, output: Path | None = None) -> Source:
+    """Find the pickles of a file or a folder.
+
+    Args:
+        path: A pickle, or a folder with some.
+        output: Folder for the result; None for the same.
+
+    Raises:
+        ConversionError: There are none; the hint says what to do with what is there.
+        CheckpointError: An index is damaged, or names files that are missing or elsewhere.
+    """
+    if path.suffix == ".gguf":
+        raise _gguf_error(path)
+    if path.suffix == ".safetensors":
+        raise ConversionError(f"{path.name} is safetensors already.", "Use it as it is.")
+    if path.is_file():
+        if path.name == _PICKLED_INDEX:
+            return _shards(path.parent, output)
+        return Source(path.parent, (path,), output or path.parent, base_model=_base(path.parent))
+    if not path.is_dir():
+        raise ConversionError(f"{path} doesn't exist.", "Name a file or a folder that does.")
+    for name in PICKLED_HEADS:
+        if (path / name).is_file():
+            return Source(path, (path / name,), output or path, base_model=_base(path))
+    if (path / _PICKLED_INDEX).is_file():
+        return _shards(path, output)
+    if (path / _PICKLED_MODEL).is_file():
+        only = path / _PICKLED_MODEL
+        return Source(path, (only,), output or path, base_model=_base(path))
+    raise _nothing(path)
+
+
+def _shards(folder: Path, output: Path | None) -> Source:
+    weight_map = read_json(folder / _PICKLED_INDEX).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise CheckpointError(f"{_PICKLED_INDEX} has no weight_map.", "Download the file again.")
+    shards = sorted({str(shard) for shard in weight_map.values()})
+    if outside := [shard for shard in shards if Path(shard).name != shard]:
+        raise CheckpointError(
+            f"{_PICKLED_INDEX} names a file outside of its folder: {outside[0]}.",
+            "Don't use this download.",
+        )
+    if missing := [shard for shard in shards if not (folder / shard).is_file()]:
+        raise CheckpointError(
+            f"{len(missing)} of {len(shards)} weight files are missing, such as {missing[0]}.",
+            "Let the download finish, or download the model again.",
+        )
+    names = tuple(sorted(str(name) for name in weight_map))
+    return Source(folder, tuple(folder / shard for shard in shards), output or folder, True, names)
+
+
+def _base(folder: Path) -> str:
+    path = folder / "config.json"
+    value = read_json(path).get("base_model_name_or_path") if path.exists() else None
+    return value if isinstance(value, str) and value else "N/A"
+
+
+def _nothing(folder: Path) -> ConversionError:
+    if found := sorted(folder.glob("*.gguf")):
+        return _gguf_error(found[0])
+    if any(folder.glob("*.safetensors")):
+        return ConversionError(
+            f"{folder} holds safetensors already.", "Nothing needs conversion there."
+        )
+    return ConversionError(
+        f"No pickled heads or weights in {folder}.",
+        f"Name a folder with {PICKLED_HEADS[0]}, {_PICKLED_MODEL} or {_PICKLED_INDEX}.",
+    )
+
+
+def _gguf_error(path: Path) -> ConversionError:
+    return ConversionError(
+        f"{path.name} is a GGUF file, which loads as it is.",
+        "Import it in the model manager, or name it with --model.",
+    )

@@ -1,0 +1,133 @@
+"""The process that opens pickles.
+
+Reads one job from its input, reports on its output, and waits for a word after each report.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from medusa_core.errors import ConversionError, HeadsError, MedusaError
+from medusa_core.hub.convert.convert_process import Job
+from medusa_core.hub.convert.convert_source import (
+    HEADS_FILE,
+    HYDRA_FILE,
+    INDEX_FILE,
+    MODEL_FILE,
+)
+from medusa_core.system.files.safetensors_header import read_header
+from medusa_core.system.sandbox.line import (
+    Line,
+    limit_process,
+    open_line,
+)
+
+log = logging.getLogger(__name__)
+
+
+def main() -> int:
+    """Do one job; the last line says `done` or `error`."""
+    with open_line() as line:
+        try:
+            run(_job(line.hear()), line)
+        except MedusaError as error:
+            line.say(error=type(error).__name__, message=error.message, hint=error.hint)
+        except OSError as error:
+            line.say(
+                error="DiskFullError",
+                message=f"The result can't be written: {error.strerror or error}.",
+                hint="Make space, or choose another folder.",
+            )
+        else:
+            line.say(done=True)
+    return 0
+
+
+def _job(raw: dict[str, Any]) -> Job:
+    names = ("files", "expected_names")
+    return Job(**raw | {name: tuple(raw[name]) for name in names})
+
+
+def run(job: Job, line: Line) -> None:
+    """Convert within bounds."""
+    import torch  # noqa: F401 - the bound on memory is beyond what it has taken
+
+    def report(written: int, total: int) -> None:
+        """Say how far it is, and wait to be told to go on."""
+        line.say(written=written, total=total)
+        line.hear()
+
+    limit_process(job.memory_bytes, job.most_bytes)
+    out = Path(job.staging) / "out"
+    out.mkdir()
+    weight_map: dict[str, str] = {}
+    written = 0
+    for number, file in enumerate(job.files, start=1):
+        shard = f"model-{number:05}-of-{len(job.files):05}.safetensors"
+        path = out / (shard if job.is_sharded else MODEL_FILE)
+        written, names = _convert_file(Path(file), path, written, job, report)
+        if doubled := sorted(names & weight_map.keys()):
+            raise ConversionError(
+                f"Two weight files hold the tensor {doubled[0]}.", "Download the model again."
+            )
+        weight_map |= dict.fromkeys(sorted(names), path.name)
+    _check_names(job, weight_map)
+    if job.is_sharded:
+        index = {"metadata": {"total_size": written}, "weight_map": weight_map}
+        (out / INDEX_FILE).write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
+    else:
+        _rewrite_heads(Path(job.files[0]).name, out, job)
+
+
+def _convert_file(
+    source: Path, path: Path, written: int, job: Job, report: Callable[[int, int], None]
+) -> tuple[int, set[str]]:
+    """One pickle; returns bytes written so far, and the names of its tensors."""
+    from medusa_core.hub.convert.convert_tensors import (
+        load_tensors,
+        write_tensors,
+    )
+
+    report(written, 0)
+    tensors = load_tensors(source, job.most_bytes - written)
+    return write_tensors(path, tensors, written, report), set(tensors)
+
+
+def _check_names(job: Job, weight_map: dict[str, str]) -> None:
+    if missing := sorted(set(job.expected_names) - weight_map.keys()):
+        raise ConversionError(
+            f"No weight file holds {len(missing)} of the tensors that the index names, such as "
+            f"{missing[0]}.",
+            "Download the model again.",
+        )
+
+
+def _rewrite_heads(source_name: str, out: Path, job: Job) -> None:
+    """Give heads the file and the configuration of their format; leave other weights alone."""
+    from medusa_core.heads.kinds import hydra
+    from medusa_core.heads.reader import read_head_set
+    from medusa_core.heads.writer import write_heads
+
+    shapes = {name: entry.shape for name, entry in read_header(out / MODEL_FILE).items()}
+    if source_name.startswith("hydra_lm_head") or hydra.SPEC.owns(frozenset(shapes)):
+        hydra.SPEC.sizes(shapes, {})
+        (out / MODEL_FILE).rename(out / HYDRA_FILE)
+        return
+    raw = out.with_name("raw")
+    raw.mkdir()
+    staged = (out / MODEL_FILE).rename(raw / HEADS_FILE)
+    try:
+        heads, spec = read_head_set(raw, None)
+        if spec.write is None:
+            raise HeadsError("These weights hold a model beside the heads.")
+    except HeadsError:
+        if source_name.startswith("medusa_lm_head"):
+            raise
+        log.info("these are no heads by themselves; they are kept as weights")
+        staged.rename(out / MODEL_FILE)
+        return
+    write_heads(heads, spec.name, out, job.base_model)

@@ -1,0 +1,1 @@
+"""What is installed, what goes with what, and what may be removed."""

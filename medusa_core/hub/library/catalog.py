@@ -1,0 +1,103 @@
+"""Pairs of models and heads that are known to go together; shipped, no network."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from medusa_core.hub.job import Pair
+from medusa_core.memory.plan import heads_bytes, weights_bytes
+from medusa_core.messages import HeadsShape, WeightFormats
+from medusa_core.models.config import ModelConfig, parse_config
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.format import Hardware
+from medusa_core.system.files.json_file import read_json
+from medusa_core.system.resources import (
+    resources_dir,
+    shapes_dir,
+)
+
+_EAGLE_TOKENS = 32_000
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogPair:
+    """A pair that is recommended to somebody.
+
+    Attributes:
+        title: Its name for people.
+        pair: Its repositories.
+        licence: The model's licence.
+        is_gated: Its owner asks who you are.
+        is_pickled: Its heads are published as a pickle and are converted once.
+        note: Who it is for.
+        config: Sizes of the model.
+        heads: Sizes of the heads.
+        download_bytes: About what is fetched: the weights as they are published.
+    """
+
+    title: str
+    pair: Pair
+    licence: str
+    is_gated: bool
+    is_pickled: bool
+    note: str
+    config: ModelConfig
+    heads: HeadsShape
+    download_bytes: int
+
+
+def read_catalog() -> tuple[CatalogPair, ...]:
+    """All pairs, the smallest first."""
+    raw = json.loads((resources_dir() / "catalog.json").read_text(encoding="utf-8"))
+    return tuple(sorted(map(_pair, raw["pairs"]), key=lambda pair: pair.download_bytes))
+
+
+def _eagle_3(config: ModelConfig) -> HeadsShape:
+    """An EAGLE-3 head as its makers publish them: a block as the model's own, 32,000 tokens.
+
+    Source: SafeAILab/EAGLE, `eagle/model/cnets.py`.
+    """
+    hidden, inner = config.hidden_size, config.intermediate_size
+    queries, keys = (count * config.head_dim for count in (config.num_heads, config.num_kv_heads))
+    return HeadsShape(
+        num_heads=1,
+        columns=_EAGLE_TOKENS,
+        hidden_size=hidden,
+        is_reduced=True,
+        matrices=(
+            (hidden, 3 * hidden),
+            (queries + 2 * keys, 2 * hidden),
+            (hidden, queries),
+            (2 * inner, hidden),
+            (hidden, inner),
+            (_EAGLE_TOKENS, hidden),
+        ),
+        num_norm_numbers=4 * hidden,
+        cache_row=2 * keys,
+        kind="eagle-3",
+    )
+
+
+def _pair(entry: dict[str, object]) -> CatalogPair:
+    config = parse_config(read_json(shapes_dir() / f"{entry['shape']}.json"), {})
+    num_heads = int(str(entry["num_heads"]))
+    heads = HeadsShape(num_heads, 1, config.vocab_size, config.hidden_size)
+    heads = heads if num_heads else HeadsShape()
+    if entry.get("head_kind") == "eagle-3":
+        heads = _eagle_3(config)
+    file = str(entry.get("file", ""))
+    published = WeightFormats("q4" if file else "" if config.holds_blocks else "bf16")
+    formats = settle_formats(published, "bfloat16", Hardware("cpu"), config.stored)
+    whole = settle_formats(WeightFormats("bf16"), "bfloat16", Hardware("cpu"), config.stored)
+    return CatalogPair(
+        title=str(entry["title"]),
+        pair=Pair(str(entry["model"]), str(entry["heads"]), file=file),
+        licence=str(entry["licence"]),
+        is_gated=bool(entry["is_gated"]),
+        is_pickled=bool(entry["is_pickled"]),
+        note=str(entry["note"]),
+        config=config,
+        heads=heads,
+        download_bytes=weights_bytes(config, formats) + heads_bytes(config, heads, whole),
+    )

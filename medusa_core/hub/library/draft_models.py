@@ -1,0 +1,79 @@
+"""Which models on this computer can draft for another: smaller ones with the same tokens."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+from medusa_core.errors import ModelError
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.parts import num_linear_parameters
+from medusa_core.models.text.tokenizer import Tokenizer
+
+# Tables of tokens are padded to rounder numbers; tokenizers of sizes further apart are others.
+_MOST_PADDING = 1024
+
+
+class ModelAt(NamedTuple):
+    """A model that is here.
+
+    Attributes:
+        folder: Its folder, or its GGUF file.
+        config: Its sizes.
+    """
+
+    folder: Path
+    config: ModelConfig
+
+
+class _Vocabulary(NamedTuple):
+    """How many tokens there are, and what names them all."""
+
+    num_tokens: int
+    digest: str
+
+
+class DraftModels:
+    """Compares models; the tokens of each are read once, and only if its sizes would do."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, _Vocabulary] = {}
+
+    def misfit(self, target: ModelAt, other: ModelAt) -> str:
+        """Why a model can't draft for another, for people; empty if it can. Blocks.
+
+        Args:
+            target: For whom it would draft.
+            other: Who would.
+        """
+        reason = ""
+        ours, theirs = target.config.vocab_size, other.config.vocab_size
+        if abs(ours - theirs) > _MOST_PADDING:
+            reason = f"its vocabulary has {theirs:,} tokens, not {ours:,}"
+        elif num_linear_parameters(other.config) >= num_linear_parameters(target.config):
+            reason = "it isn't smaller"
+        else:
+            try:
+                reason = self._other_tokens(target.folder, other.folder)
+            except ModelError as error:
+                reason = error.message
+        return reason
+
+    def _other_tokens(self, target: Path, other: Path) -> str:
+        wanted, found = self._vocabulary(target), self._vocabulary(other)
+        reason = "" if wanted == found else "its tokens are others"
+        if wanted.num_tokens != found.num_tokens:
+            reason = f"its vocabulary has {found.num_tokens:,} tokens, not {wanted.num_tokens:,}"
+        return reason
+
+    def _vocabulary(self, folder: Path) -> _Vocabulary:
+        if (known := self._known.get(folder)) is not None:
+            return known
+        tokenizer = Tokenizer.open(folder)
+        told = hashlib.sha256()
+        for token_id in range(tokenizer.vocab_size):
+            piece = tokenizer.bytes_of(token_id)
+            told.update(len(piece).to_bytes(4, "little") + piece)
+        found = self._known[folder] = _Vocabulary(tokenizer.vocab_size, told.hexdigest())
+        return found

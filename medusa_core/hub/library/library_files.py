@@ -1,0 +1,115 @@
+"""The files of an installed model, and the hashes that they should have.
+
+A snapshot of the shared cache links names to blobs that are called by their hash. huggingface_hub
+may let a blob be a link once more, into a store that repositories share.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from medusa_core.errors import CheckpointError
+from medusa_core.hub.convert.convert_source import INDEX_FILE
+from medusa_core.system.files.json_file import read_json
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SHA1 = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a file should be.
+
+    Attributes:
+        digest: Its hash in hexadecimal; empty if unknown.
+        is_large: The hash is the sha256 of a large file, else git's sha1 of a blob.
+        nbytes: Its size; -1 if unknown.
+    """
+
+    digest: str = ""
+    is_large: bool = False
+    nbytes: int = -1
+
+
+def repo_of(snapshot: Path) -> Path | None:
+    """The repository's folder in the cache that a snapshot belongs to; None for other folders."""
+    is_cached = snapshot.parent.name == "snapshots" and "--" in snapshot.parent.parent.name
+    return snapshot.parent.parent if is_cached else None
+
+
+def first_hop(path: Path) -> Path:
+    """What a link names, without following it further; other files name themselves."""
+    if not path.is_symlink():
+        return path
+    return Path(os.path.normpath(path.parent / path.readlink()))
+
+
+def files_in(folder: Path) -> list[Path]:
+    """All files and links below a folder, in order; hidden folders of tools are left out."""
+    return [
+        path
+        for path in sorted(folder.rglob("*"))
+        if (path.is_symlink() or path.is_file())
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts[:-1])
+    ]
+
+
+def indexed_files(folder: Path) -> list[str]:
+    """The weight files that the index names.
+
+    Raises:
+        CheckpointError: It is damaged, or names files elsewhere.
+    """
+    weight_map = read_json(folder / INDEX_FILE).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise CheckpointError(f"{INDEX_FILE} has no weight_map.", "Download the file again.")
+    names = sorted({str(name) for name in weight_map.values()})
+    if outside := [name for name in names if Path(name).name != name]:
+        raise CheckpointError(
+            f"{INDEX_FILE} names a file outside of its folder: {outside[0]}.",
+            "Don't use this download.",
+        )
+    return names
+
+
+def expected_files(snapshot: Path) -> dict[str, Expected]:
+    """What the commit's list says about its files, by path; empty where there is no list."""
+    repo = repo_of(snapshot)
+    path = None if repo is None else repo / "trees" / f"{snapshot.name}.json"
+    if path is None or not path.exists():
+        return {}
+    try:
+        files = read_json(path).get("files")
+    except CheckpointError:
+        return {}
+    if not isinstance(files, dict):
+        return {}
+    return {str(name): _entry(raw) for name, raw in files.items() if isinstance(raw, dict)}
+
+
+def expected_of(path: Path, listed: Expected | None) -> Expected:
+    """What a file should be: by the commit's list, else by the name of its blob."""
+    if listed is not None and listed.digest:
+        return listed
+    blob = first_hop(path)
+    if path.is_symlink() and blob.parent.name == "blobs":
+        if _SHA256.fullmatch(blob.name):
+            return Expected(blob.name, True)
+        if _SHA1.fullmatch(blob.name):
+            return Expected(blob.name)
+    return listed or Expected()
+
+
+def _entry(raw: dict[str, object]) -> Expected:
+    large, small = str(raw.get("lfs_sha256", "")), str(raw.get("blob_id", ""))
+    if _SHA256.fullmatch(large):
+        return Expected(large, True, _size(raw.get("lfs_size", raw.get("size"))))
+    digest = small if _SHA1.fullmatch(small) else ""
+    return Expected(digest, False, _size(raw.get("size")))
+
+
+def _size(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else -1

@@ -1,0 +1,231 @@
+"""What a folder holds: a model, heads or both, in which format, and what it lacks.
+
+Configuration and headers are read, tensors are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from medusa_core.errors import CheckpointError, HeadsError, ModelError
+from medusa_core.hub.convert.convert_source import (
+    HEADS_FILES,
+    INDEX_FILE,
+    MODEL_FILE,
+    PICKLED_HEADS,
+)
+from medusa_core.hub.library.library_files import indexed_files
+from medusa_core.hub.library.pairing import (
+    HeadsFacts,
+    TargetFacts,
+    heads_facts,
+    target_facts,
+)
+from medusa_core.models.checkpoints.gguf_config import read_gguf_config
+from medusa_core.models.lora.adapter_shape import (
+    adapter_problems,
+    is_adapter,
+)
+from medusa_core.system.files.gguf import is_gguf
+from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.safetensors_header import read_header
+
+_TOKENIZERS = ("tokenizer.json", "tokenizer.model")
+_PICKLED_WEIGHTS = "pytorch_model*.bin"
+_EMBEDDING = "embed_tokens.weight"
+_MERGED = "medusa_head."
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+class Kind(Enum):
+    """What a folder is good for."""
+
+    TARGET = "target"
+    HEADS = "heads"
+    MERGED = "merged"
+    ADAPTER = "adapter"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a folder holds.
+
+    Attributes:
+        kind: What it is good for; merged is a target with its heads.
+        storage: `safetensors`, `pickle`, `gguf`, or empty.
+        problems: What it lacks before it can be loaded, for people.
+        target: Sizes of the target in it.
+        heads: Sizes of the heads in it; None too where they are a pickle.
+    """
+
+    kind: Kind
+    storage: str
+    problems: tuple[str, ...]
+    target: TargetFacts | None = None
+    heads: HeadsFacts | None = None
+
+
+def look_into(folder: Path, name: str = "") -> Contents:
+    """Say what a folder holds; damage is among the problems, not an error.
+
+    Args:
+        folder: In Hugging Face layout; or a GGUF file.
+        name: What to call it; its own name if empty.
+    """
+    name = name or folder.name
+    if is_gguf(folder):
+        return _gguf(folder, name)
+    problems: list[str] = []
+    config = _config(folder, problems)
+    weights = next((file for file in (INDEX_FILE, MODEL_FILE) if _is_named(folder / file)), "")
+    if weights:
+        return _weights(folder, name, weights, config, problems)
+    if not _heads_in(folder) and is_adapter(folder):
+        return Contents(Kind.ADAPTER, "safetensors", (*problems, *adapter_problems(folder)))
+    if not _heads_in(folder):
+        return _other(folder, name, config, problems)
+    heads = _heads_file(folder, name, config, problems)
+    return Contents(Kind.HEADS, "safetensors", tuple(problems), None, heads)
+
+
+def _gguf(path: Path, name: str) -> Contents:
+    try:
+        sizes, _, _ = read_gguf_config(path)
+    except ModelError as error:
+        return Contents(Kind.TARGET, "gguf", (f"{error.message} {error.hint}".strip(),))
+    return Contents(Kind.TARGET, "gguf", (), target_facts(name, sizes))
+
+
+def _is_named(path: Path) -> bool:
+    """A link whose blob is gone doesn't exist, but says what was there."""
+    return path.exists() or path.is_symlink()
+
+
+def _heads_in(folder: Path) -> str:
+    """The file of heads in a folder; empty if there is none."""
+    return next((file for file in HEADS_FILES if _is_named(folder / file)), "")
+
+
+def _weights(
+    folder: Path, name: str, weights: str, config: dict[str, Any], problems: list[str]
+) -> Contents:
+    """A model, with heads among its tensors or beside them; or heads in a model's file."""
+    shapes = _read_shapes(folder, weights, problems)
+    if shapes and not any(tensor.endswith(_EMBEDDING) for tensor in shapes):
+        heads = _heads(name, shapes, config, problems)
+        kind = Kind.UNKNOWN if heads is None else Kind.HEADS
+        return Contents(kind, "safetensors", tuple(problems), None, heads)
+    target = target_facts(name, config)
+    _check_target(folder, target, config, problems)
+    heads = None
+    if any(tensor.startswith(_MERGED) for tensor in shapes):
+        heads = _heads(name, shapes, config, problems)
+    elif _heads_in(folder):
+        heads = _heads_file(folder, name, config, problems)
+    kind = Kind.UNKNOWN if target is None else Kind.TARGET if heads is None else Kind.MERGED
+    return Contents(kind, "safetensors", tuple(problems), target, heads)
+
+
+def _heads_file(
+    folder: Path, name: str, config: dict[str, Any], problems: list[str]
+) -> HeadsFacts | None:
+    shapes = _read_shapes(folder, _heads_in(folder), problems)
+    return _heads(name, shapes, config, problems) if shapes else None
+
+
+def _read_shapes(folder: Path, weights: str, problems: list[str]) -> Shapes:
+    try:
+        return _shapes(folder, weights)
+    except CheckpointError as error:
+        problems.append(error.message)
+        return {}
+
+
+def _other(folder: Path, name: str, config: dict[str, Any], problems: list[str]) -> Contents:
+    convert = f"convert it once: python -m medusa_core convert {folder}"
+    if any((folder / pickle).exists() for pickle in PICKLED_HEADS):
+        return Contents(Kind.HEADS, "pickle", (*problems, f"a pickle; {convert}"))
+    if any(folder.glob(_PICKLED_WEIGHTS)):
+        facts = target_facts(name, config)
+        kind = Kind.TARGET if facts else Kind.UNKNOWN
+        return Contents(kind, "pickle", (*problems, f"a pickle; {convert}"), facts)
+    if ggufs := sorted(folder.glob("*.gguf")):
+        return _gguf(ggufs[0], name)
+    return Contents(Kind.UNKNOWN, "", (*problems, "no weights"), target_facts(name, config))
+
+
+def _config(folder: Path, problems: list[str]) -> dict[str, Any]:
+    path = folder / "config.json"
+    if not path.exists() and not path.is_symlink():
+        return {}
+    try:
+        return read_json(path)
+    except CheckpointError as error:
+        problems.append(error.message)
+        return {}
+
+
+def _shapes(folder: Path, weights: str) -> dict[str, tuple[int, ...]]:
+    files = [folder / weights]
+    if weights == INDEX_FILE:
+        files = [folder / file for file in indexed_files(folder)]
+        if missing := [file.name for file in files if not file.exists()]:
+            raise CheckpointError(
+                f"{len(missing)} of {len(files)} weight files are missing, such as {missing[0]}."
+            )
+    return {name: entry.shape for path in files for name, entry in read_header(path).items()}
+
+
+def _check_target(
+    folder: Path, target: TargetFacts | None, config: Mapping[str, Any], problems: list[str]
+) -> None:
+    if not config and not any("config.json" in problem for problem in problems):
+        problems.append("config.json is missing")
+    elif target is None:
+        problems.append("config.json doesn't give the model's sizes")
+    if not any((folder / name).exists() for name in _TOKENIZERS):
+        problems.append("the tokenizer is missing")
+
+
+def _heads(
+    name: str, shapes: Shapes, config: Mapping[str, Any], problems: list[str]
+) -> HeadsFacts | None:
+    try:
+        return heads_facts(name, shapes, config)
+    except HeadsError as error:
+        problems.append(error.message)
+        return None
+
+
+def check_folder(folder: Path) -> Contents:
+    """Make sure that a folder can be loaded: configuration, weights and tokenizer are there.
+
+    Raises:
+        CheckpointError: Something is missing or damaged.
+        ModelError: It holds nothing that is known.
+    """
+    if not folder.is_dir() and not is_gguf(folder):
+        raise CheckpointError(
+            f"{folder} is neither a folder nor a GGUF file.",
+            "Choose a folder in Hugging Face layout, or a file that ends in .gguf.",
+        )
+    if is_gguf(folder):
+        read_gguf_config(folder)  # which says what is wrong
+    contents = look_into(folder)
+    if contents.problems:
+        raise CheckpointError(
+            f"{folder} isn't complete: {'; '.join(contents.problems)}.",
+            "Choose a folder in Hugging Face layout, or download the model.",
+        )
+    if contents.kind is Kind.UNKNOWN:
+        raise ModelError(
+            f"{folder} holds neither a model nor heads nor an adapter.",
+            "Choose a folder with config.json and safetensors files.",
+        )
+    return contents

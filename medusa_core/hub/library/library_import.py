@@ -1,0 +1,142 @@
+"""Models that the user has already: used where they are, or copied to where models are kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from medusa_core.errors import CheckpointError, DiskFullError, ModelError, RequestError
+from medusa_core.hub.cache_folder import missing_bytes
+from medusa_core.hub.library.installed import size_of
+from medusa_core.hub.library.library_files import files_in
+from medusa_core.hub.library.library_folder import (
+    Contents,
+    check_folder,
+)
+from medusa_core.system.files.json_file import read_json
+
+_FLOOR_BYTES = 2 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A folder that is part of the library now.
+
+    Attributes:
+        path: Where it is.
+        contents: What it holds.
+    """
+
+    path: Path
+    contents: Contents
+
+
+class FolderList:
+    """The folders outside of the cache that the library lists, kept in a file."""
+
+    def __init__(self, path: Path) -> None:
+        """Use a list.
+
+        Args:
+            path: Its file; made with the first folder.
+        """
+        self._path = path
+
+    def read(self) -> tuple[Path, ...]:
+        """The folders, in the order in which they were added.
+
+        Raises:
+            ModelError: The list can't be read.
+        """
+        try:
+            raw = read_json(self._path) if self._path.exists() else {"folders": []}
+            return tuple(Path(str(folder)) for folder in raw["folders"])
+        except (CheckpointError, TypeError, KeyError) as error:
+            raise ModelError(
+                f"The list of folders {self._path} can't be read: {error}.",
+                "Remove the file and add the folders again.",
+            ) from error
+
+    def add(self, folder: Path) -> Imported:
+        """Use a model where it is.
+
+        Raises:
+            CheckpointError: The folder isn't complete.
+            ModelError: It holds no model, or the list can't be written.
+        """
+        folder = folder.absolute()
+        contents = check_folder(folder)
+        folders = self.read()
+        if folder not in folders:
+            self._write((*folders, folder))
+        return Imported(folder, contents)
+
+    def drop(self, folder: Path) -> None:
+        """Forget a folder; its files stay.
+
+        Raises:
+            RequestError: It isn't in the list.
+            ModelError: The list can't be read or written.
+        """
+        folders = self.read()
+        if folder.absolute() not in folders:
+            raise RequestError(f"{folder} isn't in the list of folders.")
+        self._write(tuple(other for other in folders if other != folder.absolute()))
+
+    def _write(self, folders: tuple[Path, ...]) -> None:
+        part = self._path.with_name(self._path.name + ".partial")
+        text = json.dumps({"folders": [str(folder) for folder in folders]}, indent=2) + "\n"
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with part.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self._path)
+        except OSError as error:
+            raise ModelError(
+                f"The list of folders {self._path} can't be written: {error.strerror or error}."
+            ) from error
+
+
+def import_copy(folder: Path, models_dir: Path, floor_bytes: int = _FLOOR_BYTES) -> Imported:
+    """Copy a model to where models are kept.
+
+    Args:
+        folder: In Hugging Face layout.
+        models_dir: Gets a folder of the same name; it appears when all of it is there.
+        floor_bytes: Left free on the disk.
+
+    Raises:
+        CheckpointError: The folder isn't complete.
+        ModelError: It holds no model.
+        RequestError: There is one of that name.
+        DiskFullError: There is no room.
+    """
+    contents = check_folder(folder)
+    final = models_dir / folder.resolve().name
+    if final.exists():
+        raise RequestError(f"{final} exists already.", "Rename one of the two folders.")
+    if missing := missing_bytes(models_dir.absolute(), size_of(folder), floor_bytes):
+        raise DiskFullError(
+            f"{models_dir} lacks {missing:,} bytes for a copy.",
+            "Make space, or use the model where it is.",
+        )
+    part = models_dir / f".{final.name}.{os.getpid()}.partial"
+    try:
+        for source in files_in(folder):
+            target = part / source.relative_to(folder)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+        part.replace(final)
+    except OSError as error:
+        raise DiskFullError(
+            f"{folder} can't be copied to {models_dir}: {error.strerror or error}.",
+            "Make space, or use the model where it is.",
+        ) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return Imported(final, contents)

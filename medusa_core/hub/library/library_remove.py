@@ -1,0 +1,221 @@
+"""Removing models from the shared cache: what goes, what stays for others, and what it frees.
+
+Nothing outside of the cache is ever removed, whatever links say.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medusa_core.errors import ModelError, RequestError
+from medusa_core.hub.boundary import Boundary
+from medusa_core.hub.cache_folder import read_ref
+from medusa_core.hub.library.library_files import (
+    files_in,
+    first_hop,
+)
+from medusa_core.system.files.gguf import (
+    is_gguf,
+    names_of,
+)
+
+if TYPE_CHECKING:
+    from huggingface_hub import DeleteCacheStrategy
+
+_PREFIX = "models--"
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What would be removed.
+
+    Attributes:
+        repo: The repository's folder in the cache.
+        revision: The commit; empty for the whole repository.
+        folders: Folders that go with all that is in them.
+        files: Further files that go.
+        freed_bytes: Bytes that this frees.
+        kept_bytes: Bytes of its files that stay, since other revisions have them too.
+        sharers: Those revisions.
+    """
+
+    repo: Path
+    revision: str
+    folders: tuple[Path, ...]
+    files: tuple[Path, ...]
+    freed_bytes: int
+    kept_bytes: int = 0
+    sharers: tuple[str, ...] = ()
+
+
+def plan_removal(cache_dir: Path, repo: Path, revision: str = "") -> Removal:
+    """See what a removal would do; nothing is removed yet.
+
+    Args:
+        cache_dir: The shared cache.
+        repo: A repository's folder in it.
+        revision: A commit; empty for all of the repository. The last one takes the rest along.
+
+    Raises:
+        RequestError: That isn't in the cache.
+    """
+    _check_place(cache_dir, repo)
+    snapshots = sorted(path for path in (repo / "snapshots").glob("*") if path.is_dir())
+    gone = [path for path in snapshots if path.name == revision]
+    if revision and not gone:
+        raise RequestError(f"{repo.name} has no revision {revision} in the cache.")
+    others = [path for path in snapshots if path.name != revision] if revision else []
+    if others:
+        return _plan_revision(cache_dir, repo, gone[0], others)
+    locks = cache_dir / ".locks" / repo.name
+    folders = (repo, locks) if locks.is_dir() and not locks.is_symlink() else (repo,)
+    freed = _freed(_walk_all(folders))
+    store = _through_library(cache_dir, repo, "")
+    return Removal(repo, "", folders, (), store.expected_freed_size if store else freed)
+
+
+def plan_file_removal(cache_dir: Path, repo: Path, file: Path) -> Removal:
+    """See what the removal of one GGUF model would do; the last one takes the repository along.
+
+    Args:
+        cache_dir: The shared cache.
+        repo: A repository's folder in it.
+        file: The model's file in a snapshot, of several the first.
+
+    Raises:
+        RequestError: That isn't in the cache.
+    """
+    _check_place(cache_dir, repo)
+    parts = [path for path in map(file.with_name, names_of(file.name)) if _is_there(path)]
+    others = [path for path in files_in(repo / "snapshots") if path not in parts]
+    if not any(is_gguf(path) for path in others):
+        return plan_removal(cache_dir, repo)
+    kept = {first_hop(path) for path in others}
+    blobs = {first_hop(path) for path in parts} - kept
+    going = sorted(path for path in blobs if path.parent == repo / "blobs" and _is_there(path))
+    files = (*parts, *going)
+    return Removal(repo, file.parent.name, (), files, _freed(files))
+
+
+def remove(cache_dir: Path, removal: Removal) -> int:
+    """Remove what was planned.
+
+    Args:
+        cache_dir: The shared cache.
+        removal: From `plan_removal`.
+
+    Returns:
+        Bytes freed.
+
+    Raises:
+        RequestError: It isn't in the cache.
+        ModelError: A file can't be removed; what was removed before is gone.
+    """
+    _check_place(cache_dir, removal.repo)
+    boundary = Boundary(cache_dir)
+    for path in (*removal.files, *removal.folders):
+        boundary.check(path)
+    store = None
+    if removal.folders:
+        store = _through_library(cache_dir, removal.repo, removal.revision)
+    try:
+        if store is not None:
+            store.execute()
+        left = [folder for folder in removal.folders if folder.exists()]
+        going = (*(path for path in removal.files if _is_there(path)), *_walk_all(left))
+        freed = _freed(going) if store is None else store.expected_freed_size
+        for path in removal.files:
+            boundary.remove(path)
+        for folder in left:
+            boundary.remove_tree(folder)
+    except OSError as error:
+        raise ModelError(
+            f"{error.filename or removal.repo} can't be removed: {error.strerror or error}.",
+            "Close the programs that use it, and try again.",
+        ) from error
+    return freed
+
+
+def _plan_revision(cache_dir: Path, repo: Path, gone: Path, others: list[Path]) -> Removal:
+    mine = {first_hop(path) for path in files_in(gone)}
+    theirs = {other.name: {first_hop(path) for path in files_in(other)} for other in others}
+    kept = set().union(*theirs.values())
+    blobs = repo / "blobs"
+    # A link may name anything; only what lies right among the blobs is removed with it.
+    going = sorted(path for path in mine - kept if path.parent == blobs and _is_there(path))
+    refs = [path for path in _walk(repo / "refs") if read_ref(path) == gone.name]
+    tree = repo / "trees" / f"{gone.name}.json"
+    files = (*going, *refs, *((tree,) if tree.exists() else ()))
+    shared = [path for path in mine & kept if path.exists()]
+    store = _through_library(cache_dir, repo, gone.name)
+    return Removal(
+        repo,
+        gone.name,
+        (gone,),
+        files,
+        store.expected_freed_size if store else _freed((*files, *_walk(gone))),
+        sum(path.stat().st_size for path in shared),
+        tuple(name for name, blobs_of in theirs.items() if blobs_of & mine),
+    )
+
+
+def _check_place(cache_dir: Path, repo: Path) -> None:
+    is_inside = repo.parent.resolve() == cache_dir.resolve() and repo.name.startswith(_PREFIX)
+    if not is_inside or repo.is_symlink() or not repo.is_dir():
+        raise RequestError(
+            f"{repo} isn't in the cache {cache_dir}.",
+            "Only what lies in the cache is removed; remove other folders yourself.",
+        )
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """All files and links below a folder, links unfollowed."""
+    for root, folders, files in os.walk(folder):
+        names = [*files, *(name for name in folders if (Path(root) / name).is_symlink())]
+        yield from (Path(root) / name for name in names)
+
+
+def _walk_all(folders: Iterable[Path]) -> Iterator[Path]:
+    for folder in folders:
+        yield from _walk(folder)
+
+
+def _is_there(path: Path) -> bool:
+    return path.is_symlink() or path.exists()
+
+
+def _freed(paths: Iterable[Path]) -> int:
+    """Bytes that go with these files: links have none, and a file with other names keeps its."""
+    stats = {path: path.lstat() for path in paths}
+    return sum(
+        stat.st_size for path, stat in stats.items() if not path.is_symlink() and stat.st_nlink <= 1
+    )
+
+
+def _through_library(cache_dir: Path, repo: Path, revision: str) -> DeleteCacheStrategy | None:
+    """A removal by huggingface_hub, where it keeps the blobs in its shared store.
+
+    Only it knows who else uses a file there. None where the store isn't used.
+    """
+    if not any(path.is_symlink() for path in (repo / "blobs").glob("*")):
+        return None
+    from huggingface_hub import scan_cache_dir
+
+    cache = scan_cache_dir(cache_dir)
+    known = frozenset(one for one in cache.repos if one.repo_path.resolve() == repo.resolve())
+    commits = [
+        one.commit_hash
+        for found in known
+        for one in found.revisions
+        if revision in ("", one.commit_hash)
+    ]
+    # It looks for commits in all repositories, and copies of a repository have the same ones.
+    strategy = replace(cache, repos=known).delete_revisions(*commits)
+    boundary = Boundary(cache_dir)
+    for path in (*strategy.blobs, *strategy.refs, *strategy.snapshots, *strategy.repos):
+        boundary.check(path)
+    return strategy

@@ -1,0 +1,243 @@
+"""Compares the files of an installed model with the Hub's hashes, and removes damaged ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from medusa_core.errors import Cancelled, CheckpointError, ModelError
+from medusa_core.hub.boundary import Boundary
+from medusa_core.hub.cache_folder import new_hash
+from medusa_core.hub.convert.convert_source import INDEX_FILE
+from medusa_core.hub.library.library_files import (
+    Expected,
+    expected_files,
+    expected_of,
+    files_in,
+    first_hop,
+    indexed_files,
+    repo_of,
+)
+from medusa_core.system.files.gguf import (
+    is_gguf,
+    names_of,
+)
+from medusa_core.system.files.safetensors_header import read_header
+
+_READ_BYTES = 1 << 22
+
+
+class State(Enum):
+    """What was found of a file."""
+
+    WHOLE = "whole"
+    DAMAGED = "damaged"
+    MISSING = "missing"
+    UNCHECKED = "unchecked"
+
+
+@dataclass(frozen=True, slots=True)
+class FileCheck:
+    """One file.
+
+    Attributes:
+        name: Its path in the model's folder.
+        state: What was found.
+        reason: Why it is damaged, missing or unchecked; empty if it is whole.
+        nbytes: Its size; 0 if it is missing.
+    """
+
+    name: str
+    state: State
+    reason: str = ""
+    nbytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found of a model.
+
+    Attributes:
+        folder: Its folder.
+        files: Every file.
+    """
+
+    folder: Path
+    files: tuple[FileCheck, ...]
+
+    def names(self, *states: State) -> tuple[str, ...]:
+        """Files of which this was found."""
+        return tuple(file.name for file in self.files if file.state in states)
+
+    @property
+    def to_fetch(self) -> tuple[str, ...]:
+        """Files that must be downloaded again."""
+        return self.names(State.DAMAGED, State.MISSING)
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing is wrong with what could be checked."""
+        return not self.to_fetch
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What a repair did.
+
+    Attributes:
+        to_fetch: Files that must be downloaded again.
+        freed_bytes: Bytes of damaged files that were removed.
+        left: Damaged files outside of the cache, which are left alone.
+    """
+
+    to_fetch: tuple[str, ...]
+    freed_bytes: int
+    left: tuple[str, ...]
+
+
+def verify(
+    folder: Path,
+    on_progress: Callable[[int, int], None] | None = None,
+    is_cancelled: Callable[[], bool] = lambda: False,
+) -> Report:
+    """Read every file of a model and compare it with its hash; takes as long as the disk does.
+
+    Args:
+        folder: A snapshot of the cache, any other folder, or a GGUF file. Without hashes to compare
+            with, only headers are checked, and the files are named as unchecked.
+        on_progress: Told of bytes read and bytes to read.
+        is_cancelled: Asked every few megabytes.
+
+    Raises:
+        Cancelled: It was stopped.
+        ModelError: A file can't be read.
+    """
+    if is_gguf(folder):
+        paths, folder = [folder.with_name(name) for name in names_of(folder.name)], folder.parent
+    else:
+        paths = files_in(folder)
+    listed = expected_files(folder)
+    total = sum(path.stat().st_size for path in paths if path.exists())
+    done = 0
+
+    def count(nbytes: int) -> None:
+        nonlocal done
+        done += nbytes
+        if is_cancelled():
+            raise Cancelled("The check was stopped.")
+        if on_progress is not None:
+            on_progress(done, total)
+
+    checks = []
+    for path in paths:
+        name = path.relative_to(folder).as_posix()
+        checks.append(_check(path, name, expected_of(path, listed.get(name)), count))
+    return Report(folder, (*checks, *_absent(folder, {check.name for check in checks})))
+
+
+def repair(report: Report) -> Repair:
+    """Remove damaged files from the cache, so that the next download fetches them again.
+
+    Revisions that share a damaged file lose it too: it is the same one. Nothing outside of the
+    cache is touched.
+
+    Raises:
+        ModelError: A file can't be removed.
+    """
+    repo = repo_of(report.folder)
+    damaged = report.names(State.DAMAGED)
+    if repo is None:
+        return Repair(report.to_fetch, 0, damaged)
+    freed = 0
+    left = []
+    for name in damaged:
+        removable = _removable(repo, report.folder / name)
+        if not removable:
+            left.append(name)
+        freed += sum(_removed_bytes(Boundary(repo.parent), path) for path in removable)
+    return Repair(report.to_fetch, freed, tuple(left))
+
+
+def _removed_bytes(boundary: Boundary, path: Path) -> int:
+    """Remove a file of the cache; returns what that frees."""
+    try:
+        nbytes = 0 if path.is_symlink() else path.stat().st_size
+        boundary.remove(path)
+    except FileNotFoundError:
+        return 0  # two names of one blob
+    except OSError as error:
+        raise ModelError(
+            f"{path} can't be removed: {error.strerror or error}.",
+            "Close the programs that use it.",
+        ) from error
+    return nbytes
+
+
+def _check(path: Path, name: str, expected: Expected, count: Callable[[int], None]) -> FileCheck:
+    if not path.exists():
+        return FileCheck(name, State.MISSING, "its blob is gone")
+    size = path.stat().st_size
+    if expected.nbytes not in (-1, size):
+        count(size)
+        reason = f"{size:,} bytes instead of {expected.nbytes:,}"
+        return FileCheck(name, State.DAMAGED, reason, size)
+    if not expected.digest:
+        count(size)
+        return _check_header(path, name, size)
+    found = _digest(path, size, expected.is_large, count)
+    if found == expected.digest:
+        return FileCheck(name, State.WHOLE, "", size)
+    kind = "sha256" if expected.is_large else "git's sha1"
+    reason = f"{kind} is {found[:12]}…, not {expected.digest[:12]}…"
+    return FileCheck(name, State.DAMAGED, reason, size)
+
+
+def _check_header(path: Path, name: str, size: int) -> FileCheck:
+    """All that can be said without a hash."""
+    if path.suffix == ".safetensors":
+        try:
+            read_header(path)
+        except CheckpointError as error:
+            return FileCheck(name, State.DAMAGED, error.message, size)
+    return FileCheck(name, State.UNCHECKED, "nothing says which hash it should have", size)
+
+
+def _digest(path: Path, size: int, is_large: bool, count: Callable[[int], None]) -> str:
+    digest = new_hash(is_large, size)
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_READ_BYTES):
+                digest.update(chunk)
+                count(len(chunk))
+    except OSError as error:
+        raise ModelError(
+            f"{path} can't be read: {error.strerror or error}.", "Check the disk."
+        ) from error
+    return digest.hexdigest()
+
+
+def _absent(folder: Path, present: set[str]) -> list[FileCheck]:
+    """Weight files that the index names and that were never there."""
+    if not (folder / INDEX_FILE).exists():
+        return []
+    try:
+        names = indexed_files(folder)
+    except CheckpointError:
+        return []  # the index itself is damaged, which its hash tells
+    return [
+        FileCheck(name, State.MISSING, f"{INDEX_FILE} names it")
+        for name in names
+        if name not in present
+    ]
+
+
+def _removable(repo: Path, path: Path) -> list[Path]:
+    """The name, its blob, and the shared file that the blob may be a link to; in the cache only."""
+    blob = first_hop(path)
+    if blob != path and blob.parent.resolve() != (repo / "blobs").resolve():
+        return []
+    if not Boundary(repo.parent).holds(blob):
+        return []
+    return list({path: None, blob: None, blob.resolve(): None})

@@ -1,0 +1,89 @@
+"""GGUF files that other programs on this computer have: they are listed, and never changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from medusa_core.system.files.gguf import (
+    is_first,
+    is_gguf,
+)
+
+_MANIFEST_BYTES = 1 << 20
+_MODEL_LAYER = "application/vnd.ollama.image.model"
+_MOST_FOUND = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A model of another program.
+
+    Attributes:
+        name: What that program calls it.
+        path: Its file.
+        owner: The program.
+    """
+
+    name: str
+    path: Path
+    owner: str
+
+
+def models_of_others(environment: Mapping[str, str], home: Path) -> tuple[Found, ...]:
+    """GGUF files of LM Studio, llama.cpp and Ollama, where these usually keep them.
+
+    Args:
+        environment: Says where they are if not there.
+        home: The user's folder.
+    """
+    llama_cpp = environment.get("LLAMA_CACHE", "")
+    ollama = environment.get("OLLAMA_MODELS", "")
+    folders = (
+        ("LM Studio", home / ".lmstudio" / "models"),
+        ("LM Studio", home / ".cache" / "lm-studio" / "models"),
+        ("llama.cpp", Path(llama_cpp) if llama_cpp else home / ".cache" / "llama.cpp"),
+    )
+    found = [
+        Found(path.stem, path, owner) for owner, folder in folders for path in _files_below(folder)
+    ]
+    found += _of_ollama(Path(ollama) if ollama else home / ".ollama" / "models")
+    return tuple(found[:_MOST_FOUND])
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Models two folders deep, as publisher/repository/file; parts that only see aren't."""
+    if not folder.is_dir():
+        return
+    for pattern in ("*.gguf", "*/*.gguf", "*/*/*.gguf"):
+        for path in sorted(folder.glob(pattern)):
+            if is_gguf(path) and is_first(path) and not path.name.startswith("mmproj"):
+                yield path
+
+
+def _of_ollama(folder: Path) -> Iterator[Found]:
+    """Files named by their hashes; manifests say which is whose."""
+    for manifest in sorted(folder.glob("manifests/*/*/*/*")):
+        digest = _model_digest(manifest)
+        path = folder / "blobs" / digest.replace(":", "-")
+        if digest and is_gguf(path):
+            yield Found(f"{manifest.parent.name}:{manifest.name}", path, "Ollama")
+
+
+def _model_digest(manifest: Path) -> str:
+    """The hash of the layer with the weights; empty where there is none."""
+    try:
+        if not manifest.is_file() or manifest.stat().st_size > _MANIFEST_BYTES:
+            return ""
+        raw = json.loads(manifest.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    layers = raw.get("layers") if isinstance(raw, dict) else None
+    for layer in layers if isinstance(layers, list) else []:
+        if isinstance(layer, dict) and layer.get("mediaType") == _MODEL_LAYER:
+            digest = str(layer.get("digest", ""))
+            name = digest.removeprefix("sha256:")
+            return digest if name.isalnum() and digest != name else ""
+    return ""

@@ -1,0 +1,218 @@
+"""Which heads fit which model, and why the others don't. From sizes alone.
+
+Headers on this computer and on the Hub are compared by the same functions; nothing is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+from medusa_core.messages import HeadsShape
+from medusa_core.models.checkpoints.gguf_config import TITLE as GGUF_TITLE
+
+# Vocabularies are padded to rounder numbers: 32000, 32001 and 32064 are one.
+_MOST_PADDING = 128
+# Endings that tell how a model is stored, not which it is.
+_STORAGE = re.compile(
+    r"[-_.](hf|bf16|fp16|f16|fp32|nf4|nf4-dq|int8|int4|8bit|4bit|bnb|bnb-4bit|bnb-8bit"
+    r"|safetensors|quantized|unquantized|gguf|i?q\d(_\w+)?|f32)$"
+)
+
+
+class Sizes(Protocol):
+    """What heads must agree with."""
+
+    @property
+    def hidden_size(self) -> int: ...
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def num_layers(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """A target, as far as heads are concerned.
+
+    Attributes:
+        name: Repository or folder.
+        hidden_size: Its width.
+        vocab_size: Its tokens.
+        num_layers: Its blocks.
+        title: What its file calls it, which may have another name; empty for nothing.
+    """
+
+    name: str
+    hidden_size: int
+    vocab_size: int
+    num_layers: int = 0
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadsFacts:
+    """Heads, as far as their target is concerned.
+
+    Attributes:
+        name: Repository or folder.
+        shape: Their sizes.
+        base_model: What they say they were trained for; empty if they don't.
+    """
+
+    name: str
+    shape: HeadsShape
+    base_model: str = ""
+
+
+class Fit(Enum):
+    """How well heads go with a target; the best first."""
+
+    MADE_FOR = "made for it"
+    FITS = "fits"
+    FOREIGN = "made for another"
+    MISFIT = "doesn't fit"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Heads beside a target.
+
+    Attributes:
+        heads: The heads.
+        fit: How well they go with it.
+        reason: Why, for people.
+    """
+
+    heads: HeadsFacts
+    fit: Fit
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """A target and all heads there are; those that fit come first.
+
+    Attributes:
+        target: The target.
+        matches: Every set of heads; empty if there are none at all.
+    """
+
+    target: TargetFacts
+    matches: tuple[Match, ...]
+
+    @property
+    def fitting(self) -> tuple[Match, ...]:
+        """The heads that can be used with it."""
+        return tuple(match for match in self.matches if match.fit is not Fit.MISFIT)
+
+
+def misfit(sizes: Sizes, heads: HeadsShape) -> str:
+    """Why heads can't be used with a model, for people; empty if they can.
+
+    That the sizes agree doesn't mean that they were trained for it: then few drafts are accepted,
+    and the text is right all the same.
+    """
+    reason, width = "", heads.reads_width or heads.hidden_size
+    columns = heads.columns or sizes.vocab_size
+    if not heads.num_heads:
+        reason = "these are no heads"
+    elif width and width != sizes.hidden_size:
+        reason = f"hidden size {width:,} ≠ {sizes.hidden_size:,}"
+    elif heads.made_for_vocab and abs(heads.made_for_vocab - sizes.vocab_size) > _MOST_PADDING:
+        reason = f"vocabulary size {heads.made_for_vocab:,} ≠ {sizes.vocab_size:,}"
+    elif sizes.num_layers and heads.deepest_layer > sizes.num_layers:
+        reason = f"reads layer {heads.deepest_layer:,} of {sizes.num_layers:,}"
+    elif not heads.is_reduced and abs(columns - sizes.vocab_size) > _MOST_PADDING:
+        reason = f"vocabulary size {columns:,} ≠ {sizes.vocab_size:,}"
+    elif heads.is_reduced and columns > sizes.vocab_size:
+        reason = f"vocabulary size {columns:,} > {sizes.vocab_size:,}"
+    return reason
+
+
+def match(target: TargetFacts, heads: HeadsFacts) -> Match:
+    """Put heads beside a target."""
+    if reason := misfit(target, heads.shape):
+        return Match(heads, Fit.MISFIT, reason)
+    if not heads.base_model:
+        return Match(heads, Fit.FITS, "sizes agree; they don't say which model they are for")
+    names = (target.name, target.title) if target.title else (target.name,)
+    if any(same_model(heads.base_model, name) for name in names):
+        return Match(heads, Fit.MADE_FOR, f"made for {heads.base_model}")
+    return Match(
+        heads, Fit.FOREIGN, f"sizes agree, but made for {heads.base_model}: few drafts will hold"
+    )
+
+
+def pair(targets: Iterable[TargetFacts], heads: Iterable[HeadsFacts]) -> tuple[Pairing, ...]:
+    """All targets, those without heads too, each with all heads and the reason for each."""
+    sets = tuple(heads)
+    order = list(Fit)
+    return tuple(
+        Pairing(
+            target,
+            tuple(
+                sorted(
+                    (match(target, one) for one in sets),
+                    key=lambda found: (order.index(found.fit), found.heads.name),
+                )
+            ),
+        )
+        for target in targets
+    )
+
+
+def same_model(one: str, other: str) -> bool:
+    """Are these two names of one model, whoever stores it, and however it is quantized?"""
+    return _bare(one) == _bare(other)
+
+
+def target_facts(name: str, config: Mapping[str, Any]) -> TargetFacts | None:
+    """What heads must agree with, from a `config.json`; None if it says nothing of the kind."""
+    sizes = [config.get(key) for key in ("hidden_size", "vocab_size", "num_hidden_layers")]
+    counts = [size for size in sizes if isinstance(size, int) and size > 0]
+    if len(counts) != len(sizes):
+        return None
+    hidden_size, vocab_size, num_layers = counts
+    return TargetFacts(name, hidden_size, vocab_size, num_layers, str(config.get(GGUF_TITLE, "")))
+
+
+def heads_facts(
+    name: str, shapes: Mapping[str, tuple[int, ...]], config: Mapping[str, Any]
+) -> HeadsFacts:
+    """What the header and the `config.json` of heads say.
+
+    Args:
+        name: Repository or folder.
+        shapes: Of all tensors, by name.
+        config: Empty if there is none; its counts are often wrong and are not used.
+
+    Raises:
+        HeadsError: They are no heads.
+    """
+    from medusa_core.heads.kind import shape_among  # takes torch along
+
+    return HeadsFacts(name, shape_among(shapes, config), _base_model(config))
+
+
+def _base_model(config: Mapping[str, Any]) -> str:
+    """What heads say they were trained for: Medusa's way, or that of "speculators"."""
+    speculators = config.get("speculators_config")
+    verifier = speculators.get("verifier") if isinstance(speculators, Mapping) else None
+    found = verifier.get("name_or_path") if isinstance(verifier, Mapping) else None
+    for said in (config.get("base_model_name_or_path"), found):
+        if isinstance(said, str) and said not in ("", "N/A", "None"):
+            return said
+    return ""
+
+
+def _bare(name: str) -> str:
+    last = name.replace("\\", "/").rstrip("/").rpartition("/")[2].casefold()
+    while (shorter := _STORAGE.sub("", last)) != last:
+        last = shorter
+    return re.sub(r"[-_.\s]+", "-", last)

@@ -1,1 +1,0 @@
-"""Key and value caches."""

@@ -1,0 +1,65 @@
+"""Smaller ways to load the model that a user chose, in words. Blocks; nothing here needs Qt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from medusa_core.heads.kind import read_shape
+from medusa_core.loading.choice import ModelChoice
+from medusa_core.memory.probe import live_budget
+from medusa_core.memory.smaller import smaller_choices
+from medusa_core.messages import HeadsShape
+from medusa_core.models.config import read_config
+from medusa_core.models.quant.in_blocks import weight_formats
+
+_USUAL_CONTEXT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOffer:
+    """A way to load a model.
+
+    Attributes:
+        choice: The model, to be loaded so.
+        format_label: Its weight format for people; empty where that stays as it is.
+        context_tokens: Longest prompt plus answer.
+    """
+
+    choice: ModelChoice
+    format_label: str
+    context_tokens: int
+
+
+def smaller_loads(
+    choice: ModelChoice, context_tokens: int = 0, device: str = "", own_bytes: int = 0
+) -> tuple[LoadOffer, ...]:
+    """Ways to load a model that take less memory than the present one, the mildest first.
+
+    Args:
+        choice: The model as it was too large.
+        context_tokens: The context that it was loaded with; 0 if it wasn't.
+        device: Torch device name; empty for the best there is.
+        own_bytes: What it holds of the device, which loading it anew would free.
+
+    Raises:
+        ModelError: Its files can't be read.
+        RequestError: There is no such device.
+    """
+    config = read_config(choice.model_dir)
+    heads = HeadsShape() if choice.heads_dir is None else read_shape(choice.heads_dir)
+    context = context_tokens or choice.context_tokens or min(_USUAL_CONTEXT, config.context_tokens)
+    budget = live_budget(device, own_bytes)
+    draft_model = None if choice.assistant_dir is None else read_config(choice.assistant_dir)
+    found = smaller_choices(config, heads, budget, choice.formats, context, draft_model)
+    return tuple(
+        LoadOffer(
+            choice.loaded_as(one.formats, one.context_tokens),
+            _label(one.formats.linears) if one.formats != choice.formats else "",
+            one.context_tokens,
+        )
+        for one in found
+    )
+
+
+def _label(name: str) -> str:
+    return weight_formats().get(name).label if name else ""

@@ -1,0 +1,273 @@
+"""What a model would do of which some layers lie below the device: its plan, and an estimate.
+
+Layers come while others are computed: a step takes what its slower half takes. Both halves are
+measured here, once; what heads bring is what Medusa's usually do.
+
+Source: FlexGen (Sheng et al. 2023), section 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from medusa_core.loading.choice import ModelChoice
+from medusa_core.memory.budget import GIB, Budget
+from medusa_core.memory.recommend import Choice, plan_choice, recommend, settle_draft_model
+from medusa_core.memory.tiers import Below, limited, plan_in_tiers
+from medusa_core.messages import Fit, HeadsShape, Placement, Tier
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.system.user_folders import places
+
+_ROWS = (1, 16)
+_NAMES = {Tier.DEVICE: "here", Tier.MEMORY: "in memory", Tier.DISK: "on the disk"}
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """A plan in tiers.
+
+    Attributes:
+        choice: With a plan that has a placement.
+        placement: Which layers lie where.
+        steps_s: Seconds that a step of so many rows is expected to take; empty where the device
+            isn't here to be measured.
+        rates: Bytes a second that come from each tier, measured.
+        tokens_per_s: Expected with heads; 0 where the device isn't here.
+        whole: The weight format in which all layers have room; empty where there is none.
+        whole_s: Seconds that its step of one row is expected to take; 0 where that isn't known.
+    """
+
+    choice: Choice
+    placement: Placement
+    steps_s: Mapping[int, float]
+    rates: Mapping[Tier, float]
+    tokens_per_s: float
+    whole: str
+    whole_s: float
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Is no way without streaming at least as fast?"""
+        return not self.whole or (0 < self.steps_s.get(1, 0.0) < self.whole_s)
+
+    @property
+    def plain_tokens_per_s(self) -> float:
+        """Expected without drafts; 0 where the device isn't here."""
+        return 1 / self.steps_s[1] if self.steps_s else 0.0
+
+    def as_json(self) -> dict[str, object]:
+        """Under the names that `plan --json` promises."""
+        return {
+            "tiers": [tier.value for tier in self.placement.tiers],
+            "buffer_bytes": self.placement.buffer_bytes,
+            "far_bytes": self.placement.far_bytes,
+            "step_s": {str(rows): seconds for rows, seconds in self.steps_s.items()},
+            "bytes_per_s": {tier.value: rate for tier, rate in self.rates.items()},
+            "plain_tokens_per_s": self.plain_tokens_per_s,
+            "tokens_per_s": self.tokens_per_s,
+            "streaming_is_worth_it": self.is_worth_it,
+        }
+
+    def text(self) -> str:
+        """For people."""
+        lines = [""]
+        for tier, name in _NAMES.items():
+            if layers := self.placement.layers(tier):
+                count = f"{len(layers)} of {len(self.placement.tiers)} layers {name}"
+                size = f"{self.placement.nbytes(tier) / GIB:.2f} GiB"
+                lines.append(f"  {count}, {size}: {_ranges(layers)}")
+        lines += [
+            f"  {_NAMES[tier]}: {rate / 1e9:.2f} GB/s, measured"
+            for tier, rate in self.rates.items()
+        ]
+        if self.steps_s:
+            told = ", ".join(f"T({rows}) {seconds:.2f} s" for rows, seconds in self.steps_s.items())
+            lines.append(f"  an estimate: {told}; {self._speeds()}")
+        return "\n".join([*lines, f"  {self._advice()}"])
+
+    def _speeds(self) -> str:
+        plain = f"{self.plain_tokens_per_s:.2f} tokens/s plain"
+        more = self.tokens_per_s > self.plain_tokens_per_s
+        return plain + (f", about {self.tokens_per_s:.2f} with heads" if more else "")
+
+    def _advice(self) -> str:
+        if not self.whole:
+            return "streaming is the only way to load it here"
+        if self.is_worth_it:
+            return f"streaming is worth it: {self.whole} has room without, but is slower"
+        return f"streaming isn't worth it: {self.whole} has room without"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device that a model is planned for.
+
+    Attributes:
+        budget: What may be taken of it.
+        below: What lies below it.
+        name: Torch device name; None for a device that isn't here.
+        tier_disk: Folder for layers; None where none may lie on a disk.
+    """
+
+    budget: Budget
+    below: Below
+    name: str | None
+    tier_disk: Path | None
+
+
+def device_with(budget: Budget, name: str, tier_disk: Path | None) -> Device:
+    """A device of this computer.
+
+    Args:
+        budget: What may be taken of it.
+        name: Torch device name; empty for the best there is.
+        tier_disk: Folder for layers; None where none may lie on a disk.
+
+    Raises:
+        RequestError: There is no such device.
+    """
+    from medusa_core.memory.probe import below_device
+
+    return Device(budget, below_device(name, tier_disk), name, tier_disk)
+
+
+def plan_streamed(
+    config: ModelConfig,
+    heads: HeadsShape,
+    choice: Choice,
+    device: Device,
+    draft_model: ModelConfig | None = None,
+    *,
+    may_shorten: bool = False,
+) -> Streamed | None:
+    """What a model would do streamed; blocks while disk and device are measured.
+
+    Args:
+        config: Its sizes.
+        heads: Sizes of its heads.
+        choice: As what it is to be loaded, without room for it.
+        device: Where.
+        draft_model: Sizes of a smaller model that drafts beside it, or None.
+        may_shorten: Nobody asked for that context.
+
+    Returns:
+        None if there is no room even so.
+
+    Raises:
+        TierError: The disk can't be measured.
+    """
+    budget = device.budget
+    formats = settle_formats(choice.formats, "", budget.hardware, config.stored)
+    drafts = None
+    if draft_model is not None:
+        drafts = settle_draft_model(draft_model, choice.formats, "", budget.hardware)
+    plan = plan_in_tiers(
+        config,
+        heads,
+        formats,
+        budget,
+        device.below,
+        choice.context_tokens,
+        draft_model=drafts,
+        may_shorten=may_shorten,
+    )
+    if plan is None or plan.placement is None:
+        return None
+    choice = replace(choice, plan=plan, context_tokens=plan.context_tokens)
+    whole = recommend(config, heads, budget, draft_model)  # the best way without streaming
+    name = "" if whole is None else whole.formats.linears or "the model as it is stored"
+    if device.name is None:
+        return Streamed(choice, plan.placement, {}, {}, 0.0, name, 0.0)
+    rates = _rates(plan.placement, device.name, device.tier_disk)
+    steps_s, tokens = _expected(config, heads, choice, budget, rates)
+    whole_s = 0.0 if whole is None else _expected(config, heads, whole, budget, {})[0][1]
+    return Streamed(choice, plan.placement, steps_s, rates, tokens, name, whole_s)
+
+
+def streamed_load(
+    choice: ModelChoice, tier_disk: Path, device: str = "", own_bytes: int = 0
+) -> Streamed | None:
+    """`plan_streamed` of a model on this computer.
+
+    Args:
+        choice: The model.
+        tier_disk: Folder for its layers.
+        device: Torch device name; empty for the best there is.
+        own_bytes: What a loaded model holds there, which loading this one would free.
+
+    Returns:
+        None where it fits, has an adapter, or has no room even so.
+
+    Raises:
+        ModelError: Its files can't be read.
+        RequestError: There is no such device.
+        TierError: The disk can't be measured.
+    """
+    from medusa_core.heads.kind import read_shape
+    from medusa_core.memory.probe import live_budget
+    from medusa_core.models.config import read_config
+
+    config = read_config(choice.model_dir)
+    heads = HeadsShape() if choice.heads_dir is None else read_shape(choice.heads_dir)
+    budget = limited(live_budget(device, own_bytes), choice.memory_gib)
+    context = choice.context_tokens or config.usual_context
+    draft_model = None if choice.assistant_dir is None else read_config(choice.assistant_dir)
+    present = plan_choice(config, heads, choice.formats, budget, context, draft_model=draft_model)
+    if present.plan.fit is not Fit.NO or choice.adapter_dir is not None:
+        return None
+    may_shorten = not choice.context_tokens
+    place = device_with(budget, device, tier_disk)
+    return plan_streamed(config, heads, present, place, draft_model, may_shorten=may_shorten)
+
+
+def _rates(placement: Placement, device: str, tier_disk: Path | None) -> dict[Tier, float]:
+    """Bytes a second from every tier that holds layers."""
+    from medusa_core.memory.bandwidth import card_bytes_per_s, disk_bytes_per_s
+    from medusa_core.models.precision import choose_device
+
+    kept = places().bandwidths
+    rates = {}
+    if placement.layers(Tier.MEMORY):
+        rates[Tier.MEMORY] = card_bytes_per_s(choose_device(device), kept)
+    if placement.layers(Tier.DISK) and tier_disk is not None:
+        rates[Tier.DISK] = disk_bytes_per_s(tier_disk, kept)
+    return rates
+
+
+def _expected(
+    config: ModelConfig,
+    heads: HeadsShape,
+    choice: Choice,
+    budget: Budget,
+    rates: Mapping[Tier, float],
+) -> tuple[dict[int, float], float]:
+    """Seconds that steps of some row counts should take, and tokens a second with heads."""
+    from medusa_core.loading.forecast import (
+        forecast,
+        measure_pace,
+        paced_by,
+        step_s,
+    )
+
+    formats = settle_formats(choice.formats, "", budget.hardware, config.stored)
+    pace = measure_pace(formats.device, paced_by(choice.formats, config, budget))
+    placed, coming_s = choice.plan.placement, 0.0
+    if placed is not None:  # what lies on a disk comes beside what lies in memory
+        coming_s = max(placed.nbytes(tier) / rate for tier, rate in rates.items())
+    steps_s = {rows: step_s(config, formats, pace, rows, coming_s) for rows in _ROWS}
+    speeds = forecast(config, heads, choice.formats, budget, pace, coming_s)
+    return steps_s, speeds.tokens_per_s
+
+
+def _ranges(layers: Sequence[int]) -> str:
+    """Numbers as ranges, such as 0-3, 5, 7-9."""
+    found: list[list[int]] = []
+    for layer in layers:
+        if found and layer == found[-1][-1] + 1:
+            found[-1] = [found[-1][0], layer]
+        else:
+            found.append([layer])
+    return ", ".join("-".join(map(str, each)) for each in found)

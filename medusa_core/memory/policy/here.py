@@ -1,0 +1,194 @@
+"""A model on this machine as a policy sees both; rates are measured once and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from medusa_core.errors import TierError
+from medusa_core.memory.bandwidth import card_bytes_per_s, disk_bytes_per_s
+from medusa_core.memory.budget import Budget
+from medusa_core.memory.placement import layer_bytes
+from medusa_core.memory.plan import kv_bytes, scratch_bytes, weights_bytes
+from medusa_core.memory.policy.machine import (
+    Curve,
+    Machine,
+)
+from medusa_core.memory.policy.measure import (
+    cache_rate,
+    from_card_bytes_per_s,
+    layer_curves,
+    written_bytes_per_s,
+)
+from medusa_core.memory.policy.work import Work
+from medusa_core.memory.tiers import Below, prompt_rows
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.precision import Precision
+from medusa_core.models.quant.choice import PartFormats
+from medusa_core.runtime.kv.size import whole_rows
+from medusa_core.system import cuda as card
+from medusa_core.system.files.kept import Kept
+
+_LEFT_BYTES = 1 << 30  # that a disk keeps free
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a policy is wanted for.
+
+    Attributes:
+        config: Sizes of the model.
+        formats: Format of every part.
+        precision: What it computes in, and where.
+        num_prompts: Prompts.
+        prompt_tokens: Tokens of each.
+        new_tokens: Tokens of each answer.
+    """
+
+    config: ModelConfig
+    formats: PartFormats
+    precision: Precision
+    num_prompts: int
+    prompt_tokens: int
+    new_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What is measured of this machine.
+
+    Attributes:
+        kept: Where it is kept.
+        tell: Told what is being measured.
+        anew: Nothing that was kept is believed.
+    """
+
+    kept: Kept
+    tell: Tell
+    anew: bool = False
+
+    def known(
+        self, what: Sequence[object], measure: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """What was kept of a measurement, else measured and kept."""
+        key = hashlib.sha256(repr(what).encode()).hexdigest()[:32]
+        found = None if self.anew else self.kept.load(key, "rates", dict)
+        if found is None:
+            found = measure()
+            self.kept.save(key, "rates", found)
+        return found
+
+
+def work_of(asked: Asked) -> Work:
+    """A model and its prompts in bytes and rows."""
+    config, formats = asked.config, asked.formats
+    sizes, length = layer_bytes(config, formats), asked.prompt_tokens + asked.new_tokens
+    rows = prompt_rows(config, formats, length)
+    state = 4 * config.hidden_size
+    scratch_row = 4 * (8 * config.hidden_size + 4 * config.intermediate_size)
+    scratch = scratch_bytes(config, formats, length, rows)
+    fixed = weights_bytes(config, formats) - sum(sizes) + scratch - rows * scratch_row
+    return Work(
+        num_layers=config.num_layers,
+        layer_bytes=max(sizes),
+        fixed_bytes=max(0, fixed),
+        row_bytes=kv_bytes(config, formats, 1) // whole_rows(1) // config.num_layers,
+        state_bytes=state,
+        scratch_row_bytes=scratch_row,
+        num_prompts=asked.num_prompts,
+        prompt_tokens=asked.prompt_tokens,
+        new_tokens=asked.new_tokens,
+        prompt_rows=rows,
+    )
+
+
+def machine_for(
+    asked: Asked, budget: Budget, below: Below, folder: Path | None, rates: Rates
+) -> Machine:
+    """This machine with the rates of a model.
+
+    Args:
+        asked: The model, and what it is wanted for.
+        budget: What may be taken of the device.
+        below: What lies below it.
+        folder: On the disk that layers may lie on; None without one.
+        rates: What was measured before.
+
+    Raises:
+        TierError: The disk can't be written.
+    """
+    config, precision, device = asked.config, asked.precision, asked.precision.device
+    # Attention is measured behind as many tokens as there are on average, in steps of 64.
+    tokens = -(-(asked.prompt_tokens + asked.new_tokens // 2) // 64) * 64
+
+    def of_model() -> dict[str, Any]:
+        rates.tell("measuring a layer of the model")
+        layer, head = layer_curves(config, asked.formats, precision)
+        rate = cache_rate(config, precision, tokens, precision.cache.itemsize)
+        return {"layer_s": layer, "head_s": head, "cache": rate}
+
+    def of_disk() -> dict[str, Any]:
+        assert folder is not None  # else there is nothing to measure
+        rates.tell(f"measuring the disk of {folder}")
+        read = disk_bytes_per_s(folder, None)
+        return {"read": read, "write": written_bytes_per_s(folder)}
+
+    def of_card() -> dict[str, Any]:
+        rates.tell("measuring the way to the card")
+        there, back = card_bytes_per_s(device, None), from_card_bytes_per_s(device)
+        return {"to": there, "from": back}
+
+    model = rates.known(_model_key(asked, tokens), of_model)
+    disk: dict[str, Any] = {"read": 1.0, "write": 1.0}
+    if folder is not None:
+        disk = rates.known(("disk", str(folder.absolute())), of_disk)
+    link: dict[str, Any] = {"to": math.inf, "from": math.inf}
+    if device.type == "cuda":
+        link = rates.known(("card", card.name(device)), of_card)
+    free = 0 if folder is None else _free_bytes(folder) - _LEFT_BYTES
+    return Machine(
+        device_bytes=budget.total_bytes - budget.other_bytes - budget.runtime_bytes,
+        memory_bytes=below.memory_bytes,
+        disk_bytes=max(0, free),
+        to_device=link["to"],
+        from_device=link["from"],
+        from_disk=disk["read"],
+        to_disk=disk["write"],
+        cache_on_device=model["cache"],
+        cache_in_memory=model["cache"],
+        layer_s=_curve(model["layer_s"]),
+        head_s=_curve(model["head_s"]),
+    )
+
+
+def _free_bytes(folder: Path) -> int:
+    """Of the disk of a folder, which is made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return shutil.disk_usage(folder).free
+    except OSError as error:
+        raise TierError(
+            f"{folder} can't be measured: {error.strerror or error}.", "Name another folder."
+        ) from error
+
+
+def _model_key(asked: Asked, tokens: int) -> tuple[object, ...]:
+    config, formats, device = asked.config, asked.formats, asked.precision.device
+    where = card.name(device) if device.type == "cuda" else f"{os.cpu_count()} cores"
+    sizes = (config.hidden_size, config.intermediate_size, config.vocab_size, config.row_sizes)
+    heads = (config.num_heads, config.num_kv_heads, config.head_dim, tokens)
+    told = (formats.cache_format, formats.attended, torch.__version__, torch.get_num_threads())
+    return ("model", sizes, heads, sorted(formats.names.items()), told, where)
+
+
+def _curve(raw: Sequence[Sequence[float]]) -> Curve:
+    return tuple((int(rows), float(seconds)) for rows, seconds in raw)

@@ -1,0 +1,169 @@
+"""Rates of this machine that a policy is made from: of a model's layers, its cache, its tiers."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from medusa_core.errors import TierError
+from medusa_core.memory.policy.machine import Curve
+from medusa_core.models.attention import choose_attention
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.parts import LinearPart, block_parts, lm_head_part
+from medusa_core.models.precision import Precision
+from medusa_core.models.quant.block_sizes import BLOCK_SIZES
+from medusa_core.models.quant.choice import PartFormats
+from medusa_core.models.quant.format import QuantSpec
+from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.models.quant.random_blocks import random_blocks
+from medusa_core.runtime.kv.quantized import QuantizedCache
+from medusa_core.runtime.kv.size import row_bytes
+from medusa_core.runtime.kv.tensor import TensorCache
+from medusa_core.system import cuda as card
+from medusa_core.system.native.binding import native_library
+from medusa_core.system.native.pool import Workers
+
+ROWS = (1, 8, 32, 64, 128)
+_LEAST_TURNS, _MOST_TURNS, _MEASURED_S = 3, 50, 0.5
+_MOVED_BYTES = 128 << 20
+_SCALE = 0.02
+
+
+def layer_curves(
+    config: ModelConfig, formats: PartFormats, precision: Precision
+) -> tuple[Curve, Curve]:
+    """Times of a layer's products, and of the projection to the vocabulary, by rows.
+
+    Args:
+        config: Sizes of the model; its first layer stands for all.
+        formats: Format of every part.
+        precision: What it computes in, and where.
+    """
+    workers = _workers()
+    layers = [
+        (part.columns, _random(part, part.fitting(formats.linears, formats), precision, workers))
+        for part in block_parts(config, 0).linears
+    ]
+    last = lm_head_part(config)
+    spec = formats.fitting(formats.lm_head, last.rows, last.columns)
+    head = [(last.columns, _random(last, spec, precision, workers))]
+    return _curve(layers, precision), _curve(head, precision)
+
+
+def cache_rate(config: ModelConfig, precision: Precision, tokens: int, itemsize: int) -> float:
+    """Bytes a second at which attention of one row reads a cache behind so many tokens."""
+    one = replace(config, num_layers=1)
+    kind = QuantizedCache if precision.cache_format else TensorCache
+    kv = kind(one, precision, tokens + 1)
+    kv.fill(tokens)
+    attend = choose_attention(precision.device, precision.attended)
+    shape = (1, config.num_heads, config.head_dim)
+    q = torch.zeros(shape, dtype=precision.scores, device=precision.device)
+    fresh = torch.zeros(1, 2 * config.num_kv_heads, config.head_dim, dtype=precision.compute)
+    fresh = fresh.to(precision.device)
+
+    def read() -> None:
+        kv.reserve(1)
+        keys, values = (part.to(precision.scores) for part in kv.write(0, fresh))
+        attend(q, keys, values, None)
+
+    return tokens * row_bytes(one, itemsize, precision.cache_format) / _usual_s(read, precision)
+
+
+def from_card_bytes_per_s(device: torch.device) -> float:
+    """Bytes a second that a card gives to pinned memory."""
+    here = card.pinned(_MOVED_BYTES)
+    there = torch.empty(_MOVED_BYTES, dtype=torch.uint8, device=device)
+
+    def move() -> None:
+        here.copy_(there)
+        card.wait(device)
+
+    return _MOVED_BYTES / _usual(move)
+
+
+def written_bytes_per_s(folder: Path) -> float:
+    """Bytes a second that a disk takes.
+
+    Raises:
+        TierError: Nothing can be written to the folder.
+    """
+    block = os.urandom(_MOVED_BYTES)
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            started = time.perf_counter()
+            file.write(block)
+            file.flush()
+            os.fsync(file.fileno())
+            return _MOVED_BYTES / (time.perf_counter() - started)
+    except OSError as error:
+        raise TierError(
+            f"{folder} can't be measured: {error.strerror or error}.", "Name another folder."
+        ) from error
+
+
+def _workers() -> Workers | None:
+    library = native_library()
+    if library is None:
+        return None
+    workers = Workers(library)
+    workers.use(torch.get_num_threads(), torch.get_num_threads())
+    return workers
+
+
+def _random(
+    part: LinearPart, spec: QuantSpec, precision: Precision, workers: Workers | None
+) -> QuantLinear:
+    rows, columns = part.rows, part.columns
+    if spec.name in BLOCK_SIZES:
+        weight = {"blocks": random_blocks(spec.name, rows, columns)}
+    else:
+        drawn = torch.randn(rows, columns) * _SCALE
+        weight = spec.quantize(drawn.to(precision.device, precision.compute))
+    layer = spec.build(weight, rows, None, precision.compute)
+    if isinstance(layer, NativeLinear) and workers is not None:
+        layer.share_workers(workers)
+    return layer
+
+
+def _curve(layers: Sequence[tuple[int, QuantLinear]], precision: Precision) -> Curve:
+    points = []
+    for rows in ROWS:
+        inputs = [
+            (layer, torch.randn(rows, columns).to(precision.device, precision.compute))
+            for columns, layer in layers
+        ]
+
+        def compute(inputs: Sequence[tuple[QuantLinear, torch.Tensor]] = inputs) -> None:
+            for layer, x in inputs:
+                layer(x)
+
+        points.append((rows, _usual_s(compute, precision)))
+    return tuple(points)
+
+
+@torch.inference_mode()
+def _usual_s(work: Callable[[], None], precision: Precision) -> float:
+    def whole() -> None:
+        work()
+        card.wait(precision.device)
+
+    whole()
+    return _usual(whole)
+
+
+def _usual(work: Callable[[], None]) -> float:
+    """Seconds where no other program interferes: the least of some turns."""
+    times: list[float] = []
+    while len(times) < _LEAST_TURNS or (sum(times) < _MEASURED_S and len(times) < _MOST_TURNS):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return min(times)

@@ -1,0 +1,1 @@
+"""Weights as they lie on disk, read tensor by tensor; containers are `system.files`."""

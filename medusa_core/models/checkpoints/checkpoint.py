@@ -1,0 +1,310 @@
+"""Reading tensors out of safetensors files, single or sharded.
+
+Files are read, not mapped: of a mapped file every page that was touched counts as the process's
+memory, and a model would take its size on disk beside its size when loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import CheckpointError
+from medusa_core.models.checkpoints.checksum import (
+    PIECE_BYTES,
+    Checksum,
+)
+from medusa_core.system.files.gguf import (
+    Gguf,
+    read_headers,
+)
+from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.safetensors_header import (
+    TensorEntry,
+    read_header,
+)
+
+# How models that also see name their text part's tensors, and what these are called without it.
+_TEXT_PARTS = (("language_model.", ""), ("model.language_model.", "model."))
+
+EachPiece = Callable[[memoryview], None]
+
+_INDEX = "model.safetensors.index.json"
+DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
+
+
+class Checkpoint:
+    """The tensors of a folder, read one at a time.
+
+    Attributes:
+        names: Every tensor's name.
+    """
+
+    def __init__(self, files: dict[str, Path]) -> None:
+        self._stored = _text_names(files)
+        self._file_of = {name: files[stored] for name, stored in self._stored.items()}
+        self.names = frozenset(self._file_of)
+        self._entries: dict[Path, dict[str, TensorEntry]] = {}
+        self._read: set[str] = set()
+
+    @classmethod
+    def open_model(cls, model: Path | Gguf) -> Checkpoint:
+        """Open a target's weights: `model.safetensors`, the shards its index names, or a GGUF file.
+
+        Args:
+            model: Folder, file, or the headers of GGUF files.
+
+        Raises:
+            CheckpointError: No such file is there, one is missing, or one is damaged.
+            ModelError: It is a GGUF file of an architecture that isn't supported.
+        """
+        model_dir = read_headers(model)
+        if isinstance(model_dir, Gguf):
+            from medusa_core.models.checkpoints.gguf_checkpoint import GgufCheckpoint
+
+            return GgufCheckpoint(model_dir)
+        index = model_dir / _INDEX
+        if index.exists():
+            return _opened(_read_index(model_dir, index))
+        single = model_dir / "model.safetensors"
+        if single.exists():
+            return _opened(dict.fromkeys(read_header(single), single))
+        pickles = sorted(path.name for path in model_dir.glob("*.bin"))
+        raise CheckpointError(
+            f"No model.safetensors in {model_dir}.",
+            f"{pickles[0]} is a pickle, which can run code: get the safetensors version instead, "
+            f"or convert it once: python -m medusa_core convert {model_dir}"
+            if pickles
+            else "Choose a folder in Hugging Face layout, or download the model again.",
+        )
+
+    @classmethod
+    def open_file(cls, path: Path) -> Checkpoint:
+        """Open one safetensors file.
+
+        Raises:
+            CheckpointError: The file is missing or damaged.
+        """
+        return cls(dict.fromkeys(read_header(path), path))
+
+    @property
+    def files(self) -> frozenset[Path]:
+        """The files that hold the tensors."""
+        return frozenset(self._file_of.values())
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Shape of a tensor, without reading it."""
+        return self._entry(name).shape
+
+    def dtype(self, name: str) -> str:
+        """Name of a tensor's dtype, without reading it; that of the format where torch has none."""
+        entry = self._entry(name)
+        return str(DTYPES.get(entry.dtype, entry.dtype)).removeprefix("torch.")
+
+    def tensor(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """Read a tensor.
+
+        Args:
+            name: Its name.
+            shape: The shape it must have.
+            dtype: The dtype wanted.
+
+        Raises:
+            CheckpointError: It is missing, of another shape, or holds no floating-point numbers.
+        """
+        self._read.add(name)
+        self.check_shape(name, shape)
+        return self.floats(name, dtype)
+
+    def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
+        """Refuse a tensor without reading it.
+
+        Raises:
+            CheckpointError: It is missing, or of another shape.
+        """
+        found = self.shape(name)
+        if found != shape:
+            raise CheckpointError(
+                f"{name} has shape {list(found)}, but config.json asks for {list(shape)}.",
+                "The weights and config.json belong to different models; download both again.",
+            )
+
+    def floats(self, name: str, dtype: torch.dtype | None) -> Tensor:
+        """Read a tensor of any shape.
+
+        Args:
+            name: Its name.
+            dtype: The dtype wanted; None for the file's own.
+
+        Raises:
+            CheckpointError: It is missing, or holds no floating-point numbers.
+        """
+        self._read.add(name)
+        tensor = self.raw(name)
+        if not tensor.is_floating_point():
+            raise CheckpointError(
+                f"{name} holds {tensor.dtype}, not floating-point numbers.",
+                "Choose the unquantized version of this model.",
+            )
+        return tensor if dtype is None else tensor.to(dtype)
+
+    def integers(self, name: str) -> Tensor:
+        """Read a tensor of whole numbers, as int64.
+
+        Raises:
+            CheckpointError: It is missing, or holds other numbers.
+        """
+        tensor = self.raw(name)
+        if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+            raise CheckpointError(
+                f"{name} holds {tensor.dtype}, not whole numbers.", "Download the file again."
+            )
+        return tensor.to(torch.int64)
+
+    @property
+    def unread(self) -> frozenset[str]:
+        """Names of the tensors that nobody asked for."""
+        return self.names - self._read
+
+    def raw(self, name: str) -> Tensor:
+        """Read a tensor as it is.
+
+        Raises:
+            CheckpointError: It is missing, of a dtype that nothing here reads, or its file fails.
+        """
+        return self._raw(name, _ignore)
+
+    def summed(self, name: str) -> tuple[Tensor, str]:
+        """Read a tensor as it is, and take its checksum meanwhile.
+
+        Raises:
+            CheckpointError: As `raw` does.
+        """
+        sums = Checksum()
+        try:
+            tensor = self._raw(name, sums.add)
+        finally:
+            text = sums.finish()
+        return tensor, text
+
+    def _raw(self, name: str, each_piece: EachPiece) -> Tensor:
+        self._read.add(name)
+        entry = self._entry(name)
+        dtype = DTYPES.get(entry.dtype)
+        if dtype is None:
+            raise CheckpointError(
+                f"{name} holds {entry.dtype}, which isn't supported.",
+                "Choose the unquantized version of this model.",
+            )
+        return read_bytes(self._file_of[name], entry, each_piece).view(dtype).view(entry.shape)
+
+    def _entry(self, name: str) -> TensorEntry:
+        path = self._file_of.get(name)
+        if path is None:
+            raise missing_tensor(name)
+        if path not in self._entries:
+            self._entries[path] = read_header(path)
+        entry = self._entries[path].get(self._stored[name])
+        if entry is None:
+            raise CheckpointError(
+                f"{path.name} lacks the tensor {name} that the index places there.",
+                "Download the model again.",
+            )
+        return entry
+
+
+def _opened(files: dict[str, Path]) -> Checkpoint:
+    """The tensors of some files."""
+    from medusa_core.models.checkpoints.stacked import (
+        StackedCheckpoint,
+        is_stacked,
+    )
+
+    return StackedCheckpoint(files) if is_stacked(frozenset(files)) else Checkpoint(files)
+
+
+def _text_names(names: Iterable[str]) -> dict[str, str]:
+    """The names of a text model's tensors, and what they are called in its files.
+
+    In a model that also sees they lie beside those of its eyes, which are left out.
+    """
+    for prefix, shown in _TEXT_PARTS:
+        found = {
+            shown + name.removeprefix(prefix): name for name in names if name.startswith(prefix)
+        }
+        if found:
+            return found | {name: name for name in names if name.startswith("lm_head.")}
+    return {name: name for name in names}
+
+
+def missing_tensor(name: str) -> CheckpointError:
+    """What to say of a tensor that isn't there."""
+    return CheckpointError(
+        f"The weights lack the tensor {name}.",
+        "The download is incomplete, or this is another kind of model.",
+    )
+
+
+def read_bytes(path: Path, entry: TensorEntry, each_piece: EachPiece) -> Tensor:
+    """The bytes of a tensor. uint8
+
+    Raises:
+        CheckpointError: The file has become shorter, or can't be read.
+    """
+    buffer = torch.empty(entry.nbytes, dtype=torch.uint8)
+    view = buffer.numpy().data
+    try:
+        # Unbuffered, as Python's own buffer would be one more copy.
+        with path.open("rb", buffering=0) as file:
+            file.seek(entry.start)
+            for start in range(0, entry.nbytes, PIECE_BYTES):
+                piece = view[start : start + PIECE_BYTES]
+                done = 0
+                while done < len(piece):
+                    if not (count := file.readinto(piece[done:])):
+                        raise CheckpointError(
+                            f"{path.name} has become shorter.", "Download the file again."
+                        )
+                    done += count
+                each_piece(piece)
+    except OSError as error:
+        raise CheckpointError(f"{path} can't be read: {error}.", "Check the disk.") from error
+    return buffer
+
+
+def _ignore(piece: memoryview) -> None:
+    """For those who want no checksum."""
+
+
+def _read_index(model_dir: Path, index: Path) -> dict[str, Path]:
+    weight_map = read_json(index).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise CheckpointError(f"{index.name} has no weight_map.", "Download the file again.")
+    shards = {str(shard) for shard in weight_map.values()}
+    outside = [shard for shard in shards if Path(shard).name != shard]
+    if outside:
+        raise CheckpointError(
+            f"{index.name} names a file outside of its folder: {outside[0]}.",
+            "Don't use this download.",
+        )
+    missing = sorted(shard for shard in shards if not (model_dir / shard).exists())
+    if missing:
+        raise CheckpointError(
+            f"{len(missing)} of {len(shards)} weight files are missing, such as {missing[0]}.",
+            "Let the download finish, or download the model again.",
+        )
+    return {str(name): model_dir / str(shard) for name, shard in weight_map.items()}

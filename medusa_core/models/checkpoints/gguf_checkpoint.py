@@ -1,0 +1,127 @@
+"""A GGUF file as a checkpoint: its tensors by Hugging Face's names, in Hugging Face's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import CheckpointError
+from medusa_core.models.checkpoints.checkpoint import (
+    Checkpoint,
+    EachPiece,
+    missing_tensor,
+    read_bytes,
+)
+from medusa_core.models.checkpoints.gguf_config import find_architecture
+from medusa_core.models.checkpoints.gguf_names import (
+    EACH_EXPERT,
+    Architecture,
+    hugging_face_name,
+)
+from medusa_core.models.quant.block_sizes import BLOCK_SIZES
+from medusa_core.models.quant.block_types import block_type
+from medusa_core.system.files.gguf import (
+    Gguf,
+    GgufTensor,
+)
+from medusa_core.system.files.safetensors_header import TensorEntry
+
+_DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+_TURNED = {"q_proj": "attention.head_count", "k_proj": "attention.head_count_kv"}
+_SENSES = ("v.", "a.", "mm.")  # in front of the names of what sees and hears
+_MOST_EXPERTS = 1 << 10
+_READ_ELSEWHERE = frozenset(
+    ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+)
+
+
+class GgufCheckpoint(Checkpoint):
+    """The tensors of a GGUF file, read one at a time."""
+
+    def __init__(self, gguf: Gguf) -> None:
+        """Take a file.
+
+        Raises:
+            ModelError: Its architecture isn't supported.
+        """
+        self._gguf = gguf
+        self._architecture = find_architecture(gguf)
+        self._tensors = dict(_named(gguf, self._architecture))
+        super().__init__({name: tensor.path for name, tensor in self._tensors.items()})
+
+    @property
+    def files(self) -> frozenset[Path]:
+        return frozenset(self._gguf.files)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._tensor(name).shape
+
+    def dtype(self, name: str) -> str:
+        """Name of a tensor's dtype; of blocks GGUF's name of their type, in lower case."""
+        kind = self._tensor(name).kind
+        return kind if kind in BLOCK_SIZES else str(_DTYPES[kind]).removeprefix("torch.")
+
+    def floats(self, name: str, dtype: torch.dtype | None) -> Tensor:
+        stored = self.raw(name)
+        kind = self._tensor(name).kind
+        numbers = block_type(kind).dequantize(stored) if kind in BLOCK_SIZES else stored
+        if numbers.dim() == 1 and name.endswith("norm.weight"):
+            numbers = numbers - self._architecture.norm_offset
+        return numbers if dtype is None else numbers.to(dtype)
+
+    def _raw(self, name: str, each_piece: EachPiece) -> Tensor:
+        """A tensor as it is stored; of blocks uint8, [rows, bytes of a row]."""
+        self._read.add(name)
+        tensor = self._tensor(name)
+        entry = TensorEntry(tensor.kind, tensor.shape, tensor.start, tensor.nbytes)
+        stored = read_bytes(tensor.path, entry, each_piece)
+        if tensor.kind in BLOCK_SIZES:
+            rows = stored.view(-1, BLOCK_SIZES[tensor.kind].row_bytes(tensor.shape[-1]))
+        else:
+            rows = stored.view(_DTYPES[tensor.kind]).view(tensor.shape)
+        turned = next((key for part, key in _TURNED.items() if f".{part}." in name), "")
+        if not turned or not self._architecture.turns_pairs:
+            return rows
+        count = self._gguf.of_model(turned) or self._gguf.of_model("attention.head_count")
+        if not isinstance(count, int) or count < 1 or len(rows) % (2 * count):
+            raise CheckpointError(
+                f"{name} has {len(rows)} rows, which aren't those of {count} heads.",
+                "Download the file again.",
+            )
+        return _halves(rows, count)
+
+    def _tensor(self, name: str) -> GgufTensor:
+        if name not in self._tensors:
+            raise missing_tensor(name)
+        return self._tensors[name]
+
+
+def _named(gguf: Gguf, of: Architecture) -> Iterator[tuple[str, GgufTensor]]:
+    """All tensors of the text part by Hugging Face's names, each expert's on its own."""
+    for theirs, tensor in gguf.tensors.items():
+        if theirs in _READ_ELSEWHERE or theirs.startswith(_SENSES):
+            continue
+        name = hugging_face_name(theirs, of)
+        if EACH_EXPERT not in name:
+            yield name, tensor
+            continue
+        count, *shape = tensor.shape
+        if not shape or count > _MOST_EXPERTS:
+            raise CheckpointError(
+                f"{theirs} has shape {list(tensor.shape)}, which isn't one for each expert.",
+                "Download the file again.",
+            )
+        nbytes = tensor.nbytes // count
+        for expert in range(count):
+            start = tensor.start + expert * nbytes
+            one = GgufTensor(tensor.path, tensor.kind, tuple(shape), start, nbytes)
+            yield name.replace(EACH_EXPERT, str(expert)), one
+
+
+def _halves(rows: Tensor, num_heads: int) -> Tensor:
+    """Rows of heads as halves that were written as pairs. [heads · head_dim, ...]"""
+    pairs = rows.view(num_heads, -1, 2, *rows.shape[1:])
+    return pairs.transpose(1, 2).reshape(rows.shape)

@@ -1,0 +1,247 @@
+"""What a GGUF file says of a model's sizes, as a `config.json` would."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from medusa_core.errors import CheckpointError, ModelError
+from medusa_core.models.checkpoints.gguf_names import (
+    ARCHITECTURES,
+    Architecture,
+    hugging_face_name,
+    why_not,
+)
+from medusa_core.models.checkpoints.gguf_naming import file_type
+from medusa_core.models.checkpoints.gguf_settings import (
+    plain_float,
+    settings_of,
+    width_of_heads,
+)
+from medusa_core.models.quant.block_sizes import BLOCK_SIZES
+from medusa_core.system.files.gguf import (
+    Gguf,
+    read_beginning,
+    read_gguf,
+)
+
+TITLE = "general.name"  # what a file calls its model; no key of a config.json
+_SIZES = {
+    "hidden_size": "embedding_length",
+    "intermediate_size": "feed_forward_length",
+    "num_hidden_layers": "block_count",
+    "num_attention_heads": "attention.head_count",
+    "num_key_value_heads": "attention.head_count_kv",
+    "max_position_embeddings": "context_length",
+    "rms_norm_eps": "attention.layer_norm_rms_epsilon",
+    "rope_theta": "rope.freq_base",
+    "sliding_window": "attention.sliding_window",
+}
+# Gemma, Granite: numbers that a config.json has, too.
+_MORE = {
+    "attn_logit_softcapping": "attn_logit_softcapping",
+    "final_logit_softcapping": "final_logit_softcapping",
+    "attention_multiplier": "attention.scale",
+    "embedding_multiplier": "embedding_scale",
+    "residual_multiplier": "residual_scale",
+    "logits_scaling": "logit_scale",
+}
+_SAMPLING = {
+    "temperature": "temp",
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "min_p": "min_p",
+    "repetition_penalty": "penalty_repeat",
+}
+_YARN = {
+    "beta_fast": "rope.scaling.yarn_beta_fast",
+    "beta_slow": "rope.scaling.yarn_beta_slow",
+    "attention_factor": "rope.scaling.yarn_attn_factor",
+}
+_ENDS = ("eos", "eot", "eom")
+# Files often name one end of an answer where their model has several.
+_END_TEXTS = frozenset(
+    {
+        *("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>"),
+        *("<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<EOT>", "_<EOT>", "[EOT]"),
+        "<\uff5cend\u2581of\u2581sentence\uff5c>",
+    }
+)
+_MESSAGE_END, _ANSWER_ENDS = "<|end|>", ("<|return|>", "<|call|>")
+_FACTORS = "rope_freqs.weight"
+_UNSUPPORTED = ("attention.clamp_kqv", "attention.max_alibi_bias")
+
+
+def find_architecture(gguf: Gguf) -> Architecture:
+    """The architecture of a file.
+
+    Raises:
+        ModelError: It isn't supported.
+    """
+    found = ARCHITECTURES.get(gguf.architecture)
+    if found is None:
+        reason, instead = why_not(gguf.architecture)
+        raise ModelError(
+            f"GGUF models of architecture {gguf.architecture[:40]!r} aren't supported: {reason}.",
+            instead,
+        )
+    if not found.has_experts and gguf.of_model("expert_count"):
+        raise ModelError(
+            f"This model of architecture {gguf.architecture!r} has experts.",
+            "Choose a dense model, such as Qwen3 or Llama.",
+        )
+    return found
+
+
+def read_gguf_config(
+    path: Path, most_bytes: int | None = None
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+    """What `parse_config` takes, from a GGUF file.
+
+    Args:
+        path: The file.
+        most_bytes: How many bytes of one file are there to be read; None for all of them, and for
+            all files of the model. Where it ends before tensors that stretch positions, these
+            aren't told.
+
+    Raises:
+        CheckpointError: The file is damaged.
+        ModelError: Its architecture isn't supported.
+    """
+    return config_of(read_gguf(path) if most_bytes is None else read_beginning(path, most_bytes))
+
+
+def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+    """What `parse_config` takes: sizes, ends of answers, types of matrices.
+
+    Raises:
+        CheckpointError: The file is damaged.
+        ModelError: Its architecture isn't supported.
+    """
+    of = find_architecture(gguf)
+    raw: dict[str, Any] = {"model_type": of.model_type}
+    for name, key in (_SIZES | _MORE).items():
+        if (value := gguf.of_model(key)) is not None:
+            raw[name] = _plain(value)
+    raw[TITLE] = gguf.text(TITLE)
+    raw["vocab_size"] = _vocab_size(gguf)
+    raw["tie_word_embeddings"] = "output.weight" not in gguf.tensors and not _lacks_files(gguf)
+    raw["head_dim"] = gguf.of_model("attention.key_length") or width_of_heads(raw)
+    raw["attention_bias"] = "blk.0.attn_q.bias" in gguf.tensors
+    raw["mlp_bias"] = "blk.0.ffn_up.bias" in gguf.tensors
+    raw["rope_scaling"] = _scaling(gguf)
+    raw["file_type"] = file_type(gguf)
+    raw |= settings_of(gguf, _told(raw))
+    _check_sum(gguf, raw)
+    return _told(raw), _generation(gguf), _stored_types(gguf, of)
+
+
+def _check_sum(gguf: Gguf, raw: Mapping[str, Any]) -> None:
+    """Refuse what would change every number, and isn't supported."""
+    turned, size = gguf.of_model("rope.dimension_count"), raw["head_dim"]
+    turns_all = "partial_rotary_factor" not in raw
+    if turns_all and isinstance(turned, int) and isinstance(size, int) and turned < size:
+        raise ModelError(
+            f"This model turns {turned} of the {size} numbers of a head by position, which isn't "
+            f"supported for architecture {gguf.architecture!r}.",
+            "Choose another model, such as a Llama or Qwen3.",
+        )
+    if gguf.of_model("attention.causal") is False:
+        raise ModelError(
+            "Tokens of this model see those behind them: it can't write text.",
+            "Choose a model that writes text, such as a Llama or Qwen3.",
+        )
+    if (key := next((key for key in _UNSUPPORTED if gguf.of_model(key)), None)) is not None:
+        raise ModelError(
+            f"This model has {gguf.architecture}.{key}, which isn't supported.",
+            "Choose another model, such as a Llama or Qwen3.",
+        )
+
+
+def _vocab_size(gguf: Gguf) -> int:
+    table = gguf.tensors.get("token_embd.weight")
+    if table is not None:
+        return table.shape[0]
+    tokens = gguf.texts("tokenizer.ggml.tokens")
+    if not tokens or not _lacks_files(gguf):
+        raise CheckpointError(f"{gguf.path.name} holds no token vectors.", "Download it again.")
+    return len(tokens)
+
+
+def _lacks_files(gguf: Gguf) -> bool:
+    """Is it the beginning of a model in several files, of which the others aren't there?"""
+    count = gguf.entries.get("split.count")
+    return gguf.begun_bytes is not None and isinstance(count, int) and count > 1
+
+
+def _told(raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in raw.items() if value is not None}
+
+
+def _generation(gguf: Gguf) -> dict[str, Any]:
+    """What a `generation_config.json` would say: ends of answers, and the makers' sampling."""
+    found: dict[str, Any] = {"eos_token_id": _ends(gguf)}
+    for name, key in _SAMPLING.items():
+        value = gguf.entries.get(f"general.sampling.{key}")
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            found[name] = _plain(value)
+            found["do_sample"] = True
+    return found
+
+
+def _stored_types(gguf: Gguf, of: Architecture) -> dict[str, str]:
+    """The type of every matrix in blocks, by Hugging Face's name of it."""
+    return {
+        hugging_face_name(name, of): tensor.kind
+        for name, tensor in gguf.tensors.items()
+        if tensor.kind in BLOCK_SIZES
+    }
+
+
+def usual_type(stored_types: Mapping[str, str]) -> str:
+    """The type that most matrices have; empty for plain numbers."""
+    counted = Counter(kind for name, kind in stored_types.items() if ".layers." in name)
+    return counted.most_common(1)[0][0] if counted else ""
+
+
+def _plain(value: object) -> object:
+    """A number without the digits that float32 doesn't have; of equal ones in a list the one."""
+    if isinstance(value, float):
+        return plain_float(value)
+    if isinstance(value, str | int):
+        return value
+    numbers = set(value) if hasattr(value, "__iter__") else set()
+    if len(numbers) != 1:
+        raise ModelError(
+            "The layers of this model differ in their sizes.", "Choose one whose layers are alike."
+        )
+    return _plain(numbers.pop())
+
+
+def _ends(gguf: Gguf) -> list[int]:
+    """Tokens that end an answer: those that the file names, and those that are known as such."""
+    named = (gguf.entries.get(f"tokenizer.ggml.{name}_token_id") for name in _ENDS)
+    ids = {one for one in named if isinstance(one, int) and not isinstance(one, bool)}
+    texts = gguf.texts("tokenizer.ggml.tokens")
+    known = {text: number for number, text in enumerate(texts) if text in _END_TEXTS}
+    if all(text in known for text in _ANSWER_ENDS):
+        known.pop(_MESSAGE_END, None)  # GPT-OSS: of several messages in an answer
+    return sorted(ids | set(known.values()))
+
+
+def _scaling(gguf: Gguf) -> dict[str, Any] | None:
+    """How positions are stretched: by a tensor of factors, or as its keys say."""
+    if gguf.has_vector(_FACTORS):
+        return {"rope_type": "factors", "factors": list(gguf.vector(_FACTORS))}
+    kind = gguf.of_model("rope.scaling.type")
+    factor = gguf.of_model("rope.scaling.factor") or gguf.of_model("rope.scale_linear")
+    if kind == "none" or not isinstance(factor, int | float):
+        return None
+    scaling = {"rope_type": kind or "linear", "factor": _plain(factor)}
+    old = gguf.of_model("rope.scaling.original_context_length")
+    more = {"original_max_position_embeddings": old}
+    if kind == "yarn":
+        more |= {name: gguf.of_model(key) for name, key in _YARN.items()}
+    return scaling | {name: _plain(value) for name, value in more.items() if value is not None}

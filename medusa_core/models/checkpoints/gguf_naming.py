@@ -1,0 +1,59 @@
+"""What a GGUF file is called for people: its model, and its mix of types.
+
+Source: `general.*` in ggml's docs/gguf.md; llama.cpp's `llama_ftype`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from medusa_core.system.files.gguf import Gguf
+
+_MOST_CHARS = 80
+_PART = re.compile(r"-\d{5}-of-\d{5}$")
+_WORD = re.compile(r"[a-z]+|\d+")
+_FORMATS = frozenset({"awq", "gptq", "gguf", "hf", "fp16", "bf16"})  # of what it was made from
+_TYPE = re.compile(
+    r"(?<![A-Z0-9])(I?Q\d_(?:K(?:_[SML])?|NL|XXS|XS|[SM01])|MXFP4|BF16|F16|F32)(?![A-Z0-9])",
+    re.IGNORECASE,
+)
+# By `general.file_type`.
+_FILE_TYPES = {
+    0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 10: "Q2_K",
+    11: "Q3_K_S", 12: "Q3_K_M", 13: "Q3_K_L", 14: "Q4_K_S", 15: "Q4_K_M", 16: "Q5_K_S",
+    17: "Q5_K_M", 18: "Q6_K", 21: "Q2_K_S", 25: "IQ4_NL", 32: "BF16", 38: "MXFP4",
+}  # fmt: skip
+
+
+def model_name(gguf: Gguf) -> str:
+    """What the model is called: as its maker says, else as its file is.
+
+    A name that only tells of a stage of its training, where the file's name says what it is,
+    isn't taken.
+    """
+    file_name = _PART.sub("", gguf.path.stem)
+    said = " ".join(_printable(gguf.text("general.name").rpartition("/")[2]).split())
+    words = said.split(" ")
+    while len(words) > 1 and words[-1].casefold() in _FORMATS:
+        words.pop()
+    name = " ".join(words)[:_MOST_CHARS].strip()
+    of_file, stage = _words(file_name), _words(gguf.text("general.finetune"))
+    is_named = bool(of_file & _words(gguf.text("general.basename")))
+    return file_name if not name or (is_named and stage and not of_file & stage) else name
+
+
+def file_type(gguf: Gguf) -> str:
+    """The mix of types, such as Q4_K_M: as the file says, else as it is called; may be empty."""
+    number = gguf.entries.get("general.file_type")
+    if isinstance(number, int) and number in _FILE_TYPES:
+        return _FILE_TYPES[number]
+    match = _TYPE.search(gguf.path.stem)
+    return "" if match is None else match[1].upper()
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text[: 4 * _MOST_CHARS])
+
+
+def _words(text: str) -> set[str]:
+    return {word for word in _WORD.findall(text.casefold()) if not word.isdigit() or len(word) > 3}

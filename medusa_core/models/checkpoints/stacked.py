@@ -1,0 +1,158 @@
+"""Checkpoints that hold the experts of a layer in one tensor: here each expert stands on its own.
+
+GPT-OSS publishes them so: gate and up interleaved, as plain numbers with inputs as rows, or as
+MXFP4 with outputs as rows (blocks of 32 and their scales in two tensors).
+Source: transformers' `GptOssExperts` and its reader of MXFP4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import CheckpointError
+from medusa_core.models.checkpoints.checkpoint import (
+    DTYPES,
+    Checkpoint,
+    EachPiece,
+    missing_tensor,
+    read_bytes,
+)
+from medusa_core.models.quant.block_types import block_type
+from medusa_core.system.files.safetensors_header import TensorEntry
+
+_STACKED = re.compile(
+    r"(?P<lead>.*\.mlp\.experts)\.(?P<part>gate_up|down)_proj(?P<kind>_bias|_blocks|_scales)?"
+)
+_KIND = "mxfp4"
+_BLOCK = 32
+_MOST_EXPERTS = 1 << 12
+
+
+class _Place(NamedTuple):
+    """Where an expert's tensor lies.
+
+    Attributes:
+        stored: The name of the tensor that holds it.
+        expert: Which of it.
+        first: The first of its outputs there.
+        step: From one of its outputs to the next: gate and up take turns.
+        is_blocks: It is MXFP4.
+    """
+
+    stored: str
+    expert: int
+    first: int
+    step: int
+    is_blocks: bool
+
+
+def is_stacked(names: frozenset[str]) -> bool:
+    """Whether some of these tensors hold all experts of a layer."""
+    return any(_STACKED.fullmatch(name) for name in names)
+
+
+class StackedCheckpoint(Checkpoint):
+    """The tensors of a folder, each expert's on its own."""
+
+    def __init__(self, files: dict[str, Path]) -> None:
+        """Open the files.
+
+        Raises:
+            CheckpointError: A tensor of experts isn't one for each.
+        """
+        super().__init__(files)
+        self._places: dict[str, _Place] = {}
+        stacked = {name: found for name in self.names if (found := _STACKED.fullmatch(name))}
+        for name, found in stacked.items():
+            self._places |= dict(self._experts(name, found))
+        self.names = (self.names - stacked.keys()) | self._places.keys()
+
+    def _experts(self, name: str, found: re.Match[str]) -> Iterator[tuple[str, _Place]]:
+        lead, part, kind = found["lead"], found["part"], found["kind"] or ""
+        if kind == "_scales":  # they belong to the blocks
+            return
+        shape = self._entry(name).shape
+        if len(shape) < 2 or not 0 < shape[0] <= _MOST_EXPERTS:
+            raise CheckpointError(
+                f"{name} has shape {list(shape)}, which isn't one for each expert.",
+                "Download the file again.",
+            )
+        ending = "bias" if kind == "_bias" else "weight"
+        parts = ("gate", "up") if part == "gate_up" else ("down",)
+        for expert in range(shape[0]):
+            for first, one in enumerate(parts):
+                place = _Place(name, expert, first, len(parts), kind == "_blocks")
+                yield f"{lead}.{expert}.{one}_proj.{ending}", place
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        place = self._places.get(name)
+        if place is None:
+            return super().shape(name)
+        _, *shape = self._entry(place.stored).shape
+        if len(shape) == 1:
+            return (shape[0] // place.step,)
+        if place.is_blocks:
+            return (shape[0] // place.step, shape[1] * _BLOCK)
+        return (shape[1] // place.step, shape[0])
+
+    def dtype(self, name: str) -> str:
+        place = self._places.get(name)
+        if place is None:
+            return super().dtype(name)
+        return _KIND if place.is_blocks else super().dtype(place.stored)
+
+    def floats(self, name: str, dtype: torch.dtype | None) -> Tensor:
+        place = self._places.get(name)
+        if place is None or not place.is_blocks:
+            return super().floats(name, dtype)
+        numbers = block_type(_KIND).dequantize(self.raw(name))
+        return numbers if dtype is None else numbers.to(dtype)
+
+    def _raw(self, name: str, each_piece: EachPiece) -> Tensor:
+        place = self._places.get(name)
+        if place is None:
+            return super()._raw(name, each_piece)
+        self._read.add(name)
+        stored = self._slice(place.stored, place.expert, each_piece)
+        if place.is_blocks:
+            scales = place.stored.removesuffix("_blocks") + "_scales"
+            return self._blocks(stored, self._slice(scales, place.expert, each_piece), place)
+        outputs = stored if stored.dim() == 1 else stored.t()
+        return outputs[place.first :: place.step].contiguous()
+
+    def _blocks(self, codes: Tensor, scales: Tensor, place: _Place) -> Tensor:
+        """As GGUF's MXFP4 has them: an exponent, then low halves and high halves of 16.
+
+        Args:
+            codes: Pairs of neighbours, the first one low. uint8 [outputs, blocks, 16]
+            scales: uint8 [outputs, blocks]
+            place: Which of the outputs.
+        """
+        if codes.dim() != 3 or codes.shape[2] != _BLOCK // 2 or scales.shape != codes.shape[:2]:
+            raise CheckpointError(
+                f"{place.stored} is damaged: its blocks and scales don't fit each other.",
+                "Download the file again.",
+            )
+        codes, scales = codes[place.first :: place.step], scales[place.first :: place.step]
+        single = torch.stack([codes & 15, codes >> 4], dim=-1).flatten(-2)
+        low, high = single.chunk(2, dim=-1)
+        return torch.cat([scales.unsqueeze(-1), low | high << 4], dim=-1).flatten(1)
+
+    def _slice(self, stored: str, expert: int, each_piece: EachPiece) -> Tensor:
+        """One expert's part of a tensor."""
+        if stored not in self._file_of:
+            raise missing_tensor(stored)
+        entry = self._entry(stored)
+        count, *shape = entry.shape
+        dtype = DTYPES.get(entry.dtype)
+        if dtype is None or expert >= count:
+            raise CheckpointError(f"{stored} is damaged.", "Download the file again.")
+        nbytes = entry.nbytes // count
+        one = TensorEntry(entry.dtype, tuple(shape), entry.start + expert * nbytes, nbytes)
+        return read_bytes(self._file_of[stored], one, each_piece).view(dtype).view(one.shape)

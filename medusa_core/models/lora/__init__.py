@@ -1,0 +1,1 @@
+"""Adapters: read, merged into weights, written."""

@@ -1,0 +1,1 @@
+"""Weight formats behind one call: linear layers in few bits."""

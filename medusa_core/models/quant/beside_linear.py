@@ -1,0 +1,78 @@
+"""A layer and a product of two thin matrices beside it: y = W x + b + B (A x)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from torch import Tensor
+
+from medusa_core.models.quant.laid import Laid
+from medusa_core.models.quant.linear import QuantLinear
+
+
+class Up(NamedTuple):
+    """What brings a few numbers up to some of a layer's outputs.
+
+    Attributes:
+        linear: B, its scale in it.
+        inner: Which of the numbers that A makes it takes.
+        first: The first of the outputs.
+        rows: How many they are.
+    """
+
+    linear: QuantLinear
+    inner: slice
+    first: int
+    rows: int
+
+
+class BesideLinear:
+    """A layer whose weights stay as they are, and what is added to its outputs.
+
+    Attributes:
+        nbytes: Bytes of all.
+        layers: All layers that it is made of.
+    """
+
+    def __init__(self, base: QuantLinear, down: QuantLinear, ups: Sequence[Up]) -> None:
+        """Take them.
+
+        Args:
+            base: The layer.
+            down: A of all pieces, one below the other. [inner, in]
+            ups: Of each piece its B.
+        """
+        self._base, self._down, self._ups = base, down, tuple(ups)
+        self.layers: tuple[QuantLinear, ...] = (base, down, *(up.linear for up in ups))
+        self.nbytes = sum(layer.nbytes for layer in self.layers)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self._add(x, self._base(x))
+
+    def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        return self(x).add_(residual)
+
+    def laid(self) -> Laid:
+        parts = [layer.laid() for layer in self.layers]
+        makers = [(part.again, len(part.tensors)) for part in parts]
+        places = [(up.inner, up.first, up.rows) for up in self._ups]
+
+        def again(tensors: Sequence[Tensor]) -> BesideLinear:
+            layers, start = [], 0
+            for make, count in makers:
+                layers.append(make(tensors[start : start + count]))
+                start += count
+            base, down, *ups = layers
+            pairs = zip(ups, places, strict=True)
+            return BesideLinear(base, down, [Up(linear, *place) for linear, place in pairs])
+
+        kind = f"beside {[part.kind for part in parts]} {places}"
+        return Laid(kind, tuple(tensor for part in parts for tensor in part.tensors), again)
+
+    def _add(self, x: Tensor, y: Tensor) -> Tensor:
+        inner = self._down(x)
+        for up in self._ups:
+            outputs = y[:, up.first : up.first + up.rows]
+            outputs.add_(up.linear(inner[:, up.inner].contiguous()))
+        return y

@@ -1,0 +1,1 @@
+"""Weight formats: one file each, exporting `SPEC`."""

@@ -1,0 +1,15 @@
+"""bfloat16: what most models are published in."""
+
+from medusa_core.models.quant.dense import dense_format
+from medusa_core.models.quant.format import Hardware
+
+
+def _lack(hardware: Hardware) -> str:
+    if hardware.device == "cuda" and hardware.capability < (8, 0):
+        return "This card computes bfloat16 slowly; fp16 or fp32 has the same effect."
+    if hardware.device == "cpu" and "bfloat16" not in hardware.packs:
+        return "This CPU has no instructions for bfloat16; fp32 is faster."
+    return ""
+
+
+SPEC = dense_format("bf16", "16-bit (bfloat16)", 16, "bfloat16", _lack)

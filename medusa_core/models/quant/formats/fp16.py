@@ -1,0 +1,15 @@
+"""float16: for cards from before bfloat16."""
+
+from medusa_core.models.quant.dense import dense_format
+from medusa_core.models.quant.format import Hardware
+
+
+def _lack(hardware: Hardware) -> str:
+    if hardware.device == "cpu":
+        return "CPUs compute float16 slowly; bf16 has the same size."
+    if hardware.capability < (7, 0):
+        return "Cards before Turing compute float16 at a 64th of their speed."
+    return ""
+
+
+SPEC = dense_format("fp16", "16-bit (float16)", 16, "float16", _lack)

@@ -1,0 +1,214 @@
+"""Matrices of 4-bit NormalFloat, in the tensors that bitsandbytes writes and multiplies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import CheckpointError
+from medusa_core.models.quant.nf4 import (
+    BLOCK,
+    NESTED_BLOCK,
+)
+
+STATE = "quant_state.bitsandbytes__nf4"
+_FLOATS = ("float32", "float16", "bfloat16", "float64")
+_TABLE = 256  # levels of a scale that is rounded, too
+_CPU_BLOCK = 32  # of nf4_0
+_LEVEL_SCALE = 124  # what the levels of nf4_0 are multiplied with
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """Scales that are rounded, too: scale = levels[scale] × largest of 256 + offset.
+
+    Attributes:
+        largest: float32 [blocks / 256]
+        levels: float32 [256]
+        offset: A number. float32
+    """
+
+    largest: Tensor
+    levels: Tensor
+    offset: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Nf4Matrix:
+    """A matrix whose tensors fit each other.
+
+    Attributes:
+        packed: Two places in `levels` a byte, the first in its high bits. uint8 [rows, columns / 2]
+        largest: Each block's largest number; with `nested` a place in its levels.
+            float32 or uint8 [rows · columns / 64]
+        levels: float32 [16]
+        nested: What nested scales stand for, or None.
+        dtype: What the matrix was.
+    """
+
+    packed: Tensor
+    largest: Tensor
+    levels: Tensor
+    nested: Nested | None
+    dtype: torch.dtype
+
+    @property
+    def scales(self) -> Tensor:
+        """The largest number of every block. float32 [rows, columns / 64]"""
+        if self.nested is None:
+            return self.largest.view(len(self.packed), -1)
+        nested = self.nested
+        largest = nested.largest.repeat_interleave(NESTED_BLOCK)[: len(self.largest)]
+        scales = nested.levels[self.largest.int()] * largest + nested.offset
+        return scales.view(len(self.packed), -1)
+
+    @property
+    def codes(self) -> Tensor:
+        """Places in the levels. uint8 [rows, columns]"""
+        return torch.stack([self.packed >> 4, self.packed & 15], dim=-1).flatten(1)
+
+    def numbers(self) -> Tensor:
+        """The weights, in the dtype that they had. [rows, columns]"""
+        blocks = self.levels[self.codes.int()].view(len(self.packed), -1, BLOCK)
+        return (blocks * self.scales[..., None]).flatten(1).to(self.dtype)
+
+    def blocks(self) -> Tensor:
+        """The weights in blocks of 32, of type nf4_0. uint8 [rows, bytes of a row]"""
+        rows = len(self.packed)
+        scales = (self.scales / _LEVEL_SCALE).half().repeat_interleave(BLOCK // _CPU_BLOCK, dim=1)
+        low, high = self.codes.view(rows, -1, _CPU_BLOCK).chunk(2, dim=-1)
+        return torch.cat([scales[..., None].view(torch.uint8), low | high << 4], dim=-1).flatten(1)
+
+
+def read_matrix(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Nf4Matrix:
+    """Check a matrix' tensors, because the kernels don't.
+
+    Args:
+        tensors: Under bitsandbytes' names, the packed weights as `weight`.
+        rows: Rows that the matrix must have.
+        columns: Its columns.
+
+    Raises:
+        CheckpointError: They don't fit each other, or a matrix of this shape.
+    """
+    state = _state(tensors.get(STATE))
+    if state.get("blocksize") != BLOCK or state.get("quant_type") != "nf4":
+        raise CheckpointError(
+            f"A tensor is quantized to {state.get('quant_type')} in blocks of "
+            f"{state.get('blocksize')}.",
+            f"Only nf4 in blocks of {BLOCK} is supported.",
+        )
+    is_nested = "nested_absmax" in tensors
+    blocks = rows * columns // BLOCK
+    fits = (
+        state.get("shape") == [rows, columns]
+        and columns % BLOCK == 0
+        and state.get("dtype") in _FLOATS
+        and _is(tensors.get("weight"), torch.uint8, rows * columns // 2)
+        and _is(tensors.get("absmax"), torch.uint8 if is_nested else torch.float32, blocks)
+        and _is(tensors.get("quant_map"), torch.float32, 16)
+        and (not is_nested or _nested_fits(tensors, state, blocks))
+    )
+    if not fits:
+        raise CheckpointError(
+            f"The statistics of a quantized tensor don't fit {rows} rows of {columns} numbers.",
+            "Download it again.",
+        )
+    packed = tensors["weight"].reshape(rows, -1)
+    nested = None
+    if is_nested:
+        offset = torch.tensor(state["nested_offset"], device=packed.device)
+        nested = Nested(tensors["nested_absmax"], tensors["nested_quant_map"], offset)
+    dtype: torch.dtype = getattr(torch, state["dtype"])
+    return Nf4Matrix(packed, tensors["absmax"].view(-1), tensors["quant_map"], nested, dtype)
+
+
+def _state(packed: Tensor | None) -> dict[str, Any]:
+    """What bitsandbytes says beside the tensors, as JSON in bytes."""
+    try:
+        state = json.loads(bytes([] if packed is None else packed.flatten().tolist()))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CheckpointError(
+            f"The statistics of a quantized tensor are damaged ({error}).", "Download it again."
+        ) from error
+    return state if isinstance(state, dict) else {}
+
+
+def _nested_fits(tensors: Mapping[str, Tensor], state: Mapping[str, Any], blocks: int) -> bool:
+    return (
+        state.get("nested_blocksize") == NESTED_BLOCK
+        and state.get("nested_dtype") == "float32"
+        and isinstance(state.get("nested_offset"), float)
+        and _is(tensors.get("nested_absmax"), torch.float32, -(-blocks // NESTED_BLOCK))
+        and _is(tensors.get("nested_quant_map"), torch.float32, _TABLE)
+    )
+
+
+def _is(tensor: Tensor | None, dtype: torch.dtype, numbers: int) -> bool:
+    return tensor is not None and tensor.dtype == dtype and tensor.numel() == numbers
+
+
+def assemble(
+    packed: Tensor, scales: Tensor, levels: Tensor, columns: int, dtype: torch.dtype
+) -> dict[str, Tensor]:
+    """Tensors of a matrix whose blocks are rounded already.
+
+    Args:
+        packed: As in `Nf4Matrix`. uint8 [rows, columns / 2]
+        scales: float32 [rows, columns / 64]
+        levels: float32 [16]
+        columns: Of the matrix.
+        dtype: What it was.
+    """
+    name = str(dtype).removeprefix("torch.")
+    shape = [len(packed), columns]
+    state = {"quant_type": "nf4", "blocksize": BLOCK, "dtype": name, "shape": shape}
+    said = torch.tensor(list(json.dumps(state).encode()), dtype=torch.uint8)
+    return {
+        "weight": packed.reshape(-1, 1),
+        "absmax": scales.reshape(-1),
+        "quant_map": levels,
+        STATE: said,
+    }
+
+
+def quantize(weight: Tensor, is_nested: bool) -> dict[str, Tensor]:
+    """Round a matrix.
+
+    Args:
+        weight: [rows, columns], any float dtype; columns a multiple of 64.
+        is_nested: Round the blocks' largest numbers too.
+
+    Returns:
+        Tensors under the names that bitsandbytes gives them.
+    """
+    from medusa_core.models.quant.bitsandbytes_quietly import bitsandbytes
+
+    packed, state = bitsandbytes.functional.quantize_4bit(
+        weight.contiguous(), blocksize=BLOCK, compress_statistics=is_nested, quant_type="nf4"
+    )
+    return {"weight": packed, **state.as_dict(packed=True)}
+
+
+def unpack(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
+    """A matrix as numbers again, on a card by bitsandbytes' kernel. [rows, columns]
+
+    Raises:
+        CheckpointError: The tensors don't fit each other, or this shape.
+    """
+    matrix = read_matrix(tensors, rows, columns)
+    device = matrix.packed.device
+    if device.type == "cpu":
+        return matrix.numbers()
+    from medusa_core.models.quant.bitsandbytes_quietly import bitsandbytes
+
+    kernels = bitsandbytes.functional
+    statistics = {key: tensor for key, tensor in tensors.items() if key != "weight"}
+    state = kernels.QuantState.from_dict(statistics, device=device)
+    numbers: Tensor = kernels.dequantize_4bit(tensors["weight"], state)
+    return numbers

@@ -1,0 +1,59 @@
+"""Weights in blocks that are noise: every byte means something, only scales must be numbers."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from medusa_core.models.quant.block_sizes import BLOCK_SIZES
+
+_DRAWN = 1 << 17  # blocks at most; larger matrices repeat them
+# Where the float16 scales of each type lie in a block, and what makes its numbers about one wide.
+_SCALES = {
+    **dict.fromkeys(("q4_0", "q5_0", "q8_0", "iq4_nl", "nf4_0"), (0,)),
+    **dict.fromkeys(("q4_1", "q5_1", "q4_k", "q5_k"), (0, 2)),
+    "q6_k": (208,),
+    "q3_k": (108,),
+    "q2_k": (80, 82),
+}
+_SPREAD = {
+    "q4_0": 0.2,
+    "q4_1": 0.1,
+    "q5_0": 0.1,
+    "q5_1": 0.05,
+    "q8_0": 0.013,
+    "iq4_nl": 0.015,
+    "nf4_0": 0.015,
+    "q2_k": 0.05,
+    "q3_k": 0.02,
+    "q4_k": 0.005,
+    "q5_k": 0.002,
+    "q6_k": 0.0007,
+}
+_EXPONENTS = {"mxfp4": (115, 122)}  # of the type whose scale is a power of two
+
+
+def random_blocks(of: str, rows: int, columns: int, seed: int = 0) -> Tensor:
+    """Noise in blocks, its numbers about 1/√columns wide.
+
+    Args:
+        of: A key of `BLOCK_SIZES`.
+        rows: Rows.
+        columns: Columns, whole blocks.
+        seed: Other noise.
+
+    Returns:
+        uint8 [rows, bytes of a row]
+    """
+    sizes = BLOCK_SIZES[of]
+    generator = torch.Generator().manual_seed(seed + rows)
+    count = rows * columns // sizes.weights
+    shape = (min(count, _DRAWN), sizes.nbytes)
+    blocks = torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
+    for at in _SCALES.get(of, ()):
+        scales = torch.randn(len(blocks), generator=generator) * _SPREAD[of] / columns**0.5
+        blocks[:, at : at + 2] = scales.half()[:, None].view(torch.uint8)
+    if of in _EXPONENTS:
+        blocks[:, 0] = torch.randint(*_EXPONENTS[of], (len(blocks),), generator=generator)
+    repeats = -(-count // len(blocks))
+    return blocks.repeat(repeats, 1)[:count].view(rows, -1)

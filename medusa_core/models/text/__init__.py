@@ -1,0 +1,1 @@
+"""Tokens to text, conversations to tokens, and what models mark as thoughts."""

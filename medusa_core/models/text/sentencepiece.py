@@ -1,0 +1,237 @@
+"""SentencePiece's `tokenizer.model`, for checkpoints that have no `tokenizer.json` (Vicuna).
+
+The file is a protocol buffer: field 1 repeats the pieces (1: text, 2: score, 3: kind), field 2
+holds the training settings (3: kind of model), field 3 the normaliser's (3: put a space before a
+text).
+
+Source: sentencepiece_model.proto of SentencePiece (Kudo and Richardson 2018).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from enum import IntEnum
+from operator import itemgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from tokenizers import AddedToken, decoders, models, normalizers, processors
+from tokenizers import Tokenizer as RustTokenizer
+
+from medusa_core.errors import TokenizerError
+from medusa_core.models.text.seam import tokenizer_errors
+
+_MOST_BYTES = 64 << 20  # the largest published file has five
+MOST_PIECE_CHARS = 256  # of a piece: every place where it can be cut in two is tried
+_SPACE = "\u2581"
+_BPE = 2
+
+
+class Kind(IntEnum):
+    """What a piece is."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+class Piece(NamedTuple):
+    """One entry of the vocabulary; its place is its id."""
+
+    text: str
+    score: float
+    kind: Kind
+
+
+def read_sentencepiece(path: Path) -> RustTokenizer:
+    """Build a tokenizer that encodes and decodes as SentencePiece would.
+
+    Raises:
+        TokenizerError: The file is damaged, or holds another kind of model than BPE with bytes.
+    """
+    try:
+        pieces, model_kind, puts_space = _parse(path)
+    except (OSError, ValueError, IndexError, struct.error) as error:
+        raise TokenizerError(
+            f"{path.name} can't be read: {error}.", "Download the file again."
+        ) from error
+    with tokenizer_errors(f"{path.name} can't be read", "Download the file again."):
+        if model_kind != _BPE:
+            raise _no_bytes(path.name)
+        return build_sentencepiece(pieces, puts_space, path.name)
+
+
+def build_sentencepiece(
+    pieces: list[Piece],
+    puts_space: bool,
+    name: str = "The tokenizer",
+    swallowing: frozenset[str] = frozenset(),
+) -> RustTokenizer:
+    """Build a tokenizer of the pieces of a BPE model with bytes.
+
+    Args:
+        pieces: By their ids.
+        puts_space: A text gets a space before it.
+        name: Of the file that they are from.
+        swallowing: Pieces behind which spaces and line breaks are left out.
+
+    Raises:
+        TokenizerError: They are no such model's.
+    """
+    pieces = [_as_written(piece) for piece in pieces]
+    texts = [piece.text for piece in pieces]
+    if "<0x00>" not in texts or len(set(texts)) != len(texts):
+        raise _no_bytes(name)
+    vocabulary = {piece.text: index for index, piece in enumerate(pieces)}
+    unknown = [piece.text for piece in pieces if piece.kind is Kind.UNKNOWN]
+    tokenizer = RustTokenizer(
+        models.BPE(
+            vocab=vocabulary,
+            merges=_merges(pieces, vocabulary),
+            unk_token=unknown[0] if unknown else None,
+            fuse_unk=True,
+            byte_fallback=True,
+        )
+    )
+    spaces = normalizers.Replace(" ", _SPACE)
+    first = [normalizers.Prepend(_SPACE)] if puts_space else []
+    tokenizer.normalizer = normalizers.Sequence([*first, spaces])
+    tokenizer.decoder = decoders.Sequence(
+        [
+            decoders.Replace(_SPACE, " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
+    special, own = (
+        [
+            AddedToken(
+                piece.text, special=is_special, normalized=False, rstrip=piece.text in swallowing
+            )
+            for piece in pieces
+            if piece.kind in kinds
+        ]
+        for kinds, is_special in (
+            ((Kind.CONTROL, Kind.UNKNOWN), True),
+            ((Kind.USER_DEFINED,), False),
+        )
+    )
+    tokenizer.add_special_tokens(special)
+    tokenizer.add_tokens(own)
+    if "<s>" in vocabulary:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="<s> $A", special_tokens=[("<s>", vocabulary["<s>"])]
+        )
+    return tokenizer
+
+
+def _as_written(piece: Piece) -> Piece:
+    """Own symbols are looked for in the text itself, whose spaces are spaces."""
+    if piece.kind is not Kind.USER_DEFINED or _SPACE not in piece.text:
+        return piece
+    return piece._replace(text=piece.text.replace(_SPACE, " "))
+
+
+def _no_bytes(name: str) -> TokenizerError:
+    return TokenizerError(
+        f"{name} is no BPE model with bytes.",
+        "Only such ones can be streamed: get the model's tokenizer.json.",
+    )
+
+
+def _merges(pieces: list[Piece], vocabulary: dict[str, int]) -> list[tuple[str, str]]:
+    """Pairs in the order in which SentencePiece merges: the best score of the result first."""
+    found = []
+    for text, score, kind in pieces:
+        if kind is not Kind.NORMAL and kind is not Kind.USER_DEFINED:
+            continue
+        pairs = [
+            (first, second)
+            for at in range(1, len(text))
+            if (first := text[:at]) in vocabulary and (second := text[at:]) in vocabulary
+        ]
+        if len(pairs) > 1:
+            pairs.sort(key=lambda pair: (vocabulary[pair[0]], vocabulary[pair[1]]))
+        found += [(-score, pair) for pair in pairs]
+    found.sort(key=itemgetter(0))
+    return [pair for _, pair in found]
+
+
+# The protocol buffer ------------------------------------------------------------------------------
+
+
+def _parse(path: Path) -> tuple[list[Piece], int, bool]:
+    """Pieces, kind of model, and whether a text gets a space before it."""
+    if path.stat().st_size > _MOST_BYTES:
+        raise ValueError("it is too large for a tokenizer")
+    pieces: list[Piece] = []
+    model_kind, puts_space = 1, True  # what a missing field means
+    for number, value in _fields(path.read_bytes()):
+        if number == 1 and isinstance(value, bytes):
+            pieces.append(_piece(value))
+        elif number == 2 and isinstance(value, bytes):
+            model_kind = _integer(value, 3, model_kind)
+        elif number == 3 and isinstance(value, bytes):
+            puts_space = bool(_integer(value, 3, 1))
+    if not pieces:
+        raise ValueError("it holds no pieces")
+    return pieces, model_kind, puts_space
+
+
+def _piece(data: bytes) -> Piece:
+    text, score, kind = "", 0.0, Kind.NORMAL
+    for number, value in _fields(data):
+        if number == 1 and isinstance(value, bytes):
+            text = value.decode()
+            if len(text) > MOST_PIECE_CHARS:
+                raise ValueError("a piece of it is too long")
+        elif number == 2 and isinstance(value, bytes):
+            (score,) = struct.unpack("<f", value)
+        elif number == 3 and isinstance(value, int):
+            kind = Kind(value)
+    return Piece(text, score, kind)
+
+
+def _integer(data: bytes, wanted: int, default: int) -> int:
+    for number, value in _fields(data):
+        if number == wanted and isinstance(value, int):
+            default = value
+    return default
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Numbers and values of a message's fields; fixed-width values stay bytes."""
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        wire = key & 7
+        if wire == 0:
+            value, at = _varint(data, at)
+            yield key >> 3, value
+            continue
+        if wire not in (1, 2, 5):
+            raise ValueError(f"a field has the unknown wire type {wire}")
+        length = {1: 8, 5: 4}.get(wire)
+        if length is None:
+            length, at = _varint(data, at)
+        if at + length > len(data):
+            raise ValueError("it ends within a field")
+        yield key >> 3, data[at : at + length]
+        at += length
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number of seven bits a byte, and where it ends."""
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return value, at
+    raise ValueError("a number is too long")

@@ -1,0 +1,41 @@
+"""The process in which a foreign chat template is compiled and rendered.
+
+It receives the template first, then conversations, and answers each with a text or an error.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+from typing import Any
+
+from medusa_core.errors import TemplateError
+from medusa_core.models.text.rendering import Rendering
+from medusa_core.system.sandbox.line import (
+    limit_process,
+    open_line,
+)
+
+MEMORY_BYTES = 512 << 20
+_ORPHAN_S = 10.0  # whoever waits has given up long before, or is gone
+
+
+def main() -> int:
+    """Answer until the parent closes the pipe."""
+    with open_line() as line:
+        limit_process(MEMORY_BYTES, 0)
+        line.say(ready=True)
+        rendering: Rendering | None = None
+        while True:
+            asked = line.hear()
+            # This ends the process from outside of Python, which may hang in one operation.
+            faulthandler.dump_traceback_later(_ORPHAN_S, exit=True)
+            try:
+                if rendering is None:
+                    rendering = Rendering(asked["source"], asked["special_tokens"])
+                    answer: dict[str, Any] = {"switch": rendering.switch}
+                else:
+                    answer = {"text": rendering.render(**asked)}
+            except TemplateError as error:
+                answer = {"error": error.message, "hint": error.hint}
+            line.say(**answer)
+            faulthandler.cancel_dump_traceback_later()

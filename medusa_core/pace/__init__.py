@@ -1,1 +1,0 @@
-"""What steps cost here, which rows pay, and when drafts rest."""

@@ -1,1 +1,0 @@
-"""`python -m medusa_core plan`."""

@@ -1,1 +1,0 @@
-"""Weight formats behind one call: one file per format in `formats`."""

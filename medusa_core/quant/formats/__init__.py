@@ -1,1 +1,0 @@
-"""One file per weight format; a module that exports `SPEC` is registered."""

@@ -1,5 +1,0 @@
-"""4-bit NormalFloat with 32-bit scales: what fused 4-bit repositories become."""
-
-from medusa_core.quant.nf4 import nf4_format
-
-SPEC = nf4_format("nf4", "4-bit (nf4)", is_nested=False)

@@ -1,1 +1,0 @@
-"""Who runs the loop over a target's blocks."""

@@ -1,0 +1,1 @@
+"""Running a target's blocks over rows, wherever they lie; which rows is `speculation`."""

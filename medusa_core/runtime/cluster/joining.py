@@ -1,0 +1,18 @@
+"""The cluster at an address."""
+
+from __future__ import annotations
+
+from medusa_core.runtime.cluster.line import Cluster
+
+
+def join_cluster(address: str) -> Cluster | None:
+    """The cluster at HOST:PORT; None for no address.
+
+    Raises:
+        ClusterError: It can't be reached, or Ray isn't installed.
+    """
+    if not address:
+        return None
+    from medusa_core.runtime.cluster.ray_cluster import RayCluster
+
+    return RayCluster(address)

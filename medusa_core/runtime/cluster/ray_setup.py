@@ -1,0 +1,197 @@
+"""Ray as clusters use it: with a token, without reports about its use, without a dashboard."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from ipaddress import ip_address
+from pathlib import Path
+from types import ModuleType
+
+from medusa_core.errors import ClusterError
+from medusa_core.runtime.cluster.address import split_address
+from medusa_core.system.resources import program_root
+from medusa_core.system.user_folders import places
+
+NAMESPACE, PREFIX = "medusa-layers", "layers-"
+TOKEN_VARIABLE, TOKEN_FILE_VARIABLE = "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
+_STORE_BYTES = 200 << 20  # rows of a pass; Ray would take a third of the memory
+_CONNECT_S = 60.0
+
+
+def token_file() -> Path:
+    """Where this user's token lies, unless the environment says something else."""
+    return Path(os.environ.get(TOKEN_FILE_VARIABLE) or places().data / "cluster-token")
+
+
+def make_token() -> Path:
+    """Make a token that nobody can guess, if there is none yet.
+
+    Returns:
+        Its file, which only this user can read.
+    """
+    path = token_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.stat().st_size:
+        path.unlink()  # of a program that was ended before it had written one
+    if not path.exists():
+        # Beside it first: a file of this name is whole, whoever is ended when.
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            written = Path(folder) / path.name
+            opened = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(opened, "w", encoding="ascii") as file:
+                file.write(secrets.token_hex(32))
+            with suppress(FileExistsError):  # another program was quicker: its token holds
+                os.link(written, path)
+    return path
+
+
+def load_ray(host: str) -> ModuleType:
+    """Ray, set up for a cluster.
+
+    Args:
+        host: Where the cluster's head is; nobody else reaches a loopback address.
+
+    Raises:
+        ClusterError: Ray isn't installed, or there is no token.
+    """
+    if TOKEN_VARIABLE not in os.environ:
+        if not token_file().is_file():
+            raise ClusterError(
+                f"There is no token for the cluster: {token_file()} is missing.",
+                "Copy that file from the machine where serve-layers was started first, or set "
+                f"{TOKEN_VARIABLE}.",
+            )
+        os.environ[TOKEN_FILE_VARIABLE] = str(token_file())
+    os.environ.update(
+        RAY_AUTH_MODE="token",
+        RAY_USAGE_STATS_ENABLED="0",
+        RAY_worker_niceness="0",
+        RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S="0",
+    )
+    if ip_address(host).is_loopback:
+        # By this name Ray says whether it may replace 127.0.0.1 by an address that others reach.
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    elif sys.platform in ("win32", "darwin"):
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "1"
+    try:
+        import ray
+    except ImportError as error:
+        raise ClusterError(
+            "Ray isn't installed, which clusters need.", "Install it: pip install -e '.[cluster]'"
+        ) from error
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    module: ModuleType = ray
+    return module
+
+
+class RayNode:
+    """This machine's place in a cluster, and the connection to it.
+
+    Attributes:
+        ray: The connected module.
+        address: Of the cluster.
+    """
+
+    def __init__(self, address: str, is_head: bool = False) -> None:
+        """Start or join a cluster.
+
+        Args:
+            address: HOST:PORT of its head.
+            is_head: Start it here.
+
+        Raises:
+            ClusterError: It can't be started or reached.
+        """
+        self.address = address
+        host, port = split_address(address)
+        self.ray = load_ray(host)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ip = host if is_head else _seen_from(host, port)
+        if is_head:
+            self._start("--head", f"--port={port}", "--no-monitor")
+        elif self._ip != host:  # else the head's own node is here
+            self._start(f"--address={address}")
+        try:
+            self._connect()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Leave the cluster; whoever started it ends it."""
+        self.ray.shutdown()
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+
+    def _start(self, *arguments: str) -> None:
+        """A node of Ray as a child process."""
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", *arguments]
+        command += [
+            f"--node-ip-address={self._ip}",
+            "--num-cpus=0",
+            "--num-gpus=0",
+            f"--object-store-memory={_STORE_BYTES}",
+        ]
+        command += ["--include-log-monitor=false", "--disable-usage-stats", "--block"]
+        command += ["--include-dashboard=false"] if "--head" in arguments else []
+        path = os.pathsep.join(filter(None, (str(program_root()), os.environ.get("PYTHONPATH"))))
+        self._process = subprocess.Popen(
+            command,
+            env={**os.environ, "PYTHONPATH": path},  # stages import what this program is made of
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # a Ctrl-C is for this program, which ends it
+        )
+
+    def _connect(self) -> None:
+        started = time.monotonic()
+        self.ray.shutdown()  # of an earlier cluster
+        while True:
+            try:
+                self.ray.init(
+                    address=self.address,
+                    _node_ip_address=self._ip,
+                    namespace=NAMESPACE,
+                    log_to_driver=False,
+                    logging_level="ERROR",
+                    configure_logging=False,
+                )
+                return
+            except (OSError, RuntimeError, ValueError, self.ray.exceptions.RayError) as error:
+                ended = self._process is not None and self._process.poll() is not None
+                is_starting = self._process is not None and not ended
+                if is_starting and time.monotonic() - started < _CONNECT_S:
+                    time.sleep(0.5)
+                    continue
+                raise ClusterError(
+                    f"The cluster at {self.address} can't be reached: {type(error).__name__}.",
+                    "The port may be taken; choose another with --port."
+                    if ended
+                    else "Check the address and the token, and that serve-layers runs there.",
+                ) from error
+
+
+def _seen_from(host: str, port: int) -> str:
+    """This machine's address for another one; nothing is sent to find it out.
+
+    Raises:
+        ClusterError: There is no way there.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as unsent:
+        try:
+            unsent.connect((host, port))
+        except OSError as error:
+            raise ClusterError(
+                f"There is no way to {host} from here.", "Check the address and the network."
+            ) from error
+        return str(unsent.getsockname()[0])

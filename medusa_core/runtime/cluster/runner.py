@@ -1,0 +1,225 @@
+"""The runner for a target whose layers lie with the stages of a cluster.
+
+Embedding, the projection to the vocabulary and drafting stay here. A pass asks each stage once: its
+order holds the rows, and which rows of the pass before are kept.
+
+Source: Borzunov et al. 2022, "Petals: Collaborative Inference and Fine-tuning of Large Models": a
+client keeps what it sent, so that another server can take the place of one that is lost. Here it
+keeps the decided tokens, and rows of trees pass through.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import StageLostError
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.decoder import Decoder
+from medusa_core.models.precision import DTYPES
+from medusa_core.runtime.cluster.crew import Crew
+from medusa_core.runtime.cluster.order import (
+    Order,
+    Packed,
+    RowsOrder,
+)
+from medusa_core.runtime.cluster.remote_cache import (
+    NO_EPOCH,
+    Remote,
+    RemoteCache,
+)
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.runtime.runner.runner import (
+    PlacedTree,
+    Runner,
+    Waited,
+)
+
+_REPLAYED_ROWS = 64
+
+R = TypeVar("R")
+
+
+class ClusterRunner:
+    """Runs forward passes; see `Runner`.
+
+    Attributes:
+        hidden_dtype: Dtype of the states.
+        cache_dtype: Dtype of keys and values.
+        taps: As `Runner` has them.
+        ends: Computes what stays here.
+        crew: Who has which layers.
+    """
+
+    def __init__(self, config: ModelConfig, model: Decoder, ends: Runner, crew: Crew) -> None:
+        """Run a target.
+
+        Args:
+            config: Its sizes, all layers counted.
+            model: It without its layers.
+            ends: Runs that.
+            crew: Has the layers.
+        """
+        held = crew.active[0].held
+        assert held is not None  # who has layers has read them
+        self.hidden_dtype = DTYPES[held.hidden]
+        self.cache_dtype = DTYPES[held.cache]
+        self.taps: tuple[int, ...] = ()
+        self.ends = ends
+        self.crew = crew
+        self._config = config
+        self._model = model
+        self._device = model.final_norm.weight.device
+        self._waited = Waited()
+        self._numbers = count()
+        self._forgotten: list[int] = []
+
+    @property
+    def waited(self) -> Waited:
+        return self._waited
+
+    def tap(self, layers: Sequence[int]) -> None:
+        self.taps = tuple(layers)
+
+    def use_threads(self, decoding: int, prefill: int) -> None:
+        """Compute what stays here with so many threads; each stage has measured its own."""
+        self.ends.use_threads(decoding, prefill)
+
+    def embed_from(self, vectors: Tensor) -> None:
+        self.ends.embed_from(vectors)
+
+    def new_cache(self, capacity: int, memory: Tensor | None = None) -> RemoteCache:
+        return RemoteCache(self._config, self._new_remote, self._committed, capacity, memory)
+
+    def verify(self, *placed: PlacedTree) -> Tensor:
+        caches: list[RemoteCache] = []
+        ids: list[int] = []
+        for tree, kv in placed:
+            assert isinstance(kv, RemoteCache)  # from new_cache
+            kv.open(tree.token_ids)
+            caches.append(kv)
+            ids += tree.token_ids
+
+        def sequences() -> tuple[RowsOrder, ...]:
+            shapes = [tree.shape for tree, _ in placed]
+            return tuple(
+                RowsOrder(kv.order(), shape.num_nodes, shape.paths, shape.parents)
+                for kv, shape in zip(caches, shapes, strict=True)
+            )
+
+        return self._pass(caches, sequences, ids)
+
+    def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
+        assert isinstance(kv, RemoteCache)  # from new_cache
+        rows, caches = len(token_ids), [kv]
+        self._survive(self.crew.reconsider)  # answers begin with this
+        kv.open(token_ids)
+        states = self._pass(caches, lambda: (RowsOrder(kv.order(), rows),), token_ids, only_last)
+        kv.commit(range(rows))
+        return states
+
+    def logits(self, states: Tensor) -> Tensor:
+        return self.ends.logits(states)
+
+    def _pass(
+        self,
+        caches: Sequence[RemoteCache],
+        sequences: Callable[[], tuple[RowsOrder, ...]],
+        token_ids: Sequence[int],
+        only_last: bool = False,
+    ) -> Tensor:
+        """Compute rows with whoever has the layers, as often as it takes."""
+        rows = self._vectors(token_ids)
+
+        def through() -> Tensor:
+            for kv in caches:
+                self._bring_up(kv)
+            return self._through(sequences(), rows, only_last)
+
+        try:
+            states = self._survive(through)
+        except BaseException:
+            for kv in caches:  # some stages know of this pass, and others don't
+                kv.remote.epoch = NO_EPOCH
+            raise
+        for kv in caches:
+            kv.told()
+        return states
+
+    def _survive(self, work: Callable[[], R]) -> R:
+        """Do something, again where a stage is lost meanwhile."""
+        while True:
+            try:
+                return work()
+            except StageLostError as lost:
+                self.crew.replace_lost(lost)
+
+    def _through(self, sequences: tuple[RowsOrder, ...], rows: Tensor, only_last: bool) -> Tensor:
+        """One pass through all stages. [n, (1 + taps) · hidden]"""
+        size, tapped = self._config.hidden_size, []
+        order = Order(
+            self.crew.client,
+            sequences,
+            Packed.of(rows),
+            self.taps,
+            only_last,
+            tuple(self._forgotten),
+        )
+        for member in self.crew.active:
+            started = time.perf_counter()
+            reply = member.line.run(order)
+            self._count(time.perf_counter() - started, reply.compute_s)
+            member.seconds.append(reply.compute_s)
+            states = reply.states.tensor()
+            tapped.append(states[-1:, size:] if only_last else states[:, size:])
+            order = replace(order, rows=Packed.of(states[:, :size]))
+        del self._forgotten[: len(order.forget)]
+        return torch.cat([states[:, :size], *tapped], dim=1).to(self._device)
+
+    def _count(self, whole_s: float, compute_s: float) -> None:
+        """A stage has answered: what it didn't compute for was the way there and back."""
+        transfer_s, remote_s = self._waited
+        compute_s = min(compute_s, whole_s)
+        self._waited = Waited(transfer_s + whole_s - compute_s, remote_s + compute_s)
+
+    def _bring_up(self, kv: RemoteCache) -> None:
+        """Send a cache's tokens again where stages don't hold its rows."""
+        if kv.remote.epoch == self.crew.epoch:
+            return
+        epoch, order, done = self.crew.epoch, kv.begin_again(), 0
+        while done < kv.length and not kv.is_blank:
+            ids = kv.token_ids[done : done + _REPLAYED_ROWS]
+            self._through((RowsOrder(order, len(ids)),), self._vectors(ids), only_last=True)
+            done += len(ids)
+            order = replace(order, keep=tuple(range(len(ids))), length=done)
+        kv.is_back(epoch, order.keep)
+
+    def _vectors(self, token_ids: Sequence[int]) -> Tensor:
+        """What enters the first layer. [n, hidden]"""
+        model, far = self._model, self._model.far_vectors(token_ids)
+        if far is not None:
+            return far
+        ids = torch.tensor(token_ids, device=model.embedding.device)
+        if isinstance(self.ends, NativeRunner):  # it doesn't round them to the dtype of weights
+            return model.embedding.index_select(0, ids).to(self.hidden_dtype)
+        return model.embed(ids)
+
+    def _committed(self, kv: RemoteCache) -> Tensor:
+        def ask() -> Tensor:
+            self._bring_up(kv)
+            held = [member.line.committed(kv.order()) for member in self.crew.active]
+            return torch.cat([packed.tensor() for packed in held])
+
+        found = self._survive(ask)
+        kv.told()
+        return found
+
+    def _new_remote(self) -> Remote:
+        return Remote(self._numbers, self._forgotten)

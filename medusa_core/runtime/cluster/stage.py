@@ -1,0 +1,296 @@
+"""A machine's part in a cluster: some layers of a target, and caches for many sessions."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import time
+from pathlib import Path
+
+import psutil
+import torch
+from torch import Tensor
+
+from medusa_core.errors import ClusterError, StageBusyError
+from medusa_core.models.config import ModelConfig, read_config
+from medusa_core.models.precision import Precision, hardware_of, precision_of, settle_device
+from medusa_core.models.quant.choice import (
+    PartFormats,
+    settle_formats,
+)
+from medusa_core.runtime.cluster.fingerprint import (
+    hash_of_model,
+    libraries_here,
+    versions,
+)
+from medusa_core.runtime.cluster.order import (
+    CacheOrder,
+    Held,
+    Offer,
+    Order,
+    Pace,
+    Packed,
+    Reply,
+    Wanted,
+)
+from medusa_core.runtime.cluster.share import (
+    NO_LAYERS,
+    Share,
+)
+from medusa_core.runtime.cluster.share_weights import read_share
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.size import (
+    row_bytes,
+    whole_rows,
+)
+from medusa_core.runtime.runner.choice import choose_runner
+from medusa_core.runtime.runner.runner import (
+    PlacedTree,
+    Runner,
+)
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.system import cuda as card
+from medusa_core.system.native.binding import agree_on
+
+_TIMED_ROWS, _TURNS = 8, 9  # a small tree
+_SPARE = 0.8  # of the memory that is free, where nobody says how much may be taken
+_IDLE_S = 20.0  # after which a client that said nothing may be gone
+_WORTHWHILE = 0.8  # more threads must save a fifth
+
+
+class Stage:
+    """Holds some layers and runs passes over them."""
+
+    def __init__(
+        self,
+        name: str,
+        model_dir: Path,
+        memory_bytes: int = 0,
+        device: str = "",
+        layer_s: float = 0.0,
+        delay_s: float = 0.0,
+    ) -> None:
+        """Offer layers of a model.
+
+        Args:
+            name: The stage's name in its cluster.
+            model_dir: This machine's own copy of the model.
+            memory_bytes: What layers and caches may take; 0 for most of what is free now.
+            device: A torch device name; empty for the best there is.
+            layer_s: Seconds of a layer in a step; 0 to measure them.
+            delay_s: Seconds that are added to each pass, to see what a slow network costs.
+
+        Raises:
+            ModelError: There is no such model, or it can't be run.
+            RequestError: There is no such device.
+        """
+        self._name = name
+        self._model_dir = model_dir
+        self._memory_bytes = memory_bytes or int(psutil.virtual_memory().available * _SPARE)
+        self._device = settle_device(device).device
+        self._layer_s = layer_s
+        self._delay_s = delay_s
+        self._config = read_config(model_dir)
+        self._hash = hash_of_model(model_dir)
+        self._settled: tuple[Precision, PartFormats] | None = None
+        self._runner: Runner | None = None
+        self._share = NO_LAYERS
+        self._caches: dict[int, KvCache] = {}
+        self._num_threads = 1
+        self._client, self._asked_at = "", 0.0
+        self._offer = self._describe()
+
+    def offer(self) -> Offer:
+        """What this machine says of itself."""
+        return self._offer
+
+    @torch.inference_mode()
+    def prepare(self, wanted: Wanted) -> Pace:
+        """Settle how to compute, and measure one layer.
+
+        Raises:
+            MedusaError: This machine can't compute so, or another client uses it.
+        """
+        idle_s = time.monotonic() - self._asked_at
+        if self._runner is not None and wanted.client != self._client and idle_s < _IDLE_S:
+            raise StageBusyError(
+                f"{self._name} serves another client.", "Wait until that one has ended."
+            )
+        self._client, self._asked_at = wanted.client, time.monotonic()
+        if not agree_on(wanted.library):
+            raise ClusterError(
+                f"{self._name} computes with another kernel library than {wanted.library} already.",
+                "Start serve-layers there anew.",
+            )
+        hardware, stored = hardware_of(self._device), self._config.stored
+        formats = settle_formats(wanted.formats, wanted.compute, hardware, stored)
+        precision = precision_of(formats.compute, self._device)
+        self._settled = precision, formats
+        self._forget_layers()
+        first = read_share(self._model_dir, self._config, Share(0, 1), precision, formats)
+        runner = choose_runner(first, precision)
+        layer_s = self._layer_s or self._measure(runner, first.config)
+        rows = wanted.sessions * whole_rows(wanted.context_tokens)
+        in_cache = row_bytes(first.config, runner.cache_dtype.itemsize) * rows
+        return Pace(
+            formats=formats.names,
+            layer_s=layer_s,
+            most_layers=self._memory_bytes // (first.nbytes + in_cache),
+        )
+
+    def take(self, share: Share, client: str) -> Held:
+        """Read some layers, and forget others and all caches.
+
+        Args:
+            share: The layers; none lets this machine go.
+            client: Who asks.
+
+        Raises:
+            MedusaError: They can't be read, or there is no room for them.
+            StageBusyError: Another client has taken this machine over.
+        """
+        self._check_client(client)
+        assert self._settled is not None  # by `prepare`
+        precision, formats = self._settled
+        self._forget_layers()
+        if not share.num_layers:
+            return Held(share, 0, 0, "", "")
+        model = read_share(self._model_dir, self._config, share, precision, formats)
+        self._runner = choose_runner(model, precision)
+        self._runner.use_threads(self._num_threads, self._num_threads)
+        self._share = share
+        cache, hidden = self._runner.cache_dtype, self._runner.hidden_dtype
+        names = [str(dtype).removeprefix("torch.") for dtype in (cache, hidden)]
+        num_parameters = model.num_parameters - self._config.hidden_size  # the last norm's
+        return Held(share, num_parameters, model.nbytes, *names)
+
+    def _check_client(self, client: str) -> None:
+        if client != self._client:
+            raise StageBusyError(
+                f"{self._name} serves another client now.", "Load the model again."
+            )
+
+    @torch.inference_mode()
+    def run(self, order: Order) -> Reply:
+        """Bring caches up to date, and run a pass.
+
+        Raises:
+            ClusterError: A cache isn't what the client thinks it is.
+        """
+        started = time.perf_counter()
+        self._check_client(order.client)
+        self._asked_at = time.monotonic()
+        for cache_id in order.forget:
+            self._caches.pop(cache_id, None)
+        runner = self._need_runner()
+        taps = [tap - self._share.first for tap in order.taps]
+        taps = sorted({tap for tap in taps if 0 <= tap < self._share.num_layers or self._ends(tap)})
+        behind = [] if self._is_last else [self._share.num_layers]
+        if runner.taps != (*taps, *behind):
+            runner.tap((*taps, *behind))
+        runner.embed_from(order.rows.tensor())
+        states = self._pass(runner, order)
+        if not self._is_last:  # what the next stage reads comes first
+            size = self._config.hidden_size
+            states = torch.cat([states[:, -size:], states[:, size:-size]], dim=1)
+        packed = Packed.of(states)
+        compute_s = time.perf_counter() - started
+        time.sleep(self._delay_s)
+        return Reply(packed, compute_s)
+
+    @torch.inference_mode()
+    def committed(self, order: CacheOrder) -> Packed:
+        """What a cache holds. [layers, 2, kv heads, length, head_dim]"""
+        return Packed.of(self._cache(order).committed())
+
+    def _describe(self) -> Offer:
+        return Offer(
+            name=self._name,
+            place=f"{platform.node()}, process {os.getpid()}",
+            model_hash=self._hash,
+            libraries=libraries_here(),
+            versions=versions(self._device),
+            memory_bytes=self._memory_bytes,
+        )
+
+    @property
+    def _is_last(self) -> bool:
+        return self._share.stop == self._config.num_layers
+
+    def _ends(self, tap: int) -> bool:
+        """Whether a tap is what leaves the target's last layer."""
+        return self._is_last and tap == self._share.num_layers
+
+    def _pass(self, runner: Runner, order: Order) -> Tensor:
+        """Rows are numbered through; each is its own number's token."""
+        placed, start = [], 0
+        for rows in order.sequences:
+            kv = self._cache(rows.cache)
+            numbers = range(start, start + rows.num_rows)
+            start += rows.num_rows
+            if rows.paths is None:
+                length = kv.length
+                states = runner.extend(numbers, kv, order.only_last and self._is_last)
+                kv.truncate(length)  # the client says in the next order what it keeps
+                return states
+            tree = TokenTree(TreeShape(rows.paths, rows.parents), tuple(numbers))
+            placed.append(PlacedTree(tree, kv))
+        return runner.verify(*placed)
+
+    def _cache(self, order: CacheOrder) -> KvCache:
+        """A session's cache, as the client has it."""
+        runner = self._need_runner()
+        kv = self._caches.get(order.cache_id)
+        if kv is None:
+            kv = self._caches[order.cache_id] = runner.new_cache(order.capacity)
+        elif kv.capacity < order.capacity:
+            kv.commit(order.keep)  # only what is kept is taken over
+            larger = runner.new_cache(order.capacity)
+            larger.take_over(kv)
+            kv = self._caches[order.cache_id] = larger
+        else:
+            kv.commit(order.keep)
+        if order.is_blank:
+            kv.fill(order.length)
+        kv.truncate(order.length)
+        if kv.length != order.length:
+            raise ClusterError(
+                f"{self._name} holds {kv.length} rows of a session instead of {order.length}."
+            )
+        return kv
+
+    def _need_runner(self) -> Runner:
+        if self._runner is None:
+            raise ClusterError(f"{self._name} has no layers.")
+        return self._runner
+
+    def _forget_layers(self) -> None:
+        self._runner, self._share = None, NO_LAYERS
+        self._caches.clear()
+
+    def _measure(self, runner: Runner, config: ModelConfig) -> float:
+        """Seconds of one layer in a step, with the threads that serve best, which are kept."""
+        runner.embed_from(torch.zeros(_TIMED_ROWS, config.hidden_size, dtype=runner.hidden_dtype))
+        self._num_threads, best_s = 1, self._timed(runner, 1)
+        count = 2
+        while count <= (os.cpu_count() or 1):
+            taken_s = self._timed(runner, count)
+            if taken_s < best_s * _WORTHWHILE:
+                self._num_threads, best_s = count, taken_s
+            count *= 2
+        return best_s
+
+    def _timed(self, runner: Runner, num_threads: int) -> float:
+        runner.use_threads(num_threads, num_threads)
+        kv = runner.new_cache(_TIMED_ROWS)
+
+        def work() -> None:
+            kv.truncate(0)
+            runner.extend(range(_TIMED_ROWS), kv)
+
+        work()
+        return statistics.median(card.seconds_of(work, self._device) for _ in range(_TURNS))

@@ -1,0 +1,189 @@
+"""One reserve for all caches of a target: as large as was planned, and never larger.
+
+Conversations, Verify and measurements borrow from it. A CPU takes its pages when they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import OutOfMemoryError
+from medusa_core.models.config import ModelConfig
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.size import (
+    ROUND_ROWS,
+    row_bytes,
+)
+
+NewCache = Callable[[int, Tensor], KvCache]
+
+_LEAST_ROWS = 64
+
+
+class CachePool:
+    """Lends parts of one piece of memory; who forgets a cache has given its part back.
+
+    Attributes:
+        num_rows: Rows in all.
+        nbytes: Bytes in all.
+        row_bytes: Bytes of a row.
+        give_way: Asked to forget a cache that nobody uses now; says False where there is none.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        dtype: torch.dtype,
+        device: torch.device,
+        num_rows: int,
+        cache: str = "",
+    ) -> None:
+        """Take the memory.
+
+        Args:
+            config: Sizes of the target.
+            dtype: Of keys and values.
+            device: Where they lie.
+            num_rows: Rows that were planned.
+            cache: How rows are kept, one of `CACHE_FORMATS`; empty for plain numbers.
+
+        Raises:
+            OutOfMemoryError: The device has no room for them.
+        """
+        self._row = row_bytes(config, dtype.itemsize, cache) // dtype.itemsize
+        self.num_rows = _rounded_up(num_rows)
+        try:
+            with torch.inference_mode(False):  # else only inference could write into it
+                self._memory = torch.empty(self.num_rows * self._row, dtype=dtype, device=device)
+        except RuntimeError as error:
+            raise OutOfMemoryError(
+                f"No memory for a KV cache of {num_rows} tokens.",
+                "Close other programs, or choose a shorter context or a smaller model.",
+                num_tokens=num_rows,
+            ) from error
+        self.nbytes = self._memory.nbytes
+        self.row_bytes = self._row * dtype.itemsize
+        self.give_way: Callable[[], bool] = _nobody
+        self._lent: WeakKeyDictionary[KvCache, range] = WeakKeyDictionary()
+
+    @property
+    def free_rows(self) -> int:
+        """Rows of the largest part that could be lent now."""
+        return max((len(gap) for gap in self._gaps()), default=0)
+
+    def lend(self, new_cache: NewCache, least: int, wanted: int = 0) -> KvCache:
+        """Lend a cache; caches that nobody uses give way to it.
+
+        Args:
+            new_cache: Makes a cache of so many slots in a piece of memory.
+            least: Rows that it must have.
+            wanted: Rows that it gets where there is room.
+
+        Raises:
+            OutOfMemoryError: Caches in use leave no room for it.
+        """
+        while (rows := self._find(least, wanted)) is None:
+            if not self.give_way():
+                raise self._lack(least)
+        return self._lend(new_cache, rows)
+
+    def grown(self, new_cache: NewCache, cache: KvCache, least: int, wanted: int = 0) -> KvCache:
+        """A lent cache with more rows: in its place, or a copy elsewhere.
+
+        It is empty where it had to go before there was room for the new one.
+
+        Args:
+            new_cache: As in `lend`.
+            cache: The cache. Only what is returned may be used from now on.
+            least: As in `lend`.
+            wanted: As in `lend`.
+
+        Raises:
+            OutOfMemoryError: Caches in use leave no room; the cache is as it was.
+        """
+        while True:
+            here = self._behind(cache, least, wanted)
+            if here is not None:
+                if here != self._lent[cache]:
+                    self._lent[cache] = here
+                    cache.stretch(self._part(here))
+                return cache
+            if (rows := self._find(least, wanted)) is not None:
+                larger = self._lend(new_cache, rows)
+                larger.take_over(cache)
+                self.give_back(cache)
+                return larger
+            if not self.give_way():
+                break
+        before = self._lent.pop(cache)
+        if (rows := self._find(least, wanted)) is None:
+            self._lent[cache] = before
+            raise self._lack(least)
+        return self._lend(new_cache, rows)
+
+    def give_back(self, cache: KvCache) -> None:
+        """Take a cache back that somebody may still hold, but doesn't use."""
+        self._lent.pop(cache, None)
+
+    def _lend(self, new_cache: NewCache, rows: range) -> KvCache:
+        cache = new_cache(len(rows), self._part(rows))
+        self._lent[cache] = rows
+        return cache
+
+    def _part(self, rows: range) -> Tensor:
+        return self._memory[rows.start * self._row : rows.stop * self._row]
+
+    def _find(self, least: int, wanted: int) -> range | None:
+        """Where a cache goes: into the first gap that is large enough, else into the largest."""
+        wanted = max(_rounded_up(wanted), _rounded_up(least))
+        gaps = self._gaps()
+        for gap in gaps:
+            if len(gap) >= wanted:
+                return gap[:wanted]
+        largest = max(gaps, key=len, default=range(0))
+        return largest if len(largest) >= _rounded_up(least) else None
+
+    def _behind(self, cache: KvCache, least: int, wanted: int) -> range | None:
+        """The cache's rows with free ones behind them, if these are enough."""
+        rows = self._lent[cache]
+        free = next((gap.stop for gap in self._gaps() if gap.start == rows.stop), rows.stop)
+        stop = min(free, rows.start + max(_rounded_up(wanted), _rounded_up(least)))
+        return range(rows.start, stop) if stop - rows.start >= _rounded_up(least) else None
+
+    def _gaps(self) -> list[range]:
+        """What isn't lent, in order."""
+        gaps, free = [], 0
+        for rows in sorted(self._lent.values(), key=lambda rows: rows.start):
+            gaps.append(range(free, rows.start))
+            free = rows.stop
+        return [gap for gap in (*gaps, range(free, self.num_rows)) if gap]
+
+    def _lack(self, least: int) -> OutOfMemoryError:
+        return OutOfMemoryError(
+            f"{least} tokens need room in the cache, but of {self.num_rows} only "
+            f"{self.free_rows} are free.",
+            "Wait for the answers that are being written, or load the model with a longer context.",
+            num_tokens=least,
+            free_tokens=self.free_rows,
+        )
+
+
+def steps_up(num_rows: int, most: int) -> int:
+    """Rows to ask for where so many are needed: caches double, so that they rarely grow."""
+    rows = _LEAST_ROWS
+    while rows < num_rows:
+        rows *= 2
+    return min(rows, most)
+
+
+def _rounded_up(num_rows: int) -> int:
+    return -(-num_rows // ROUND_ROWS) * ROUND_ROWS
+
+
+def _nobody() -> bool:
+    """There is no cache that could give way."""
+    return False

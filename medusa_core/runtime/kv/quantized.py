@@ -1,0 +1,91 @@
+"""The cache in 4 bits: each row is quantized when it is written, by itself.
+
+What a row becomes depends on that row alone, so a drafted row that is kept equals one that was
+never drafted, and a cache that was cut equals one that never went further.
+
+Source: Sheng et al., "FlexGen" (2023), section 5.1: groups of 64 numbers between their least and
+their largest.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.precision import Precision
+from medusa_core.runtime.kv.size import (
+    group_size,
+    packed_bytes,
+)
+from medusa_core.runtime.kv.tensor import TensorCache
+
+_STEPS = 15  # between the least and the largest of a group
+_MOST = 65504.0  # of a float16
+
+
+class QuantizedCache(TensorCache):
+    """Keys and values in 4 bits. [layers, 2, kv heads, slots, bytes], uint8
+
+    A head's bytes in a slot are its first numbers in low half bytes and its last ones in high
+    halves, then of each group the width of a step and the least number, both float16.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        precision: Precision,
+        capacity: int,
+        num_spare: int = 0,
+        memory: Tensor | None = None,
+    ) -> None:
+        """Take the memory; see `KvCache`."""
+        super().__init__(config, precision, capacity, num_spare, memory)
+        self._reads = precision.cache
+        self._group = group_size(config.head_dim)
+
+    def _layout(self, config: ModelConfig, precision: Precision) -> tuple[torch.dtype, int]:
+        return torch.uint8, packed_bytes(config.head_dim)
+
+    def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
+        keys, values = super().write(layer, pack(rows, self._group))
+        return self._unpacked(keys), self._unpacked(values)
+
+    def committed(self) -> Tensor:
+        return self._unpacked(super().committed())
+
+    def _unpacked(self, packed: Tensor) -> Tensor:
+        return unpack(packed, self._group).to(self._reads)
+
+
+def pack(rows: Tensor, group: int) -> Tensor:
+    """Quantize the numbers of each head of each row.
+
+    Args:
+        rows: [..., head_dim]
+        group: Numbers that share a scale.
+
+    Returns:
+        uint8 [..., bytes]
+    """
+    groups = rows.float().clamp(-_MOST, _MOST).view(*rows.shape[:-1], -1, group)
+    least, largest = groups.amin(-1, keepdim=True), groups.amax(-1, keepdim=True)
+    least = least.half()
+    step = ((largest - least.float()) / _STEPS).half()
+    # Where all numbers of a group are alike they are the least one.
+    divisor = step.float().masked_fill_(step == 0, 1.0)
+    codes = ((groups - least.float()) / divisor).round_().clamp_(0, _STEPS)
+    low, high = codes.to(torch.uint8).flatten(-2).chunk(2, dim=-1)
+    scales = torch.cat([step, least], dim=-1).flatten(-2)
+    return torch.cat([high << 4 | low, scales.view(torch.uint8)], dim=-1)
+
+
+def unpack(packed: Tensor, group: int) -> Tensor:
+    """The numbers that `pack` kept, float32. uint8 [..., bytes] → [..., head_dim]"""
+    num_groups = packed.shape[-1] // (group // 2 + 4)
+    num_halves, outer = num_groups * group // 2, packed.shape[:-1]
+    halves, scales = packed[..., :num_halves], packed[..., num_halves:]
+    codes = torch.cat([halves & 15, halves >> 4], dim=-1).float().view(*outer, -1, group)
+    numbers = scales.contiguous().view(torch.float16).float().view(*outer, -1, 2)
+    step, least = numbers[..., :1], numbers[..., 1:]
+    return torch.addcmul(least, codes, step).flatten(-2)

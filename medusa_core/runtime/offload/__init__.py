@@ -1,0 +1,1 @@
+"""Layers that have no room: read from memory or disk as they are needed."""

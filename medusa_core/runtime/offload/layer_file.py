@@ -1,0 +1,340 @@
+"""A file of layers, for a disk as the tier below memory: each layer is one aligned piece.
+
+The first block says where the header lies, which stands behind all layers and is known last. A file
+appears whole or not at all. It is read without the system's page cache where the disk can do that:
+what is read once a step would push everything else out of memory.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import shutil
+import struct
+import sys
+import tempfile
+import weakref
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import psutil
+
+from medusa_core.errors import TierError
+from medusa_core.runtime.offload.layer_entries import (
+    ROUND_BYTES,
+    LayerEntry,
+    PartEntry,
+    TensorBytes,
+    entry_as_json,
+    entry_from_json,
+    place_tensors,
+    rounded_up,
+)
+
+log = logging.getLogger(__name__)
+
+SUFFIX = ".layers"
+_UNDONE = ".layers.part"
+PIECE_BYTES = 32 << 20  # read at once
+_FIRST = struct.Struct("<8sQQIQ")  # magic, the header's place, length and CRC-32, the file's size
+_MAGIC = b"MDLAYER1"
+_MOST_HEADER_BYTES = 64 << 20
+_FLOOR_BYTES = 1 << 30  # left free on the disk
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class LayerFileWriter:
+    """Writes a file layer by layer; as a context, it places it when all went well."""
+
+    def __init__(self, path: Path, key: str, num_bytes: int) -> None:
+        """Begin a file.
+
+        Args:
+            path: Where it will lie.
+            key: What it was made from; whoever opens it must name the same.
+            num_bytes: About how large it becomes.
+
+        Raises:
+            TierError: The disk has no room for it, or can't be written.
+        """
+        self._path = path
+        self._key = key
+        self._layers: dict[int, LayerEntry] = {}
+        self._layer, self._parts = -1, list[PartEntry]()
+        self._start = self._end = ROUND_BYTES
+        self._crc = 0
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _remove_strays(path.parent)
+            _check_room(path.parent, num_bytes)
+            own = f"{os.getpid()}-"
+            handle, name = tempfile.mkstemp(suffix=_UNDONE, prefix=own, dir=path.parent)
+        except OSError as error:
+            raise _unwritable(path, error) from error
+        self._part = Path(name)
+        self._file = os.fdopen(handle, "wb", buffering=0)
+        self._file.seek(ROUND_BYTES)
+
+    def add(self, layer: int, name: str, kind: str, tensors: Sequence[TensorBytes]) -> None:
+        """Append a part; the parts of a layer come one after the other.
+
+        Raises:
+            TierError: The disk is full or fails.
+        """
+        if layer != self._layer:
+            self._end_layer()
+            self._layer = layer
+        places = place_tensors(tensors, self._end - self._start)
+        for place, tensor in zip(places, tensors, strict=True):
+            self._fill(self._start + place.offset)
+            self._write(tensor.content)
+        self._parts.append(PartEntry(name, kind, places))
+
+    def __enter__(self) -> LayerFileWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self._place()
+        finally:
+            self._file.close()
+            self._part.unlink(missing_ok=True)
+
+    def _end_layer(self) -> None:
+        if self._layer < 0:
+            return
+        self._fill(rounded_up(self._end))
+        size = self._end - self._start
+        self._layers[self._layer] = LayerEntry(self._start, size, self._crc, tuple(self._parts))
+        self._start, self._crc, self._parts = self._end, 0, []
+
+    def _place(self) -> None:
+        self._end_layer()
+        layers = {str(layer): entry_as_json(entry) for layer, entry in self._layers.items()}
+        header = json.dumps({"key": self._key, "layers": layers}).encode()
+        at = self._end
+        self._write(memoryview(header))
+        first = _FIRST.pack(_MAGIC, at, len(header), zlib.crc32(header), self._end)
+        try:
+            self._file.seek(0)
+            self._file.write(first.ljust(ROUND_BYTES, b"\0"))
+            os.fsync(self._file.fileno())
+            _forget_pages(self._file.fileno())
+            self._file.close()
+            self._part.replace(self._path)
+        except OSError as error:
+            raise _unwritable(self._path, error) from error
+
+    def _fill(self, end: int) -> None:
+        self._write(memoryview(bytes(end - self._end)))
+
+    def _write(self, content: memoryview) -> None:
+        self._crc = zlib.crc32(content, self._crc)
+        self._end += len(content)
+        try:
+            while content:
+                content = content[self._file.write(content) :]
+        except OSError as error:
+            raise _unwritable(self._path, error) from error
+
+
+class LayerFile:
+    """A file of layers, open to be read by one thread.
+
+    Attributes:
+        path: Where it lies.
+        layers: What it holds, by number.
+    """
+
+    def __init__(self, path: Path, layers: dict[int, LayerEntry]) -> None:
+        """Open a file whose header was read; see `find_layer_file`.
+
+        Raises:
+            TierError: It can't be opened.
+        """
+        self.path = path
+        self.layers = layers
+        self._unchecked = set(layers)
+        self._file = open_direct(path)
+        weakref.finalize(self, self._file.close)
+
+    def read(self, layer: int, into: memoryview) -> None:
+        """Bring a layer.
+
+        Args:
+            layer: Which.
+            into: Takes it: as long as its piece, and aligned to `ROUND_BYTES`.
+
+        Raises:
+            TierError: The disk fails, or the file isn't what was written.
+        """
+        entry = self.layers[layer]
+        try:
+            self._file.seek(entry.offset)
+            for start in range(0, entry.nbytes, PIECE_BYTES):
+                self._fill(into[start : min(start + PIECE_BYTES, entry.nbytes)])
+        except OSError as error:
+            raise TierError(
+                f"Layer {layer} can't be read from {self.path}: {error.strerror or error}.",
+                "Check the disk, then load the model again.",
+                layer=layer,
+            ) from error
+        if layer in self._unchecked:
+            if zlib.crc32(into[: entry.nbytes]) != entry.crc:
+                raise self._changed()
+            self._unchecked.discard(layer)
+
+    def _fill(self, into: memoryview) -> None:
+        while into:
+            count = self._file.readinto(into)
+            if not count or count % ROUND_BYTES:
+                raise self._changed()
+            into = into[count:]
+
+    def _changed(self) -> TierError:
+        # Whoever loads the model again finds no file, and writes it anew.
+        self.path.unlink(missing_ok=True)
+        return TierError(
+            f"The layers in {self.path} aren't what was written: the file was cut or changed.",
+            "Load the model again: they are written anew.",
+        )
+
+
+def find_layer_file(path: Path, key: str) -> LayerFile | None:
+    """The file at a path, or None where there is none that is whole and was made from `key`.
+
+    Raises:
+        TierError: It can't be opened.
+    """
+    try:
+        layers = _read_header(path, key)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        log.warning("%s is written anew: %s", path, error)
+        return None
+    return LayerFile(path, layers)
+
+
+def _read_header(path: Path, key: str) -> dict[int, LayerEntry]:
+    """The layers of a file.
+
+    Raises:
+        OSError: It can't be read.
+        ValueError: It isn't whole, or is another one.
+    """
+    with path.open("rb") as file:
+        magic, at, length, crc, size = _FIRST.unpack(file.read(_FIRST.size))
+        if magic != _MAGIC or size != path.stat().st_size or length > _MOST_HEADER_BYTES:
+            raise ValueError("it isn't a whole file of layers")
+        file.seek(at)
+        header = file.read(length)
+    if zlib.crc32(header) != crc:
+        raise ValueError("its header is damaged")
+    told: dict[str, Any] = json.loads(header)
+    if told["key"] != key:
+        raise ValueError("it was made of something else")
+    layers = {int(layer): entry_from_json(entry) for layer, entry in told["layers"].items()}
+    if any(entry.offset + entry.nbytes > at for entry in layers.values()):
+        raise ValueError("a layer lies behind its end")
+    return layers
+
+
+def open_direct(path: Path) -> Any:
+    """A file to be read piece by piece, past the page cache where that can be.
+
+    Raises:
+        TierError: It can't be opened.
+    """
+    direct = getattr(os, "O_DIRECT", 0)
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+    try:
+        try:
+            handle = os.open(path, flags | direct)
+        except OSError:  # such as a file system in memory
+            handle = os.open(path, flags)
+    except OSError as error:
+        raise TierError(
+            f"{path} can't be opened: {error.strerror}.", "Load the model again."
+        ) from error
+    return os.fdopen(handle, "rb", buffering=0)
+
+
+def _check_room(folder: Path, num_bytes: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < num_bytes + _FLOOR_BYTES:
+        raise TierError(
+            f"The layers need {num_bytes / (1 << 30):.1f} GiB in {folder}, where "
+            f"{free / (1 << 30):.1f} GiB are free and 1 must stay free.",
+            "Make room, or name a folder on another disk.",
+            needed_bytes=num_bytes,
+            free_bytes=free,
+        )
+
+
+def _unwritable(path: Path, error: OSError) -> TierError:
+    if error.errno in _FULL:
+        return TierError(
+            f"The disk is full: the layers have no room in {path.parent}.",
+            "Make room, or name a folder on another disk.",
+        )
+    return TierError(
+        f"The layers can't be written to {path.parent}: {error.strerror or error}.",
+        "Name another folder.",
+    )
+
+
+def _forget_pages(handle: int) -> None:
+    """Let the page cache go: the file is read past it."""
+    if sys.platform == "linux":
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _remove_strays(folder: Path) -> None:
+    """What killed programs left half written."""
+    for part in folder.glob(f"*{_UNDONE}"):
+        pid, _, _ = part.name.partition("-")
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+            part.unlink(missing_ok=True)
+
+
+def layer_files(folder: Path) -> tuple[tuple[Path, int], ...]:
+    """All files of layers in a folder, and their bytes."""
+    found = []
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        with suppress(OSError), path.open("rb") as file:  # it may go meanwhile
+            if file.read(len(_MAGIC)) == _MAGIC:
+                found.append((path, os.fstat(file.fileno()).st_size))
+    return tuple(found)
+
+
+def remove_layer_file(path: Path) -> int:
+    """Delete a file of layers; whoever reads it now goes on where the system allows that.
+
+    Returns:
+        The bytes freed.
+
+    Raises:
+        TierError: It can't be deleted.
+    """
+    try:
+        num_bytes = path.stat().st_size
+        path.unlink()
+    except OSError as error:
+        raise TierError(
+            f"{path} can't be deleted: {error.strerror or error}.",
+            "Load another model first: this one's layers are read from there.",
+        ) from error
+    return num_bytes

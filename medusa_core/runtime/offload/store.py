@@ -1,0 +1,129 @@
+"""Where the layers of a load go that are to lie below the device.
+
+A file on the disk holds all layers, those on the device, too: so that it serves the next load
+whatever has room then, and that load reads no checkpoint but for the first layer of each kind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+from medusa_core.errors import TierError
+from medusa_core.messages import Placement, Tier
+from medusa_core.models.precision import Precision
+from medusa_core.models.weights import Weights
+from medusa_core.runtime.offload.layer_file import (
+    SUFFIX,
+    LayerFile,
+    LayerFileWriter,
+    find_layer_file,
+)
+from medusa_core.runtime.offload.linear import (
+    FarLayers,
+    FarWeights,
+)
+from medusa_core.runtime.offload.memory import MemoryLayers
+from medusa_core.system.native.binding import native_library
+from medusa_core.system.native.structs import ABI_VERSION
+
+_LAYOUT = 1  # of the file; another number makes old files strangers
+
+
+class TierFolder(NamedTuple):
+    """A folder on a disk for layers.
+
+    Attributes:
+        folder: It.
+        made_from: What names a model's layers: everything that they are made from.
+    """
+
+    folder: Path
+    made_from: Mapping[str, object]
+
+
+class FarStore:
+    """Takes the layers of one load; as a context, it places a written file when all went well.
+
+    Attributes:
+        far: The stand-ins.
+    """
+
+    def __init__(self, placement: Placement, precision: Precision, tier: TierFolder | None) -> None:
+        """Open or begin what takes the layers.
+
+        Args:
+            placement: Which layers lie where.
+            precision: Where the others are computed.
+            tier: The folder for layers on a disk; None where none are.
+
+        Raises:
+            TierError: The disk has no room for them, or can't be written.
+        """
+        below = (*placement.layers(Tier.MEMORY), *placement.layers(Tier.DISK))
+        self.far = FarLayers(below)
+        self._precision = precision
+        self._memory = MemoryLayers()
+        self._in_memory = frozenset(placement.layers(Tier.MEMORY))
+        self._file: LayerFile | None = None
+        self._writer: LayerFileWriter | None = None
+        if Tier.DISK not in placement.tiers:
+            return
+        if tier is None:
+            raise TierError("Layers lie on a disk, but no folder is named.", "Name a folder.")
+        key = _key(tier.made_from)
+        self._path, self._made_of = tier.folder / f"{key[:32]}{SUFFIX}", key
+        self._file = find_layer_file(self._path, key)
+        if self._file is None:
+            self._writer = LayerFileWriter(self._path, key, sum(placement.layer_bytes))
+
+    @property
+    def is_stored(self) -> bool:
+        """Is the file there already?"""
+        return self._file is not None
+
+    def wrap(self, weights: Weights) -> Weights:
+        """What gives the parts of a target, so that these layers are stored."""
+        return FarWeights(
+            weights,
+            self.far,
+            memory=self._memory,
+            in_memory=self._in_memory,
+            writer=self._writer,
+            stored=self._file,
+            device=self._precision.device,
+        )
+
+    def __enter__(self) -> FarStore:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._memory.finish()
+        if self._writer is not None:
+            self._writer.__exit__(kind, error, trace)
+        if kind is not None:
+            return
+        if self._writer is not None:
+            self._file = find_layer_file(self._path, self._made_of)
+            if self._file is None:
+                raise TierError(f"{self._path} isn't what was written.", "Check the disk.")
+        self.far.sources = [self._memory, *([] if self._file is None else [self._file])]
+
+
+def _key(made_from: Mapping[str, object]) -> str:
+    """Names layers by what they are made from, and by whose kernels they are laid out for."""
+    from importlib.metadata import version
+
+    compiled = None if native_library() is None else ABI_VERSION
+    versions = {"layout": _LAYOUT, "compiled": compiled, "bitsandbytes": version("bitsandbytes")}
+    text = json.dumps([dict(made_from), versions], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,113 @@
+"""Puts the parts of layers from below in their places while a pass comes by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.runtime.offload.card_stream import CardLayers
+from medusa_core.runtime.offload.layer_stream import LayerStream
+from medusa_core.runtime.offload.linear import FarLayers
+from medusa_core.runtime.offload.memory import page_buffer
+
+Prepare = Callable[[QuantLinear], None]
+
+
+class Visits:
+    """The layers of a decoder that lie below, visited in order once a pass.
+
+    Attributes:
+        nbytes: Bytes of the buffers on the device.
+    """
+
+    def __init__(
+        self, far: FarLayers, device: torch.device, prepare: Prepare | None = None
+    ) -> None:
+        """Begin to bring layers.
+
+        Args:
+            far: They.
+            device: Where they are computed.
+            prepare: Given every part when it is made over a buffer.
+        """
+        self._far = far
+        self._prepare = prepare
+        order = tuple(far.linears)
+        self._stream: LayerStream | CardLayers = (
+            CardLayers(far, order, device)
+            if device.type == "cuda"
+            else LayerStream(far, order, page_buffer)
+        )
+        self.nbytes = sum(buffer.nbytes for buffer in self._stream.buffers)
+        self._alike = _alike(far)
+        self._made: dict[tuple[int, int], Sequence[QuantLinear]] = {}
+        self._last: int | None = None
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds that the device has waited for layers so far."""
+        return self._stream.waited_s
+
+    def read_ahead(self, num_buffers: int) -> None:
+        """Begin anew with so many buffers: with one, nothing is read while a layer computes.
+
+        For measurements on a processor; a card's copies keep their buffers.
+        """
+        if isinstance(self._stream, LayerStream):
+            order = self._stream.order
+            self.leave()
+            self._made.clear()
+            self._stream = LayerStream(self._far, order, page_buffer, num_buffers)
+
+    def enter(self, layer: int) -> Sequence[QuantLinear]:
+        """A pass comes to a layer; it has left the one before.
+
+        Returns:
+            The layer's parts where it lies below: they are in their places until the next call.
+            Nothing for other layers.
+
+        Raises:
+            TierError: It can't be read.
+        """
+        self.leave()
+        stand_ins = self._far.linears.get(layer)
+        if stand_ins is None:
+            return ()
+        parts = self._parts(self._stream.take(layer), layer)
+        for stand_in, part in zip(stand_ins, parts, strict=True):
+            stand_in.now = part
+        self._last = layer
+        return parts
+
+    def leave(self) -> None:
+        """The pass has left the layer that it came to."""
+        if self._last is not None:
+            for stand_in in self._far.linears[self._last]:
+                stand_in.now = None
+            self._last = None
+
+    def _parts(self, place: int, layer: int) -> Sequence[QuantLinear]:
+        """The parts over a buffer: made once for all layers that lie alike."""
+        key = (place, self._alike[layer])
+        if key not in self._made:
+            buffer: Tensor = self._stream.buffers[place]
+            made = self._far.make(layer, buffer)
+            for part in made:
+                if self._prepare is not None:
+                    self._prepare(part)
+            self._made[key] = made
+        return self._made[key]
+
+
+def _alike(far: FarLayers) -> dict[int, int]:
+    """Of every layer the first one that lies as it does: the same parts in the same places."""
+    firsts: dict[object, int] = {}
+    return {
+        layer: firsts.setdefault(
+            tuple((part.kind, part.tensors) for part in far.entry(layer).parts), layer
+        )
+        for layer in far.linears
+    }

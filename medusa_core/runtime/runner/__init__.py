@@ -1,0 +1,1 @@
+"""Who runs the loop over blocks: compiled, resident, as graphs, streaming."""

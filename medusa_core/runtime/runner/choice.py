@@ -1,0 +1,54 @@
+"""Which runner a model gets: the first that can compute it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+
+from medusa_core.errors import EngineError
+from medusa_core.heads.kind import Heads
+from medusa_core.models.decoder import Decoder
+from medusa_core.models.precision import Precision
+from medusa_core.runtime import runner
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.runtime.runner.runner import (
+    Runner,
+    RunnerSpec,
+)
+from medusa_core.runtime.runner.streaming import StreamingRunner
+from medusa_core.runtime.runner.streaming_native import StreamingNativeRunner
+from medusa_core.system.native.pool import torch_on_one_thread
+from medusa_core.system.registry import Registry
+
+
+@cache
+def runner_registry() -> Registry[RunnerSpec]:
+    """All runners."""
+    return Registry(runner, "runner", RunnerSpec)
+
+
+def share_workers(runner: Runner, heads: Heads) -> None:
+    """Let the threads that compute a target compute its heads, too."""
+    if isinstance(runner, NativeRunner):
+        heads.share_workers(runner.workers)
+
+
+def between_passes(runner: Runner) -> AbstractContextManager[None]:
+    """Where drafts are made: with one of torch's threads beside a runner that has its own."""
+    return torch_on_one_thread() if isinstance(runner, NativeRunner) else nullcontext()
+
+
+def buffer_bytes(runner: Runner) -> int:
+    """Bytes of the device's memory that layers from below pass through."""
+    if isinstance(runner, StreamingRunner | StreamingNativeRunner):
+        return runner.visits.nbytes
+    return 0
+
+
+def choose_runner(model: Decoder, precision: Precision) -> Runner:
+    """The runner of the lowest preference that doesn't decline."""
+    for spec in sorted(runner_registry().specs, key=lambda spec: spec.preference):
+        built = spec.build(model, precision)
+        if built is not None:
+            return built
+    raise EngineError("No runner can compute this model.", "Choose another weight format.")

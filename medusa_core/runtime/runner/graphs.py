@@ -1,0 +1,71 @@
+"""Whether steps run faster as graphs on this card: measured once, when a model is loaded."""
+
+from __future__ import annotations
+
+import logging
+import statistics
+
+import torch
+
+from medusa_core.models.decoder import Decoder
+from medusa_core.models.precision import Precision
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.runner.static import StaticRunner
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.system import cuda as card
+
+log = logging.getLogger(__name__)
+
+_LENGTH = 448  # committed rows; with the tree's they fill the first bucket of lengths
+_ROW_COUNTS = (1, 12)  # plain decoding, and a tree that isn't as large as its bucket
+_TURNS = 7
+_WORTHWHILE = 0.95  # graphs take memory: they must save a twentieth
+
+
+@torch.inference_mode()
+def graphs_pay(model: Decoder, precision: Precision) -> bool:
+    """Compare steps as graphs with the same steps operation by operation.
+
+    Both get a cache of half the context at most, so that together they fit where the plan has
+    reserved a session's. They take turns, as a card's speed changes with its heat.
+
+    Args:
+        model: A target, on a card.
+        precision: Its dtypes and device.
+    """
+    if not model.embeds_here:  # a graph can't ask the host
+        return False
+    static = StaticRunner(model, precision, captures=True)
+    steps = [_Step(static, model), _Step(ResidentRunner(model, precision), model)]
+    for step in steps:
+        step.run()  # records, and lets libraries choose their kernels
+    if not static.is_recorded:
+        return False
+    turns = [[step.seconds(precision.device) for step in steps] for _ in range(_TURNS)]
+    recorded_s, resident_s = (statistics.median(each) for each in zip(*turns, strict=True))
+    log.info("steps take %.4f s as graphs, %.4f s without", recorded_s, resident_s)
+    return bool(recorded_s < resident_s * _WORTHWHILE)
+
+
+class _Step:
+    """One step of each row count."""
+
+    def __init__(self, runner: ResidentRunner, model: Decoder) -> None:
+        most = max(_ROW_COUNTS)
+        length = max(1, min(_LENGTH, model.config.context_tokens // 2 - most))
+        self._runner = runner
+        self._kv = runner.new_cache(length + most)
+        self._kv.fill(length)
+        chains = (TreeShape.from_paths([(0,) * d for d in range(1, n)]) for n in _ROW_COUNTS)
+        self._trees = [TokenTree(chain, (0,) * chain.num_nodes) for chain in chains]
+
+    def run(self) -> None:
+        for tree in self._trees:
+            self._runner.verify(PlacedTree(tree, self._kv))
+
+    def seconds(self, device: torch.device) -> float:
+        return card.seconds_of(self.run, device)

@@ -1,0 +1,241 @@
+"""The runner for a CPU that has the compiled step: one call per forward pass.
+
+A row's result doesn't depend on the rows beside it: a token tree's scores equal those of plain
+decoding to the bit, and so do those of a prompt read in other chunks.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Sequence
+from ctypes import addressof
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from medusa_core.models.decoder import Decoder
+from medusa_core.models.precision import Precision
+from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.panel_cache import PanelCache
+from medusa_core.runtime.offload.linear import far_layers
+from medusa_core.runtime.runner.compiled_decoder import (
+    NativeDecoder,
+    native_decoder,
+)
+from medusa_core.runtime.runner.runner import (
+    PlacedTree,
+    RunnerSpec,
+    keep_some,
+    layer_of,
+)
+from medusa_core.runtime.tree.step import Pruner
+from medusa_core.system.native.pool import (
+    Pool,
+    Workers,
+)
+from medusa_core.system.native.structs import (
+    CacheStruct,
+    DecoderStruct,
+    PassStruct,
+    SequenceStruct,
+)
+
+_MOST_CHAINS = 64
+
+
+class _Rows(NamedTuple):
+    """The rows of one sequence in a pass.
+
+    Attributes:
+        token_ids: Their tokens.
+        parents: Of each row the one before it, −1 for what follows the committed rows. int32
+        depths: How many rows come before each. int32
+        kv: The cache that they stand behind.
+    """
+
+    token_ids: Sequence[int]
+    parents: array[int]
+    depths: array[int]
+    kv: KvCache
+
+
+class _Layers(NamedTuple):
+    """Some consecutive layers.
+
+    Attributes:
+        decoder: The decoder that has these alone.
+        taps: Of which is told what enters them, counted among these.
+        first: The first of them among all.
+    """
+
+    decoder: DecoderStruct
+    taps: tuple[int, ...]
+    first: int = 0
+
+
+def _rows_of(placed: Sequence[PlacedTree]) -> list[_Rows]:
+    return [
+        _Rows(tree.token_ids, tree.shape.parent_array, tree.shape.depth_array, kv)
+        for tree, kv in placed
+    ]
+
+
+class NativeRunner:
+    """Runs forward passes; see `Runner`. States and scores are float32.
+
+    Attributes:
+        hidden_dtype: Dtype of the states.
+        cache_dtype: Dtype of keys and values.
+        taps: As `Runner` has them.
+        workers: The threads that compute.
+    """
+
+    def __init__(self, model: Decoder, precision: Precision, native: NativeDecoder) -> None:
+        self.hidden_dtype = torch.float32
+        self.cache_dtype = precision.compute
+        assert isinstance(model.lm_head, NativeLinear)  # else there is no NativeDecoder
+        self.taps: tuple[int, ...] = ()
+        self._model = model
+        self._lm_head = model.lm_head
+        self._native = native
+        self._library = native.library
+        self.workers = Workers(self._library)
+        self._pass = PassStruct()
+        self._scratch = torch.empty(0)
+        self._scratch_for = (0, 0)
+        self._turns = torch.empty(0)
+        self._num_positions = 0
+        self._chains: dict[int, tuple[array[int], array[int]]] = {}
+
+    def use_threads(self, decoding: int, prefill: int) -> None:
+        torch.set_num_threads(decoding)
+        self.workers.use(decoding, prefill)
+        self._scratch_for = (0, 0)
+
+    def new_cache(self, capacity: int, memory: Tensor | None = None) -> PanelCache:
+        return PanelCache(self._library, self._model.config, self.cache_dtype, capacity, memory)
+
+    def tap(self, layers: Sequence[int]) -> None:
+        self.taps = tuple(layers)
+
+    def verify(self, *placed: PlacedTree) -> Tensor:
+        return self._forward(_rows_of(placed), 0, self.workers.decoding)
+
+    def verify_pruned(
+        self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
+    ) -> Tensor:
+        layer, size = layer_of(pruners), self._model.config.hidden_size
+        pool = self.workers.decoding
+        lower = _Layers(self._native.below(layer), (layer,))
+        states = self._forward(_rows_of(placed), 0, pool, lower)
+        left, kept = keep_some(placed, pruners, states[:, size:])
+        entering = states[kept, size:]
+        taps = tuple(tap - layer for tap in self.taps)
+        upper = _Layers(self._native.from_layer(layer, entering), taps, layer)
+        places = iter(range(len(kept)))
+        rows = [
+            part._replace(token_ids=[next(places) for _ in part.token_ids])
+            for part in _rows_of(left)
+        ]
+        return self._forward(rows, 0, pool, upper)
+
+    def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
+        count = len(token_ids)
+        rows = _Rows(token_ids, *self._chain(count), kv)
+        pool = self.workers.prefill if count > 1 else self.workers.decoding
+        hidden = self._forward([rows], count - 1 if only_last else 0, pool)
+        kv.commit(range(count))
+        return hidden
+
+    def embed_from(self, vectors: Tensor) -> None:
+        self._model.embedding = vectors  # which keeps them where the library looks
+        self._native.embed_from(vectors)
+
+    def logits(self, states: Tensor) -> Tensor:
+        hidden = states[:, : self._model.config.hidden_size].contiguous()
+        return self._lm_head.run(hidden, self.workers.decoding)
+
+    def _forward(
+        self,
+        parts: Sequence[_Rows],
+        first_wanted: int,
+        pool: Pool,
+        some: _Layers | None = None,
+    ) -> Tensor:
+        """Compute rows of some sequences; states of all from `first_wanted` on.
+
+        Args:
+            parts: The rows.
+            first_wanted: The first whose state is wanted.
+            pool: Who computes.
+            some: Through which layers they pass; None for all.
+        """
+        tapped = self.taps if some is None else some.taps
+        token_ids = [token_id for part in parts for token_id in part.token_ids]
+        count, sequences = len(token_ids), (SequenceStruct * len(parts))()
+        lent: list[CacheStruct | None] = []  # as long as the pass takes
+        for sequence, (its_ids, parents, depths, kv) in zip(sequences, parts, strict=True):
+            assert isinstance(kv, PanelCache)  # from new_cache
+            kv.reserve(len(its_ids))
+            sequence.rows, sequence.length = len(its_ids), kv.length
+            sequence.parents = parents.buffer_info()[0]
+            sequence.depths = depths.buffer_info()[0]
+            behind = None if some is None or not some.first else kv.from_layer(some.first)
+            sequence.cache = kv.address if behind is None else addressof(behind)
+            lent.append(behind)
+        self._make_ready(count, max(part.kv.capacity for part in parts))
+        width = (1 + len(tapped)) * self._model.config.hidden_size
+        states = torch.empty(count - first_wanted, width)
+        ids = (ctypes.c_int64 * count)(*token_ids)
+        taps = (ctypes.c_int32 * len(tapped))(*tapped)
+        told = self._pass
+        told.sequences, told.num_sequences = addressof(sequences), len(parts)
+        told.rows, told.token_ids = count, addressof(ids)
+        told.taps, told.num_taps = addressof(taps), len(taps)
+        told.turns = self._turns.data_ptr()
+        told.first_wanted = first_wanted
+        told.workers = pool.num_workers
+        told.scratch = self._scratch.data_ptr()
+        told.hidden = states.data_ptr()
+        if some is None:
+            self._run(told, [part.kv for part in parts], states, pool)
+        else:
+            self._library.forward(addressof(some.decoder), addressof(told), pool.awake())
+        return states
+
+    def _run(self, told: PassStruct, caches: Sequence[KvCache], states: Tensor, pool: Pool) -> None:
+        """Run a pass; `states` takes the wanted rows' states."""
+        self._library.forward(self._native.address, addressof(told), pool.awake())
+
+    def _make_ready(self, num_rows: int, num_slots: int) -> None:
+        """Room to work in, and the angles of all positions."""
+        if num_slots > self._num_positions:
+            self._num_positions = num_slots
+            self._turns = torch.view_as_real(self._model.turns(num_slots)).contiguous()
+        most_rows, most_slots = self._scratch_for
+        if num_rows > most_rows or num_slots > most_slots:
+            self._scratch_for = (max(num_rows, most_rows), max(num_slots, most_slots))
+            workers = max(self.workers.decoding.num_workers, self.workers.prefill.num_workers)
+            floats = self._native.scratch_floats(*self._scratch_for, workers)
+            self._scratch = torch.empty(floats)
+
+    def _chain(self, count: int) -> tuple[array[int], array[int]]:
+        """Parents and depths of consecutive tokens."""
+        if count not in self._chains:
+            if len(self._chains) >= _MOST_CHAINS:
+                self._chains.clear()
+            self._chains[count] = (array("i", range(-1, count - 1)), array("i", range(count)))
+        return self._chains[count]
+
+
+def _build(model: Decoder, precision: Precision) -> NativeRunner | None:
+    if far_layers(model) is not None:
+        return None
+    native = native_decoder(model, precision)
+    return None if native is None else NativeRunner(model, precision, native)
+
+
+SPEC = RunnerSpec("native", preference=0, build=_build)

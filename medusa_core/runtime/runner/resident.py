@@ -1,0 +1,223 @@
+"""The runner for a target whose weights all stay on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from medusa_core.models.decoder import Decoder, SequenceRows
+from medusa_core.models.precision import Precision
+from medusa_core.models.quant.beside_linear import BesideLinear
+from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.quantized import QuantizedCache
+from medusa_core.runtime.kv.tensor import TensorCache
+from medusa_core.runtime.runner.rows import (
+    RowLayout,
+    Rows,
+    SomeRows,
+    additive_mask,
+    place_rows,
+)
+from medusa_core.runtime.runner.runner import (
+    PlacedTree,
+    RunnerSpec,
+    keep_some,
+    layer_of,
+)
+from medusa_core.runtime.tree.step import Pruner
+from medusa_core.system.native.binding import native_library
+from medusa_core.system.native.pool import Workers
+
+ROUND_ROWS = 8  # rows of a chunk of prefill on a CPU come in multiples of this
+
+
+class _Placed(NamedTuple):
+    """Rows of a pass, ready to be computed.
+
+    Attributes:
+        rows: Their tokens and places.
+        sequences: Whose they are.
+        rotations: For their positions.
+    """
+
+    rows: Rows
+    sequences: list[SequenceRows]
+    rotations: Tensor
+
+
+class ResidentRunner:
+    """Runs forward passes; see `Runner`."""
+
+    def __init__(self, model: Decoder, precision: Precision) -> None:
+        self.hidden_dtype = precision.compute
+        self.cache_dtype = torch.uint8 if precision.cache_format else precision.cache
+        self.taps: tuple[int, ...] = ()
+        self._prefill_threads = 0
+        self._model = model
+        self._precision = precision
+        self._group = model.config.num_heads // model.config.num_kv_heads
+        self._workers = _share_workers(model)
+
+    def use_threads(self, decoding: int, prefill: int) -> None:
+        """Compute with so many CPU threads; for several rows of prefill it may be more."""
+        torch.set_num_threads(decoding)
+        self._prefill_threads = prefill
+        if self._workers is not None:
+            self._workers.use(decoding, decoding)
+
+    def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
+        kind = QuantizedCache if self._precision.cache_format else TensorCache
+        return kind(self._model.config, self._precision, capacity, memory=memory)
+
+    def tap(self, layers: Sequence[int]) -> None:
+        self.taps = tuple(layers)
+
+    def verify(self, *placed: PlacedTree) -> Tensor:
+        return self._forward(_rows_of(placed), [kv for _, kv in placed])
+
+    def verify_pruned(
+        self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
+    ) -> Tensor:
+        layer, count = layer_of(pruners), self._model.config.num_layers
+        some = self._begin(_rows_of(placed), [kv for _, kv in placed])
+        x = self._through(range(layer), self._entering(some), some, None, [])
+        left, kept = keep_some(placed, pruners, x)
+        x = x.index_select(0, torch.tensor(kept).to(x.device))
+        some = self._begin(_rows_of(left), [kv for _, kv in left])
+        tapped: list[Tensor] = []
+        x = self._through(range(layer, count), x, some, None, tapped)
+        return self._end(x, tapped)
+
+    def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
+        count = len(token_ids)
+        ids = self._padded(token_ids, kv)
+        layout = RowLayout.of_chain(len(ids))
+        num_threads = torch.get_num_threads()
+        if count > 1 and self._prefill_threads > num_threads:
+            torch.set_num_threads(self._prefill_threads)
+        try:
+            rows = SomeRows(ids, layout, kv.length)
+            hidden = self._forward([rows], [kv], count - 1 if only_last else None)
+        finally:
+            torch.set_num_threads(num_threads)
+        kv.commit(range(count))
+        return hidden if only_last else hidden[:count]
+
+    def _padded(self, token_ids: Sequence[int], kv: KvCache) -> Sequence[int]:
+        """The tokens of a chunk, and more that nothing sees, up to a round number.
+
+        oneDNN prepares its kernels anew for every number of rows that it hasn't met, which takes
+        longer than a short chunk itself.
+        """
+        pad = -len(token_ids) % ROUND_ROWS
+        fits = kv.length + len(token_ids) + pad <= kv.capacity
+        if len(token_ids) == 1 or not fits or self._precision.device.type != "cpu":
+            return token_ids
+        return [*token_ids, *[token_ids[-1]] * pad]
+
+    def embed_from(self, vectors: Tensor) -> None:
+        self._model.embedding = vectors
+
+    def logits(self, states: Tensor) -> Tensor:
+        return self._model.logits(states[:, : self._model.config.hidden_size])
+
+    def attend_to(self, attended: int) -> None:
+        """Let attention take the values of so many rows from now on; see `Precision.attended`."""
+        self._model.attend_to(attended)
+
+    def _forward(
+        self, parts: Sequence[SomeRows], caches: Sequence[KvCache], only_row: int | None = None
+    ) -> Tensor:
+        some, tapped = self._begin(parts, caches), list[Tensor]()
+        layers = range(self._model.config.num_layers)
+        x = self._through(layers, self._entering(some), some, only_row, tapped)
+        return self._end(x, tapped)
+
+    def _begin(self, parts: Sequence[SomeRows], caches: Sequence[KvCache]) -> _Placed:
+        """Bring rows to the device, and open slots for them."""
+        token_ids = [token_id for part in parts for token_id in part.token_ids]
+        vectors = self._model.far_vectors(token_ids)
+        rows = place_rows(parts, self._precision.device, vectors)
+        sequences = list(self._sequences(parts, caches, rows))
+        last_places = (part.length + max(part.layout.offsets) + 1 for part in parts)
+        slots = max(*(kv.capacity for kv in caches), *last_places)
+        return _Placed(rows, sequences, self._model.rotations(rows.positions, slots))
+
+    def _entering(self, some: _Placed) -> Tensor:
+        """What enters the first layer."""
+        vectors = some.rows.vectors
+        return self._model.embed(some.rows.token_ids) if vectors is None else vectors
+
+    def _through(
+        self,
+        layers: range,
+        x: Tensor,
+        some: _Placed,
+        only_row: int | None,
+        tapped: list[Tensor],
+    ) -> Tensor:
+        """Take rows through some layers; `tapped` gets what enters those that are tapped."""
+        model, count = self._model, self._model.config.num_layers
+        kept = slice(None) if only_row is None else slice(only_row, only_row + 1)
+        for index in layers:
+            tapped += [x[kept]] * (index in self.taps)
+            only = only_row if index == count - 1 else None
+            self._enter(index)
+            x = model.block(index, x, some.rotations, some.sequences, only)
+        tapped += [x] * (layers.stop == count and count in self.taps)
+        return x
+
+    def _end(self, x: Tensor, tapped: list[Tensor]) -> Tensor:
+        """States, of what leaves the last layer and what was tapped."""
+        final = self._model.final_norm(x)
+        return torch.cat([final, *tapped], dim=-1) if tapped else final
+
+    def _enter(self, index: int) -> None:
+        """A pass comes to a layer, whose weights are here."""
+
+    def _sequences(
+        self, parts: Sequence[SomeRows], caches: Sequence[KvCache], rows: Rows
+    ) -> Iterator[SequenceRows]:
+        """Which rows are whose, with slots for them and their masks."""
+        start = 0
+        for part, kv, sees in zip(parts, caches, rows.sees, strict=True):
+            assert isinstance(kv, TensorCache)  # from new_cache
+            count = len(part.token_ids)
+            kv.reserve(count)
+            mask = None
+            if sees is not None:
+                mask = additive_mask(sees, part.length, self._group, self._precision.scores)
+            yield SequenceRows(slice(start, start + count), mask, kv)
+            start += count
+
+
+def _rows_of(placed: Sequence[PlacedTree]) -> list[SomeRows]:
+    return [
+        SomeRows(tree.token_ids, RowLayout.of_tree(tree.shape), kv.length) for tree, kv in placed
+    ]
+
+
+def _share_workers(model: Decoder) -> Workers | None:
+    """Threads for the layers that are compiled, in a model of which other parts aren't."""
+    library = native_library()
+    layers = [layer for linear in model.linears for layer in _layers_of(linear)]
+    compiled = [layer for layer in layers if isinstance(layer, NativeLinear)]
+    if library is None or not compiled:
+        return None
+    workers = Workers(library)
+    for linear in compiled:
+        linear.share_workers(workers)
+    return workers
+
+
+def _layers_of(linear: QuantLinear) -> tuple[QuantLinear, ...]:
+    """What a layer is made of."""
+    return linear.layers if isinstance(linear, BesideLinear) else (linear,)
+
+
+SPEC = RunnerSpec("resident", preference=9, build=ResidentRunner)

@@ -1,0 +1,186 @@
+"""What a runner is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from medusa_core.models.decoder import Decoder
+from medusa_core.models.precision import Precision
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.tree.shape import TokenTree
+from medusa_core.runtime.tree.step import Pruner
+
+
+class PlacedTree(NamedTuple):
+    """A token tree, and the cache that its root stands behind."""
+
+    tree: TokenTree
+    kv: KvCache
+
+
+class Runner(Protocol):
+    """Runs forward passes; rows of a pass are written behind the committed rows of a cache.
+
+    Attributes:
+        hidden_dtype: Dtype of the states.
+        cache_dtype: Dtype of keys and values.
+        taps: Layers, rising, of which a state also tells what enters them; the number of layers
+            stands for what leaves the last. A state has 1 + taps parts of the hidden size, the one
+            behind the final norm first.
+    """
+
+    hidden_dtype: torch.dtype
+    cache_dtype: torch.dtype
+    taps: tuple[int, ...]
+
+    def tap(self, layers: Sequence[int]) -> None:
+        """Tell in all states from now on what enters some layers."""
+
+    def use_threads(self, decoding: int, prefill: int) -> None:
+        """Compute with so many CPU threads."""
+
+    def new_cache(self, capacity: int, memory: Tensor | None = None) -> KvCache:
+        """An empty cache.
+
+        Args:
+            capacity: Slots.
+            memory: Where it lies, as a `CachePool` lends it; None takes memory of its own.
+
+        Raises:
+            OutOfMemoryError: The device has no room for it.
+        """
+
+    def verify(self, *placed: PlacedTree) -> Tensor:
+        """Compute all nodes of some trees at once, each behind its own cache.
+
+        The layers read their weights once for all rows; what one tree is doesn't change another.
+
+        Args:
+            placed: Trees with different caches, which take the nodes' rows, uncommitted.
+
+        Returns:
+            States of the first tree's nodes, then of the next one's. [n, (1 + taps) · hidden]
+        """
+
+    def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
+        """Compute consecutive tokens (a chunk of prefill) and commit them.
+
+        Args:
+            token_ids: The tokens.
+            kv: Takes their rows.
+            only_last: Only the last token's state is wanted.
+
+        Returns:
+            Their states. [n, (1 + taps) · hidden], or [1, (1 + taps) · hidden]
+        """
+
+    def embed_from(self, vectors: Tensor) -> None:
+        """Take rows from these vectors, of which a token is the number, from the next pass on.
+
+        Args:
+            vectors: On the CPU, as they enter the first layer. [any, hidden]
+        """
+
+    def logits(self, states: Tensor) -> Tensor:
+        """The target's scores. [n, (1 + taps) · hidden] → [n, vocabulary]"""
+
+
+@runtime_checkable
+class PrunesTrees(Protocol):
+    """A runner that can drop nodes of trees while it verifies them."""
+
+    def verify_pruned(
+        self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
+    ) -> Tensor:
+        """As `verify`, of the nodes that pruners keep alone; rows of others go no further.
+
+        Args:
+            placed: As in `verify`; what is kept lies in the caches as if nothing else had been.
+            pruners: Of each tree the one that decides in it, one at least; all at the same layer,
+                which is none behind a tapped one.
+        """
+
+
+class Waited(NamedTuple):
+    """How long passes have waited for what isn't on the device, since the runner was made.
+
+    Attributes:
+        transfer_s: Seconds in which layers or rows were on their way, and nothing was computed.
+        remote_s: Seconds in which other machines computed.
+    """
+
+    transfer_s: float = 0.0
+    remote_s: float = 0.0
+
+    def since(self, before: Waited) -> Waited:
+        """What has come on top."""
+        return Waited(self.transfer_s - before.transfer_s, self.remote_s - before.remote_s)
+
+
+@runtime_checkable
+class Waits(Protocol):
+    """A runner of which not all layers lie on the device.
+
+    Attributes:
+        waited: So far; of a card, as far as it has come with its work.
+    """
+
+    @property
+    def waited(self) -> Waited: ...
+
+
+def waited_by(runner: Runner) -> Waited:
+    """How long a runner's passes have waited; of one that has all layers, nothing."""
+    return runner.waited if isinstance(runner, Waits) else Waited()
+
+
+def keep_some(
+    placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None], entering: Tensor
+) -> tuple[list[PlacedTree], list[int]]:
+    """Let pruners decide; what they keep moves to the front of the caches.
+
+    Args:
+        placed: Trees, whose rows the caches have taken.
+        pruners: Of each tree the one that decides in it, if any.
+        entering: What enters their layer at all nodes. [n, hidden]
+
+    Returns:
+        What is left of the trees, and which of all rows that is.
+    """
+    left, rows, start = [], [], 0
+    for (tree, kv), pruner in zip(placed, pruners, strict=True):
+        count = tree.shape.num_nodes
+        nodes: Sequence[int] = range(count)
+        if pruner is not None:
+            nodes = pruner.keep(entering[start : start + count])
+            kv.gather(nodes)
+            tree = tree if len(nodes) == count else tree.only(nodes)
+        left.append(PlacedTree(tree, kv))
+        rows += [start + node for node in nodes]
+        start += count
+    return left, rows
+
+
+def layer_of(pruners: Sequence[Pruner | None]) -> int:
+    """The layer at which they decide."""
+    return next(pruner.layer for pruner in pruners if pruner is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerSpec:
+    """A registered runner.
+
+    Attributes:
+        name: Its name.
+        preference: The one with the lowest that doesn't decline runs a model.
+        build: A runner for a model, or None where it can't compute it or wouldn't be faster.
+    """
+
+    name: str
+    preference: int
+    build: Callable[[Decoder, Precision], Runner | None]

@@ -1,0 +1,63 @@
+"""The runner for a target of which some layers lie below the compute device.
+
+They are brought while others are computed. A pass costs their bytes once for all its rows: so
+large trees, and many conversations in one pass, cost hardly more than a single row.
+
+Source: FlexGen (Sheng et al. 2023), section 3, for layers that come and go by themselves.
+"""
+
+from __future__ import annotations
+
+from medusa_core.models.decoder import Decoder
+from medusa_core.models.precision import Precision
+from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.runtime.offload.linear import (
+    FarLayers,
+    far_layers,
+)
+from medusa_core.runtime.offload.visits import Visits
+from medusa_core.runtime.runner.compiled_decoder import native_decoder
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.runner import (
+    Runner,
+    RunnerSpec,
+    Waited,
+)
+from medusa_core.runtime.runner.streaming_native import StreamingNativeRunner
+
+
+class StreamingRunner(ResidentRunner):
+    """Runs forward passes with torch's operations; see `Runner`.
+
+    Attributes:
+        visits: Brings the layers.
+    """
+
+    def __init__(self, model: Decoder, precision: Precision, far: FarLayers) -> None:
+        super().__init__(model, precision)
+        self.visits = Visits(far, precision.device, self._share_workers_with)
+
+    @property
+    def waited(self) -> Waited:
+        return Waited(self.visits.waited_s)
+
+    def _enter(self, index: int) -> None:
+        self.visits.enter(index)
+
+    def _share_workers_with(self, linear: QuantLinear) -> None:
+        if self._workers is not None and isinstance(linear, NativeLinear):
+            linear.share_workers(self._workers)
+
+
+def _build(model: Decoder, precision: Precision) -> Runner | None:
+    far = far_layers(model)
+    if far is None:
+        return None
+    native = native_decoder(model, precision)
+    if native is None:
+        return StreamingRunner(model, precision, far)
+    return StreamingNativeRunner(model, precision, native, far)
+
+
+SPEC = RunnerSpec("streaming", preference=-1, build=_build)

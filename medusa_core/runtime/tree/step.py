@@ -1,0 +1,189 @@
+"""What passes between drafter, runner and rule in one step."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from medusa_core.messages import NO_ODDS, Lookahead, Odds, TokenSource
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor  # whoever reads messages needn't wait for torch
+
+
+def no_odds() -> Odds:
+    """What a drafter that says nothing of its nodes tells."""
+    return NO_ODDS
+
+
+NO_PRICES = array("f")
+
+
+class RowBudget(NamedTuple):
+    """How many rows a tree may take, and what they cost.
+
+    Attributes:
+        most: Rows at most, root included.
+        prices: The tokens that decoding brings on average in the time that 1, 2, ... rows take
+            longer than one: what drafts must be worth together to pay; rising. float32, [most];
+            empty where rows cost nothing.
+        levels: How deep asking the heads is worth its time; None for as deep as they go.
+        lookahead: The sizes of lookahead decoding.
+    """
+
+    most: int
+    prices: array[float] = NO_PRICES
+    levels: int | None = None
+    lookahead: Lookahead = Lookahead()
+
+    def behind(self, num_rows: int) -> RowBudget:
+        """What is left where so many rows beside the root are taken already."""
+        prices = [price - self.prices[num_rows] for price in self.prices[num_rows:]]
+        return self._replace(most=self.most - num_rows, prices=array("f", prices))
+
+
+class Form(NamedTuple):
+    """A shape of which is known who fills it.
+
+    Attributes:
+        shape: The shape.
+        sources: Where each node comes from; the root's is the target.
+    """
+
+    shape: TreeShape
+    sources: tuple[TokenSource, ...]
+
+
+class Pruner(Protocol):
+    """Drops unlikely nodes of one tree while it is verified; a runner may leave it unasked.
+
+    Attributes:
+        kept: The nodes that went on, ascending; None until that is decided.
+    """
+
+    kept: tuple[int, ...] | None
+
+    @property
+    def layer(self) -> int:
+        """What enters this layer of the target decides."""
+
+    def keep(self, entering: Tensor) -> tuple[int, ...]:
+        """Decide which nodes go on: the root, and of every other one its parent, too.
+
+        Args:
+            entering: What enters the layer at every node. [n, hidden]
+        """
+
+
+class Proposal(NamedTuple):
+    """What a drafter offers for one step.
+
+    Attributes:
+        tree: The token tree to verify.
+        sources: Where each node came from; the root's is the target.
+        odds: Tells what the drafter gives each draft node; asked for by traces alone.
+        guesses: The drafter's best tokens at depth 1, 2, ..., in the tree or not, from which it
+            learns; empty where it doesn't.
+        promised: How many drafts are likely to be accepted; 0 where that isn't known.
+        riders: Rows under the same root that are computed in the same pass and are never
+            candidates, as a tree of their own: the drafter reads what the target says there.
+        pruner: Drops nodes while they are verified; where there is one, nobody rides.
+    """
+
+    tree: TokenTree
+    sources: tuple[TokenSource, ...]
+    odds: Callable[[], Odds] = no_odds
+    guesses: Sequence[Sequence[int]] = ()
+    promised: float = 0.0
+    riders: TokenTree | None = None
+    pruner: Pruner | None = None
+
+    @property
+    def pruned(self) -> Proposal:
+        """What is left of it once its rows are verified."""
+        kept = None if self.pruner is None else self.pruner.kept
+        if kept is None or len(kept) == self.tree.shape.num_nodes:
+            return self
+        sources = tuple(map(self.sources.__getitem__, kept))
+        return self._replace(
+            tree=self.tree.only(kept), sources=sources, odds=partial(_odds_of, self.odds, kept)
+        )
+
+    @property
+    def rows(self) -> TokenTree:
+        """All rows of the pass: the tree's nodes, then the riders."""
+        return self.tree if self.riders is None else self.tree.beside(self.riders)
+
+    @property
+    def num_rows(self) -> int:
+        """How many these are."""
+        riders = 0 if self.riders is None else self.riders.shape.num_nodes - 1
+        return self.tree.shape.num_nodes + riders
+
+
+def _odds_of(odds: Callable[[], Odds], nodes: Sequence[int]) -> Odds:
+    """Of some nodes, the root among them."""
+    whole = odds()
+    if not whole.places:
+        return whole
+    return whole._replace(places=tuple(whole.places[node - 1] for node in nodes[1:]))
+
+
+@dataclass(frozen=True, slots=True)
+class WalkContext:
+    """What a rule knows besides the tree.
+
+    Attributes:
+        history: All decided tokens, the root last; grows as the session does.
+        num_prompt_tokens: How many of them come before the answer.
+        reads: A trace will be made of every step.
+    """
+
+    history: Sequence[int]
+    num_prompt_tokens: int
+    reads: bool = False
+
+    @property
+    def position(self) -> int:
+        """Place of the first token to choose."""
+        return len(self.history)
+
+
+class Chance(Protocol):
+    """What chance will add to the target's scores behind a root."""
+
+    def __call__(
+        self, scores: Tensor, token_ids: Tensor | None, depths: Sequence[int] | None = None
+    ) -> Tensor:
+        """Scores as they would be compared if they were the target's.
+
+        Args:
+            scores: Of some tokens, a row for each place. [places, n]
+            token_ids: Whose scores they are, [n] or [places, n]; None where columns are token ids.
+            depths: How deep each place is, from 1; None for 1, 2, ...
+
+        Returns:
+            [places, n], on the CPU; −inf for what would be filtered out.
+        """
+
+
+class Acceptance(NamedTuple):
+    """What a rule decides about one verified tree.
+
+    Attributes:
+        nodes: The accepted draft nodes, from the root's child downward; may be empty.
+        bonus_id: The token that the target adds after them.
+        judged: What a trace keeps of the target's scores, as in `StepTrace`; empty where a rule
+            doesn't come upon it.
+    """
+
+    nodes: tuple[int, ...]
+    bonus_id: int
+    judged: bytes = b""

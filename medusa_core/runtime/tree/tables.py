@@ -1,0 +1,127 @@
+"""Ready trees: measured for given heads, or a general one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any
+
+from medusa_core.errors import HeadsError
+from medusa_core.runtime.tree.search import (
+    Path,
+    best_paths,
+    expected_length,
+)
+from medusa_core.runtime.tree.shape import TreeShape
+from medusa_core.system.files.json_file import read_json
+
+Accuracies = tuple[tuple[float, ...], ...]
+
+_FILE = "medusa_trees.json"
+_MAX_RANKS = 64
+MAX_TREE_ROWS = 1024  # beyond, a step costs more than it could ever give
+
+# Accuracies published for Medusa-1 on Vicuna-7B (top 1 and top 5 per head, interpolated between):
+# what to expect of heads that come without a table of their own.
+_TYPICAL = (
+    (0.56, 0.10, 0.06, 0.04, 0.02, 0.015, 0.012, 0.010, 0.008, 0.007),
+    (0.32, 0.11, 0.06, 0.04, 0.03, 0.020, 0.016, 0.013, 0.011, 0.010),
+    (0.20, 0.09, 0.06, 0.04, 0.03, 0.020, 0.017, 0.014, 0.012, 0.011),
+    (0.15, 0.08, 0.05, 0.04, 0.02, 0.018, 0.015, 0.013, 0.012, 0.011),
+    (0.12, 0.07, 0.05, 0.03, 0.02, 0.016, 0.014, 0.013, 0.012, 0.011),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeTable:
+    """Trees for a set of heads.
+
+    Attributes:
+        head_accuracies: Per head, the probability that rank 0, 1, ... is right.
+        default_rows: Rows of the tree to use where step costs are unknown.
+        measured: By row count, trees chosen by how often whole paths were right; better than
+            what the heads' accuracies alone can tell, as heads are not independent.
+        drawn: Accuracies where the target's tokens are drawn, by bucket of temperatures; chance
+            changes what is right.
+    """
+
+    head_accuracies: Accuracies
+    default_rows: int
+    measured: Mapping[int, tuple[Path, ...]] = field(default_factory=dict)
+    drawn: Mapping[float, Accuracies] = field(default_factory=dict)
+
+    def at(self, bucket: float) -> TreeTable:
+        """What is known of the heads in a bucket of temperatures, 0 being no chance."""
+        accuracies = self.drawn.get(bucket)
+        return self if accuracies is None else TreeTable(accuracies, self.default_rows)
+
+    def tree(self, num_rows: int) -> TreeShape:
+        """The best tree with this many rows, root included."""
+        paths = self.measured.get(num_rows) or best_paths(self.head_accuracies, num_rows - 1)
+        shape = TreeShape.from_paths(paths)
+        return shape.pruned(len(self.head_accuracies), _MAX_RANKS)
+
+    def expected_length(self, shape: TreeShape) -> float:
+        """Expected tokens per step of a tree, bonus included."""
+        return expected_length(shape.paths[1:], self.head_accuracies)
+
+
+def temperature_bucket(temperature: float) -> float:
+    """Temperatures that are counted together: halves, from a half on."""
+    return round(2 * max(temperature, 0.5)) / 2
+
+
+def typical_table(num_heads: int) -> TreeTable:
+    """What is typical of Medusa heads."""
+    return TreeTable(_TYPICAL[:num_heads], 16)
+
+
+def read_tree_table(heads_dir: FilePath, num_heads: int) -> TreeTable:
+    """The table that lies beside the heads, else what is typical of Medusa heads.
+
+    Raises:
+        HeadsError: The table is damaged.
+    """
+    path = heads_dir / _FILE
+    if not path.exists():
+        return typical_table(num_heads)
+    raw = read_json(path)
+    try:
+        accuracies = _accuracies(raw["head_accuracies"], num_heads)
+        drawn = {
+            float(temperature): _accuracies(table, num_heads)
+            for temperature, table in raw.get("drawn_accuracies", {}).items()
+        }
+        default_rows = _num_rows(raw["default_rows"])
+        measured = {_num_rows(rows): _paths(paths) for rows, paths in raw.get("trees", {}).items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise HeadsError(
+            f"{path.name} is damaged: {error!r}.", "Download the heads again, or delete the file."
+        ) from error
+    return TreeTable(accuracies, default_rows, measured, drawn)
+
+
+def _accuracies(raw: Any, num_heads: int) -> Accuracies:
+    return tuple(tuple(_probability(value) for value in row) for row in raw)[:num_heads]
+
+
+def _paths(raw: Any) -> tuple[Path, ...]:
+    paths = tuple(tuple(int(rank) for rank in path) for path in raw)
+    if any(not 0 <= rank < _MAX_RANKS for path in paths for rank in path):
+        raise ValueError("a rank of a tree is out of range")
+    return paths
+
+
+def _num_rows(raw: Any) -> int:
+    rows = int(raw)
+    if not 1 <= rows <= MAX_TREE_ROWS:
+        raise ValueError(f"a tree of {rows} rows is out of range")
+    return rows
+
+
+def _probability(value: Any) -> float:
+    number = float(value)
+    if not 0 <= number <= 1:
+        raise ValueError(f"{number} is no probability")
+    return number

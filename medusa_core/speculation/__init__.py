@@ -1,0 +1,1 @@
+"""Drafting and verifying: who guesses, which guesses are accepted, which rows pay."""

@@ -1,0 +1,1 @@
+"""What drafts are looked up in: frequent phrases, and earlier answers."""

@@ -1,0 +1,1 @@
+"""Drafters: one file each, exporting `SPEC`; a drafter is a list of sources."""

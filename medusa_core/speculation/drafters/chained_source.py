@@ -1,0 +1,191 @@
+"""A head that goes on token by token as a source: one pass of its layer for every level of a tree.
+
+Source: EAGLE-2 (Li et al. 2024b), section 4, for trees by cumulative confidence, which the growth
+of all sources makes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from medusa_core.heads.chained import ChainedHead
+from medusa_core.heads.ranked import ranked_behind
+from medusa_core.runtime.tree.step import Chance
+from medusa_core.speculation.drafters.head_memory import (
+    MOST_AT_ONCE,
+    HeadMemory,
+)
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import (
+    Candidates,
+    Memory,
+    Paths,
+    candidates_of,
+    num_common,
+)
+
+NAME = "chained"
+_RANKS = 10  # of the reference's trees
+_DEEPEST = 8
+# How far scores with chance are trusted: heads of one layer say less than a whole model.
+_SHARPNESS = 0.7
+_ROOM = 3  # more paths are tried than a tree has rows
+
+
+class ChainedMemory(HeadMemory):
+    """A chained head's cache; place i stands for the state at token i and the token behind it."""
+
+    def __init__(self, head: ChainedHead) -> None:
+        """Take a small cache; it grows."""
+        super().__init__(head)
+        self._head = head
+
+    def compute(self, features: Tensor, place: int) -> Tensor:
+        count, length = len(features), self.kv.length
+        positions = range(place, place + count)
+        token_ids = self.token_ids[place : place + count]
+        mask = None
+        if count > 1:
+            mask = torch.zeros(count, length + count, device=features.device)
+            mask[:, length:] = torch.full((count, count), float("-inf")).triu(1)
+        self.kv.reserve(count)
+        slots = range(length, length + count)
+        read = self._head.entered(features)
+        states = self._head.step(read, token_ids, positions, slots, mask, length + count, self.kv)
+        self.kv.commit(range(count))
+        return states
+
+
+class _Node(NamedTuple):
+    """A path of guesses: the head's state behind it, and the slots of its rows."""
+
+    state: Tensor
+    slots: tuple[int, ...]
+
+
+class ChainedSource:
+    """Asks the head level by level; see `Source` and `ReadsStates`."""
+
+    def __init__(self, head: ChainedHead, levels: int | None = None) -> None:
+        """Take the head, and how many levels are worth asking for; None for the usual ones."""
+        self.guesses: Sequence[Sequence[int]] = ()
+        self._head = head
+        self._levels = _DEEPEST if levels is None else min(levels, _DEEPEST)
+        self._memory: ChainedMemory | None = None
+        self._prompt: Sequence[int] = ()
+        self._chance: Chance | None = None
+        self._root: Tensor | None = None
+        self._nodes: dict[tuple[int, ...], _Node] = {}
+        self._num_rows = 0
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        self._prompt, self._root, self._memory = token_ids, None, None
+        self._chance = None
+
+    def resume(self, token_ids: Sequence[int], memory: Memory) -> int:
+        known = memory.get(NAME)
+        if not isinstance(known, ChainedMemory):
+            known = memory[NAME] = ChainedMemory(self._head)
+        same = num_common(known.token_ids, token_ids[1:])
+        known.keep(same)
+        self._memory = known
+        return same
+
+    def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
+        memory = self._need_memory()
+        features = self._head.features(states, deep)
+        token_ids = list(self._prompt[place + 1 : place + 1 + len(features)])
+        at = memory.num_places - place  # what was heard before
+        memory.add(features[at : len(token_ids)], token_ids[at:])
+        memory.catch_up(MOST_AT_ONCE)
+
+    def observe(self, observation: Observation) -> None:
+        rows = torch.tensor(list(observation.rows)) % len(observation.states)
+        rows = rows.to(observation.states.device)
+        deep = observation.deep
+        features = self._head.features(
+            observation.states.index_select(0, rows),
+            None if deep is None else deep.index_select(0, rows),
+        )
+        self._need_memory().add(features, observation.token_ids)
+        self._chance = observation.chance
+
+    def start(self, root_id: int, most_rows: int) -> None:
+        memory = self._need_memory()
+        behind = memory.catch_up(_ROOM * most_rows)
+        self._root = self._root if behind is None else behind
+        self._num_rows = 0
+        self._nodes = {} if self._root is None else {(): _Node(self._root, ())}
+
+    def candidates(self, paths: Paths) -> Candidates | None:
+        if self._root is None or paths.level >= self._levels:
+            return None
+        if paths.level == 0:
+            return self._best(self._root, 1)
+        every = [paths.path(index) for index in range(paths.num)]
+        known = [path for path in every if path[:-1] in self._nodes]
+        states = self._go_on(known) if known else None
+        if states is None:
+            return None
+        best = self._best(states, paths.level + 1)
+        if len(known) == len(every) or best.counts is None:
+            return best
+        counts = iter(best.counts)
+        each = [next(counts) if path[:-1] in self._nodes else 0 for path in every]
+        return best._replace(counts=array("i", each))
+
+    def _go_on(self, paths: Sequence[tuple[int, ...]]) -> Tensor | None:
+        """States behind paths whose beginnings are known; None where there is no room for them."""
+        memory = self._need_memory()
+        kv, length = memory.kv, memory.kv.length
+        first = length + self._num_rows
+        if first + len(paths) > kv.capacity:
+            return None
+        above = [self._nodes[path[:-1]] for path in paths]
+        mask = torch.zeros(len(paths), first + len(paths))
+        mask[:, length:] = float("-inf")
+        for row, node in enumerate(above):
+            mask[row, [*node.slots, first + row]] = 0.0
+        mask = mask.to(self._head_device)
+        states = self._head.step(
+            torch.cat([node.state for node in above]),
+            [path[-1] for path in paths],
+            [memory.num_places + len(path) - 1 for path in paths],
+            range(first, first + len(paths)),
+            mask,
+            first + len(paths),
+            kv,
+        )
+        self._num_rows += len(paths)
+        for row, (path, node) in enumerate(zip(paths, above, strict=True)):
+            slots = (*node.slots, first + row)
+            self._nodes[path] = _Node(states[row : row + 1], slots)
+        return states
+
+    def _best(self, states: Tensor, depth: int) -> Candidates:
+        scores = self._head.scores(states)
+        num_ranks = min(_RANKS, scores.shape[-1])
+        ranked = ranked_behind(
+            scores, num_ranks, self._chance, depth, self._head.tokens, _SHARPNESS
+        )
+        return candidates_of(ranked)
+
+    @property
+    def _head_device(self) -> torch.device:
+        assert self._root is not None
+        return self._root.device
+
+    def truncate(self, length: int) -> None:
+        self._root = self._chance = None
+        if self._memory is not None:
+            self._memory.keep(length)
+
+    def _need_memory(self) -> ChainedMemory:
+        if self._memory is None:  # nobody resumed: an answer of its own
+            self._memory = ChainedMemory(self._head)
+        return self._memory

@@ -1,0 +1,78 @@
+"""What a drafter is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from medusa_core.loading.target import Target
+from medusa_core.messages import DrafterChoice
+from medusa_core.runtime.tree.step import (
+    Proposal,
+    RowBudget,
+)
+from medusa_core.runtime.tree.tables import Accuracies
+from medusa_core.speculation.drafters.observation import Observation
+
+NUM_RANKS = 4  # guesses per head that are looked at even if the tree uses fewer
+
+
+class Drafter(Protocol):
+    """Drafts the next tokens as a tree."""
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        """Start an answer behind these tokens."""
+
+    def propose(self, root_id: int, max_rows: int) -> Proposal:
+        """A tree under the decided token `root_id` with at most `max_rows` nodes, root included."""
+
+    def observe(self, observation: Observation) -> None:
+        """Learn what was decided; called after prefill and after every step."""
+
+    def truncate(self, length: int) -> None:
+        """Forget what was learned of tokens from `length` on."""
+
+
+def accuracies_of(target: Target) -> Accuracies:
+    """How often each rank of each head is right."""
+    return () if target.trees is None else target.trees.head_accuracies
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterSpec:
+    """A registered drafter.
+
+    Attributes:
+        choice: Its name in settings, and what people read of it.
+        serves: Can it draft for this target?
+        build: Makes a drafter for one session, whose trees keep to a budget of rows.
+        preference: Of the drafters that serve a target the one with the lowest is the default.
+        sources: Names of the sources that its trees grow from; empty where it grows none.
+        accuracies: Where it grows none: how often its guess of rank 0, 1, ... at depth 1, 2, ... is
+            right; by this the row count of all its trees is chosen.
+        hint: What to do where it can't draft.
+    """
+
+    choice: DrafterChoice
+    serves: Callable[[Target], bool]
+    build: Callable[[Target, RowBudget], Drafter]
+    preference: int
+    sources: tuple[str, ...] = ()
+    accuracies: Callable[[Target], Accuracies] = accuracies_of
+    hint: str = "Load Medusa heads for this model, or choose the drafter 'none'."
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.choice.name
+
+    @property
+    def drafts(self) -> bool:
+        """Whether it ever guesses."""
+        return self.choice.drafts
+
+    @property
+    def weighs_rows(self) -> bool:
+        """Whether it knows in each step what rows are worth, and takes those that pay."""
+        return bool(self.sources)

@@ -1,0 +1,183 @@
+"""A drafter that grows a tree for every step from a list of sources."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from functools import lru_cache, partial
+
+from torch import Tensor
+
+from medusa_core.errors import RequestError
+from medusa_core.loading.target import Target
+from medusa_core.messages import TARGET, DrafterChoice, Odds, TokenSource
+from medusa_core.runtime.runner.choice import between_passes
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.runtime.tree.step import (
+    Form,
+    Proposal,
+    RowBudget,
+)
+from medusa_core.speculation.drafters.drafter import (
+    Drafter,
+    DrafterSpec,
+)
+from medusa_core.speculation.drafters.growth import make_growth
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import (
+    Memory,
+    Prunes,
+    ReadsStates,
+    Rides,
+    SourceSpec,
+    source_registry,
+)
+
+_KEPT_NODES = 32
+
+
+class GrownDrafter:
+    """Asks its sources level by level and keeps nodes that are worth the price of their rows."""
+
+    def __init__(self, budget: RowBudget, target: Target, specs: Sequence[SourceSpec]) -> None:
+        """Build the sources.
+
+        Args:
+            budget: How many nodes a tree may have, and what they cost.
+            target: What they draft for.
+            specs: The sources.
+        """
+        self._most, self._runner = budget.most, target.runner
+        self._names = tuple(spec.name for spec in specs)
+        self._sources = [spec.build(target, budget) for spec in specs]
+        self._rider = next((source for source in self._sources if isinstance(source, Rides)), None)
+        if self._rider is not None:
+            budget = budget.behind(self._rider.most_riders)
+        self._most_nodes = budget.most
+        self._prunes = next(
+            (source for source in self._sources if isinstance(source, Prunes)), None
+        )
+        self._readers = [source for source in self._sources if isinstance(source, ReadsStates)]
+        self._growth = make_growth(budget, [spec.weight for spec in specs])
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        for source in self._sources:
+            source.begin(token_ids)
+
+    @property
+    def reads_states(self) -> bool:
+        """Whether a source of it must hear the target's state of every token."""
+        return bool(self._readers)
+
+    def resume(self, token_ids: Sequence[int], memory: Memory) -> int:
+        heard = [reader.resume(token_ids, memory) for reader in self._readers]
+        return min(heard, default=len(token_ids))
+
+    def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
+        for reader in self._readers:
+            reader.read(place, states, deep)
+
+    def propose(self, root_id: int, max_rows: int) -> Proposal:
+        with between_passes(self._runner):
+            return self._propose(root_id, max_rows)
+
+    def _propose(self, root_id: int, max_rows: int) -> Proposal:
+        rows = min(self._most, max_rows)
+        riders = None if self._rider is None else self._rider.riders(root_id, rows)
+        if riders is not None:
+            rows -= riders.shape.num_nodes - 1
+        rows = min(rows, self._most_nodes)
+        for source in self._sources:
+            source.start(root_id, rows)
+        grown = self._growth.grow(self._sources, rows)
+        shape, sources = form_of(grown.form, self._names)
+        tree = TokenTree(shape, (root_id, *grown.token_ids))
+        guesses = next((source.guesses for source in self._sources if source.guesses), ())
+        odds = partial(_odds, grown.chances)
+        pruner = None if self._prunes is None or riders is not None else self._prunes.pruner(tree)
+        return Proposal(tree, sources, odds, guesses, grown.promised, riders, pruner)
+
+    def observe(self, observation: Observation) -> None:
+        with between_passes(self._runner):
+            for source in self._sources:
+                source.observe(observation)
+
+    def truncate(self, length: int) -> None:
+        for source in self._sources:
+            source.truncate(length)
+
+
+def reader_of(drafter: Drafter) -> ReadsStates | None:
+    """The drafter, if it must hear the target's state of every token."""
+    if isinstance(drafter, GrownDrafter) and not drafter.reads_states:
+        return None
+    return drafter if isinstance(drafter, ReadsStates) else None
+
+
+def _odds(chances: bytes) -> Odds:
+    """How likely each draft node was if the path before it was right, as its proposers say."""
+    return Odds(chances, tuple(range(len(chances) // array("f").itemsize)))
+
+
+def form_of(form: bytes, names: tuple[str, ...]) -> Form:
+    """What `Grown.form` says: one object per small form, so that what follows is computed once.
+
+    Large ones hardly ever come again, and a thousand of them would take 300 MB.
+    """
+    nodes = len(form) // (2 * array("i").itemsize)
+    return _kept_form(form, names) if nodes <= _KEPT_NODES else _make_form(form, names)
+
+
+def _make_form(form: bytes, names: tuple[str, ...]) -> Form:
+    told = memoryview(form).cast("i").tolist()
+    shape = TreeShape.from_children(told[: len(told) // 2])
+    drafts = zip(told[len(told) // 2 + 1 :], shape.depths[1:], strict=True)
+    return Form(shape, (TARGET, *(_source(marks, depth, names) for marks, depth in drafts)))
+
+
+_kept_form = lru_cache(maxsize=512)(_make_form)
+
+
+@lru_cache(maxsize=4096)
+def _source(marks: int, depth: int, names: tuple[str, ...]) -> TokenSource:
+    proposers = (name for place, name in enumerate(names) if marks >> place & 1)
+    return TokenSource("+".join(proposers), depth)
+
+
+def grown_spec(
+    choice: DrafterChoice,
+    sources: Sequence[str],
+    preference: int,
+    needs_all: bool = True,
+    hint: str = "",
+    needs: str = "",
+) -> DrafterSpec:
+    """A drafter that grows trees from some sources.
+
+    Args:
+        choice: Its name, and what people read of it.
+        sources: Their names.
+        preference: As `DrafterSpec` has it.
+        needs_all: It serves only where all of them do; else it takes those that do, two at least.
+        hint: What to do where it can't draft; empty for what its first source says.
+        needs: A source that must serve where not all of them need to.
+    """
+    specs = [source_registry().get(name) for name in sources]
+
+    def serving(target: Target) -> list[SourceSpec]:
+        return [spec for spec in specs if spec.serves(target)]
+
+    def serves(target: Target) -> bool:
+        names = [spec.name for spec in serving(target)]
+        return len(names) >= (len(specs) if needs_all else 2) and (not needs or needs in names)
+
+    def build(target: Target, budget: RowBudget) -> GrownDrafter:
+        if not serves(target):
+            raise RequestError(f"{target.name} can't use the drafter {choice.name!r}.", hint)
+        return GrownDrafter(budget, target, serving(target))
+
+    hint = hint or next((spec.hint for spec in specs if spec.hint), "")
+    return DrafterSpec(choice, serves, build, preference, sources=tuple(sources), hint=hint)

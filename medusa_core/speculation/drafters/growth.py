@@ -1,0 +1,277 @@
+"""Grows the tree of one step, level by level, from what any list of sources says may follow.
+
+A node is worth the product of the chances down to it. Where several sources say how likely every
+next token is, their chances are mixed; one that only points at a token counts where it is surer.
+The most valuable nodes stay, as many as are together worth most beyond the price of their rows:
+where little is known, few or none. A node that several propose credits all of them.
+
+Compiled where that is at hand; `GrowthInPython` gives the same trees.
+
+Source: EAGLE-2 (Li et al. 2024), section 4.1, which grows trees by the drafter's confidence.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from array import array
+from bisect import insort
+from collections.abc import Sequence
+from ctypes import addressof, c_float, c_int32
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple, Protocol
+
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.drafters.source import (
+    Candidates,
+    Paths,
+    Source,
+)
+from medusa_core.system.native.binding import native_library
+from medusa_core.system.native.structs import (
+    CandidatesStruct,
+    GrowthStruct,
+    NodeStruct,
+)
+
+MOST_GROWN, MOST_LEVELS, MOST_SOURCES = 1024, 32, 31  # as in growth.h
+_ROOT = Paths(1, 0, array("i"))
+_BYTES = 4
+
+
+class Grown(NamedTuple):
+    """The tree of one step.
+
+    Attributes:
+        form: How many children each node has, nodes by depth and siblings by what they are worth;
+            then which sources proposed each: bit i for the i-th. int32, [2, nodes]
+        token_ids: The drafts' tokens.
+        chances: How likely each is if the path before is right. float32
+        promised: Expected number of accepted drafts.
+    """
+
+    form: bytes
+    token_ids: Sequence[int]
+    chances: bytes
+    promised: float
+
+
+class Growth(Protocol):
+    """Grows trees within a budget; for one thread."""
+
+    def grow(self, sources: Sequence[Source], num_rows: int) -> Grown:
+        """A tree of at most so many rows, root included.
+
+        Args:
+            sources: Those of the growth's weights, in the same order; their step has started.
+            num_rows: No more than the budget has.
+        """
+
+
+def make_growth(budget: RowBudget, weights: Sequence[float]) -> Growth:
+    """The fastest growth that this machine supports.
+
+    Args:
+        budget: How many rows trees may have, and what these cost.
+        weights: Of each source its part of the mixture, or 0; see `SourceSpec`.
+    """
+    assert len(weights) <= MOST_SOURCES
+    library = native_library()
+    if library is None or budget.most > MOST_GROWN:
+        return GrowthInPython(budget, weights)
+    return CompiledGrowth(library, budget, weights)
+
+
+class CompiledGrowth:
+    """Grows by the compiled step: one call for each level."""
+
+    def __init__(self, library: ctypes.CDLL, budget: RowBudget, weights: Sequence[float]) -> None:
+        self._library = library
+        rows, prices, floors = budget.most, budget.prices, floors_of(budget.prices)
+        self._nodes = (NodeStruct * rows)()
+        self._paths = array("i", bytes(_BYTES * rows * MOST_LEVELS))
+        self._told, self._chances = (c_int32 * (3 * rows))(), (c_float * rows)()
+        self._order, self._open = (c_int32 * rows)(), (c_int32 * rows)()
+        self._told_bytes = memoryview(self._told).cast("B")
+        self._chance_bytes = memoryview(self._chances).cast("B")
+        self._kept = (prices, floors)  # what the structure points at
+        self._struct = GrowthStruct(
+            prices=prices.buffer_info()[0] if prices else None,
+            floors=floors.buffer_info()[0] if floors else None,
+            least=min(floors, default=0.0),
+            nodes=addressof(self._nodes),
+            order=addressof(self._order),
+            open=addressof(self._open),
+            paths=self._paths.buffer_info()[0],
+            told=addressof(self._told),
+            chances=addressof(self._chances),
+        )
+        self._address = addressof(self._struct)
+        self._said = (CandidatesStruct * len(weights))(
+            *(
+                CandidatesStruct(weight=weight, mark=1 << place)
+                for place, weight in enumerate(weights)
+            )
+        )
+        self._said_address = addressof(self._said)
+
+    def grow(self, sources: Sequence[Source], num_rows: int) -> Grown:
+        library, struct, address = self._library, self._struct, self._address
+        struct.rows = num_rows
+        library.grow_begin(address)
+        paths = _ROOT
+        while paths.num and num_rows > 1:
+            said = [source.candidates(paths) for source in sources]
+            for candidates, told in zip(said, self._said, strict=True):
+                _tell(candidates, told)
+            num = library.grow_level(address, self._said_address, len(said))
+            paths = Paths(num, paths.level + 1, self._paths)
+        count = library.grow_end(address)
+        return Grown(
+            self._told_bytes[: 2 * _BYTES * count].tobytes(),
+            self._told[2 * count + 1 : 3 * count],
+            self._chance_bytes[: _BYTES * (count - 1)].tobytes(),
+            struct.promised,
+        )
+
+
+def _tell(candidates: Candidates | None, told: CandidatesStruct) -> None:
+    if candidates is None:
+        told.size, told.counts = 0, None
+        return
+    told.tokens, told.size = candidates.token_ids.buffer_info()
+    told.chances = candidates.chances.buffer_info()[0]
+    counts = candidates.counts
+    told.counts = None if counts is None else counts.buffer_info()[0]
+
+
+def floors_of(prices: Sequence[float]) -> array[float]:
+    """What a node must be worth more than to pay where at least 1, 2, ... rows are before it.
+
+    It may pay together with others, none of them worth more: so no less than some number of further
+    rows costs each on average. That is how steeply the curve below all prices rises there.
+    """
+    floors = [math.inf] * len(prices)
+    corners = [len(prices) - 1]  # of that curve, the nearest last
+    for place in range(len(prices) - 2, -1, -1):
+        slopes = [(prices[corner] - prices[place]) / (corner - place) for corner in corners[-2:]]
+        while len(corners) > 1 and slopes[0] <= slopes[1]:
+            corners.pop()
+            slopes = [(prices[c] - prices[place]) / (c - place) for c in corners[-2:]]
+        floors[place] = slopes[-1]
+        corners.append(place)
+    return array("f", reversed(list(accumulate(reversed(floors), min))))
+
+
+@dataclass(slots=True)
+class _Node:
+    """A path of tokens: what it is worth, the chance of its last one, and who proposed that."""
+
+    path: tuple[int, ...]
+    worth: float
+    chance: float
+    marks: int
+
+
+@dataclass(slots=True)
+class _Following:
+    """What is said of one token behind a path."""
+
+    mixed: float = 0.0
+    alone: float = 0.0
+    marks: int = 0
+
+
+class GrowthInPython:
+    """The same without the compiled step."""
+
+    def __init__(self, budget: RowBudget, weights: Sequence[float]) -> None:
+        self._prices, self._weights = budget.prices, weights
+        self._floors = floors_of(budget.prices)
+
+    def grow(self, sources: Sequence[Source], num_rows: int) -> Grown:
+        nodes: list[_Node] = []
+        open_nodes = [_Node((), 1.0, 1.0, 0)] if num_rows > 1 else []
+        level = 0
+        while open_nodes and level < MOST_LEVELS:
+            flat = [token_id for node in open_nodes for token_id in node.path]
+            paths = Paths(len(open_nodes), level, array("i", flat))
+            said = [source.candidates(paths) for source in sources]
+            for index, above in enumerate(open_nodes):
+                for token_id, found in self._following(said, index).items():
+                    chance = max(found.mixed, found.alone)
+                    path = (*above.path, token_id)
+                    self._insert(nodes, _Node(path, above.worth * chance, chance, found.marks))
+                    del nodes[num_rows - 1 :]
+            self._prune(nodes)
+            level += 1
+            open_nodes = [
+                node
+                for place, node in enumerate(nodes, start=1)
+                if len(node.path) == level and place + 1 < num_rows and self._pays(node, place + 1)
+            ]
+        return self._told(nodes)
+
+    def _following(self, said: list[Candidates | None], index: int) -> dict[int, _Following]:
+        """What all say of one path."""
+        parts = [_behind(candidates, index) for candidates in said]
+        whole = sum(weight for weight, part in zip(self._weights, parts, strict=True) if part)
+        found: dict[int, _Following] = {}
+        for place, (weight, part) in enumerate(zip(self._weights, parts, strict=True)):
+            for token_id, chance in part:
+                following = found.setdefault(token_id, _Following())
+                following.marks |= 1 << place
+                if weight:
+                    following.mixed += weight / whole * chance
+                else:
+                    following.alone = max(following.alone, chance)
+        return found
+
+    def _insert(self, nodes: list[_Node], node: _Node) -> None:
+        if node.worth > min(self._floors, default=0.0):
+            insort(nodes, node, key=lambda other: -other.worth)
+
+    def _pays(self, node: _Node, num_rows: int) -> bool:
+        return not self._floors or node.worth > self._floors[num_rows - 1]
+
+    def _prune(self, nodes: list[_Node]) -> None:
+        for place, node in enumerate(nodes, start=1):
+            if not self._pays(node, place):
+                del nodes[place - 1 :]
+                return
+
+    def _told(self, nodes: list[_Node]) -> Grown:
+        worths = list(accumulate((node.worth for node in nodes), initial=0.0))
+        count = len(nodes)
+        if self._prices:
+            left = [worth - price for worth, price in zip(worths, self._prices, strict=False)]
+            count = left.index(max(left))
+        children, drafts = _by_depth(nodes[:count])
+        form = array("i", [*children, 0, *(node.marks for node in drafts)])
+        chances = array("f", [node.chance for node in drafts])
+        tokens = [node.path[-1] for node in drafts]
+        return Grown(form.tobytes(), tokens, chances.tobytes(), worths[count])
+
+
+def _behind(candidates: Candidates | None, index: int) -> list[tuple[int, float]]:
+    """What one source says may follow one path."""
+    if candidates is None:
+        return []
+    token_ids, chances, counts = candidates
+    if counts is None:
+        return list(zip(token_ids, chances, strict=True))
+    start = sum(counts[:index])
+    own = slice(start, start + counts[index])
+    return list(zip(token_ids[own], chances[own], strict=True))
+
+
+def _by_depth(nodes: Sequence[_Node]) -> tuple[list[int], list[_Node]]:
+    """How many children each node has, root first; and the drafts in the order of their nodes."""
+    order: list[_Node] = [_Node((), 1.0, 1.0, 0)]
+    children = []
+    for above in order:  # grows meanwhile
+        below = [node for node in nodes if node.path[:-1] == above.path]
+        children.append(len(below))
+        order += below
+    return children, order[1:]

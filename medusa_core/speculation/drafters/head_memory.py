@@ -1,0 +1,114 @@
+"""What heads with a cache of their own keep of one conversation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.pool import (
+    CachePool,
+    steps_up,
+)
+
+MOST_AT_ONCE = 64
+
+
+class CachedHeads(Protocol):
+    """Heads with caches of their own.
+
+    Attributes:
+        caches: Room for them, once it is reserved.
+    """
+
+    caches: CachePool | None
+
+    def new_cache(self, capacity: int, memory: Tensor | None = None) -> KvCache:
+        """An empty one."""
+
+
+class HeadMemory(ABC):
+    """The heads' cache for one conversation; rows are computed once they are needed.
+
+    Attributes:
+        kv: The cache.
+        token_ids: Of each place whose features are known the token that belongs to it.
+    """
+
+    def __init__(self, heads: CachedHeads) -> None:
+        """Take a small cache; it grows."""
+        assert heads.caches is not None  # reserved with the target
+        self._heads, self._caches = heads, heads.caches
+        self.kv: KvCache = self._caches.lend(heads.new_cache, 1)
+        self.token_ids: list[int] = []
+        self._waiting: list[Tensor] = []  # features of the last places, which have no row yet
+        self._num_waiting = 0
+        self._num_lost = 0  # rows that had to go
+
+    @abstractmethod
+    def compute(self, features: Tensor, place: int) -> Tensor:
+        """Write the rows of consecutive places.
+
+        Args:
+            features: Of each. [n, features]
+            place: Of the first.
+
+        Returns:
+            What drafts begin with behind each. [n, hidden]
+        """
+
+    def close(self) -> None:
+        """Give the cache back."""
+        self._caches.give_back(self.kv)
+
+    @property
+    def num_places(self) -> int:
+        """How many are known."""
+        return len(self.token_ids)
+
+    def keep(self, length: int) -> None:
+        """Forget places from `length` on."""
+        num_rows = self.num_places - self._num_waiting
+        if length < num_rows:
+            self.kv.truncate(max(0, length - self._num_lost))
+        if self._num_waiting and length < self.num_places:
+            waiting = torch.cat(self._waiting)[: max(0, length - num_rows)]
+            self._waiting, self._num_waiting = [waiting], len(waiting)
+        del self.token_ids[length:]
+
+    def add(self, features: Tensor, token_ids: Sequence[int]) -> None:
+        """Add places: what the target says of them, and the token of each."""
+        self._waiting.append(features)
+        self._num_waiting += len(features)
+        self.token_ids += token_ids
+
+    def catch_up(self, num_more: int) -> Tensor | None:
+        """Compute the places that wait; so many rows more fit behind them, where there is room.
+
+        Returns:
+            What drafts begin with behind the last place, [1, hidden]; None where none waited.
+        """
+        if not self._num_waiting:
+            return None
+        self._make_room(self._num_waiting, num_more)
+        features = torch.cat(self._waiting)
+        first = self.num_places - self._num_waiting
+        self._waiting, self._num_waiting = [], 0
+        state: Tensor | None = None
+        for start in range(0, len(features), MOST_AT_ONCE):
+            part = features[start : start + MOST_AT_ONCE]
+            state = self.compute(part, first + start)[-1:]
+        return state
+
+    def _make_room(self, num_rows: int, num_more: int) -> None:
+        least = self.kv.length + num_rows
+        if least + num_more <= self.kv.capacity:
+            return
+        wanted = steps_up(least + num_more, self._caches.num_rows)
+        kept = self.kv.length
+        self.kv = self._caches.grown(self._heads.new_cache, self.kv, least, wanted)
+        self._num_lost += kept - self.kv.length

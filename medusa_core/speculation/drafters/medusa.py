@@ -1,0 +1,117 @@
+"""Medusa: heads on the target's last hidden state fill a fixed tree.
+
+Source: Medusa (Cai et al. 2024), sections 2.1.1 and 2.1.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from medusa_core.errors import RequestError
+from medusa_core.heads.medusa import MedusaHeads
+from medusa_core.loading.target import Target
+from medusa_core.messages import TARGET, DrafterChoice, TokenSource
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.runtime.tree.step import (
+    Proposal,
+    RowBudget,
+)
+from medusa_core.runtime.tree.tables import TreeTable
+from medusa_core.speculation.drafters.drafter import (
+    NUM_RANKS,
+    DrafterSpec,
+)
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.sources.heads_source import (
+    has_heads,
+    medusa_heads,
+)
+
+
+class MedusaDrafter:
+    """Runs the heads that the tree uses on the one row before the root."""
+
+    def __init__(
+        self,
+        heads: MedusaHeads,
+        shape: TreeShape,
+        promised: float = 0.0,
+        knows_chance: bool = True,
+    ) -> None:
+        """Take the heads and the tree.
+
+        Args:
+            heads: The heads.
+            shape: The tree.
+            promised: How many of its drafts are likely to be accepted.
+            knows_chance: Its guesses are the best with the noise of sampling added.
+        """
+        self._knows_chance = knows_chance
+        self._heads = heads
+        self._shape = shape
+        self._promised = promised
+        self._sources = medusa_sources(shape)
+        self._seen: Observation | None = None
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        self._seen = None
+
+    def propose(self, root_id: int, max_rows: int) -> Proposal:
+        shape, seen = self._shape, self._seen
+        if shape.num_nodes > max_rows:
+            shape = shape.first_rows(max_rows)
+        if seen is None or shape.num_nodes == 1:
+            return Proposal(TokenTree(TreeShape.root_only(), (root_id,)), (TARGET,))
+        chance = seen.chance if self._knows_chance else None
+        ranked = self._heads.ranked(seen.hidden, root_id, shape.num_ranks, NUM_RANKS, chance)
+        token_ids = ranked.token_ids
+        tree = TokenTree(shape, (root_id, *[token_ids[head][rank] for head, rank in shape.places]))
+        odds = partial(ranked.odds, shape)
+        promised = self._promised if shape is self._shape else 0.0
+        return Proposal(tree, self._sources[: shape.num_nodes], odds, token_ids, promised)
+
+    def observe(self, observation: Observation) -> None:
+        self._seen = observation
+
+    def truncate(self, length: int) -> None:
+        # The state belongs to the row before the root; after a cut it belongs to no row.
+        self._seen = None
+
+
+def medusa_sources(shape: TreeShape) -> tuple[TokenSource, ...]:
+    """Where the nodes of a tree of the heads come from."""
+    drafted = (TokenSource("medusa", depth) for depth in shape.depths[1:])
+    return (TARGET, *drafted)
+
+
+def heads_and_trees(target: Target) -> tuple[MedusaHeads, TreeTable]:
+    """What drafters that use heads are built of.
+
+    Raises:
+        RequestError: The target has no heads.
+    """
+    heads = medusa_heads(target)
+    if heads is None or target.trees is None:
+        raise RequestError(
+            f"{target.name} has no Medusa heads.",
+            "Choose heads for this model, or the drafter 'ngram' or 'none'.",
+        )
+    return heads, target.trees
+
+
+def _build(target: Target, budget: RowBudget) -> MedusaDrafter:
+    heads, trees = heads_and_trees(target)
+    shape = trees.tree(budget.most).pruned(heads.num_heads, heads.num_columns)
+    return MedusaDrafter(heads, shape, trees.expected_length(shape) - 1)
+
+
+SPEC = DrafterSpec(
+    DrafterChoice("medusa", "Medusa heads", "The heads' guesses, in one tree for all steps."),
+    serves=has_heads,
+    build=_build,
+    preference=10,
+)

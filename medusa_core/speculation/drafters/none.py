@@ -1,0 +1,52 @@
+"""Plain decoding: the empty tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from medusa_core.loading.target import Target
+from medusa_core.messages import TARGET, DrafterChoice
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.runtime.tree.step import (
+    Proposal,
+    RowBudget,
+)
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.observation import Observation
+
+
+class NoDrafter:
+    """Proposes nothing."""
+
+    _SHAPE = TreeShape.root_only()
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        """Nothing to prepare."""
+
+    def propose(self, root_id: int, max_rows: int) -> Proposal:
+        return Proposal(TokenTree(self._SHAPE, (root_id,)), (TARGET,))
+
+    def observe(self, observation: Observation) -> None:
+        """Nothing to learn."""
+
+    def truncate(self, length: int) -> None:
+        """Nothing to forget."""
+
+
+def _serves(_: Target) -> bool:
+    return True
+
+
+def _build(_: Target, __: RowBudget) -> NoDrafter:
+    return NoDrafter()
+
+
+SPEC = DrafterSpec(
+    DrafterChoice("none", "None (plain)", "No guesses: one token per step.", drafts=False),
+    serves=_serves,
+    build=_build,
+    preference=90,
+)

@@ -1,0 +1,210 @@
+"""A smaller model of the same vocabulary as a source: one pass of it for every level of a tree.
+
+Its cache lags behind: it holds the rows of everything decided but the root, which each step's first
+pass computes with what was decided in the step before. Rows of guesses are never kept.
+
+Sources: speculative decoding (Leviathan et al. 2023); SpecInfer (Miao et al. 2024), for trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import RequestError
+from medusa_core.heads.ranked import ranked_behind
+from medusa_core.loading.target import Target
+from medusa_core.messages import SourceInfo
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.pool import steps_up
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.tree.shape import (
+    TokenTree,
+    TreeShape,
+)
+from medusa_core.runtime.tree.step import (
+    Chance,
+    RowBudget,
+)
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import (
+    Candidates,
+    Memory,
+    Paths,
+    SourceSpec,
+    candidates_of,
+    num_common,
+)
+
+NAME = "draft-model"
+_RANKS = 8
+_DEEPEST = 8
+_CHUNK = 64
+# How far scores with chance are trusted: of 0.35 to 1.5 this gave the most tokens per step.
+_SHARPNESS = 1.0
+_ROOM = 3  # more paths are tried than a tree has rows
+
+
+class DraftMemory:
+    """The draft model's cache for one conversation.
+
+    Attributes:
+        token_ids: Tokens whose rows it holds.
+    """
+
+    def __init__(self, model: Target) -> None:
+        self._model = model
+        self.kv: KvCache = model.lend_cache(1)
+        self.token_ids: list[int] = []
+
+    def close(self) -> None:
+        """Give the cache back."""
+        self._model.caches.give_back(self.kv)
+
+    def keep(self, length: int) -> None:
+        """Forget tokens from `length` on."""
+        del self.token_ids[length:]
+        self.kv.truncate(length)
+
+    def read(self, token_ids: Sequence[int], num_more: int) -> Tensor | None:
+        """Read a text on from where it begins to be new.
+
+        Args:
+            token_ids: The text.
+            num_more: Rows that shall fit behind it, where there is room.
+
+        Returns:
+            The state of the last token, [1, hidden]; None where nothing was new.
+        """
+        self._make_room(len(token_ids), num_more)
+        state = None
+        for start in range(self.kv.length, len(token_ids), _CHUNK):
+            chunk = token_ids[start : start + _CHUNK]
+            state = self._model.runner.extend(chunk, self.kv, only_last=True)
+        self.token_ids = list(token_ids)
+        return state
+
+    def _make_room(self, num_rows: int, num_more: int) -> None:
+        if num_rows + num_more > self.kv.capacity:
+            caches = self._model.caches
+            wanted = steps_up(num_rows + num_more, caches.num_rows)
+            self.kv = caches.grown(self._model.runner.new_cache, self.kv, num_rows, wanted)
+
+
+class DraftModelSource:
+    """Asks the model level by level; see `Source` and `ReadsStates`."""
+
+    def __init__(self, model: Target, vocab_size: int, levels: int | None = None) -> None:
+        """Take the model.
+
+        Args:
+            model: A loaded target of its own.
+            vocab_size: Of whom it drafts for: it may have fewer tokens of padding.
+            levels: How many levels are worth asking for; None for the usual ones.
+        """
+        self.guesses: Sequence[Sequence[int]] = ()
+        self._model = model
+        self._vocab_size = vocab_size
+        self._levels = _DEEPEST if levels is None else min(levels, _DEEPEST)
+        self._text: list[int] = []
+        self._memory: DraftMemory | None = None
+        self._chance: Chance | None = None
+        self._behind_root: Tensor | None = None
+        self._room = 0
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        self._text, self._memory, self._behind_root = list(token_ids), None, None
+        self._chance = None
+
+    def resume(self, token_ids: Sequence[int], memory: Memory) -> int:
+        known = memory.get(NAME)
+        if not isinstance(known, DraftMemory):
+            known = memory[NAME] = DraftMemory(self._model)
+        known.keep(num_common(known.token_ids, token_ids))
+        self._memory = known
+        return len(token_ids)
+
+    def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
+        """Read as much of the prompt as the target has, so that no step has to do it at once."""
+        so_far = min(place + len(states), len(self._text) - 1)
+        if so_far <= self._model.config.context_tokens:
+            self._need_memory().read(self._text[:so_far], 0)
+
+    def observe(self, observation: Observation) -> None:
+        self._text.extend(observation.token_ids)
+        self._chance = observation.chance
+
+    def start(self, root_id: int, most_rows: int) -> None:
+        self._behind_root, self._room = None, _ROOM * most_rows
+        if len(self._text) + _DEEPEST > self._model.config.context_tokens:
+            return  # it can't read so long a text
+        memory = self._need_memory()
+        memory.keep(len(self._text) - 1)
+        state = memory.read(self._text, self._room)
+        assert state is not None  # the root is always new
+        memory.keep(len(self._text) - 1)
+        self._behind_root = self._model.runner.logits(state)
+
+    def candidates(self, paths: Paths) -> Candidates | None:
+        if self._behind_root is None or paths.level >= self._levels:
+            return None
+        if paths.level == 0:
+            return self._best(self._behind_root, 1)
+        wanted = [paths.path(index) for index in range(paths.num)]
+        inner = {path[:length] for path in wanted for length in range(1, len(path) + 1)}
+        kv = self._need_memory().kv
+        if len(inner) + 1 > min(self._room, kv.capacity - kv.length):
+            return None
+        shape = TreeShape.from_paths(inner)
+        tree = TokenTree(shape, (self._text[-1], *(path[-1] for path in shape.paths[1:])))
+        states = self._model.runner.verify(PlacedTree(tree, kv))
+        node_of = {path: node for node, path in enumerate(shape.paths)}
+        nodes = torch.tensor([node_of[path] for path in wanted], device=states.device)
+        return self._best(self._model.runner.logits(states[nodes]), paths.level + 1)
+
+    def _best(self, scores: Tensor, depth: int) -> Candidates:
+        own = scores[:, : self._vocab_size].float()
+        num_ranks = min(_RANKS, own.shape[-1])
+        return candidates_of(
+            ranked_behind(own, num_ranks, self._chance, depth, sharpness=_SHARPNESS)
+        )
+
+    def truncate(self, length: int) -> None:
+        self._behind_root = self._chance = None
+        del self._text[length:]
+        if self._memory is not None:
+            self._memory.keep(length)
+
+    def _need_memory(self) -> DraftMemory:
+        if self._memory is None:  # nobody resumed: an answer of its own
+            self._memory = DraftMemory(self._model)
+        return self._memory
+
+
+def _serves(target: Target) -> bool:
+    return target.assistant is not None
+
+
+def _build(target: Target, budget: RowBudget) -> DraftModelSource:
+    if target.assistant is None:
+        raise RequestError(f"{target.name} has no draft model beside it.", HINT)
+    return DraftModelSource(target.assistant, target.config.vocab_size, budget.levels)
+
+
+HINT = "Load it with a smaller model of the same vocabulary, or choose another drafter."
+SPEC = SourceSpec(
+    SourceInfo(
+        name=NAME,
+        label="draft model",
+        badge="d",
+        explanation="guessed by a smaller model of the same vocabulary",
+        colours=("brown",),
+        line="wave",
+        is_numbered=True,
+    ),
+    serves=_serves,
+    build=_build,
+    hint=HINT,
+)

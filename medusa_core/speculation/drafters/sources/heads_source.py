@@ -1,0 +1,109 @@
+"""Medusa heads as a source: head k says which tokens may stand k places behind the root.
+
+Source: Medusa (Cai et al. 2024), section 2.1.1.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from itertools import pairwise
+
+from medusa_core.errors import RequestError
+from medusa_core.heads.medusa import MedusaHeads
+from medusa_core.loading.target import Target
+from medusa_core.messages import SourceInfo
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.drafters.drafter import NUM_RANKS
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import (
+    Candidates,
+    Paths,
+    SourceSpec,
+)
+
+_MOST_RANKS = 32
+
+
+class HeadsSource:
+    """Asks the heads once a step, on the one row before the root."""
+
+    def __init__(self, heads: MedusaHeads, budget: RowBudget) -> None:
+        self.guesses: Sequence[Sequence[int]] = ()
+        self._heads = heads
+        levels = heads.num_heads if budget.levels is None else budget.levels
+        self._num_heads = min(heads.num_heads, levels)
+        self._num_ranks = min(heads.num_columns, ranks_within(budget))
+        self._seen: Observation | None = None
+        self._said: list[Candidates] = []
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        self._seen = None
+
+    def start(self, root_id: int, most_rows: int) -> None:
+        self.guesses, self._said = (), []
+        num_heads, seen = min(self._num_heads, most_rows - 1), self._seen
+        if seen is None or num_heads < 1:
+            return
+        num_ranks = [self._num_ranks] * num_heads
+        ranked = self._heads.ranked(seen.hidden, root_id, num_ranks, chance=seen.chance)
+        worths, size = ranked.worths(), len(ranked.token_ids[0])
+        self.guesses = [best[:NUM_RANKS] for best in ranked.token_ids]
+        self._said = [
+            Candidates(array("i", best), worths[head * size : (head + 1) * size])
+            for head, best in enumerate(ranked.token_ids)
+        ]
+
+    def candidates(self, paths: Paths) -> Candidates | None:
+        return self._said[paths.level] if paths.level < len(self._said) else None
+
+    def observe(self, observation: Observation) -> None:
+        self._seen = observation
+
+    def truncate(self, length: int) -> None:
+        # The state belongs to the row before the root; after a cut it belongs to no row.
+        self._seen = None
+
+
+def ranks_within(budget: RowBudget) -> int:
+    """How many guesses of a head may come into a tree: the r-th is hardly worth half of 1 / r."""
+    least = min((dearer - price for price, dearer in pairwise(budget.prices)), default=0.0)
+    most = min(budget.most // 2, _MOST_RANKS)
+    return max(NUM_RANKS, min(most, int(0.5 / least)) if least else most)
+
+
+def medusa_heads(target: Target) -> MedusaHeads | None:
+    """The Medusa heads of a target; None where it has none, or heads of another kind."""
+    return target.heads if isinstance(target.heads, MedusaHeads) else None
+
+
+def has_heads(target: Target) -> bool:
+    """Has a target Medusa heads?"""
+    heads = medusa_heads(target)
+    return heads is not None and heads.num_heads > 0
+
+
+def _build(target: Target, budget: RowBudget) -> HeadsSource:
+    heads = medusa_heads(target)
+    if heads is None:
+        raise RequestError(f"{target.name} has no Medusa heads.", HINT)
+    return HeadsSource(heads, budget)
+
+
+HINT = "Load Medusa heads for this model, or choose the drafter 'ngram' or 'none'."
+SPEC = SourceSpec(
+    SourceInfo(
+        name="medusa",
+        label="head",
+        badge="h",
+        explanation="guessed by a Medusa head; head k guesses k tokens ahead",
+        colours=("blue", "amber", "green", "pink", "vermilion"),
+        line="solid",
+        is_numbered=True,
+    ),
+    serves=has_heads,
+    build=_build,
+    hint=HINT,
+    of_heads=True,
+    asks_at_once=True,
+)

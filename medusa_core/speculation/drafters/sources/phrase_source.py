@@ -1,0 +1,142 @@
+"""What the model often says as a source: a table of what follows the last few tokens of a path.
+
+Source: Kim et al., "Exploring and Improving Drafts in Blockwise Parallel Decoding" (2024), for
+n-grams of a model's own answers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Sequence
+from ctypes import addressof
+from itertools import chain
+from typing import Protocol
+
+from medusa_core.errors import RequestError
+from medusa_core.loading.target import Target
+from medusa_core.messages import SourceInfo
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.speculation.datastore.phrases import Phrases
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import (
+    Candidates,
+    Paths,
+    SourceSpec,
+)
+from medusa_core.system.native.binding import native_library
+from medusa_core.system.native.structs import PhrasesStruct
+
+_BYTES, _ROOM = 4, 4096
+_MOST_LEVELS = 6  # beyond, what was likely at every place is hardly likely as a whole
+
+
+class PhrasesSource:
+    """Reads the table behind every path."""
+
+    def __init__(self, phrases: Phrases) -> None:
+        self.guesses: Sequence[Sequence[int]] = ()
+        self._follow = _follow_of(phrases)
+        self._text = array("i")
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        self._text = array("i", token_ids)
+
+    def start(self, root_id: int, most_rows: int) -> None:
+        """Nothing to prepare: the root is the text's last token."""
+
+    def candidates(self, paths: Paths) -> Candidates | None:
+        if paths.level >= _MOST_LEVELS:
+            return None
+        return self._follow(self._text, paths)
+
+    def observe(self, observation: Observation) -> None:
+        self._text.extend(observation.token_ids)
+
+    def truncate(self, length: int) -> None:
+        del self._text[length:]
+
+
+class _Follow(Protocol):
+    def __call__(self, text: array[int], paths: Paths) -> Candidates:
+        """What often follows each path behind a text."""
+
+
+class _Compiled:
+    """Reads the table in one call for all paths."""
+
+    def __init__(self, library: ctypes.CDLL, phrases: Phrases) -> None:
+        self._follow = library.follow
+        self._phrases = phrases  # what the structure points at
+        self._struct = PhrasesStruct(
+            keys=phrases.keys.ctypes.data,
+            starts=phrases.starts.ctypes.data,
+            tokens=phrases.tokens.ctypes.data,
+            chances=phrases.chances.ctypes.data,
+            buckets=phrases.buckets.ctypes.data,
+            shift=phrases.shift,
+            longest=phrases.longest,
+        )
+        self._address = addressof(self._struct)
+        blank = bytes(_BYTES * _ROOM)
+        token_ids, chances, counts = array("i", blank), array("f", blank), array("i", blank)
+        self._found = Candidates(token_ids, chances, counts)
+        self._addresses = [part.buffer_info()[0] for part in (counts, token_ids, chances)]
+
+    def __call__(self, text: array[int], paths: Paths) -> Candidates:
+        num, level, path_ids = paths
+        address, length = text.buffer_info()
+        below = path_ids.buffer_info()[0]
+        asked = (self._address, address, length, below, min(num, _ROOM), level)
+        self._follow(*asked, *self._addresses, _ROOM)
+        return self._found
+
+
+class _InPython:
+    """The same without the compiled step."""
+
+    def __init__(self, phrases: Phrases) -> None:
+        self._phrases = phrases
+
+    def __call__(self, text: array[int], paths: Paths) -> Candidates:
+        found = [
+            self._phrases.behind(chain(reversed(paths.path(index)), reversed(text)))
+            for index in range(paths.num)
+        ]
+        flat = [follower for followers in found for follower in followers]
+        return Candidates(
+            array("i", [follower.token_id for follower in flat]),
+            array("f", [follower.chance for follower in flat]),
+            array("i", map(len, found)),
+        )
+
+
+def _follow_of(phrases: Phrases) -> _Follow:
+    library = native_library()
+    return _InPython(phrases) if library is None else _Compiled(library, phrases)
+
+
+def _serves(target: Target) -> bool:
+    return target.phrases is not None
+
+
+def _build(target: Target, _: RowBudget) -> PhrasesSource:
+    if target.phrases is None:
+        raise RequestError(f"{target.name} has no phrase table.", HINT)
+    return PhrasesSource(target.phrases)
+
+
+HINT = "Make its phrase table (python -m medusa_core train phrases), or choose another drafter."
+SPEC = SourceSpec(
+    SourceInfo(
+        name="phrases",
+        label="phrases",
+        badge="phrases",
+        explanation="what the model often says there",
+        colours=("violet",),
+        line="dot",
+    ),
+    serves=_serves,
+    build=_build,
+    hint=HINT,
+)

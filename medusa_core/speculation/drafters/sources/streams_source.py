@@ -1,0 +1,185 @@
+"""Speculative streams as a source: stream j says which tokens may stand j places behind the root.
+
+In the paper streams run beside all nodes of a tree while it is verified, as nobody knows yet which
+of them will be accepted last. Here they run behind acceptance, beside the one row that was: they
+draft the same, as streams of a node read nothing of other nodes. The rows of all others are saved,
+and the weights of the last layers are read once more.
+
+Trees are pruned as in the paper: what enters the first of the last layers says, by an early exit,
+how likely every node is behind its parent. Rows of unlikely ones, and of what follows them, go no
+further (`EarlyExit`).
+
+Source: Speculative Streaming (Bhendawade et al. 2024), section 3.2.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import RequestError
+from medusa_core.heads.streams import StreamHeads
+from medusa_core.loading.target import Target
+from medusa_core.messages import SourceInfo
+from medusa_core.runtime.tree.shape import TokenTree
+from medusa_core.runtime.tree.step import (
+    Pruner,
+    RowBudget,
+)
+from medusa_core.speculation.drafters.early_exit import EarlyExit
+from medusa_core.speculation.drafters.head_memory import HeadMemory
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import (
+    Candidates,
+    Memory,
+    Paths,
+    SourceSpec,
+    num_common,
+)
+from medusa_core.speculation.drafters.sources.heads_source import ranks_within
+
+NAME = "streams"
+_LEAST_ROWS = 6  # of trees that are pruned
+_LEAST_CHANCE = 0.005  # of a node behind its parent, by the early exit
+
+
+class StreamsMemory(HeadMemory):
+    """The streams' cache; place i stands for token i."""
+
+    def __init__(self, heads: StreamHeads) -> None:
+        """Take a small cache; it grows."""
+        super().__init__(heads)
+        self._streams = heads
+
+    def compute(self, features: Tensor, place: int) -> Tensor:
+        self._streams.remember(features, place, self.kv)
+        return features[:, : features.shape[1] // len(self._streams.taps)]
+
+
+class StreamsSource:
+    """Runs streams once a step, beside the last row before the root; see `ReadsStates`."""
+
+    def __init__(self, heads: StreamHeads, budget: RowBudget) -> None:
+        """Take the streams, and how many rows there are."""
+        self.guesses: Sequence[Sequence[int]] = ()
+        self._heads = heads
+        levels = heads.num_heads if budget.levels is None else budget.levels
+        self._num_streams = min(heads.num_heads, levels)
+        self._num_ranks = ranks_within(budget)
+        self.begin(())
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        self._prompt = token_ids
+        self._last_id = token_ids[-1] if token_ids else 0
+        self._memory: StreamsMemory | None = None
+        self._entering: Tensor | None = None
+        self._seen: Observation | None = None
+        self._said: list[Candidates] = []
+
+    def resume(self, token_ids: Sequence[int], memory: Memory) -> int:
+        known = memory.get(NAME)
+        if not isinstance(known, StreamsMemory):
+            known = memory[NAME] = StreamsMemory(self._heads)
+        same = num_common(known.token_ids, token_ids[:-1])
+        known.keep(same)
+        self._memory = known
+        return same
+
+    def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
+        assert deep is not None  # the runner tells of `taps`
+        memory = self._need_memory()
+        # The prompt's last token is told again once the next is decided.
+        token_ids = list(self._prompt[:-1][place : place + len(deep)])
+        at = memory.num_places - place  # what was heard before
+        memory.add(deep[at : len(token_ids)], token_ids[at:])
+        memory.catch_up(self._num_streams)
+
+    def observe(self, observation: Observation) -> None:
+        deep = observation.deep
+        assert deep is not None
+        rows = torch.tensor(list(observation.rows), device=deep.device) % len(deep)
+        token_ids = [self._last_id, *observation.token_ids]
+        self._need_memory().add(deep.index_select(0, rows), token_ids[:-1])
+        self._last_id, self._seen = token_ids[-1], observation
+
+    def start(self, root_id: int, most_rows: int) -> None:
+        self._said = []
+        memory, seen = self._need_memory(), self._seen
+        behind = memory.catch_up(self._num_streams)
+        self._entering = self._entering if behind is None else behind[0]
+        num_streams = min(self._num_streams, most_rows - 1)
+        if self._entering is None or seen is None or num_streams < 1:
+            return
+        if memory.kv.length + num_streams > memory.kv.capacity:
+            return
+        place = memory.num_places - 1
+        ranked = self._heads.ranked(
+            self._entering, place, memory.kv, num_streams, self._num_ranks, seen.chance
+        )
+        worths, size = ranked.worths(), len(ranked.token_ids[0])
+        self._said = [
+            Candidates(array("i", best), worths[stream * size : (stream + 1) * size])
+            for stream, best in enumerate(ranked.token_ids)
+        ]
+
+    def candidates(self, paths: Paths) -> Candidates | None:
+        return self._said[paths.level] if paths.level < len(self._said) else None
+
+    def pruner(self, tree: TokenTree) -> Pruner | None:
+        """Who drops nodes that the early exit finds unlikely.
+
+        Nobody in small trees, which cost little, and where chance chooses: then what is unlikely
+        is chosen, too.
+        """
+        is_worth = tree.shape.num_nodes >= _LEAST_ROWS and self._said
+        if not is_worth or self._seen is None or self._seen.chance is not None:
+            return None
+        return EarlyExit(self._heads, tree, _LEAST_CHANCE)
+
+    def truncate(self, length: int) -> None:
+        self._entering, self._seen, self._said = None, None, []
+        if self._memory is not None:
+            self._memory.keep(length)
+
+    def _need_memory(self) -> StreamsMemory:
+        if self._memory is None:  # nobody resumed: an answer of its own
+            self._memory = StreamsMemory(self._heads)
+        return self._memory
+
+
+def stream_heads(target: Target) -> StreamHeads | None:
+    """The streams of a target; None where it has none."""
+    return target.heads if isinstance(target.heads, StreamHeads) else None
+
+
+def _serves(target: Target) -> bool:
+    return stream_heads(target) is not None
+
+
+def _build(target: Target, budget: RowBudget) -> StreamsSource:
+    heads = stream_heads(target)
+    if heads is None:
+        raise RequestError(f"{target.name} has no streams.", HINT)
+    return StreamsSource(heads, budget)
+
+
+HINT = "Load streams that were trained for this model, or choose another drafter."
+SPEC = SourceSpec(
+    SourceInfo(
+        name=NAME,
+        label="stream",
+        badge="s",
+        explanation="guessed by a stream, which runs beside the model through its last layers",
+        colours=("magenta",),
+        line="dash-dot",
+        is_numbered=True,
+    ),
+    serves=_serves,
+    build=_build,
+    hint=HINT,
+    of_heads=True,
+    asks_at_once=True,
+)

@@ -1,0 +1,71 @@
+"""Walks down trees of tokens by the best of each row, by the compiled step where there is one."""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from ctypes import addressof, c_float
+
+import torch
+from torch import Tensor
+
+from medusa_core.messages import NUM_ALTERNATIVES
+from medusa_core.runtime.tree.shape import TokenTree
+from medusa_core.runtime.tree.step import Acceptance
+from medusa_core.system.native.binding import native_library
+from medusa_core.system.native.lanes import LANES
+
+_BYTES = 4
+
+
+class BestWalk:
+    """Follows the largest number of each row, of equals the first; for one thread."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._walk_best = library.walk_best
+        self._make_room(16)
+
+    def __call__(self, tree: TokenTree, scores: Tensor, reads: bool) -> Acceptance | None:
+        """Walk.
+
+        Args:
+            tree: The tree.
+            scores: Of all its nodes. float32, [n, columns], contiguous
+            reads: A trace will be made: read what it keeps on the way.
+
+        Returns:
+            What was met; None if a row on the way holds a NaN, or its largest number is infinite.
+        """
+        token_ids = array("i", tree.token_ids)
+        num_nodes = len(token_ids)
+        if num_nodes > self._num_nodes:
+            self._make_room(num_nodes)
+        walked = self._walked
+        count = self._walk_best(
+            scores.data_ptr(),
+            scores.shape[1],
+            token_ids.buffer_info()[0],
+            tree.shape.parent_array.buffer_info()[0],
+            num_nodes,
+            walked.buffer_info()[0],
+            self._address if reads else None,
+        )
+        if not count:
+            return None
+        size = _BYTES * (1 + 2 * NUM_ALTERNATIVES) * count
+        judged = self._view[:size].tobytes() if reads else b""
+        return Acceptance(tuple(walked[1:count]), walked[2 * count - 1], judged)
+
+    def _make_room(self, num_nodes: int) -> None:
+        self._num_nodes = num_nodes
+        self._walked = array("i", bytes(_BYTES * 2 * num_nodes))
+        self._room = (c_float * (num_nodes * (1 + 2 * NUM_ALTERNATIVES)))()
+        self._address = addressof(self._room)
+        self._view = memoryview(self._room).cast("B")
+
+
+def best_walk(scores: Tensor) -> BestWalk | None:
+    """What walks by scores like these; None where nothing is compiled for them."""
+    library = native_library()
+    fits = scores.dtype == torch.float32 and scores.is_cpu and scores.shape[1] >= LANES
+    return None if library is None or not fits else BestWalk(library)

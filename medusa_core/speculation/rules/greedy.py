@@ -1,0 +1,94 @@
+"""Greedy: the target's best token, always."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from medusa_core.messages import GenerateSettings, RuleChoice
+from medusa_core.runtime.tree.shape import TokenTree
+from medusa_core.runtime.tree.step import (
+    Acceptance,
+    Chance,
+    WalkContext,
+)
+from medusa_core.speculation.rules.best_walk import (
+    BestWalk,
+    best_walk,
+)
+from medusa_core.speculation.rules.rule import (
+    Numbers,
+    Path,
+    RuleSpec,
+    check_number,
+    descend,
+    each_number,
+    no_number,
+)
+from medusa_core.speculation.rules.shaping import Shaping
+
+
+class Greedy:
+    """Takes the best token at every node; of equals the lowest id."""
+
+    def __init__(self, shaping: Shaping) -> None:
+        self._shaping = shaping
+        self._best_walk: BestWalk | None = None
+        self.has_numbers = not shaping.is_idle
+
+    def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
+        if not self._shaping.is_idle:
+            rows = logits.cpu()
+            return descend(tree, lambda node, path: _best(self._shaping(rows[node], context, path)))
+        if self._best_walk is None:
+            self._best_walk = best_walk(logits)
+        if self._best_walk is not None:
+            met = self._best_walk(tree, logits, context.reads)
+            if met is None:
+                raise no_number()
+            return met
+        # Looking at one row at a time would wait for the device each time: bring all at once. A
+        # float64 holds every token's number.
+        best = logits.max(dim=-1)
+        scores, token_ids = torch.stack([best.values.double(), best.indices.double()]).tolist()
+
+        def choose(node: int, _: Path) -> int:
+            check_number(scores[node])
+            return int(token_ids[node])
+
+        return descend(tree, choose)
+
+    def chance(self, position: int) -> Chance | None:
+        return None
+
+    def numbers(
+        self, logits: Tensor, nodes: Path, context: WalkContext, run: Path
+    ) -> tuple[Numbers, ...]:
+        return each_number(self._margin, logits, nodes, context, run)
+
+    def _margin(self, row: Tensor, context: WalkContext, path: Path, _: int) -> Numbers:
+        best, second = self._shaping(row, context, path).topk(2).values.tolist()
+        return (("margin", best - second),)
+
+
+def _best(row: Tensor) -> int:
+    best = row.max(dim=0)
+    check_number(best.values.item())
+    return int(best.indices)
+
+
+def _build(settings: GenerateSettings) -> Greedy:
+    return Greedy(Shaping(settings))
+
+
+SPEC = RuleSpec(
+    RuleChoice(
+        "greedy",
+        "Greedy",
+        "Takes the likeliest token each time.",
+        is_exact=True,
+        draws=False,
+    ),
+    preference=0,
+    build=_build,
+)

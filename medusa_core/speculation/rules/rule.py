@@ -1,0 +1,164 @@
+"""What an acceptance rule is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Protocol
+
+from torch import Tensor
+
+from medusa_core.errors import NumericsError
+from medusa_core.messages import GenerateSettings, RuleChoice
+from medusa_core.runtime.tree.shape import TokenTree
+from medusa_core.runtime.tree.step import (
+    Acceptance,
+    Chance,
+    WalkContext,
+)
+from medusa_core.speculation import rules
+from medusa_core.system.registry import Registry
+
+_WITHOUT_CHANCE = "greedy"
+Path = Sequence[int]
+Numbers = tuple[tuple[str, float], ...]
+
+
+class Rule(Protocol):
+    """Decides which path of a verified tree becomes text.
+
+    Attributes:
+        has_numbers: It decides by more than the target's probabilities, as `numbers` says.
+    """
+
+    has_numbers: bool
+
+    def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
+        """Follow the target through the tree.
+
+        Args:
+            tree: The verified tree.
+            logits: The target's scores at every node. [n, vocabulary]
+            context: What is decided so far; its last token is the tree's root.
+
+        Raises:
+            NumericsError: The scores on the way hold no number.
+        """
+
+    def chance(self, position: int) -> Chance | None:
+        """What will be added to the target's scores from a position on, for drafters to know.
+
+        None where nothing is: the target's own scores decide.
+        """
+
+    def numbers(
+        self, logits: Tensor, nodes: Path, context: WalkContext, run: Path
+    ) -> tuple[Numbers, ...]:
+        """What decided about each token of a run, for traces.
+
+        Args:
+            logits: The target's scores at every node. [n, vocabulary]
+            nodes: The root and the accepted nodes.
+            context: As `walk` had it.
+            run: The accepted tokens and the bonus token: what came behind each of the nodes.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSpec:
+    """A registered rule.
+
+    Attributes:
+        choice: Its name in settings, what people read of it, and what it keeps.
+        preference: The rule with the lowest is the default.
+        build: Makes the rule for one answer.
+    """
+
+    choice: RuleChoice
+    preference: int
+    build: Callable[[GenerateSettings], Rule]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.choice.name
+
+
+@cache
+def rule_registry() -> Registry[RuleSpec]:
+    """All acceptance rules."""
+    return Registry(rules, "acceptance rule", RuleSpec)
+
+
+def settled(settings: GenerateSettings) -> GenerateSettings:
+    """The same settings, of an answer whose rule is `greedy` where the temperature is 0.
+
+    Raises:
+        RequestError: Nothing is registered under the rule's name.
+    """
+    rule = rule_registry().get(settings.rule)
+    if settings.temperature or not rule.choice.draws:
+        return settings
+    return replace(settings, rule=_WITHOUT_CHANCE)
+
+
+def rules_by_preference() -> tuple[RuleChoice, ...]:
+    """All rules as people choose them, the default first."""
+    ordered = sorted(rule_registry().specs, key=lambda spec: spec.preference)
+    return tuple(spec.choice for spec in ordered)
+
+
+def descend(tree: TokenTree, choose: Callable[[int, Path], int]) -> Acceptance:
+    """Walk down while the chosen token is among the children.
+
+    Args:
+        tree: The verified tree.
+        choose: The token to put behind a node, given the node and the draft tokens down to it.
+
+    Returns:
+        The nodes walked through and the first choice that no child holds.
+    """
+    nodes: list[int] = []
+    path: list[int] = []
+    node = 0
+    while True:
+        token_id = choose(node, path)
+        child = tree.child_with(node, token_id)
+        if child is None:
+            return Acceptance(tuple(nodes), token_id)
+        nodes.append(child)
+        path.append(token_id)
+        node = child
+
+
+def each_number(
+    number: Callable[[Tensor, WalkContext, Path, int], Numbers],
+    logits: Tensor,
+    nodes: Sequence[int],
+    context: WalkContext,
+    run: Sequence[int],
+) -> tuple[Numbers, ...]:
+    """What `number` says of each token of a run, given its node's row and the drafts down to it."""
+    return tuple(
+        number(logits[node], context, run[:place], run[place]) for place, node in enumerate(nodes)
+    )
+
+
+def check_number(score: float) -> None:
+    """Refuse a best score that is no finite number.
+
+    Raises:
+        NumericsError: It is NaN or infinite.
+    """
+    if not math.isfinite(score):
+        raise no_number()
+
+
+def no_number() -> NumericsError:
+    """The error for scores that are NaN or infinite."""
+    return NumericsError(
+        "The model's scores are not numbers (NaN or infinite).",
+        "The weights are damaged or overflow in this dtype: try float32, or download again.",
+    )

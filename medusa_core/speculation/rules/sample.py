@@ -1,0 +1,79 @@
+"""Sample-and-walk: draw from the target at each node and descend if a child holds the draw.
+
+What is drawn at a node depends on the target's scores and on the noise of its place alone, never on
+the drafts; so they may be chosen with that noise in mind, and the text keeps its distribution.
+"""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+from medusa_core.messages import GenerateSettings, RuleChoice
+from medusa_core.runtime.tree.shape import TokenTree
+from medusa_core.runtime.tree.step import (
+    Acceptance,
+    Chance,
+    WalkContext,
+)
+from medusa_core.speculation.rules.rule import (
+    Numbers,
+    Path,
+    RuleSpec,
+    descend,
+    each_number,
+)
+from medusa_core.speculation.rules.sampling import (
+    Sampler,
+    gumbel_noise_of,
+)
+from medusa_core.speculation.rules.shaping import Shaping
+
+
+class Sample:
+    """Draws with noise keyed by position, so that a seed gives one text with any drafter."""
+
+    has_numbers = True
+
+    def __init__(self, settings: GenerateSettings) -> None:
+        self._seed = settings.seed
+        self._shaping = Shaping(settings)
+        self._sampler = Sampler(settings)
+
+    def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
+        rows = logits.cpu()  # all at once: a card would be waited for at each node
+
+        def choose(node: int, path: Path) -> int:
+            row = self._shaping(rows[node], context, path)
+            return self._sampler.draw(row, context.position + len(path))
+
+        return descend(tree, choose)
+
+    def chance(self, position: int) -> Chance | None:
+        return lambda scores, token_ids, depths=None: self._sampler.shifted(
+            scores, token_ids, position, depths
+        )
+
+    def numbers(
+        self, logits: Tensor, nodes: Path, context: WalkContext, run: Path
+    ) -> tuple[Numbers, ...]:
+        return each_number(self._numbers, logits, nodes, context, run)
+
+    def _numbers(self, row: Tensor, context: WalkContext, path: Path, token_id: int) -> Numbers:
+        scores = self._sampler.log_probabilities(self._shaping(row, context, path))
+        noise = gumbel_noise_of(self._seed, context.position + len(path), token_id)
+        return (("probability", math.exp(scores[token_id])), ("noise", noise))
+
+
+SPEC = RuleSpec(
+    RuleChoice(
+        "sample",
+        "Sample",
+        "Draws each token by its probability.",
+        is_exact=True,
+        draws=True,
+    ),
+    preference=1,
+    build=Sample,
+)

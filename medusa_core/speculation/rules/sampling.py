@@ -1,0 +1,274 @@
+"""Seeded sampling that doesn't depend on how many tokens a step decides.
+
+The noise of a position is drawn from a counter-based generator keyed by (seed, position), over the
+whole vocabulary, so that speculative and plain decoding see the same noise at the same place:
+token = argmax(filtered log-probabilities + Gumbel noise).
+
+Drafters may see that noise, too: a guess that is the best of the drafter's scores with the same
+noise added is right more often than the drafter's best, and the text is the target's all the same.
+
+Source: Philox (Salmon et al. 2011); Gumbel-max (Gumbel 1954; Maddison et al. 2014); the shared
+noise: Daliri, Musco, Suresh, "Coupling without Communication and Drafter-Invariant Speculative
+Decoding" (2024), section 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from medusa_core.errors import RequestError
+from medusa_core.messages import GenerateSettings
+from medusa_core.speculation.rules.rule import check_number
+
+_SEED_MASK = (1 << 64) - 1
+_KEPT_ROWS = 16  # more places than a tree is deep
+_FEW = 2048  # tokens that are not worth being parted before they are sorted or drawn from
+_ROUNDING = 1e-9
+
+Numbers = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+
+def gumbel_noise(seed: int, position: int, vocab_size: int) -> Tensor:
+    """Standard Gumbel noise of one position. [vocabulary], float64, on the CPU"""
+    return torch.from_numpy(_gumbel(_generator(seed, position).random(vocab_size)))
+
+
+def gumbel_rows(seeds: Iterable[int], positions: Iterable[int], vocab_size: int) -> Tensor:
+    """`gumbel_noise` of several places, each with its seed. [places, vocabulary]"""
+    places = zip(seeds, positions, strict=True)
+    return torch.stack([gumbel_noise(seed, position, vocab_size) for seed, position in places])
+
+
+def gumbel_noise_of(seed: int, position: int, token_id: int) -> float:
+    """The entry of `gumbel_noise` for one token, without drawing the others."""
+    block, place = divmod(token_id, 4)  # a counter gives four numbers
+    return float(_gumbel(_generator(seed, position, block).random(place + 1)[place:])[0])
+
+
+def _gumbel(uniform: Numbers) -> Numbers:
+    """Gumbel noise of uniform numbers; random() may return 0, whose logarithm is no number."""
+    noise: Numbers = -np.log(-np.log(np.maximum(uniform, np.finfo(np.float64).tiny)))
+    return noise
+
+
+def _generator(seed: int, position: int, block: int = 0) -> np.random.Generator:
+    key = np.array([seed & _SEED_MASK, 0], dtype=np.uint64)
+    # The first counter word counts blocks within a stream: the position goes above it.
+    counter = np.array([block, 0, position, 0], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=counter))
+
+
+class Candidates(NamedTuple):
+    """The tokens that may be drawn.
+
+    Attributes:
+        ids: Which they are, ascending; None for all. int64
+        scores: Log-scores after the temperature, not normalised. float64
+    """
+
+    ids: Ids | None
+    scores: Numbers
+
+
+class Sampler:
+    """Draws tokens from one row of scores.
+
+    What can't be drawn is left out first; logarithms are taken of the noise of the others alone.
+    """
+
+    def __init__(self, settings: GenerateSettings) -> None:
+        _check(settings)
+        self._settings = settings
+        self._rows: dict[int, Numbers] = {}
+        self._width = 0
+
+    def draw(self, scores: Tensor, position: int) -> int:
+        """The token at a position.
+
+        Args:
+            scores: The target's logits. [vocabulary], any device and float dtype
+            position: Its place in the session, the key of its noise.
+
+        Raises:
+            NumericsError: The best score is no number.
+        """
+        ids, kept = self._candidates(_numbers(scores))
+        uniform = self._uniform(position, len(scores))
+        uniform = uniform[: len(scores)] if ids is None else uniform[ids]
+        if ids is None and len(kept) > _FEW:
+            ids = _within_reach(kept, uniform)
+            kept, uniform = kept[ids], uniform[ids]
+        best = int((kept + _gumbel(uniform)).argmax())
+        return best if ids is None else int(ids[best])
+
+    def shifted(
+        self,
+        scores: Tensor,
+        token_ids: Tensor | None,
+        position: int,
+        depths: Sequence[int] | None = None,
+    ) -> Tensor:
+        """What `draw` would compare from a position on, if these were the target's scores.
+
+        Args:
+            scores: [places, n], any device and float dtype
+            token_ids: Whose they are, [n] or [places, n]; None where columns are token ids.
+            position: What a depth of 1 stands for.
+            depths: How deep each place is; None for 1, 2, ...
+
+        Returns:
+            [places, n], on the CPU.
+        """
+        size = scores.shape[-1] if token_ids is None else int(token_ids.max()) + 1
+        places = range(1, 1 + len(scores)) if depths is None else depths
+        rows = [self._uniform(position + place - 1, size) for place in places]
+        if token_ids is None:
+            rows = [row[:size] for row in rows]
+        else:
+            ids = token_ids.expand(len(rows), -1).numpy()
+            rows = [row[own] for row, own in zip(rows, ids, strict=True)]
+        noise = torch.from_numpy(_gumbel(np.stack(rows)))
+        known = scores.to(device="cpu", dtype=torch.float64)
+        if self._has_filters:
+            return torch.stack([self._filtered(row.numpy()) for row in known]).add_(noise)
+        return known.div(self._settings.temperature).add_(noise)
+
+    @property
+    def _has_filters(self) -> bool:
+        settings = self._settings
+        return settings.top_k > 0 or settings.top_p < 1 or settings.min_p > 0
+
+    def _uniform(self, position: int, at_least: int) -> Numbers:
+        """What the noise of a place is made of; drafters and the rule ask for the same one."""
+        row = self._rows.get(position)
+        if row is None or len(row) < at_least:
+            self._width = max(self._width, at_least)
+            row = _generator(self._settings.seed, position).random(self._width)
+            self._rows[position] = row
+            if len(self._rows) > _KEPT_ROWS:
+                del self._rows[next(iter(self._rows))]
+        return row
+
+    def filtered(self, scores: Tensor) -> Tensor:
+        """Log-scores after temperature, top-k, top-p and min-p; −inf for what is filtered out.
+
+        Args:
+            scores: The target's logits. [vocabulary], any device and float dtype
+
+        Returns:
+            [vocabulary], float64, on the CPU; not normalised.
+
+        Raises:
+            NumericsError: The best score is no number.
+        """
+        return self._filtered(_numbers(scores))
+
+    def _filtered(self, scores: Numbers) -> Tensor:
+        ids, kept = self._candidates(scores)
+        if ids is None:
+            return torch.from_numpy(kept)
+        whole = np.full(len(scores), -math.inf)
+        whole[ids] = kept
+        return torch.from_numpy(whole)
+
+    def _candidates(self, scores: Numbers) -> Candidates:
+        settings = self._settings
+        ids, kept = None, scores / settings.temperature
+        if 0 < settings.top_k < len(kept):
+            worst = torch.from_numpy(kept).topk(settings.top_k).values[-1].item()
+            ids, kept = _keep(ids, kept, kept >= worst)
+        if settings.top_p < 1:
+            ids, kept = _keep_nucleus(ids, kept, settings.top_p)
+        if settings.min_p > 0:
+            # Probabilities relate as exp of the difference; normalising would change nothing.
+            ids, kept = _keep(ids, kept, kept >= kept.max() + math.log(settings.min_p))
+        return Candidates(ids, kept)
+
+    def log_probabilities(self, scores: Tensor) -> Tensor:
+        """What `draw` draws from: `filtered`, normalised. [vocabulary], float64, on the CPU"""
+        return torch.log_softmax(self.filtered(scores), dim=-1)
+
+
+def _numbers(scores: Tensor) -> Numbers:
+    """A row of scores on the CPU.
+
+    Raises:
+        NumericsError: The best score is no number.
+    """
+    row = scores.cpu()
+    numbers: Numbers = (row if row.dtype == torch.float64 else row.float()).numpy()
+    numbers = numbers.astype(np.float64)
+    check_number(float(numbers.max()))
+    return numbers
+
+
+def _keep(ids: Ids | None, scores: Numbers, mask: NDArray[np.bool_]) -> Candidates:
+    places = np.flatnonzero(mask)
+    return Candidates(places if ids is None else ids[places], scores[places])
+
+
+def _keep_nucleus(ids: Ids | None, scores: Numbers, top_p: float) -> Candidates:
+    """Keep the smallest set of best tokens whose probability reaches `top_p`.
+
+    Of tokens as likely as the last one that is kept, the first ones are.
+    """
+    # By numpy: torch's threads wait for each other, which takes longer than this where they share
+    # their cores.
+    probabilities: Numbers = np.exp(scores - scores.max())
+    probabilities /= probabilities.sum()
+    least, num_kept = _nucleus_end(probabilities, top_p)
+    mask = probabilities > least
+    ends = np.flatnonzero(probabilities == least)[: num_kept - int(np.count_nonzero(mask))]
+    mask[ends] = True
+    return _keep(ids, scores, mask)
+
+
+def _nucleus_end(probabilities: Numbers, top_p: float) -> tuple[float, int]:
+    """The probability of the nucleus' least likely token, and how many tokens it has.
+
+    Tokens are parted by the mean of those in doubt, until few are: only these are sorted.
+    """
+    doubtful, above, num_above = probabilities, 0.0, 0
+    while len(doubtful) > _FEW:
+        likelier = doubtful >= doubtful.mean()
+        part = doubtful[likelier]
+        if len(part) in (0, len(doubtful)):  # all are as likely
+            break
+        mass = float(part.sum())
+        if above + mass >= top_p:
+            doubtful = part
+        else:
+            above, num_above, doubtful = above + mass, num_above + len(part), doubtful[~likelier]
+    ordered = np.sort(doubtful)[::-1]
+    before = above + np.cumsum(ordered) - ordered
+    num_kept = int(np.count_nonzero(before < top_p))
+    return float(ordered[max(0, num_kept - 1)]), num_above + max(1, num_kept)
+
+
+def _within_reach(scores: Numbers, uniform: Numbers) -> Ids:
+    """The tokens that could be the best with their noise: it is never more than the largest."""
+    best = int(scores.argmax())
+    noise = _gumbel(np.array([uniform[best], uniform.max()]))
+    return np.flatnonzero(scores >= scores[best] + noise[0] - noise[1] - _ROUNDING)
+
+
+def _check(settings: GenerateSettings) -> None:
+    if not 0 < settings.temperature <= 100:
+        raise RequestError(
+            f"A temperature of {settings.temperature} makes no sense.",
+            "Choose one between 0.1 and 2, or the greedy rule for none.",
+        )
+    if not 0 < settings.top_p <= 1:
+        raise RequestError(f"top-p is {settings.top_p}.", "Choose one above 0, at most 1.")
+    if not 0 <= settings.min_p <= 1:
+        raise RequestError(f"min-p is {settings.min_p}.", "Choose one from 0 (off) to 1.")
+    if settings.top_k < 0:
+        raise RequestError(f"top-k is {settings.top_k}.", "Choose 0 (off) or more.")

@@ -1,0 +1,138 @@
+"""What the settings change in the target's scores before a rule reads them.
+
+In this order: repetition penalty, presence and frequency penalties, bias, bans. Temperature and
+filters come after them, and only where a token is drawn (`medusa_core.speculation.rules.sampling`).
+
+Every node is shaped along its own path: the tokens drafted above it count as if they were decided.
+So plain decoding, which sees them decided, shapes the same scores in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import RequestError
+from medusa_core.messages import GenerateSettings
+from medusa_core.runtime.tree.step import WalkContext
+
+_MAX_PENALTY = 100.0
+
+
+class Shaping:
+    """Penalties, bias and bans of one answer.
+
+    Attributes:
+        is_idle: Nothing is ever changed.
+    """
+
+    def __init__(self, settings: GenerateSettings) -> None:
+        """Check the settings.
+
+        Raises:
+            RequestError: A number makes no sense.
+        """
+        _check(settings)
+        self._settings = settings
+        self._counts = bool(settings.presence_penalty or settings.frequency_penalty)
+        self._forbidden = _by_place(settings.forbidden)
+        self.is_idle = not (
+            settings.repetition_penalty != 1
+            or self._counts
+            or settings.logit_bias
+            or settings.banned
+            or settings.forbidden
+        )
+
+    def __call__(self, row: Tensor, context: WalkContext, path: Sequence[int]) -> Tensor:
+        """The scores that the rule is to read.
+
+        Args:
+            row: The target's scores at a node. [vocabulary]
+            context: What is decided, the tree's root included.
+            path: Draft tokens from the root's child down to the node.
+
+        Returns:
+            [vocabulary], as precise as `row`; the same tensor if nothing changes.
+        """
+        if self.is_idle:
+            return row
+        row = row.clone()
+        settings = self._settings
+        if settings.repetition_penalty != 1:
+            _penalise_repetition(row, {*context.history, *path}, settings.repetition_penalty)
+        if self._counts:
+            answer = Counter(context.history[context.num_prompt_tokens :])
+            answer.update(path)
+            ids, counts = _tensors(answer, row)
+            row[ids] -= settings.presence_penalty + settings.frequency_penalty * counts
+        if settings.logit_bias:
+            ids, biases = _tensors(dict(settings.logit_bias), row)
+            row[ids] += biases
+        place = len(context.history) - context.num_prompt_tokens + len(path)
+        banned = (*settings.banned, *self._forbidden.get(place, ()))
+        if banned:
+            row[torch.tensor(banned, device=row.device)] = -math.inf
+        return row
+
+
+def check_tokens(settings: GenerateSettings, vocab_size: int) -> None:
+    """Refuse settings that name tokens of another model.
+
+    Raises:
+        RequestError: A token is none of the target's, or none is left.
+    """
+    named = {
+        *settings.banned,
+        *(token_id for token_id, _ in settings.logit_bias),
+        *(token_id for _, token_id in settings.forbidden),
+    }
+    foreign = [token_id for token_id in sorted(named) if not 0 <= token_id < vocab_size]
+    if foreign:
+        raise RequestError(
+            f"Token {foreign[0]} is none of the model's {vocab_size}.",
+            "Token ids belong to one model: look them up again after changing it.",
+        )
+    if len({*settings.banned, *(token_id for _, token_id in settings.forbidden)}) >= vocab_size:
+        raise RequestError("Every token is banned.", "Leave some for the answer.")
+
+
+def _penalise_repetition(row: Tensor, seen: set[int], penalty: float) -> None:
+    ids = torch.tensor(sorted(seen), device=row.device)
+    scores = row[ids]
+    row[ids] = torch.where(scores > 0, scores / penalty, scores * penalty)
+
+
+def _tensors(values: dict[int, float] | Counter[int], row: Tensor) -> tuple[Tensor, Tensor]:
+    ids = torch.tensor(list(values), dtype=torch.int64, device=row.device)
+    return ids, torch.tensor(list(values.values()), dtype=row.dtype, device=row.device)
+
+
+def _by_place(forbidden: Sequence[tuple[int, int]]) -> dict[int, tuple[int, ...]]:
+    places: dict[int, tuple[int, ...]] = {}
+    for place, token_id in forbidden:
+        places[place] = (*places.get(place, ()), token_id)
+    return places
+
+
+def _check(settings: GenerateSettings) -> None:
+    if not 0 < settings.repetition_penalty <= _MAX_PENALTY:
+        raise RequestError(
+            f"A repetition penalty of {settings.repetition_penalty} makes no sense.",
+            "Choose one between 1 (off) and 2.",
+        )
+    for name in ("presence_penalty", "frequency_penalty"):
+        value = getattr(settings, name)
+        if not abs(value) <= _MAX_PENALTY:
+            raise RequestError(
+                f"A {name.replace('_', ' ')} of {value} makes no sense.",
+                "Choose one between -2 and 2; 0 is off.",
+            )
+    if not all(math.isfinite(bias) for _, bias in settings.logit_bias):
+        raise RequestError("A logit bias is no finite number.", "Ban the token instead.")
+    if any(place < 0 for place, _ in settings.forbidden):
+        raise RequestError("A place in the answer is negative.", "Places count from 0.")

@@ -1,0 +1,1 @@
+"""What rows cost here, which pay, and when drafts rest."""

@@ -1,0 +1,231 @@
+"""What a step costs on this machine: T(n), by rows and by the length of the cache."""
+
+from __future__ import annotations
+
+import statistics
+from array import array
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from medusa_core.runtime.tree.step import RowBudget
+
+MOST_ROWS = 64  # of a tree whose size the engine chooses
+_AS_FAST = 0.97  # closer than this, measurements don't tell speeds apart
+
+
+class Asking(NamedTuple):
+    """Measured seconds of asking one source of drafts for one level of a tree, two, ...
+
+    Attributes:
+        greedy: Where the same scores always give the same token.
+        drawn: Where chance chooses: its noise is told to the source.
+    """
+
+    greedy: tuple[float, ...]
+    drawn: tuple[float, ...]
+
+
+class Sharers(NamedTuple):
+    """Sequences that decode a step in one pass.
+
+    Attributes:
+        drafting: How many of them bring a tree.
+        plain: How many bring one row each.
+    """
+
+    drafting: int
+    plain: int
+
+    @property
+    def num(self) -> int:
+        """How many there are."""
+        return self.drafting + self.plain
+
+
+ALONE = Sharers(1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class StepCosts:
+    """Measured seconds of a step's parts.
+
+    Attributes:
+        lengths: Committed rows of the cache that steps were measured behind, ascending.
+        rows: Rows of the measured steps, ascending, from 1.
+        seconds: Of every length, the seconds of a step (verification and acceptance) of each
+            number of rows.
+        asking: What asking takes, of every source of drafts that serves the model.
+    """
+
+    lengths: tuple[int, ...]
+    rows: tuple[int, ...]
+    seconds: tuple[tuple[float, ...], ...]
+    asking: Mapping[str, Asking] = field(default_factory=dict)
+
+    @property
+    def most_rows(self) -> int:
+        """Largest number of rows that was measured."""
+        return self.rows[-1]
+
+    def step_s(self, num_rows: int, length: int) -> float:
+        """Seconds of a step with so many rows behind a cache of some length.
+
+        Linear between measured points, and beyond the largest number of rows.
+        """
+        costs = [_between(num_rows, self.rows, seconds) for seconds in self.seconds]
+        return max(_between(length, self.lengths, costs), min(costs) / 2)
+
+    def plain_s(self, length: int) -> float:
+        """Seconds of a step of plain decoding."""
+        return self.step_s(1, length)
+
+    def asking_s(self, sources: Sequence[str], draws: bool = False) -> tuple[float, ...]:
+        """Seconds of asking some sources for no level, one, two, ...; beyond, as for the last.
+
+        Args:
+            sources: Names; what wasn't measured of one counts as nothing.
+            draws: Whether chance chooses.
+        """
+        known = [self.asking[name] for name in sources if name in self.asking]
+        each = [asking.drawn if draws else asking.greedy for asking in known]
+        levels = max(map(len, each), default=0)
+        return (
+            0.0,
+            *(sum(s[min(level, len(s)) - 1] for s in each) for level in range(1, levels + 1)),
+        )
+
+    def tree_s(
+        self, num_rows: int, levels: int, length: int, asking_s: Sequence[float] = (0.0,)
+    ) -> float:
+        """Seconds of a step with a drafted tree, the draft included; arguments as `best_rows`."""
+        return self.step_s(num_rows, length) + asking_s[min(levels, len(asking_s) - 1)]
+
+    def best_rows(
+        self,
+        depths: Sequence[int],
+        values: Sequence[float],
+        length: int,
+        asking_s: Sequence[float] = (0.0,),
+        sharers: Sharers = ALONE,
+    ) -> int:
+        """The row count with the most tokens per second: the largest τ(n) / step time.
+
+        Of counts that are as fast as the fastest, the smallest: rows are what takes longer when
+        others use the machine, and in an answer they take longer than in a loop.
+
+        Args:
+            depths: Depth of every draft node, the most valuable node first.
+            values: The chance that the whole path to each node is right.
+            length: Committed rows of the cache.
+            asking_s: What drafting one level takes, two, ..., behind 0.0 for none.
+            sharers: Which sequences are in the pass; each that drafts has such a tree.
+
+        Returns:
+            Rows of one tree, root included; 1 where no tree pays.
+        """
+        drafting, plain = sharers
+        speeds, expected, deepest = [sharers.num / self.step_s(sharers.num, length)], 1.0, 0
+        for num_rows, (depth, value) in enumerate(zip(depths, values, strict=True), start=2):
+            rows_of_all = num_rows * drafting + plain
+            if rows_of_all > self.most_rows:
+                break
+            expected, deepest = expected + value, max(deepest, depth)
+            pass_s = self.step_s(rows_of_all, length)
+            drafting_s = asking_s[min(deepest, len(asking_s) - 1)]
+            brings = expected * drafting + plain
+            speeds.append(brings / (pass_s + drafting * drafting_s))
+        enough = _AS_FAST * max(speeds)
+        return next(rows for rows, speed in enumerate(speeds, start=1) if speed >= enough)
+
+    def budget(self, most: int, length: int, tokens_per_s: float) -> RowBudget:
+        """What rows cost where decoding brings so many tokens per second.
+
+        Tokens per second are the most where every tree takes the rows that bring more tokens than
+        their time does on average (Dinkelbach 1967, on fractional programming).
+
+        Args:
+            most: Rows at most.
+            length: Committed rows of the cache.
+            tokens_per_s: What decoding brings on average.
+        """
+        seconds = self.steps_s(most, length)
+        prices = [tokens_per_s * (longer - seconds[0]) for longer in seconds]
+        return RowBudget(len(prices), array("f", prices))
+
+    def steps_s(self, most: int, length: int) -> list[float]:
+        """Seconds of a step of 1, 2, ... rows, `most` at most; rising."""
+        curves = [_curve(self.rows, row, min(most, self.most_rows)) for row in self.seconds]
+        left, share = _neighbours(length, self.lengths)
+        right = min(left + 1, len(curves) - 1)
+        pairs = zip(curves[left], curves[right], strict=True)
+        return list(accumulate((short + share * (long - short) for short, long in pairs), max))
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is kept on disk."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: Any) -> StepCosts:
+        """What was kept on disk.
+
+        Raises:
+            KeyError: A key is missing.
+            TypeError: A value has another type.
+            ValueError: A number is out of range.
+        """
+        costs = cls(
+            lengths=tuple(int(length) for length in raw["lengths"]),
+            rows=tuple(int(rows) for rows in raw["rows"]),
+            seconds=tuple(tuple(float(s) for s in row) for row in raw["seconds"]),
+            asking={name: _asking(of) for name, of in dict(raw["asking"]).items()},
+        )
+        shaped = (
+            all(len(of.greedy) == len(of.drawn) > 0 for of in costs.asking.values())
+            and len(costs.seconds) == len(costs.lengths) > 0
+            and all(len(row) == len(costs.rows) for row in costs.seconds)
+        )
+        rising = list(costs.rows) == sorted(set(costs.rows)) and costs.rows[:1] == (1,)
+        asked = [s for of in costs.asking.values() for s in (*of.greedy, *of.drawn)]
+        numbers = [*asked, *(s for row in costs.seconds for s in row)]
+        if not shaped or not rising or not all(0 < number < 3600 for number in numbers):
+            raise ValueError("the costs make no sense")
+        return costs
+
+
+def _asking(raw: Any) -> Asking:
+    greedy, drawn = raw
+    return Asking(tuple(map(float, greedy)), tuple(map(float, drawn)))
+
+
+def usual_s(measured: Sequence[float]) -> float:
+    """The lower quartile: other programs make steps longer, never shorter."""
+    return statistics.quantiles(measured, n=4)[0] if len(measured) > 1 else measured[0]
+
+
+def rising(seconds: Sequence[float]) -> tuple[float, ...]:
+    """More never takes less; what says so is noise in what is less."""
+    return tuple(accumulate(reversed(seconds), min))[::-1]
+
+
+@lru_cache(maxsize=64)
+def _curve(rows: tuple[int, ...], seconds: tuple[float, ...], most: int) -> tuple[float, ...]:
+    """Seconds of 1, 2, ... rows behind one length."""
+    return tuple(_between(num_rows, rows, seconds) for num_rows in range(1, most + 1))
+
+
+def _between(at: float, places: Sequence[int], values: Sequence[float]) -> float:
+    """The line through the neighbours of a place; the last two, beyond the end."""
+    left, share = _neighbours(at, places)
+    return values[left] + share * (values[left + 1] - values[left]) if share else values[left]
+
+
+def _neighbours(at: float, places: Sequence[int]) -> tuple[int, float]:
+    """Which place comes before, and how far it is from there to the next; 1 is all the way."""
+    if len(places) == 1 or at <= places[0]:
+        return 0, 0.0
+    left = min(bisect_left(places, at), len(places) - 1) - 1
+    return left, (at - places[left]) / (places[left + 1] - places[left])

@@ -1,0 +1,130 @@
+"""What is known of a model on this computer: step costs, drafters' speeds, learned acceptance."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from medusa_core.loading.target import Target
+from medusa_core.messages import DrafterSpeed, Tier
+from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.speculation.tuning.calibration import measure_costs
+from medusa_core.speculation.tuning.costs import StepCosts
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system import cuda as card
+from medusa_core.system.files.kept import Kept
+from medusa_core.system.native.binding import native_library
+
+_VERSION = 8
+
+
+class Known:
+    """What was measured and learned of a loaded target on this computer.
+
+    What steps over several machines take isn't kept: the next time these may be others.
+    """
+
+    def __init__(self, folder: Path, target: Target, folders: Iterable[Path]) -> None:
+        """Look in a folder.
+
+        Args:
+            folder: Where such things are kept.
+            target: The loaded target.
+            folders: Where its files and those of its heads and its draft model lie; or GGUF files.
+        """
+        folders = tuple(folders)
+        self._kept, self._target = Kept(folder), target
+        self._here, self._anywhere = calibration_key(target, folders), model_key(target, folders)
+
+    def costs(self) -> StepCosts:
+        """Its step costs: what was kept of them, else measured and kept."""
+        if self._target.is_divided:
+            return measure_costs(self._target)
+        costs = self._kept.load(self._here, "costs", StepCosts.from_json)
+        if costs is None:
+            costs = measure_costs(self._target)
+            self._kept.save(self._here, "costs", costs.to_json())
+        return costs
+
+    def speeds(self) -> tuple[DrafterSpeed, ...]:
+        """How fast its drafters were, if the same ones that serve it now were compared; or ()."""
+        if self._target.is_divided:
+            return ()
+        speeds = self._kept.load(self._here, "speeds", _speeds_of) or ()
+        names = {spec.name for spec in drafters_for(self._target)}
+        return speeds if names == {speed.name for speed in speeds} else ()
+
+    def keep_speeds(self, speeds: Sequence[DrafterSpeed]) -> None:
+        """Keep what came of comparing them."""
+        if not self._target.is_divided:
+            told = {"drafters": [speed._asdict() for speed in speeds]}
+            self._kept.save(self._here, "speeds", told)
+
+    def learn_on(self, tuner: Tuner) -> None:
+        """Let a tuner go on from what was learned of drafts before."""
+        self._kept.load(self._anywhere, "learned", tuner.go_on)
+
+    def keep_learned(self, tuner: Tuner) -> None:
+        """Keep what a tuner has learned."""
+        self._kept.save(self._anywhere, "learned", tuner.learned())
+
+
+def _speeds_of(raw: Any) -> tuple[DrafterSpeed, ...]:
+    speeds = tuple(DrafterSpeed(**each) for each in raw["drafters"])
+    if not all(math.isfinite(number) and number >= 0 for speed in speeds for number in speed[1:]):
+        raise ValueError("the speeds make no sense")
+    return speeds
+
+
+def calibration_key(target: Target, folders: Iterable[Path]) -> str:
+    """What costs depend on, as one name: files, formats, where layers lie, threads, versions.
+
+    Args:
+        target: The loaded target.
+        folders: Where its files and those of its heads lie; or a GGUF file.
+    """
+    device = target.precision.device
+    where = card.name(device) if device.type == "cuda" else _processor()
+    placement = target.plan.placement
+    told = (
+        model_key(target, folders),
+        torch.__version__,
+        target.config.context_tokens,
+        where,
+        torch.get_num_threads(),
+        () if placement is None else tuple(len(placement.layers(tier)) for tier in Tier),
+    )
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:32]
+
+
+def model_key(target: Target, folders: Iterable[Path]) -> str:
+    """What acceptance depends on, as one name: files and formats.
+
+    Args:
+        target: The loaded target.
+        folders: As of `calibration_key`.
+    """
+    files = [
+        (path.name, path.stat().st_size, path.stat().st_mtime_ns)
+        for folder in folders
+        for path in (sorted(folder.iterdir()) if folder.is_dir() else [folder])
+        if path.suffix in (".safetensors", ".json") or path == folder
+    ]
+    formats = target.formats
+    told = (_VERSION, files, sorted(formats.names.items()), formats.heads.name)
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:32]
+
+
+def _processor() -> str:
+    library = native_library()
+    compiled = None
+    if library is not None:
+        path = Path(library._name)
+        compiled = (path.stem, path.stat().st_size, path.stat().st_mtime_ns)
+    return f"{os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}, {compiled}"

@@ -1,0 +1,74 @@
+"""The parts of this application: their versions and licences. Nothing here needs torch."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib import metadata
+
+from medusa_core.system.resources import (
+    FIRST_MODEL_LICENCE,
+    FIRST_MODEL_NAME,
+    first_model_file,
+)
+
+_SHOWN = ("torch", "PySide6-Essentials", "transformers", "tokenizers", "safetensors")
+_LIBRARIES = (
+    *("torch", "PySide6-Essentials", "shiboken6", "transformers", "tokenizers", "safetensors"),
+    *("huggingface_hub", "httpx2", "jinja2", "numpy", "psutil", "filelock", "fastjsonschema"),
+    *("bitsandbytes", "qasync", "platformdirs", "markdown-it-py", "pygments", "pyqtgraph"),
+    *("pylatexenc", "pypdf"),
+)
+_FIRST_MODEL = f"{FIRST_MODEL_LICENCE}, by Hugging Face"
+_SHIPPED = {
+    "Inter": "SIL Open Font License 1.1",
+    "JetBrains Mono": "SIL Open Font License 1.1",
+    "Llama-Pebble": "Built with Llama (Llama 3.1 Community License for its texts)",
+}
+_MOST_CHARS = 60
+_UNKNOWN = "see its own files"
+
+
+def component_versions() -> dict[str, str]:
+    """What runs, by name; empty for what isn't installed."""
+    from medusa_core import __version__
+
+    loaded = sys.modules.get("medusa_core.system.native.binding")
+    library = None if loaded is None else loaded.native_library()
+    native = "not loaded yet" if loaded is None else "none for this machine"
+    if library is not None:
+        native = library._name.replace("\\", "/").rpartition("/")[2]
+    return {
+        "Medusa Chat": __version__,
+        "Python": platform.python_version(),
+        **{name: version_of(name) for name in _SHOWN},
+        "Compiled library": native,
+        "System": f"{platform.system()} {platform.release()} {platform.machine()}",
+    }
+
+
+def component_licences() -> dict[str, str]:
+    """The licences of what is used and shipped, by name."""
+    found = {name: _licence(name) for name in _LIBRARIES if version_of(name)}
+    fetched = {} if first_model_file() is None else {FIRST_MODEL_NAME: _FIRST_MODEL}
+    return found | fetched | _SHIPPED
+
+
+def version_of(package: str) -> str:
+    """The version of a library; empty if it isn't installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _licence(package: str) -> str:
+    about = metadata.metadata(package)
+    if expressions := about.get_all("License-Expression"):
+        return str(expressions[0])
+    said = str((about.get_all("License") or [""])[0])
+    if not said or len(said) > _MOST_CHARS or "\n" in said:
+        marks = about.get_all("Classifier") or []
+        names = [mark.rpartition(" :: ")[2] for mark in marks if mark.startswith("License ::")]
+        said = ", ".join(names)
+    return said or _UNKNOWN

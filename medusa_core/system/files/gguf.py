@@ -1,0 +1,351 @@
+"""GGUF files: llama.cpp's format for a model, its tokenizer and its sizes, read with bounds.
+
+Every count, length and offset is compared with the file before it is believed.
+
+Source: the format's description, https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+
+from medusa_core.errors import CheckpointError
+from medusa_core.system.files.gguf_header import (
+    GgufHeader,
+    Numbers,
+    Value,
+    damaged,
+    incomplete,
+)
+from medusa_core.system.files.gguf_keys import wrong_kind
+
+SUFFIX = ".gguf"
+
+_MAGIC = b"GGUF"
+_VERSIONS = (2, 3)
+_MOST_ENTRIES = 1 << 16
+_MOST_TENSORS = 1 << 16
+_MOST_HEADER_BYTES = 256 << 20
+_MOST_NAME_BYTES = 256
+_MOST_DIMS = 4
+_MOST_WEIGHTS = 1 << 48
+_MOST_FILES = 1 << 10
+_MOST_NUMBERS = 1 << 12  # of a tensor that belongs to the sizes
+_SPLIT = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
+
+# By number: GGUF's name in lower case, weights of a block, bytes of a block.
+_TYPES = {
+    0: ("f32", 1, 4),
+    1: ("f16", 1, 2),
+    2: ("q4_0", 32, 18),
+    3: ("q4_1", 32, 20),
+    6: ("q5_0", 32, 22),
+    7: ("q5_1", 32, 24),
+    8: ("q8_0", 32, 34),
+    10: ("q2_k", 256, 84),
+    11: ("q3_k", 256, 110),
+    12: ("q4_k", 256, 144),
+    13: ("q5_k", 256, 176),
+    14: ("q6_k", 256, 210),
+    20: ("iq4_nl", 32, 18),
+    30: ("bf16", 1, 2),
+    39: ("mxfp4", 32, 17),
+}
+_UNREAD = {
+    9: "Q8_1", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 21: "IQ3_S",
+    22: "IQ2_S", 23: "IQ4_XS", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 29: "IQ1_M",
+    34: "TQ1_0", 35: "TQ2_0", 40: "NVFP4",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class GgufTensor:
+    """A tensor of a file.
+
+    Attributes:
+        path: The file.
+        kind: GGUF's name of its type, in lower case.
+        shape: Rows first.
+        start: Where its bytes begin in the file.
+        nbytes: How many there are.
+    """
+
+    path: Path
+    kind: str
+    shape: tuple[int, ...]
+    start: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gguf:
+    """What one file holds, or several that are one model.
+
+    Attributes:
+        files: The files.
+        version: Of the format.
+        entries: What they say of themselves, by key.
+        tensors: By name.
+        begun_bytes: Of a file that is only begun how many bytes are there; None for all.
+    """
+
+    files: tuple[Path, ...]
+    version: int
+    entries: Mapping[str, Value]
+    tensors: Mapping[str, GgufTensor]
+    begun_bytes: int | None = None
+
+    def text(self, key: str, default: str = "") -> str:
+        """The text of a key."""
+        value = self.entries.get(key, default)
+        return value if isinstance(value, str) else default
+
+    def texts(self, key: str) -> list[str]:
+        """The texts of a key; empty where there are none."""
+        value = self.entries.get(key)
+        return value if isinstance(value, list) else []
+
+    def numbers(self, key: str) -> Numbers:
+        """The numbers of a key; empty where there are none."""
+        value = self.entries.get(key)
+        return value if isinstance(value, array) else []
+
+    def has_vector(self, name: str) -> bool:
+        """Is there a tensor of this name, and are its numbers there?"""
+        tensor = self.tensors.get(name)
+        if tensor is None or self.begun_bytes is None:
+            return tensor is not None
+        return tensor.start + tensor.nbytes <= self.begun_bytes
+
+    def vector(self, name: str) -> tuple[float, ...]:
+        """The numbers of a short tensor for which `has_vector` is true.
+
+        Raises:
+            CheckpointError: It holds no numbers in 32 bits, too many, or can't be read.
+        """
+        tensor = self.tensors[name]
+        count = tensor.nbytes // 4
+        if tensor.kind != "f32" or not 0 < count <= _MOST_NUMBERS:
+            raise damaged(tensor.path, f"{name} isn't a short list of numbers")
+        try:
+            with tensor.path.open("rb") as file:
+                file.seek(tensor.start)
+                data = file.read(tensor.nbytes)
+        except OSError as error:
+            raise _unreadable(tensor.path, error) from error
+        if len(data) < tensor.nbytes:
+            raise incomplete(tensor.path)
+        return struct.unpack(f"<{count}f", data)
+
+    @property
+    def path(self) -> Path:
+        """Its file, or the first of several."""
+        return self.files[0]
+
+    @property
+    def architecture(self) -> str:
+        """Such as `llama`."""
+        return self.text("general.architecture")
+
+    def of_model(self, key: str) -> Value | None:
+        """The value of a key of the architecture, such as `block_count`, or None."""
+        return self.entries.get(f"{self.architecture}.{key}")
+
+
+def is_gguf(path: Path) -> bool:
+    """Is this path a GGUF file, by its name or, where that has no ending, by its beginning?"""
+    if path.is_dir():
+        return False
+    if path.suffix:
+        return path.suffix.lower() == SUFFIX
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
+def names_of(name: str) -> tuple[str, ...]:
+    """Names of the files that are one model with the file of this name, in their order."""
+    match = _SPLIT.fullmatch(name)
+    count = 1 if match is None else int(match["count"])
+    if match is None or not 0 < count <= _MOST_FILES:
+        return (name,)
+    stem = match["stem"]
+    return tuple(f"{stem}-{number:05}-of-{count:05}{SUFFIX}" for number in range(1, count + 1))
+
+
+def is_first(path: PurePath) -> bool:
+    """Is a file a model, or the first of those that are one together?"""
+    return names_of(path.name)[0] == path.name
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    """The files of the model of which `path` is one, in their order.
+
+    Raises:
+        CheckpointError: One is missing.
+    """
+    files = tuple(path.with_name(name) for name in names_of(path.name))
+    missing = [file.name for file in files if not file.is_file()]
+    if len(files) > 1 and missing:
+        raise CheckpointError(
+            f"{len(missing)} of {len(files)} files of this model are missing, such as "
+            f"{missing[0]}.",
+            "Put them into the same folder.",
+        )
+    return files
+
+
+def read_headers(model: Path | Gguf, with_tensors: bool = True) -> Path | Gguf:
+    """The headers of a GGUF file, read once for all that need them; a folder as it is.
+
+    Args:
+        model: Folder, file, or headers that were read before.
+        with_tensors: Whether tensors are needed, too.
+
+    Raises:
+        CheckpointError: As `read_gguf` says.
+    """
+    if isinstance(model, Gguf) or not is_gguf(model):
+        return model
+    return read_gguf(model) if with_tensors else read_entries(model)
+
+
+def read_gguf(path: Path) -> Gguf:
+    """Read the headers of a model; no tensor is touched.
+
+    Args:
+        path: The file, or one of several with names such as `x-00001-of-00003.gguf`.
+
+    Raises:
+        CheckpointError: One is missing, damaged, of another kind, or holds a type that isn't read.
+    """
+    files = files_of(path)
+    parts = [_read_file(file) for file in files]
+    tensors: dict[str, GgufTensor] = {}
+    for part in parts:
+        if twice := tensors.keys() & part.tensors.keys():
+            raise damaged(part.files[0], f"it holds {min(twice)} once more")
+        tensors |= part.tensors
+    if not tensors:
+        raise damaged(path, "it holds no tensors")
+    return Gguf(files, parts[0].version, parts[0].entries, tensors)
+
+
+def read_entries(path: Path) -> Gguf:
+    """Read what one file says of itself, without its tensors.
+
+    Raises:
+        CheckpointError: It is missing, damaged, or of another kind.
+    """
+    return _read_file(path, with_tensors=False)
+
+
+def read_beginning(path: Path, most_bytes: int) -> Gguf:
+    """Read the header of one file of which only the first bytes are there.
+
+    Raises:
+        CheckpointError: It doesn't end within these bytes; or as `read_gguf` says.
+    """
+    return replace(_read_file(path, most_bytes=most_bytes), begun_bytes=most_bytes)
+
+
+def _read_file(path: Path, with_tensors: bool = True, most_bytes: int = _MOST_HEADER_BYTES) -> Gguf:
+    try:
+        with path.open("rb") as file:
+            return _read(GgufHeader(file, path, most_bytes), path, with_tensors)
+    except FileNotFoundError as error:
+        raise CheckpointError(f"No such file: {path}", "Choose another one.") from error
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _read(header: GgufHeader, path: Path, with_tensors: bool) -> Gguf:
+    if header.size < len(_MAGIC) or header.take(len(_MAGIC)) != _MAGIC:
+        raise CheckpointError(f"{path.name} isn't a GGUF model.", "Choose another file.")
+    version = int(header.scalar("I"))
+    if version not in _VERSIONS:
+        is_big_endian = int.from_bytes(version.to_bytes(4, "little"), "big") in _VERSIONS
+        raise header.damaged(
+            "its numbers are big-endian" if is_big_endian else f"it is of version {version}"
+        )
+    num_tensors = header.count(_MOST_TENSORS)
+    entries: dict[str, Value] = {}
+    for _ in range(header.count(_MOST_ENTRIES)):
+        key = header.text(_MOST_NAME_BYTES)
+        entries[key] = header.value()
+    if wrong := wrong_kind(entries):
+        raise header.damaged(wrong)
+    found = [_Entry.read(header) for _ in range(num_tensors)] if with_tensors else []
+    tensors = _placed(found, header, entries, path)
+    return Gguf((path,), version, entries, tensors)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A tensor as the header has it."""
+
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    nbytes: int
+    offset: int
+
+    @classmethod
+    def read(cls, header: GgufHeader) -> _Entry:
+        """The next one."""
+        name = header.text(_MOST_NAME_BYTES)
+        num_dims = int(header.scalar("I"))
+        if not 1 <= num_dims <= _MOST_DIMS:
+            raise header.damaged(f"{name} has {num_dims} dimensions")
+        dims = [int(header.scalar("Q")) for _ in range(num_dims)]
+        number, offset = int(header.scalar("I")), int(header.scalar("Q"))
+        weights = 1
+        for size in dims:
+            weights *= size
+            if not 0 < weights <= _MOST_WEIGHTS:
+                raise header.damaged(f"{name} has {size:,} of something")
+        if number not in _TYPES:
+            called = _UNREAD.get(number, f"number {number}")
+            known = ", ".join(kind.upper() for kind, _, _ in _TYPES.values())
+            raise CheckpointError(
+                f"{header.name}: {name} is of type {called}, which isn't supported.",
+                f"Choose a file with weights of {known}.",
+            )
+        kind, together, nbytes = _TYPES[number]
+        if dims[0] % together:
+            raise header.damaged(f"rows of {name} aren't whole blocks")
+        return cls(name, kind, tuple(reversed(dims)), weights // together * nbytes, offset)
+
+
+def _placed(
+    found: Sequence[_Entry], header: GgufHeader, entries: Mapping[str, Value], path: Path
+) -> dict[str, GgufTensor]:
+    """The tensors where their bytes are; none may overlap another, or reach past the end."""
+    alignment = entries.get("general.alignment", 32)
+    if not isinstance(alignment, int) or alignment < 8 or alignment & (alignment - 1):
+        raise header.damaged("its alignment is no power of two")
+    begin = -(-header.position // alignment) * alignment
+    tensors: dict[str, GgufTensor] = {}
+    end = 0
+    for entry in sorted(found, key=lambda entry: entry.offset):
+        if entry.name in tensors:
+            raise header.damaged(f"it holds {entry.name} twice")
+        if entry.offset % alignment or entry.offset < end:
+            raise header.damaged(f"{entry.name} begins where it mustn't")
+        end = entry.offset + entry.nbytes
+        if begin + end > header.size:
+            raise incomplete(path)
+        place = begin + entry.offset
+        tensors[entry.name] = GgufTensor(path, entry.kind, entry.shape, place, entry.nbytes)
+    return tensors
+
+
+def _unreadable(path: Path, error: OSError) -> CheckpointError:
+    return CheckpointError(f"{path} can't be read: {error}.", "Check the disk.")

@@ -1,0 +1,118 @@
+"""Kinds of the values that are read of a GGUF file: one of another kind isn't passed over.
+
+Source: the keys of https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping
+
+from medusa_core.system.files.gguf_header import Value
+
+
+def _is_text(value: Value) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: Value) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_whole(value: Value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _are_whole(value: Value) -> bool:
+    return isinstance(value, array) and value.typecode not in "fd"
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_or_are_whole(value: Value) -> bool:
+    return _is_whole(value) or _are_whole(value)
+
+
+def _are_texts(value: Value) -> bool:
+    return isinstance(value, list)
+
+
+def _are_numbers(value: Value) -> bool:
+    return isinstance(value, array)
+
+
+_Kind = tuple[str, Callable[[Value], bool]]
+_TEXT: _Kind = ("a text", _is_text)
+_FLAG: _Kind = ("true or false", _is_flag)
+_WHOLE: _Kind = ("a whole number", _is_whole)
+_NUMBER: _Kind = ("a number", _is_number)
+_OF_LAYERS: _Kind = ("whole numbers", _is_or_are_whole)
+_OF_TOKENS: _Kind = ("a list of whole numbers", _are_whole)
+_TEXTS: _Kind = ("a list of texts", _are_texts)
+_NUMBERS: _Kind = ("a list of numbers", _are_numbers)
+
+_KINDS: dict[str, _Kind] = {
+    "tokenizer.chat_template": _TEXT,
+    "tokenizer.ggml.model": _TEXT,
+    "tokenizer.ggml.pre": _TEXT,
+    "tokenizer.ggml.tokens": _TEXTS,
+    "tokenizer.ggml.merges": _TEXTS,
+    "tokenizer.ggml.token_type": _OF_TOKENS,
+    "tokenizer.ggml.scores": _NUMBERS,
+    **dict.fromkeys(
+        (
+            f"tokenizer.ggml.{name}_token_id"
+            for name in ("bos", "eos", "eot", "eom", "unknown", "padding")
+        ),
+        _WHOLE,
+    ),
+    "tokenizer.ggml.add_bos_token": _FLAG,
+    "tokenizer.ggml.add_space_prefix": _FLAG,
+}
+# Behind the name of the architecture.
+_OF_MODEL: dict[str, _Kind] = {
+    **dict.fromkeys(
+        (
+            *("embedding_length", "block_count", "context_length"),
+            *("attention.key_length", "attention.sliding_window"),
+            *("rope.dimension_count", "rope.scaling.original_context_length"),
+            *("expert_count", "expert_used_count", "expert_feed_forward_length"),
+        ),
+        _WHOLE,
+    ),
+    **dict.fromkeys(
+        ("feed_forward_length", "attention.head_count", "attention.head_count_kv"), _OF_LAYERS
+    ),
+    **dict.fromkeys(
+        (
+            *("attention.layer_norm_rms_epsilon", "attention.scale", "attention.temperature_scale"),
+            *("rope.freq_base", "rope.freq_base_swa", "rope.scaling.factor", "rope.scale_linear"),
+            *("rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow"),
+            *("rope.scaling.yarn_attn_factor", "rope.scaling.yarn_log_multiplier"),
+            *("attn_logit_softcapping", "final_logit_softcapping"),
+            *("embedding_scale", "residual_scale", "logit_scale"),
+        ),
+        _NUMBER,
+    ),
+    "rope.scaling.type": _TEXT,
+    "rope.scaling.finetuned": _FLAG,
+    "attention.causal": _FLAG,
+}
+
+
+def wrong_kind(entries: Mapping[str, Value]) -> str:
+    """What is wrong with the kind of a known key's value; empty where all are right.
+
+    Args:
+        entries: A file's keys. Whole numbers serve as numbers.
+    """
+    architecture = entries.get("general.architecture")
+    for key, value in entries.items():
+        kind = _KINDS.get(key)
+        if kind is None and isinstance(architecture, str):
+            kind = _OF_MODEL.get(key.removeprefix(f"{architecture}."))
+        if kind is not None and not kind[1](value):
+            return f"its {key} isn't {kind[0]}"
+    return ""

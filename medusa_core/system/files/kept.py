@@ -1,0 +1,55 @@
+"""What was measured or learned of models, kept for the next start; the files may be deleted."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from medusa_core.errors import CheckpointError
+from medusa_core.system.files.json_file import read_json
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Kept:
+    """A folder with a few small files for each model, format and device."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def load(self, key: str, what: str, read: Callable[[Any], T]) -> T | None:
+        """What was kept, or None; a damaged file is as good as none.
+
+        Args:
+            key: Of which model, format and device.
+            what: Name of what was kept; the ending of its file.
+            read: Makes it of a JSON object. Raises KeyError, TypeError, ValueError or OverflowError
+                where that makes no sense.
+        """
+        path = self._path(key, what)
+        try:
+            return read(read_json(path)) if path.exists() else None
+        except (CheckpointError, KeyError, TypeError, ValueError, OverflowError) as error:
+            log.warning("%s can't be used, it is made anew: %r", path, error)
+            return None
+
+    def save(self, key: str, what: str, value: dict[str, Any]) -> None:
+        """Keep a JSON object; where that fails it is made again next time."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self._folder)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(value, file)
+            Path(name).replace(self._path(key, what))
+        except OSError as error:
+            log.warning("the %s of a model can't be kept: %s", what, error)
+
+    def _path(self, key: str, what: str) -> Path:
+        return self._folder / f"{key}.{what}.json"

@@ -1,0 +1,236 @@
+"""Batches that this program runs in processes of their own, watched by their files."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from medusa_core.errors import BatchError
+from medusa_core.system.jobs.batch.progress import (
+    BatchProgress,
+    read_progress,
+)
+from medusa_core.system.sandbox.command import CommandProcess
+from medusa_core.system.sandbox.problem import problem_of
+
+log = logging.getLogger(__name__)
+
+_PAUSED = 3  # as `batch` ends where it can go on
+_WISH, _PROGRESS, _SAID, _RUNS = "wish.json", "progress.json", "said.log", "runs"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchWish:
+    """What is to be answered, and how.
+
+    Attributes:
+        prompts: File of prompts.
+        out: File for the answers.
+        model: Folder or GGUF file of the model; empty for that of the first start.
+        heads: Folder of its heads, or "none"; empty for shipped ones that were made for it.
+        quant: Weight format of the model; empty for the usual one.
+        cache: Format of keys and values; empty for plain numbers.
+        device: Where to run; empty for the best there is.
+        cluster: HOST:PORT of machines that have the layers; empty where they lie here.
+        rule: How tokens are chosen.
+        max_new_tokens: Longest answer; 0 for what the context leaves.
+        memory_gib: Of the device's memory; 0 for what is free.
+        tier_disk: Folder for layers that have no room in memory; empty for none.
+    """
+
+    prompts: str
+    out: str
+    model: str = ""
+    heads: str = ""
+    quant: str = ""
+    cache: str = ""
+    device: str = ""
+    cluster: str = ""
+    rule: str = "greedy"
+    max_new_tokens: int = 512
+    memory_gib: float = 0.0
+    tier_disk: str = ""
+
+    @property
+    def arguments(self) -> list[str]:
+        """Of the command that does it."""
+        told = {
+            "--prompts": self.prompts,
+            "--out": self.out,
+            "--model": self.model,
+            "--heads": self.heads,
+            "--quant": self.quant,
+            "--cache-quant": self.cache,
+            "--device": self.device,
+            "--cluster": self.cluster,
+            "--rule": self.rule,
+            "--max-new-tokens": str(self.max_new_tokens),
+            "--memory-gib": str(self.memory_gib) if self.memory_gib else "",
+            "--tier-disk": self.tier_disk,
+        }
+        return ["batch", *(text for pair in told.items() if pair[1] for text in pair)]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """How a batch stands.
+
+    Attributes:
+        stage: `starting`, `answering`, `paused`, `done` or `failed`.
+        progress: How far it is.
+        problem: Why it failed.
+        hint: What to do about it.
+    """
+
+    stage: str
+    progress: BatchProgress
+    problem: str = ""
+    hint: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing goes on."""
+        return self.stage in ("paused", "done", "failed")
+
+
+class BatchJob:
+    """A batch in its folder, which holds all but the prompts and the answers.
+
+    Attributes:
+        folder: It.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._process: CommandProcess | None = None
+
+    @property
+    def wish(self) -> BatchWish | None:
+        """What it was asked for; None where that can't be read."""
+        try:
+            told = json.loads((self.folder / _WISH).read_text(encoding="utf-8"))
+            return BatchWish(**told)
+        except (OSError, ValueError, TypeError) as error:
+            log.warning("%s holds no wish: %r", self.folder, error)
+            return None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process is at work."""
+        return self._process is not None and self._process.code is None
+
+    @property
+    def was_running(self) -> bool:
+        """Nobody paused it: it ran when this program ended."""
+        return (self.folder / _RUNS).exists()
+
+    def start(self) -> None:
+        """Begin, or go on where it was.
+
+        Raises:
+            BatchError: No process could be started.
+        """
+        wish = self.wish
+        if wish is None:
+            raise _unusable(self.folder)
+        watched = ["--watched", "--progress", str(self.folder / _PROGRESS)]
+        try:
+            (self.folder / _PROGRESS).unlink(missing_ok=True)  # of an earlier process
+            (self.folder / _RUNS).touch()
+            self._process = CommandProcess([*wish.arguments, *watched], self.folder / _SAID)
+        except OSError as error:
+            raise _unwritable(self.folder, error) from error
+
+    def pause(self) -> None:
+        """Let it stop within a step, until it is started again."""
+        (self.folder / _RUNS).unlink(missing_ok=True)
+        self.leave()
+
+    def leave(self) -> None:
+        """Let it stop as this program ends; the next start goes on with it."""
+        if self._process is not None:
+            self._process.stop()
+
+    def wait(self, time_s: float) -> bool:
+        """Wait for its process to end; False where that took longer."""
+        return self._process is None or self._process.wait(time_s) is not None
+
+    def state(self) -> BatchState:
+        """How it stands."""
+        progress = read_progress(self.folder / _PROGRESS) or BatchProgress("loading")
+        code = None if self._process is None else self._process.code
+        if progress.stage == "done":
+            (self.folder / _RUNS).unlink(missing_ok=True)
+            return BatchState("done", progress)
+        if code is not None and code != _PAUSED:
+            (self.folder / _RUNS).unlink(missing_ok=True)  # it would fail again
+            return BatchState("failed", progress, *self._problem())
+        if not self.is_running:
+            return BatchState("paused", progress)
+        return BatchState("answering" if progress.stage == "answering" else "starting", progress)
+
+    def remove(self) -> None:
+        """End it and forget it; the answers stay."""
+        if self._process is not None:
+            self._process.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _problem(self) -> tuple[str, str]:
+        said = self._process.last_words() if self._process is not None else ""
+        found = problem_of(said)
+        if found is None:
+            log.error("the batch ended without a word: %s", said)
+            return "The batch ended before it was done.", "Go on with it; the log has the details."
+        return found
+
+
+class OwnBatches:
+    """The folder of all batches of this program."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def begin(self, wish: BatchWish) -> BatchJob:
+        """A batch that is to be started.
+
+        Raises:
+            BatchError: Nothing can be written.
+        """
+        name = re.sub(r"[^\w.-]+", "-", Path(wish.prompts).stem).strip("-.") or "batch"
+        try:
+            folder = self._free(name)
+            folder.mkdir(parents=True)
+            text = json.dumps(asdict(wish), indent=1) + "\n"
+            (folder / _WISH).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise _unwritable(self._root, error) from error
+        return BatchJob(folder)
+
+    def unfinished(self) -> Sequence[BatchJob]:
+        """Batches that were begun and not ended, the newest first."""
+        files = sorted(self._root.glob(f"*/{_WISH}"), key=lambda path: -path.stat().st_mtime)
+        jobs = [BatchJob(path.parent) for path in files]
+        return [job for job in jobs if job.wish is not None and job.state().stage != "done"]
+
+    def _free(self, name: str) -> Path:
+        number, folder = 1, self._root / name
+        while folder.exists():
+            number += 1
+            folder = self._root / f"{name}-{number}"
+        return folder
+
+
+def _unwritable(folder: Path, error: OSError) -> BatchError:
+    return BatchError(
+        f"A batch can't begin in {folder}: {error.strerror or error}.",
+        "Make room on the disk, or close other programs.",
+    )
+
+
+def _unusable(folder: Path) -> BatchError:
+    return BatchError(f"{folder} holds no batch.", "Begin another one with the same files.")

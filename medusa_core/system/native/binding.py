@@ -1,0 +1,209 @@
+"""Loads the library that fits this machine, and says how its functions are called."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import platform
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from ctypes import addressof, c_int32, c_int64, c_void_p
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from medusa_core.system.native.structs import (
+    ABI_VERSION,
+    STRUCTS,
+    LinearStruct,
+)
+from medusa_core.system.resources import native_dir
+
+log = logging.getLogger(__name__)
+
+PANEL = 32
+_OFF = "MEDUSA_NATIVE"  # set to 0 to do without
+# Of what there are libraries, and what the CPU must have for it.
+_AVX512 = ("avx512_f", "avx512_bw", "avx512_cd", "avx512_dq", "avx512_vl")
+_INSTRUCTIONS = {
+    "avx512bf16": (*_AVX512, "avx512_vnni", "avx512_bf16"),
+    "avx512vnni": (*_AVX512, "avx512_vnni"),
+    "avx512": _AVX512,
+    "avx2vnni": ("avx2", "fma3", "avx_vnni"),
+    "avx2": ("avx2", "fma3"),
+}
+_CPU_FILE, _DOT_PRODUCTS = Path("/proc/cpuinfo"), "asimddp"
+# A second library is taken where it needs less than this part of the first one's time.
+_CLEARLY, _TURNS = 0.8, 100
+
+
+_SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
+    "pass_scratch": ((c_void_p, c_int32, c_int32, c_int32), c_int64),
+    "forward": ((c_void_p, c_void_p, c_void_p), None),
+    "rank": (
+        (c_void_p, c_void_p, c_int64, c_int32, c_int32, *(c_void_p,) * 5),
+        None,
+    ),
+    "walk_best": (
+        (c_void_p, c_int64, c_void_p, c_void_p, c_int32, c_void_p, c_void_p),
+        c_int32,
+    ),
+    "probabilities": ((c_void_p, c_int64, c_void_p, c_void_p, c_int32, c_void_p), None),
+    "read_choices": ((c_void_p, c_int64, c_void_p, c_int32, c_void_p), None),
+    "linear": (
+        (c_void_p, c_void_p, c_void_p, c_void_p, c_int32, c_void_p, c_void_p),
+        None,
+    ),
+    "grow_begin": ((c_void_p,), None),
+    "grow_level": ((c_void_p, c_void_p, c_int32), c_int32),
+    "grow_end": ((c_void_p,), c_int32),
+    "follow": (
+        (c_void_p, c_void_p, c_int64, c_void_p, c_int32, c_int32, *(c_void_p,) * 3, c_int32),
+        c_int32,
+    ),
+    "keep_rows": ((c_void_p, c_int64, c_void_p, c_int64), None),
+    "serve": ((c_void_p, c_int32), None),
+}
+
+
+_SHORT = (
+    *("pass_scratch", "walk_best", "keep_rows", "probabilities", "read_choices"),
+    *("grow_begin", "grow_level", "grow_end", "follow"),
+)
+
+
+@cache
+def native_library() -> ctypes.CDLL | None:
+    """The library for this machine, or None where there is none.
+
+    `MEDUSA_NATIVE=0` in the environment does without; any other value is the name of the
+    instruction set to take, such as `avx2`, or the path of a library.
+    """
+    wanted = os.environ.get(_OFF, "")
+    if wanted == "0":
+        log.info("no compiled step: %s is 0", _OFF)
+        return None
+    folder, suffix = native_dir() / system_name(), library_suffix()
+    names = [wanted] if wanted else instruction_sets()
+    of_names = [folder / f"{name}{suffix}" for name in names]
+    paths = [path for path in ([Path(wanted)] if os.sep in wanted else of_names) if path.is_file()]
+    if wanted and not paths:
+        known = ", ".join(sorted(path.stem for path in folder.glob(f"*{suffix}")))
+        log.warning("%s=%s names no compiled step; there are: %s", _OFF, wanted, known or "none")
+    try:
+        library = fastest([open_library(path) for path in paths[:2]])
+    except OSError as error:
+        log.warning("the compiled step can't be loaded, decoding is slower: %s", error)
+        return None
+    log.info("the compiled step: %s", "none for this machine" if library is None else library._name)
+    return library
+
+
+def agree_on(name: str) -> bool:
+    """Let this process compute with the library of that name.
+
+    Args:
+        name: An instruction set; empty for no library.
+
+    Returns:
+        Whether it does so: what was chosen before stays.
+    """
+    if not native_library.cache_info().currsize:
+        os.environ[_OFF] = name or "0"
+    library = native_library()
+    return ("" if library is None else Path(library._name).stem) == name
+
+
+def fastest(libraries: Sequence[ctypes.CDLL]) -> ctypes.CDLL | None:
+    """The first library, or one that multiplies clearly faster; None for no libraries.
+
+    The instruction set's name doesn't tell its speed: products of bfloat16 are twice as fast
+    as those of floats on some processors, and half as fast on others.
+    """
+    if len(libraries) < 2:
+        return libraries[0] if libraries else None
+    inputs, outputs, rows = 256, 512, 4
+    weight = torch.zeros(outputs, inputs, dtype=torch.bfloat16)
+    layer = LinearStruct(weight=weight.data_ptr(), outputs=outputs, inputs=inputs, kind=1)
+    x, packed = torch.zeros(rows, inputs), torch.empty(rows, inputs)
+    y = torch.empty(rows, outputs)
+    arguments = (addressof(layer), x.data_ptr(), packed.data_ptr(), rows, None, y.data_ptr())
+
+    def time_of(library: ctypes.CDLL) -> float:
+        begin = time.perf_counter()
+        library.linear(None, *arguments)
+        return time.perf_counter() - begin
+
+    turns = [[time_of(library) for library in libraries] for _ in range(_TURNS)]
+    times = [min(column) for column in zip(*turns, strict=True)]
+    best = min(range(len(times)), key=times.__getitem__)
+    return libraries[best if times[best] < _CLEARLY * times[0] else 0]
+
+
+def system_name(system: str = sys.platform, machine: str = "") -> str:
+    """The folder of the libraries for a system, such as `linux-x86_64`."""
+    machine = (machine or platform.machine()).lower()
+    architecture = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
+    return f"{ {'win32': 'windows', 'darwin': 'macos'}.get(system, system) }-{architecture}"
+
+
+def library_suffix(system: str = sys.platform) -> str:
+    """What shared libraries are called at the end."""
+    return {"win32": ".dll", "darwin": ".dylib"}.get(system, ".so")
+
+
+def instruction_sets() -> list[str]:
+    """Those that this CPU has, of which there are libraries; mostly the best first."""
+    if system_name() == "linux-aarch64":
+        return ["neondot", "neon"] if _DOT_PRODUCTS in _arm_features() else ["neon"]
+    if system_name().endswith("aarch64"):
+        return ["neon"]  # of all Apple's, with dot products
+    # torch 2.11 can't say: no library then.
+    has: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    return [name for name, needed in _INSTRUCTIONS.items() if all(has.get(one) for one in needed)]
+
+
+def _arm_features() -> list[str]:
+    """What Linux says that this CPU can do; nothing where it doesn't say."""
+    try:
+        told = _CPU_FILE.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return []
+    lines = (line.partition(":") for line in told.splitlines())
+    return next((words.split() for name, _, words in lines if name.strip() == "Features"), [])
+
+
+def open_library(path: Path) -> ctypes.CDLL:
+    """A library with its functions declared.
+
+    Raises:
+        OSError: It isn't one that this system can load, or was built of other sources.
+    """
+    library = ctypes.CDLL(str(path))
+    holding = ctypes.PyDLL(str(path))
+    _check_abi(library, path)
+    for name, (arguments, result) in _SIGNATURES.items():
+        # In a call of microseconds nobody else should take the interpreter's lock: getting it back
+        # may take milliseconds.
+        function = getattr(holding if name in _SHORT else library, name)
+        function.argtypes, function.restype = arguments, result
+        setattr(library, name, function)
+    return library
+
+
+def _check_abi(library: ctypes.CDLL, path: Path) -> None:
+    """See that C and Python mean the same structures.
+
+    Raises:
+        OSError: They don't.
+    """
+    sizes = (c_int32 * len(STRUCTS))()
+    version = library.abi(sizes, len(STRUCTS)) if hasattr(library, "abi") else 0
+    if version != ABI_VERSION or list(sizes) != [ctypes.sizeof(struct) for struct in STRUCTS]:
+        raise OSError(
+            f"{path.name} was built of other sources (version {version}, wanted {ABI_VERSION}): "
+            "python -m medusa_core.system.native.build builds it anew"
+        )

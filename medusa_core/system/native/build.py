@@ -1,0 +1,156 @@
+"""Builds the compiled step for every system: `python -m medusa_core.system.native.build [--check]`.
+
+One compiler, zig's, builds for all of them, on any of them, and gives the same bytes each time:
+`--check` builds into a temporary folder and says whether what ships is what the sources give. It
+is in the extra `native`; users don't need it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from medusa_core.system.native.binding import library_suffix
+from medusa_core.system.resources import native_dir
+
+SOURCES = Path(__file__).parent / "src"
+SOURCES_HASH = "sources.sha256"  # beside what ships: of what it was built
+FLAGS = (
+    *("-O3", "-std=c11", "-shared", "-fPIC", "-s", "-fno-sanitize=all", "-fno-math-errno"),
+    *("-Wall", "-Wextra", "-Werror", "-Wno-psabi"),
+    # Products and sums are fused where the sources say so, and nowhere else.
+    "-ffp-contract=off",
+    # Numbers are read as words, and words as numbers.
+    "-fno-strict-aliasing",
+)
+_SANITIZED = (
+    *("-O1", "-g", "-std=c11", "-shared", "-fPIC", "-pthread", "-fno-math-errno"),
+    *("-ffp-contract=off", "-fno-strict-aliasing", "-Wno-psabi", "-fno-builtin-fma"),
+    *("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
+)
+_X86 = {
+    "avx2": "x86_64_v3",
+    "avx2vnni": "x86_64_v3+avxvnni",
+    "avx512": "x86_64_v4",
+    "avx512vnni": "x86_64_v4+avx512vnni",
+    "avx512bf16": "x86_64_v4+avx512bf16+avx512vnni",
+}
+ARM = {"neon": "generic", "neondot": "generic+dotprod"}
+# System, what zig calls it, and for each instruction set what zig calls the CPU.
+_BUILDS = (
+    ("linux", "linux-x86_64", "x86_64-linux-gnu.2.17", _X86),
+    ("linux", "linux-aarch64", "aarch64-linux-gnu.2.17", ARM),
+    ("win32", "windows-x86_64", "x86_64-windows-gnu", _X86),
+    ("darwin", "macos-aarch64", "aarch64-macos.11.0", {"neon": "apple_m1"}),
+)
+
+
+def main() -> int:
+    """Build, or check what is built."""
+    parser = argparse.ArgumentParser(
+        prog="python -m medusa_core.system.native.build", description=__doc__
+    )
+    parser.add_argument("--check", action="store_true", help="compare with what ships")
+    parser.add_argument(
+        "--sanitize",
+        type=Path,
+        metavar="FILE",
+        help="build for this machine with gcc or clang, address and undefined sanitizers",
+    )
+    parser.add_argument("--only", default="", help="one system, such as linux-x86_64")
+    chosen = parser.parse_args()
+    if chosen.sanitize is not None:
+        build_sanitized(chosen.sanitize)
+        return 0
+    if importlib.util.find_spec("ziglang") is None:
+        print("The compiler isn't here: pip install -c constraints.txt -e '.[native]'")
+        return 1
+    if not chosen.check:
+        build(native_dir(), chosen.only)
+        if not chosen.only:  # else the others may be of older sources
+            (native_dir() / SOURCES_HASH).write_text(hash_of_sources() + "\n", encoding="ascii")
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        built = build(Path(folder), chosen.only)
+        differing = [path for path in built if not _ships(path, Path(folder))]
+    for path in differing:
+        print(f"{path.name} isn't what the sources give; run without --check, and commit.")
+    return 1 if differing else 0
+
+
+def build(to: Path, only: str = "") -> list[Path]:
+    """Build the libraries for all systems.
+
+    Args:
+        to: Folder that takes a folder per system.
+        only: The one system to build for.
+
+    Returns:
+        What was built.
+    """
+    built = []
+    with tempfile.TemporaryDirectory() as scratch:
+        # By names alone, within a copy: where the sources lie must not get into the libraries.
+        sources = Path(scratch) / "src"
+        shutil.copytree(SOURCES, sources)
+        for system, folder, target, instruction_sets in _BUILDS:
+            if only not in ("", folder):
+                continue
+            (to / folder).mkdir(parents=True, exist_ok=True)
+            for name, cpu in instruction_sets.items():
+                path = to / folder / f"{name}{library_suffix(system)}"
+                made = sources / f"step{library_suffix(system)}"
+                _compile(sources, made, target, cpu)
+                shutil.copyfile(made, path)
+                built.append(path)
+    return built
+
+
+def build_sanitized(path: Path, cpu: str = "native") -> None:
+    """Build with address and undefined-behaviour sanitizers: a bad access ends the process.
+
+    Run it with `MEDUSA_NATIVE=FILE LD_PRELOAD=$(gcc -print-file-name=libasan.so)`.
+
+    Args:
+        path: The library.
+        cpu: Whose instructions it may use, as the compiler calls it.
+
+    Raises:
+        FileNotFoundError: There is neither gcc nor clang.
+        subprocess.CalledProcessError: The sources can't be built.
+    """
+    compiler = shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        raise FileNotFoundError("neither gcc nor clang is here: apt-get install gcc")
+    files = sorted(str(file) for file in SOURCES.glob("*.c"))
+    command = [compiler, *_SANITIZED, f"-march={cpu}", "-o", str(path), *files, "-lm"]
+    subprocess.run(command, check=True)
+
+
+def hash_of_sources(folder: Path = SOURCES) -> str:
+    """One hash of all sources and flags."""
+    whole = hashlib.sha256(" ".join(FLAGS).encode())
+    for path in sorted(folder.iterdir()):
+        whole.update(path.name.encode() + b"\0" + path.read_bytes())
+    return whole.hexdigest()
+
+
+def _compile(sources: Path, path: Path, target: str, cpu: str) -> None:
+    files = sorted(file.name for file in sources.glob("*.c"))
+    command = [sys.executable, "-m", "ziglang", "cc", *FLAGS, "-target", target, f"-mcpu={cpu}"]
+    subprocess.run([*command, "-o", path.name, *files], cwd=sources, check=True)
+
+
+def _ships(path: Path, folder: Path) -> bool:
+    shipped = native_dir() / path.relative_to(folder)
+    return shipped.is_file() and shipped.read_bytes() == path.read_bytes()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

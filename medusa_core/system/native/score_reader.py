@@ -1,0 +1,116 @@
+"""Probabilities read from rows of scores, by the compiled step where there is one."""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Sequence
+from ctypes import addressof, c_float
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from medusa_core.messages import NUM_ALTERNATIVES  # FEW of summary.h
+from medusa_core.system.native.binding import native_library
+from medusa_core.system.native.lanes import LANES
+
+_BYTES = 4
+
+
+class ScoreReader(Protocol):
+    """Reads rows of scores; for one thread."""
+
+    def probabilities(self, scores: Tensor, rows: array[int], places: Sequence[int]) -> bytes:
+        """Probabilities under softmax of entries of some rows.
+
+        Args:
+            scores: [rows, columns], contiguous
+            rows: In which row each entry stands; those of one row together.
+            places: In which column.
+
+        Returns:
+            A float32 per entry.
+        """
+
+    def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
+        """What a trace keeps of the target's scores.
+
+        Args:
+            scores: [n, vocabulary], contiguous
+            rows: Which of them led somewhere.
+            choices: What was chosen in each.
+
+        Returns:
+            A float32 per choice; five for each choice's best alternatives; and five int32 that say
+            which they are.
+        """
+
+
+def reader_of(scores: Tensor) -> ScoreReader:
+    """What reads scores like these fastest."""
+    library = native_library()
+    fits = scores.dtype == torch.float32 and scores.is_cpu and scores.shape[1] >= LANES
+    return TorchSummary() if library is None or not fits else Summary(library)
+
+
+class Summary:
+    """Reads float32 scores on the CPU by the compiled step."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._probabilities, self._read_choices = library.probabilities, library.read_choices
+        self._num_floats = 0
+        self._address = 0
+        self._make_room(256)
+
+    def probabilities(self, scores: Tensor, rows: array[int], places: Sequence[int]) -> bytes:
+        count = len(places)
+        if count > self._num_floats:
+            self._make_room(count)
+        columns = array("i", places)
+        self._probabilities(
+            scores.data_ptr(),
+            scores.shape[1],
+            rows.buffer_info()[0],
+            columns.buffer_info()[0],
+            count,
+            self._address,
+        )
+        return self._view[: _BYTES * count].tobytes()
+
+    def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
+        count = len(rows)
+        size = count * (1 + 2 * NUM_ALTERNATIVES)
+        if size > self._num_floats:
+            self._make_room(size)
+        places = array("i", (*rows, *choices))
+        self._read_choices(
+            scores.data_ptr(),
+            scores.shape[1],
+            places.buffer_info()[0],
+            count,
+            self._address,
+        )
+        return self._view[: _BYTES * size].tobytes()
+
+    def _make_room(self, num_floats: int) -> None:
+        self._num_floats = num_floats
+        self._room = (c_float * num_floats)()
+        self._address = addressof(self._room)
+        self._view = memoryview(self._room).cast("B")
+
+
+class TorchSummary:
+    """Reads scores of any dtype; those on a card are brought by one copy."""
+
+    def probabilities(self, scores: Tensor, rows: array[int], places: Sequence[int]) -> bytes:
+        chances = torch.softmax(scores.cpu(), dim=-1, dtype=torch.float32)
+        return array("f", chances[rows.tolist(), places].tolist()).tobytes()
+
+    def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
+        chances = torch.softmax(scores.cpu()[list(rows)], dim=-1, dtype=torch.float32)
+        wanted = torch.tensor(choices).unsqueeze(1)
+        chosen = chances.gather(1, wanted)
+        best = chances.scatter(1, wanted, -1.0).topk(NUM_ALTERNATIVES, dim=-1)
+        packed = array("f", torch.cat([chosen.flatten(), best.values.flatten()]).tolist())
+        return packed.tobytes() + array("i", best.indices.flatten().tolist()).tobytes()

@@ -1,0 +1,104 @@
+"""Where the files that ship with the application lie."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import platformdirs
+
+FIRST_MODEL_NAME = "SmolLM2 135M Instruct"
+FIRST_MODEL_LICENCE = "Apache-2.0"
+FIRST_MODEL_FILE = ("smollm2-135m-instruct", "SmolLM2-135M-Instruct.Q4_1.gguf")
+
+
+def program_root() -> Path:
+    """The folder that this program is imported from."""
+    return Path(__file__).resolve().parents[2]
+
+
+def resources_dir() -> Path:
+    """Folder of shipped files; `MEDUSA_RESOURCES` overrides it for packaged builds."""
+    override = os.environ.get("MEDUSA_RESOURCES")
+    return Path(override) if override else program_root() / "resources"
+
+
+def models_dir() -> Path:
+    """Where the installer puts models; `MEDUSA_MODELS` overrides it for packaged builds."""
+    override = os.environ.get("MEDUSA_MODELS")
+    return Path(override) if override else Path(sys.prefix) / "share" / "medusa-chat" / "models"
+
+
+def first_model_file() -> Path | None:
+    """The GGUF file of the model of the first start; None where it wasn't fetched."""
+    path = models_dir().joinpath(*FIRST_MODEL_FILE)
+    return path if path.is_file() else None
+
+
+def first_heads_dir() -> Path | None:
+    """Folder of the heads of the model of the first start; None where none are shipped."""
+    folder = resources_dir() / "heads" / FIRST_MODEL_FILE[0]
+    return folder if (folder / "config.json").is_file() else None
+
+
+def start_model() -> Path:
+    """The model of the first start, where it was fetched; else the demo model."""
+    return first_model_file() or demo_model_dir()
+
+
+def shipped_heads_dirs() -> tuple[Path, ...]:
+    """Folders of heads that ship with the application, the demo model's among them."""
+    folder = resources_dir() / "heads"
+    found = sorted(folder.iterdir()) if folder.is_dir() else []
+    return (*(path for path in found if path.is_dir()), demo_heads_dir())
+
+
+def demo_model_dir() -> Path:
+    """Folder of Llama-Pebble, the embedded demo model."""
+    return resources_dir() / "models" / "llama-pebble"
+
+
+def demo_heads_dir() -> Path:
+    """Folder of Llama-Pebble's Medusa heads."""
+    return resources_dir() / "models" / "llama-pebble-medusa"
+
+
+def prompts_dir() -> Path:
+    """Folder of the prompts that tests and benchmarks use."""
+    return resources_dir() / "prompts"
+
+
+def pebble_texts_dir() -> Path:
+    """Folder of the sentences that Llama-Pebble's recipe makes chat rows of."""
+    return resources_dir() / "training" / "pebble"
+
+
+def bundled_prompts() -> Path:
+    """Prompts of permissive licences, which models answer so that heads learn: JSON lines."""
+    return resources_dir() / "training" / "prompts.jsonl"
+
+
+def bundled_questions() -> Path:
+    """The questions that heads of any model learn from its answers to."""
+    return resources_dir() / "training" / "questions.json"
+
+
+def shapes_dir() -> Path:
+    """Folder of the configurations of well-known models, which can be planned by name."""
+    return resources_dir() / "shapes"
+
+
+def calibrations_dir() -> Path:
+    """Where step costs of this machine are kept; its files may be deleted."""
+    return Path(platformdirs.user_cache_path("medusa-chat")) / "calibrations"
+
+
+def kept_models_dir() -> Path:
+    """Where quantized models are kept for the next load; its files may be deleted."""
+    return Path(platformdirs.user_cache_path("medusa-chat")) / "quantized"
+
+
+def native_dir() -> Path:
+    """The compiled step for each system."""
+    return resources_dir() / "native"

@@ -1,0 +1,184 @@
+"""A child process seen from its parent: started, sent messages, watched and ended.
+
+Both sides speak JSON lines. The child is this Python, isolated from the environment, with the same
+places to import from; it gets no secrets, and ends when this end of its pipes is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from typing import IO, Any
+
+import psutil
+
+from medusa_core.system.resources import program_root
+
+log = logging.getLogger(__name__)
+
+_POLL_S = 0.05
+_MOST_LINE_CHARS = 1 << 16
+_MOST_SAID_BYTES = 4000
+_SECRETS = ("TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL")
+
+
+def nothing() -> None:
+    """A `while_waiting` that does nothing."""
+
+
+class Child:
+    """One child.
+
+    Attributes:
+        pid: Its id.
+    """
+
+    def __init__(self, module: str, most_line_chars: int = _MOST_LINE_CHARS) -> None:
+        """Start a child.
+
+        Args:
+            module: Its `main` is run.
+            most_line_chars: Longest line that is read of it.
+
+        Raises:
+            OSError: The system starts no more processes.
+        """
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
+        try:
+            self._process = _start(module, self._said)
+        except OSError:
+            self._said.close()
+            raise
+        self.pid = self._process.pid
+        self._module = module
+        self._most_line_chars = most_line_chars
+        self._reader: threading.Thread | None = None
+
+    def send(self, message: object) -> None:
+        """Send one message; if the child is gone, the next `hear` tells."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+        except OSError:
+            log.debug("the child had ended before it was told to go on")
+
+    def hear(
+        self, time_s: float, while_waiting: Callable[[], None] = nothing
+    ) -> dict[str, Any] | None:
+        """The next message; None if there will be none.
+
+        A child that sends something else than a message is ended.
+
+        Args:
+            time_s: Longest wait.
+            while_waiting: Called many times a second; what it raises ends the wait.
+
+        Raises:
+            TimeoutError: There was none in time; the child can't be used any more.
+        """
+        end = time.monotonic() + time_s
+        lines = self._read()
+        while True:
+            try:
+                line = lines.get(timeout=max(0.0, min(_POLL_S, end - time.monotonic())))
+                break
+            except queue.Empty:
+                while_waiting()
+                if time.monotonic() >= end:
+                    raise TimeoutError from None
+        if not line:
+            return None
+        try:
+            message = json.loads(line)
+        except ValueError:
+            log.debug("the child said what is no message")
+            self._process.kill()
+            return None
+        return message if isinstance(message, dict) else {}
+
+    def _read(self) -> queue.SimpleQueue[str]:
+        """Where the next line will be: pipes can't be waited for on every system, threads can."""
+        assert self._process.stdout is not None
+        lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._reader = threading.Thread(
+            target=_read_line,
+            args=(self._process.stdout, self._most_line_chars, lines),
+            name=self._module,
+            daemon=True,
+        )
+        self._reader.start()
+        return lines
+
+    def resident_bytes(self) -> int:
+        """Memory that it takes now; 0 if it is gone."""
+        try:
+            return int(psutil.Process(self.pid).memory_info().rss)
+        except psutil.Error:
+            return 0
+
+    def stop_speaking(self) -> None:
+        """Close the child's input, as the end of this program would."""
+        _close(self._process.stdin)
+
+    def wait(self, time_s: float | None = None) -> int:
+        """Wait for its end; returns its code, or a signal below zero."""
+        return self._process.wait(time_s)
+
+    def last_words(self) -> str:
+        """The end of what it wrote to stderr."""
+        self._said.seek(0, os.SEEK_END)
+        self._said.seek(max(0, self._said.tell() - _MOST_SAID_BYTES))
+        return self._said.read().decode(errors="replace")
+
+    def close(self) -> None:
+        """Kill it if it runs; may be called again."""
+        self._process.kill()
+        self._process.wait()
+        if self._reader is not None and self._reader is not threading.current_thread():
+            self._reader.join()
+        _close(self._process.stdin)
+        _close(self._process.stdout)
+        self._said.close()
+
+
+def _start(module: str, said: IO[bytes]) -> subprocess.Popen[str]:
+    # What opens foreign files needs no secrets.
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not any(word in name.upper() for word in _SECRETS)
+    }
+    environment |= {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+    places = [str(program_root()), *(place for place in sys.path if place)]
+    code = f"import sys; sys.path[:] = {places!r}; from {module} import main; sys.exit(main())"
+    return subprocess.Popen(
+        [sys.executable, "-I", "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=said,
+        text=True,
+        encoding="utf-8",
+        env=environment,
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),  # only Windows has windows for it
+    )
+
+
+def _read_line(stdout: IO[str], most_chars: int, lines: queue.SimpleQueue[str]) -> None:
+    lines.put(stdout.readline(most_chars))
+
+
+def _close(pipe: IO[str] | None) -> None:
+    assert pipe is not None
+    try:
+        pipe.close()
+    except OSError:
+        log.debug("the child's pipe was closed already")

@@ -1,0 +1,1 @@
+"""SQLite files that survive crashes and full disks."""

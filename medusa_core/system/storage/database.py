@@ -1,0 +1,260 @@
+"""An SQLite file of ours: opened safely, with numbered migrations and errors that help."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from medusa_core.errors import RequestError, StorageError
+from medusa_core.system.storage.database_copy import (
+    back_up,
+    create,
+    finish_replacement,
+    load_into_memory,
+    marker_of,
+    replace_damaged,
+    was_left_open,
+)
+from medusa_core.system.storage.database_faults import (
+    FAULTS,
+    as_storage_error,
+    damage,
+    is_damage,
+)
+from medusa_core.system.storage.database_schema import (
+    Mend,
+    Migration,
+    configure,
+    connect,
+    nothing_to_mend,
+    run_migration,
+    version_of,
+)
+
+__all__ = ["Database", "Migration", "open_database", "open_in_memory"]
+
+log = logging.getLogger(__name__)
+
+Row = tuple[Any, ...]
+
+# Small files are looked through at each start; larger ones if the last run ended without closing.
+_SMALL_BYTES = 16 << 20
+
+
+class Database:
+    """An open file, used from one thread.
+
+    Attributes:
+        path: The file; None for a database in memory.
+        notice: What happened while it was opened, in a sentence for people; mostly empty.
+    """
+
+    def __init__(self, db: sqlite3.Connection, path: Path | None, notice: str = "") -> None:
+        self._db = db
+        self.path = path
+        self.notice = notice
+
+    def rows(self, sql: str, *parameters: object) -> list[Row]:
+        """All rows of a query.
+
+        Raises:
+            StorageError: The file can't be read.
+        """
+        with self._told():
+            return self._db.execute(sql, parameters).fetchall()
+
+    def row(self, sql: str, *parameters: object) -> Row | None:
+        """The first row of a query; None without one.
+
+        Raises:
+            StorageError: The file can't be read.
+        """
+        with self._told():
+            found: Row | None = self._db.execute(sql, parameters).fetchone()
+            return found
+
+    def each(self, sql: str, *parameters: object) -> Iterator[Row]:
+        """Rows one by one, for those who stop early.
+
+        Raises:
+            StorageError: The file can't be read.
+        """
+        with self._told():
+            yield from self._db.execute(sql, parameters)
+
+    def write(self, sql: str, *parameters: object) -> int:
+        """Run one statement; returns the number of the row it inserted, if it did.
+
+        Raises:
+            RequestError: It contradicts what is there, such as a name that comes twice.
+            StorageError: The file can't be written.
+        """
+        with self._told():
+            return self._db.execute(sql, parameters).lastrowid or 0
+
+    def write_many(self, sql: str, rows: Sequence[Row]) -> None:
+        """Run one statement for each of several rows, inside of a transaction.
+
+        Raises:
+            StorageError: The file can't be written.
+        """
+        with self._told():
+            self._db.executemany(sql, rows)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All that is written inside is kept, or nothing of it.
+
+        Raises:
+            StorageError: It can't be written; nothing was.
+        """
+        self.write("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.write("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.rollback()
+            raise
+
+    def checkpoint(self, *, truncates: bool = False) -> None:
+        """Move what was written from the log into the file.
+
+        Args:
+            truncates: Wait for readers, and leave no byte in the log.
+
+        Raises:
+            StorageError: The file can't be written.
+        """
+        kind = "TRUNCATE" if truncates else "PASSIVE"
+        found = self.row(f"PRAGMA wal_checkpoint({kind})")
+        if truncates and found is not None and found[0] == 1:
+            log.warning("another program reads %s: its log is emptied when that ends", self.path)
+
+    def close(self) -> None:
+        """Close the file; may be called again."""
+        self._db.close()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Errors of SQLite as ours; a damaged file is salvaged when it is opened next."""
+        try:
+            yield
+        except sqlite3.IntegrityError as error:
+            raise RequestError(
+                f"This can't be written: {error}.", "It is there already."
+            ) from error
+        except FAULTS as error:
+            if is_damage(error) and self.path is not None:
+                with suppress(OSError):
+                    marker_of(self.path).touch()
+            raise as_storage_error(error, self.path) from error
+
+
+def open_database(
+    path: Path,
+    migrations: Sequence[Migration],
+    *,
+    mend: Mend = nothing_to_mend,
+    checkpoints_itself: bool = True,
+    busy_s: float = 5.0,
+) -> Database:
+    """Open or make a file; a damaged one is set aside, and what can be read of it is kept.
+
+    Args:
+        path: The file; its folder is made too.
+        migrations: SQL scripts or functions; number n makes version n + 1 of version n.
+        mend: Puts right what the tables of a salvaged file say of each other.
+        checkpoints_itself: Any commit may move the log into the file; else `checkpoint` does.
+        busy_s: How long to wait for another program that writes.
+
+    Returns:
+        The database, which can be written; its `notice` says what happened to it.
+
+    Raises:
+        StorageError: It can't be opened or written, or a newer version made it.
+    """
+    notice = ""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        finish_replacement(path)
+        if not path.exists():
+            create(path, migrations)
+        try:
+            db = _open(path, migrations, busy_s)
+        except FAULTS as error:
+            if not is_damage(error):
+                raise
+            notice = replace_damaged(path, migrations, mend)
+            db = _open(path, migrations, busy_s)
+        if not checkpoints_itself:
+            db.execute("PRAGMA wal_autocheckpoint = 0")
+    except (*FAULTS, OSError) as error:
+        raise as_storage_error(error, path) from error
+    return Database(db, path, notice)
+
+
+def open_in_memory(
+    migrations: Sequence[Migration], path: Path | None = None, notice: str = ""
+) -> Database:
+    """A database that is forgotten at the end, where a file can't be used.
+
+    Args:
+        migrations: As for a file.
+        path: A file whose content it begins with, if that can be read.
+        notice: What to tell about it.
+    """
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    configure(db)
+    if path is not None:
+        load_into_memory(path, db, len(migrations))
+    for number in range(version_of(db), len(migrations)):
+        run_migration(db, migrations[number], number + 1)
+    return Database(db, None, notice)
+
+
+def _open(path: Path, migrations: Sequence[Migration], busy_s: float) -> sqlite3.Connection:
+    """Connect, look whether all is well, and migrate.
+
+    Raises:
+        sqlite3.Error: It can't be used.
+    """
+    looks = path.stat().st_size <= _SMALL_BYTES or was_left_open(path)
+    if marker_of(path).exists() or not path.stat().st_size:
+        raise damage("it couldn't be read before")
+    db = connect(path, busy_s)
+    try:
+        if looks:
+            _look_through(db)
+        _migrate(db, migrations, path)
+        # A file that can't be written shows now, not when there is something to lose.
+        db.execute("BEGIN IMMEDIATE")
+        db.rollback()
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _look_through(db: sqlite3.Connection) -> None:
+    (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise damage(str(found))
+
+
+def _migrate(db: sqlite3.Connection, migrations: Sequence[Migration], path: Path) -> None:
+    version = version_of(db)
+    if version > len(migrations):
+        raise StorageError(
+            f"{path} was made by a newer version of Medusa Chat.",
+            "Update Medusa Chat; nothing in the file was changed.",
+            version=version,
+        )
+    if 0 < version < len(migrations):
+        back_up(db, path, version)
+    for number in range(version, len(migrations)):
+        run_migration(db, migrations[number], number + 1)

@@ -1,1 +1,0 @@
-"""Tokens to text and conversations to tokens."""

@@ -1,1 +1,0 @@
-"""Token trees: their shape, their mask, and the search for the best one."""
