@@ -88,7 +88,8 @@ class Titles(QObject):
         conversation_id, messages = next(iter(self._waiting.items()))
         request_id = new_id()
         self._asked[request_id] = conversation_id
-        settings = GenerateSettings(max_new_tokens=_MOST_TOKENS, stop=("\n",))
+        # Whatever drafts for the model: not every one has Medusa heads.
+        settings = GenerateSettings(drafter="", max_new_tokens=_MOST_TOKENS, stop=("\n",))
         self._bridge.submit(Generate(_SESSION, request_id, messages, settings))
 
     def _receive(self, events: tuple[Event, ...]) -> None:

@@ -244,7 +244,7 @@ class Tour:
         tree = insight.open_tree()
         tree.plan.slider.setValue(WATCHED_ROWS)
         await self._take("tree-planned")
-        tree.plan.use_box.setChecked(True)
+        chat.use_tree_rows(WATCHED_ROWS)
         await self._ask(STORY)
         track = insight.timeline.track
         assert track is not None
@@ -272,7 +272,7 @@ class Tour:
         await self._until(lambda: table.shown.bonus is not None, LOAD_TIMEOUT_S)
         await self._take("equilibrium")
         insight.close_all()
-        tree.plan.use_box.setChecked(False)
+        chat.use_tree_rows(0)
         compare = insight.open_compare()
         compare.edit.setText(STORY)
         compare.start()

@@ -477,7 +477,8 @@ def test_an_idle_model_names_a_conversation_and_gives_way_to_the_user(
     engine.script = Script(answer="Title: Foxes and hens")
     ask(qtbot, window, "Tell me about foxes, please")
     qtbot.waitUntil(lambda: titles(window) == ["Foxes and hens"])
-    assert engine.of_kind(Generate)[-1].session_id == "titles"
+    asked = engine.of_kind(Generate)[-1]
+    assert (asked.session_id, asked.settings.drafter) == ("titles", "")
     engine.gate.clear()
     window.chat.new_chat()
     engine.gate.set()
