@@ -6528,8 +6528,8 @@
         <translation>geraten von einem EAGLE-Kopf, der von den Zuständen des Modells aus weitergeht</translation>
     </message>
     <message>
-        <source>Hydra head</source>
-        <translation>Hydra-Kopf</translation>
+        <source>Hydra</source>
+        <translation>Hydra</translation>
     </message>
     <message>
         <source>guessed by a Hydra head, which reads the guesses before its own</source>

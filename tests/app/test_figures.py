@@ -156,7 +156,7 @@ def test_the_strip_counts_like_the_steps_panel_and_shows_heads_that_rested(
     strip.set_heads("medusa", 2)
     assert strip._heads.accessibleDescription() == "head 1: —, head 2: —"
     strip.set_heads("hydra", 1)
-    assert strip._heads.accessibleDescription() == "Hydra head 1: —"
+    assert strip._heads.accessibleDescription() == "Hydra 1: —"
     strip.set_heads("medusa", 2)
     step = next(s for s in steps_of(REQUEST, words("a b c d e"), (2,)) if s.step == 1)
     found = (TokenSource("ngram", 1), TokenSource("medusa+ngram", 2), TARGET)

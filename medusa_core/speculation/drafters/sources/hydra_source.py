@@ -82,7 +82,7 @@ HINT = "Load Hydra heads for this model, or choose the drafter 'ngram' or 'none'
 SPEC = SourceSpec(
     SourceInfo(
         name="hydra",
-        label="Hydra head",
+        label="Hydra",
         badge="y",
         explanation="guessed by a Hydra head, which reads the guesses before its own",
         colours=("blue", "amber", "green", "pink", "vermilion"),
