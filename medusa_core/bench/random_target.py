@@ -21,6 +21,7 @@ from medusa_core.loading.target import (
     far_store,
     make_caches,
     plan_target,
+    share_workers,
 )
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig, parse_config
@@ -44,7 +45,6 @@ from medusa_core.models.weights import embedding_device
 from medusa_core.runtime.runner.choice import (
     buffer_bytes,
     choose_runner,
-    share_workers,
 )
 from medusa_core.runtime.tree.tables import typical_table
 from medusa_core.system.files.json_file import read_json

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import gc
 import json
-import os
 import sys
 from contextlib import aclosing
 from pathlib import Path
@@ -25,10 +24,8 @@ from medusa_core.cli.arguments import (
     settings_of,
 )
 from medusa_core.client import Client
-from medusa_core.errors import RequestError
-from medusa_core.hub.cache_folder import find_snapshot
+from medusa_core.hub.library.find import installed
 from medusa_core.hub.library.shipped_heads import heads_made_for
-from medusa_core.hub.settings import settings_from
 from medusa_core.messages import (
     ChatMessage,
     GenerationDone,
@@ -39,7 +36,6 @@ from medusa_core.messages import (
     StepTrace,
 )
 from medusa_core.models.quant.choice import DTYPES
-from medusa_core.system.files.gguf import is_gguf
 from medusa_core.system.resources import (
     calibrations_dir,
     kept_models_dir,
@@ -160,25 +156,6 @@ def add_adapter_argument(parser: argparse.ArgumentParser) -> None:
 def adapter_dir(args: argparse.Namespace) -> Path | None:
     """The LoRA that the arguments choose."""
     return installed(args.adapter) if args.adapter else None
-
-
-def installed(name: str) -> Path:
-    """The folder that a name on the command line means.
-
-    Raises:
-        RequestError: It is neither a folder nor a repository that was downloaded.
-    """
-    if Path(name).is_dir() or is_gguf(Path(name)):
-        return Path(name)
-    snapshot = find_snapshot(settings_from(os.environ).cache_dir, name)
-    if snapshot is None:
-        raise RequestError(
-            f"{name} is neither a folder nor a downloaded repository.",
-            f"Fetch it with: python -m medusa_core download {name}"
-            if "/" in name
-            else "Check the path.",
-        )
-    return snapshot
 
 
 def open_target(args: argparse.Namespace) -> Target:

@@ -8,8 +8,8 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medusa_core.cli.generate import installed
 from medusa_core.errors import RequestError
+from medusa_core.hub.library.find import installed
 from medusa_core.system.resources import start_model
 
 if TYPE_CHECKING:

@@ -73,8 +73,8 @@ from medusa_core.runtime.offload.store import (
 from medusa_core.runtime.runner.choice import (
     buffer_bytes,
     choose_runner,
-    share_workers,
 )
+from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.runner import Runner
 from medusa_core.runtime.tree.tables import (
     TreeTable,
@@ -239,6 +239,12 @@ class LoadOptions:
     takes_own_heads: bool = True
     cluster: Cluster | None = None
     is_raw: bool = False
+
+
+def share_workers(runner: Runner, heads: Heads) -> None:
+    """Let the threads that compute a target compute its heads, too."""
+    if isinstance(runner, NativeRunner):
+        heads.share_workers(runner.workers)
 
 
 def load_target(

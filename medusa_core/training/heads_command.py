@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from medusa_core.cli.generate import installed
 from medusa_core.errors import PlanError
+from medusa_core.hub.library.find import installed
 from medusa_core.loading.target import (
     LoadOptions,
     Target,

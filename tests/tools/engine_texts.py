@@ -18,7 +18,7 @@ _NOT_SHOWN = (
     *("bench", "training", "system/prompts.py", "system/registry.py", "engine/several.py"),
     *("engine/direct.py", "cli/arguments.py", "cli/bench.py", "cli/bench_throughput.py"),
     *("cli/download.py", "cli/generate.py", "cli/heads.py", "cli/library.py", "cli/plan.py"),
-    *("cli/plan_throughput.py", "cli/serve_layers.py", "cli/train.py"),
+    *("cli/plan_throughput.py", "cli/serve_layers.py", "cli/train.py", "hub/library/find.py"),
 )
 _TELLERS = ("Check", "Progress", "unsupported", "tell", "_tell")
 _TOLD = ("message", "hint", "text")

@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 
 from medusa_core.errors import EngineError
-from medusa_core.heads.kind import Heads
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.runtime import runner
@@ -25,12 +24,6 @@ from medusa_core.system.registry import Registry
 def runner_registry() -> Registry[RunnerSpec]:
     """All runners."""
     return Registry(runner, "runner", RunnerSpec)
-
-
-def share_workers(runner: Runner, heads: Heads) -> None:
-    """Let the threads that compute a target compute its heads, too."""
-    if isinstance(runner, NativeRunner):
-        heads.share_workers(runner.workers)
 
 
 def between_passes(runner: Runner) -> AbstractContextManager[None]:

@@ -7,8 +7,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from medusa_core.cli.generate import installed
 from medusa_core.errors import TrainingError
+from medusa_core.hub.library.find import installed
 from medusa_core.messages import ChatMessage
 from medusa_core.system.prompts import read_prompts
 from medusa_core.system.resources import (
