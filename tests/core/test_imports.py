@@ -9,7 +9,8 @@ ROOT = Path(__file__).parents[2]
 LIGHT = """
 import sys
 import medusa_core.api
-from medusa_core import errors, messages, types
+from medusa_core import errors, messages
+from medusa_core.runtime.tree import step
 heavy = {"torch", "transformers", "tokenizers", "numpy", "jinja2", "PySide6", "app", "qasync"}
 print(sorted(heavy & set(sys.modules)))
 """
