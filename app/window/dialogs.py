@@ -295,9 +295,9 @@ class Desk(QObject):
 
     def _make_settings(self) -> SettingsDialog:
         from app.settings.keys_page import KeysPage
-        from app.settings.pages import settings_dialog
         from app.settings.storage_page import StoragePage
         from app.settings.token_box import TokenBox
+        from app.window.settings_pages import settings_dialog
 
         store = self._window.settings
         hub = self._hub_settings()

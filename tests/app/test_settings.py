@@ -15,7 +15,6 @@ from pytestqt.qtbot import QtBot
 from app.settings.declaration import Page
 from app.settings.device_box import DeviceBox
 from app.settings.editors import editor_of
-from app.settings.pages import ModelsPage
 from app.settings.preferences import (
     DECLARATIONS,
     FILE_NAME,
@@ -23,9 +22,10 @@ from app.settings.preferences import (
     load_preferences,
     save_preferences,
 )
-from app.settings.shortcuts_page import ShortcutsPage
 from app.settings.storage_page import StoragePage
 from app.settings.token_box import TokenBox
+from app.window.commands.shortcuts_page import ShortcutsPage
+from app.window.settings_pages import ModelsPage
 from medusa_core.api import HubSettings
 from medusa_core.messages import LoadModel
 from tests.app.conftest import Open

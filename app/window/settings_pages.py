@@ -9,10 +9,10 @@ from app.settings.declaration import Page
 from app.settings.device_box import DeviceBox
 from app.settings.dialog import SettingsDialog
 from app.settings.keys_page import KeysPage
-from app.settings.shortcuts_page import ShortcutsPage
 from app.settings.store import SettingsStore
 from app.settings.token_box import TokenBox
 from app.theme.appearance import Appearance
+from app.window.commands.shortcuts_page import ShortcutsPage
 from app.window.commands.table import CommandTable
 
 
