@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from medusa_core.bench.contestant import OwnMode
+from medusa_core.hub.library.shipped_heads import heads_made_for
 from medusa_core.loading.target import (
     LoadOptions,
     Target,
@@ -26,7 +27,7 @@ Find = Callable[[str], Path]
 EVERY_MODEL = [
     pytest.param(name, marks=() if name == "smollm2" else pytest.mark.slow) for name in MODELS
 ]
-GREEDY = GenerateSettings(max_new_tokens=4, tree_rows=8)
+GREEDY = GenerateSettings(max_new_tokens=12, tree_rows=8)
 SAMPLED = replace(GREEDY, rule="sample", temperature=0.8, seed=7)
 # Of llama.cpp on the same text, as `tests.real.divergence` prints it.
 LLAMA_CPP = {"smollm2": 0.0032446}
@@ -34,7 +35,8 @@ LLAMA_CPP = {"smollm2": 0.0032446}
 
 @cache
 def loaded(path: Path) -> Target:
-    return load_target(path, options=LoadOptions(context_tokens=512))
+    """A model with the heads that ship for it, if any do."""
+    return load_target(path, heads_made_for(path), LoadOptions(context_tokens=512))
 
 
 @pytest.mark.parametrize("settings", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
@@ -52,12 +54,17 @@ def test_every_drafter_gives_the_tokens_of_plain_decoding(
         drafter: OwnMode(target, replace(settings, drafter=drafter), Tuner(target))
         for drafter in ("none", *drafting)
     }
+    accepted = dict.fromkeys(modes, 0)
     for message in asked:
         found = {}
         for drafter, mode in modes.items():
             with mode.conversation():
-                found[drafter] = mode.answer([message]).token_ids
+                turn = mode.answer([message])
+            found[drafter] = turn.token_ids
+            accepted[drafter] += sum(turn.accept_lengths) - len(turn.accept_lengths)
         assert len(set(found.values())) == 1, (message.content, found)
+    assert accepted.pop("none") == 0
+    assert all(accepted.values()), f"who never guesses right can't be wrong: {accepted}"
 
 
 @pytest.mark.parametrize("name", EVERY_MODEL)
@@ -65,6 +72,14 @@ def test_weights_take_what_was_planned(name: str, real_model: Find) -> None:
     target = loaded(real_model(name))
     held = target.weights_bytes  # a norm's float32 copies are planned and not counted here
     assert held <= target.plan.weights_bytes <= 1.001 * held
+    in_heads = 0 if target.heads is None else target.heads.nbytes
+    assert in_heads <= target.plan.heads_bytes <= 1.05 * in_heads
+
+
+def test_the_first_model_has_its_shipped_heads(real_model: Find) -> None:
+    target = loaded(real_model("smollm2"))
+    drafting = {spec.name for spec in drafters_for(target)}
+    assert {"hydra", "composite"} <= drafting
 
 
 @pytest.mark.parametrize("name", list(LLAMA_CPP))
