@@ -409,17 +409,23 @@ def test_categories_and_a_report_for_people(
     assert str(report["machine"]["torch"]) in text
 
 
+@pytest.mark.parametrize(("name", "drafter"), [("qwen3", "medusa"), ("hydra", "hydra")])
 def test_where_the_time_of_a_step_goes(
-    folders: dict[str, tuple[Path, Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str,
+    drafter: str,
+    folders: dict[str, tuple[Path, Path]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    model, heads = folders["qwen3"]
+    model, heads = folders[name]
     out = tmp_path / "out.json"
     where = ["--model", str(model), "--heads", str(heads), "--dtype", "float32"]
-    options = ["--modes", "none,medusa,ngram", "--max-new-tokens", "30", "--json", str(out)]
+    modes = ("none", drafter, "ngram")
+    options = ["--modes", ",".join(modes), "--max-new-tokens", "30", "--json", str(out)]
     assert main(["bench", "--step-cost", *where, *options]) == 0
     assert "GB/s" in capsys.readouterr().out
     report = json.loads(out.read_text(encoding="utf-8"))
-    assert set(report["parts"]) == {"none", "medusa", "ngram"}
+    assert set(report["parts"]) == set(modes)
     for parts in report["parts"].values():
         inner = sum(parts[f"{name}_us"] for name in ("draft", "verify", "accept", "commit"))
         assert 0 < inner <= parts["step_us"]
