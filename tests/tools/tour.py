@@ -31,6 +31,7 @@ from medusa_core.chats.conversation import (
     Conversation,
     Prompt,
 )
+from medusa_core.loading.choice import demo_choice
 from medusa_core.loading.state import Phase
 from medusa_core.messages import GenerateSettings
 from medusa_core.models.quant.format import Hardware
@@ -301,6 +302,7 @@ class Tour:
         await self._until(lambda: dialog.downloads.jobs[0].state.is_over, LOAD_TIMEOUT_S)
         await self._take("models-downloads", widget=dialog)
         dialog.tabs.setCurrentWidget(dialog.installed)
+        dialog.installed.table.selectRow(folders.index(demo_choice().model_dir))
         details = dialog.installed.details
         details.tier_disk = self._folder / ".layers"
         dialog.installed.set_budget(SMALL)
@@ -316,7 +318,7 @@ class Tour:
         window = self._app.window
         window.keeper.load(
             replace(
-                window.keeper.choice,
+                demo_choice(),
                 memory_gib=SMALL.total_bytes / (1 << 30),
                 context_tokens=SMALL_CONTEXT,
                 tier_disk=self._folder / ".layers",
