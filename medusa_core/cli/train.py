@@ -1,11 +1,10 @@
-"""`train` and `eval`; torch, and the recipes, are imported only once a command runs."""
+"""`train` and `eval`; torch is imported only once a command runs."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import logging
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from medusa_core.cli.generate import (
     add_model_arguments,
     open_target,
 )
+from medusa_core.cli.program import log_to_stderr
 from medusa_core.errors import TrainingError
 from medusa_core.system.resources import demo_model_dir
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SIZES = ("nano", "small", "medium")
+_PROGRESS = "medusa_core.training"  # whose progress is logged
 
 
 def add_train_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,9 +34,6 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     streams = whats.add_parser("streams", help="streams that run beside a model's last layers")
     _add_streams_arguments(streams)
     streams.set_defaults(run=run_heads, kind="streams")
-    pebble = whats.add_parser("pebble", help="the demo model")
-    _add_pebble_arguments(pebble)
-    pebble.set_defaults(run=run_pebble)
     phrases = whats.add_parser("phrases", help="a model's phrase table")
     _add_phrases_arguments(phrases)
     phrases.set_defaults(run=run_phrases)
@@ -75,34 +72,12 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, help="write what a dry run says to this file")
 
 
-def _add_pebble_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", type=Path, help="folder of the training rows")
-    parser.add_argument("--out", type=Path, required=True, help="folder for what is made")
-    parser.add_argument("--size", choices=SIZES, default="small")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    parser.add_argument("--resume", action="store_true", help="continue the run in --out")
-    parser.add_argument("--minutes", type=float, help="stop after about this long, to be resumed")
-    parser.add_argument(
-        "--within", type=float, metavar="MINUTES", help="do as much of the recipe as fits this time"
-    )
-    parser.add_argument(
-        "--compile", action="store_true", help="a tenth faster; needs a C++ compiler"
-    )
-    parser.add_argument("--pretrain-steps", type=int, help="other than the recipe's")
-    parser.add_argument("--tune-steps", type=int, help="other than the recipe's")
-    parser.add_argument(
-        "--plain-heads", action="store_true", help="Medusa's own, which other programs run, too"
-    )
-
-
 def _add_phrases_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", type=Path, help="folder of the training rows")
+    parser.add_argument("--prompts", type=Path, required=True, help="what the model is asked")
     parser.add_argument("--out", type=Path, required=True, help="folder for what is made")
-    parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--model", type=Path, help="folder of the model (default: the shipped one)")
     parser.add_argument("--heads", type=Path, help="folder of its Medusa heads, for speed alone")
-    parser.add_argument("--prompts", type=Path, help="what it is asked, instead of --data")
-    parser.add_argument("--answers", type=int, help="how many; other than the recipe's")
+    parser.add_argument("--answers", type=int, help="how many (default: 48,000)")
 
 
 def _add_ngrams_arguments(parser: argparse.ArgumentParser) -> None:
@@ -134,7 +109,7 @@ def _add_ngrams_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_ngrams(args: argparse.Namespace) -> int:
     """Count what texts say often, and put the table into a folder."""
-    log_to_stderr()
+    log_to_stderr(_PROGRESS)
     from medusa_core.training.ngrams import MOST_MIXED, count_texts, save_table
     from medusa_core.training.phrase_counts import PhraseRecipe
     from medusa_core.training.texts import read_texts
@@ -159,7 +134,7 @@ def run_heads(args: argparse.Namespace) -> int:
     from medusa_core.training.heads_command import plan_heads, train_heads
     from medusa_core.training.heads_plan import plan_text
 
-    log_to_stderr()
+    log_to_stderr(_PROGRESS)
     if args.dry_run:
         plan = plan_heads(args)
         print(plan_text(plan))
@@ -184,19 +159,9 @@ def gain_text(gain: HeadsGain) -> str:
     )
 
 
-def run_pebble(args: argparse.Namespace) -> int:
-    """Run the recipe; 0 when it came to its end, 3 when it stopped to be resumed."""
-    from medusa_core.training.pebble import command
-
-    log_to_stderr()
-    finished = command.train(args, _data_of(args))
-    print("finished" if finished else "stopped; run again with --resume")
-    return 0 if finished else 3
-
-
 def run_phrases(args: argparse.Namespace) -> int:
     """Count what a model often says, and put the table into a folder."""
-    log_to_stderr()
+    log_to_stderr(_PROGRESS)
     from medusa_core.loading.target import load_target
     from medusa_core.speculation.datastore.phrases import write_phrases
     from medusa_core.system.prompts import read_prompts
@@ -205,24 +170,11 @@ def run_phrases(args: argparse.Namespace) -> int:
     numbers = PhraseRecipe()
     if args.answers is not None:
         numbers = replace(numbers, num_answers=args.answers)
-    if args.prompts is not None:
-        asked = opened_by(read_prompts(args.prompts))[: numbers.num_answers]
-    else:
-        from medusa_core.training.pebble import command
-
-        asked = command.questions(args.size, _data_of(args), numbers.num_answers)
+    asked = opened_by(read_prompts(args.prompts))[: numbers.num_answers]
     target = load_target(args.model or demo_model_dir(), args.heads)
     args.out.mkdir(parents=True, exist_ok=True)
     write_phrases(make_phrases(target, asked, numbers), args.out)
     return 0
-
-
-def _data_of(args: argparse.Namespace) -> Path:
-    if args.data is None:
-        other = ", or prompts with --prompts" if args.what == "phrases" else ""
-        raise TrainingError("There is nothing to learn from.", f"Name rows with --data{other}.")
-    data: Path = args.data
-    return data
 
 
 def add_eval_arguments(parser: argparse.ArgumentParser) -> None:
@@ -235,30 +187,6 @@ def add_eval_arguments(parser: argparse.ArgumentParser) -> None:
     heads.add_argument("--max-new-tokens", type=int, default=128)
     heads.add_argument("--json", type=Path, help="write all figures to this file")
     heads.set_defaults(run=run_eval_heads)
-    pebble = whats.add_parser("pebble", help="the gates of the demo model")
-    _add_eval_pebble_arguments(pebble)
-    pebble.set_defaults(run=run_eval_pebble)
-
-
-def _add_eval_pebble_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", type=Path, help="folder of the model (default: the shipped one)")
-    parser.add_argument("--rows", type=Path, help="split.tar.xz or a folder, for bits per byte")
-    parser.add_argument(
-        "--prompts", type=Path, help="in-domain prompts (default: the shipped ones)"
-    )
-    parser.add_argument(
-        "--formats", default="", help="instead: bits per byte by weight format, commas between"
-    )
-    parser.add_argument(
-        "--heads", type=Path, help="folder of Medusa heads: whether their probabilities hold, too"
-    )
-    parser.add_argument(
-        "--adapter", default="", help="with --formats: folder of a LoRA that changes the model"
-    )
-    parser.add_argument(
-        "--answers", type=Path, help="instead: write answers to the shipped samples, as Markdown"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run_eval_heads(args: argparse.Namespace) -> int:
@@ -266,7 +194,7 @@ def run_eval_heads(args: argparse.Namespace) -> int:
     from medusa_core.system.prompts import read_prompts
     from medusa_core.training.heads_eval import eval_text, evaluate_heads
 
-    log_to_stderr()
+    log_to_stderr(_PROGRESS)
     prompts = read_prompts(args.prompts, args.limit)
     target = open_target(args)
 
@@ -278,27 +206,3 @@ def run_eval_heads(args: argparse.Namespace) -> int:
     if args.json is not None:
         args.json.write_text(json.dumps(found.as_json(), indent=2) + "\n", encoding="utf-8")
     return 0
-
-
-def run_eval_pebble(args: argparse.Namespace) -> int:
-    """Measure the gates and print them."""
-    from medusa_core.training.pebble import command
-
-    log_to_stderr()
-    if args.answers is not None and not args.formats:
-        command.write_answers(args)
-        return 0
-    found = command.measure_formats(args) if args.formats else command.measure(args)
-    if args.json:
-        print(json.dumps(found, indent=2))
-        return 0
-    for name, value in found.items():
-        print(f"{name:<8}{value:.4f} bits per byte" if args.formats else f"{name}: {value}")
-    return 0
-
-
-def log_to_stderr() -> None:
-    """Progress lines on stderr, so that stdout holds the result alone."""
-    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s")
-    # whatever the command line chose for the rest: a run of an hour must say where it is
-    logging.getLogger("medusa_core.training").setLevel(logging.INFO)

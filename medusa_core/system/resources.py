@@ -69,11 +69,6 @@ def prompts_dir() -> Path:
     return resources_dir() / "prompts"
 
 
-def pebble_texts_dir() -> Path:
-    """Folder of the sentences that Llama-Pebble's recipe makes chat rows of."""
-    return resources_dir() / "training" / "pebble"
-
-
 def bundled_prompts() -> Path:
     """Prompts of permissive licences, which models answer so that heads learn: JSON lines."""
     return resources_dir() / "training" / "prompts.jsonl"

@@ -21,7 +21,7 @@ from medusa_core.messages import ChatMessage, Generate, GenerateSettings, StopRe
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.speculation.tuning.tuner import Tuner
-from medusa_core.training.packing import EncodedDocument, answered
+from medusa_core.training.documents import EncodedDocument, answered
 from medusa_core.training.recorder import StatesRecorder
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from medusa_core.training.packing import ANSWER, EncodedDocument
+from medusa_core.training.documents import ANSWER, EncodedDocument
 from medusa_core.training.states import Shard
 
 

@@ -19,8 +19,8 @@ from medusa_core.training.answers import (
     recorded_answers,
 )
 from medusa_core.training.asked import Asked
+from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.heads_config import HeadsConfig
-from medusa_core.training.packing import EncodedDocument
 from medusa_core.training.run_folder import RunFolder, answer_line
 from medusa_core.training.states import SHARD_BYTES, Shard, States, grouped
 from medusa_core.training.trainee import Trainee, collected

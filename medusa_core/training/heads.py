@@ -137,28 +137,10 @@ def published(tensor: Tensor) -> Tensor:
     return tensor.detach().to("cpu", torch.bfloat16).contiguous()
 
 
-def new_heads(target: Target, form: HeadsForm, positions: Positions) -> HeadsModule:
-    """Heads that have yet to learn anything, where the target is.
-
-    Args:
-        target: lends its projection and its token vectors.
-        form: of the heads.
-        positions: of the training; roots are made as large as their states.
-    """
-    vectors = target.lent.embedding
-    scale = float(_size(positions.hidden) / _size(vectors)) if form.reads_root else 1.0
-    return HeadsModule(form, projection_matrix(target), vectors, scale).to(target.precision.device)
-
-
 def projection_matrix(target: Target) -> Tensor:
     """The target's projection in plain numbers, whatever its weight format. [V, H]"""
     lent, width = target.lent, target.config.hidden_size
     return matrix_of(lent.lm_head, lent.vocab_size, width, target.precision)[0]
-
-
-def _size(vectors: Tensor) -> Tensor:
-    """Root of the mean square."""
-    return vectors.float().pow(2).mean().sqrt()
 
 
 def heads_loss(heads: HeadsModule, some: Positions, bf16: bool = False) -> Tensor:

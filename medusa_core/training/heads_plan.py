@@ -19,6 +19,7 @@ from medusa_core.memory.budget import RUNTIME_BYTES
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.training.answers import Answer, own_answers
 from medusa_core.training.asked import Asked
+from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.expectation import expected_tau
 from medusa_core.training.feed import num_answers, question
 from medusa_core.training.heads_config import HeadsConfig, learning_rate_of
@@ -28,7 +29,6 @@ from medusa_core.training.joint_plan import JointPlan, joint_step_s, plan_joint
 from medusa_core.training.losses import CHUNK_ROWS
 from medusa_core.training.matrices import UNITS
 from medusa_core.training.order import Order
-from medusa_core.training.packing import EncodedDocument
 from medusa_core.training.stage import (
     answering_share,
     heads_share,

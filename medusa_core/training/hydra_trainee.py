@@ -22,10 +22,10 @@ from torch import Tensor, nn
 
 from medusa_core.loading.target import Target
 from medusa_core.training.accuracy import UNKNOWN
+from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import chunked_cross_entropy
-from medusa_core.training.packing import EncodedDocument
 from medusa_core.training.positions import has_answer, positions_of
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard

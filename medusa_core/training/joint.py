@@ -21,9 +21,9 @@ from torch.utils.checkpoint import checkpoint
 from medusa_core.models.lora.adapter_shape import ADAPTER
 from medusa_core.models.lora.adapter_writer import write_adapter
 from medusa_core.training.adapted import AdaptedTarget
+from medusa_core.training.documents import ANSWER, EncodedDocument
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import CHUNK_ROWS
-from medusa_core.training.packing import ANSWER, EncodedDocument
 from medusa_core.training.states import Shard
 from medusa_core.training.trainee import Trainee
 

@@ -13,6 +13,7 @@ from medusa_core.heads.weights import HeadSet
 from medusa_core.heads.writer import write_heads
 from medusa_core.loading.target import Target
 from medusa_core.training.accuracy import BEYOND, true_ranks
+from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.heads import (
     HeadsForm,
     HeadsModule,
@@ -21,7 +22,6 @@ from medusa_core.training.heads import (
     published,
 )
 from medusa_core.training.heads_config import HeadsConfig
-from medusa_core.training.packing import EncodedDocument
 from medusa_core.training.positions import Positions, has_answer, positions_of
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard

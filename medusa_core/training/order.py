@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
-
-from medusa_core.training.packing import places_at
 
 
 class Order:
@@ -32,3 +32,17 @@ class Order:
         step_of_shard = turn * self._steps[shard] + place
         places = places_at(step_of_shard, self._lengths[shard], self._batch, self._seed + 1)
         return int(shard), torch.from_numpy(places)
+
+
+def places_at(step: int, number: int, size: int, seed: int) -> npt.NDArray[np.int64]:
+    """What one step reads: a seeded order of all per epoch, so that a run can resume.
+
+    Args:
+        step: from 0.
+        number: of all there are.
+        size: how many a step reads.
+        seed: of the order.
+    """
+    epoch, place = divmod(step, max(1, number // size))
+    order = np.random.default_rng([seed, epoch]).permutation(number)
+    return order[place * size : (place + 1) * size].astype(np.int64)

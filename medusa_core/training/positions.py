@@ -12,7 +12,8 @@ from torch import Tensor
 from medusa_core.errors import TrainingError
 from medusa_core.loading.target import Target
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.training.packing import ANSWER, EncodedDocument, places_at
+from medusa_core.training.documents import ANSWER, EncodedDocument
+from medusa_core.training.order import places_at
 
 _CHUNK_ROWS = 256
 

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from medusa_core.training.packing import EncodedDocument
+from medusa_core.training.documents import EncodedDocument
 
 Shard = dict[str, Tensor]
 Compute = Callable[[Sequence[EncodedDocument]], Shard]

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from medusa_core.loading.target import Target
-from medusa_core.training.packing import EncodedDocument
+from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.positions import computed
 from medusa_core.training.states import Shard
 

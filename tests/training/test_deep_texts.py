@@ -9,7 +9,7 @@ from medusa_core.loading.target import (
     load_target,
 )
 from medusa_core.training.deep_texts import deep_texts
-from medusa_core.training.packing import answered
+from medusa_core.training.documents import answered
 from medusa_core.training.positions import computed
 from tests.core.tiny import TinySpec, write_tiny
 

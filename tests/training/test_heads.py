@@ -21,24 +21,16 @@ from medusa_core.runtime.tree.tables import read_tree_table
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.training.accuracy import head_accuracies, true_ranks
 from medusa_core.training.answers import own_answers, questions_at
+from medusa_core.training.documents import ANSWER, PROMPT, EncodedDocument, answered
 from medusa_core.training.heads import (
     HeadsForm,
     HeadsModule,
     heads_loss,
-    new_heads,
     projection_matrix,
 )
 from medusa_core.training.loop import LoopOptions, LoopResult, train
 from medusa_core.training.optimizer import Optimizers, adam_w, cosine_rate
-from medusa_core.training.packing import (
-    ANSWER,
-    PROMPT,
-    EncodedDocument,
-    PackedRows,
-    answered,
-    pack_whole,
-    places_at,
-)
+from medusa_core.training.order import places_at
 from medusa_core.training.positions import Positions, collect
 from medusa_core.training.trees import (
     TreesRecipe,
@@ -86,18 +78,14 @@ def test_nothing_is_learned_of_what_others_say_between_two_answers(target: Targe
         collect(target, [answered((1, 2, 3), ())], 2)
 
 
-def test_states_of_a_document_are_those_of_it_alone_however_it_is_packed(target: Target) -> None:
+def test_states_of_a_document_are_those_of_it_alone(target: Target) -> None:
     rng = np.random.default_rng(0)
     documents = [
         answered(rng.integers(5, 300, 20).tolist(), rng.integers(5, 300, size).tolist())
         for size in (30, 8, 14, 290)  # the last one longer than a chunk
     ]
-    rows = pack_whole(documents, 400)
-    assert len(rows) < len(documents)
-    unpacked = list(rows.documents(range(len(rows))))
-    assert [d.ids.tolist() for d in unpacked] == [d.ids.tolist() for d in documents]
     apart = [collect(target, [document], 2).hidden for document in documents]
-    assert torch.equal(collect(target, unpacked, 2).hidden, torch.cat(apart))
+    assert torch.equal(collect(target, documents, 2).hidden, torch.cat(apart))
 
 
 def test_a_document_longer_than_the_context_is_cut(target: Target) -> None:
@@ -159,7 +147,7 @@ def test_heads_of_any_target_learn_what_it_says(
     form: HeadsForm, target: Target, tmp_path: Path
 ) -> None:
     data = own_positions(target, form.num_heads)
-    heads = new_heads(target, form, data)
+    heads = new_heads(target, form)
     loss, ranks = loss_of(heads, data), true_ranks(heads, data, 4)
     result = learn(heads, data, 150, tmp_path / "heads.pt")
     assert result.finished
@@ -173,6 +161,10 @@ def test_heads_of_any_target_learn_what_it_says(
     table = read_tree_table(tmp_path, form.num_heads)
     assert (set(table.measured), table.default_rows) == ({4, 8}, 8)
     assert table.at(0.5).head_accuracies == table.head_accuracies
+
+
+def new_heads(target: Target, form: HeadsForm) -> HeadsModule:
+    return HeadsModule(form, projection_matrix(target), target.lent.embedding, root_scale=8.0)
 
 
 def loss_of(heads: HeadsModule, data: Positions) -> float:
@@ -194,25 +186,20 @@ def learn(
     return train(heads, optimizers, loss_at, LoopOptions(checkpoint, num_steps, 32, slice_s))
 
 
-def test_states_may_be_computed_step_by_step_from_packed_rows(
-    target: Target, tmp_path: Path
-) -> None:
+def test_states_may_be_computed_step_by_step(target: Target, tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     documents = [answered(rng.integers(5, 40, 6).tolist(), [7, 8, 9] * 6) for _ in range(12)]
-    rows = pack_whole(documents, 63)
-    rows.save(tmp_path / "rows.npz")
-    kept = PackedRows.load(tmp_path / "rows.npz")
-    heads = new_heads(target, HeadsForm(2), collect(target, documents, 2))
+    heads = new_heads(target, HeadsForm(2))
     losses: list[float] = []
 
     def loss_at(step: int) -> torch.Tensor:
-        chosen = places_at(step, len(kept), 2, seed=1)
-        loss = heads_loss(heads, collect(target, list(kept.documents(chosen.tolist())), 2))
+        chosen = [documents[place] for place in places_at(step, len(documents), 4, seed=1)]
+        loss = heads_loss(heads, collect(target, chosen, 2))
         losses.append(float(loss.detach()))
         return loss
 
     optimizers = Optimizers([adam_w(heads.parameters(), 0.02)], cosine_rate(40))
-    train(heads, optimizers, loss_at, LoopOptions(tmp_path / "heads.pt", 40, 2 * 63))
+    train(heads, optimizers, loss_at, LoopOptions(tmp_path / "heads.pt", 40, 4 * 24))
     assert losses[-1] < 0.3 * losses[0]
 
 
@@ -239,10 +226,10 @@ def test_heads_are_written_in_the_format_that_can_say_what_they_are(
 def test_heads_trained_in_slices_are_those_trained_at_once(target: Target, tmp_path: Path) -> None:
     data = own_positions(target, 2)
     form = HeadsForm(2, own_lm_head=True)
-    whole = new_heads(target, form, data)
+    whole = new_heads(target, form)
     learn(whole, data, 4, tmp_path / "whole.pt")
     for step in (1, 2, 3, 4):
-        sliced = new_heads(target, form, data)
+        sliced = new_heads(target, form)
         result = learn(sliced, data, 4, tmp_path / "sliced.pt", slice_s=0.0)
         assert (result.step, result.finished) == (step, step == 4)
     for one, other in zip(whole.parameters(), sliced.parameters(), strict=True):
@@ -251,7 +238,7 @@ def test_heads_trained_in_slices_are_those_trained_at_once(target: Target, tmp_p
 
 def test_later_heads_weigh_less_and_what_is_past_the_end_nothing(target: Target) -> None:
     data = own_positions(target, 2)
-    heads = new_heads(target, HeadsForm(2), data)
+    heads = new_heads(target, HeadsForm(2))
     alone = [
         loss_of(heads, replace(data, targets=targets))
         for targets in (

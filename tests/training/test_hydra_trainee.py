@@ -10,10 +10,10 @@ from medusa_core.loading.target import (
     Target,
     load_target,
 )
+from medusa_core.training.documents import answered
 from medusa_core.training.heads import LOSS_DECAY
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.hydra_trainee import HydraTrainee
-from medusa_core.training.packing import answered
 from medusa_core.training.trainee import collected
 from tests.core.tiny import TinySpec, write_tiny
 

@@ -30,6 +30,7 @@ from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.training.adapted import AdaptedTarget, load_adapted, recomputes
 from medusa_core.training.answers import Answer
 from medusa_core.training.asked import read_asked
+from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.heads_command import joint_of, load_for_training, trainee_of
 from medusa_core.training.heads_config import HeadsConfig, config_from
 from medusa_core.training.heads_run import HeadsRun, RunParts
@@ -37,7 +38,6 @@ from medusa_core.training.joint import JointTrainee, heads_weight
 from medusa_core.training.joint_plan import plan_joint
 from medusa_core.training.lora import LoraForm
 from medusa_core.training.medusa_trainee import MedusaTrainee
-from medusa_core.training.packing import EncodedDocument
 from medusa_core.training.run_folder import RunFolder
 from medusa_core.training.trainee import collected
 from tests.core.adapter_files import lora_for

@@ -26,8 +26,6 @@ from medusa_core.speculation.datastore.phrases import (
 )
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.training import phrase_counts
-from medusa_core.training.pebble.asked import asked_in
-from medusa_core.training.pebble.corpus import Document, Segment
 from medusa_core.training.phrase_counts import (
     OwnText,
     PhraseRecipe,
@@ -146,27 +144,6 @@ def test_a_rank_counts_where_those_before_it_were_right() -> None:
     assert shares[2] == (0.0, 0, 0, 0)
 
 
-def documents() -> list[Document]:
-    spoken = [
-        Document(
-            "talk", tuple(Segment(("user", "assistant")[i % 2], f"{d} {i}") for i in range(12))
-        )
-        for d in range(30)
-    ]
-    return [*spoken, *spoken, Document("book", (Segment("text", "once"),))]
-
-
-def test_what_is_asked_are_first_questions_none_twice() -> None:
-    asked = asked_in(documents(), 20, 7, most=0.5)
-    assert len(asked) == len(set(asked)) == 10  # of its only source half
-    assert asked == asked_in(documents(), 20, 7, most=0.5)
-    assert {len(messages) for messages in asked} <= {1, 3, 5, 7}
-    assert all(messages[-1].role is Role.USER for messages in asked)
-    found = asked_in(documents(), 10_000, 7, most=1.0)
-    assert 30 <= len(found) <= 60
-    assert {len(messages) for messages in found} == {1, 3, 5, 7}
-
-
 def train(*options: str) -> int:
     parser = argparse.ArgumentParser()
     add_train_arguments(parser)
@@ -200,15 +177,12 @@ def test_the_command_puts_a_table_beside_a_model_that_then_drafts_with_it(
     assert done.num_steps < plain.num_steps
 
 
-def test_too_few_answers_and_no_data_are_refused(tmp_path: Path, asked_file: Path) -> None:
+def test_too_few_answers_are_refused(tmp_path: Path, asked_file: Path) -> None:
     model = write_tiny(tmp_path / "model")
     options = ("--model", str(model), "--prompts", str(asked_file), "--answers", "9")
     with pytest.raises(TrainingError, match="in 9 answers") as refused:
         train("phrases", *options, "--out", str(tmp_path))
     assert "more prompts" in refused.value.hint
-    for what in ("phrases", "pebble"):
-        with pytest.raises(TrainingError, match="nothing to learn from"):
-            train(what, "--out", str(tmp_path / "out"))
     assert not (tmp_path / FILE).exists()
 
 

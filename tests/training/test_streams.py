@@ -17,8 +17,8 @@ from medusa_core.loading.target import (
     load_target,
 )
 from medusa_core.speculation.drafters.sources.streams_source import stream_heads
+from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.heads_config import HeadsConfig
-from medusa_core.training.packing import EncodedDocument
 from medusa_core.training.streams import HeardText
 from medusa_core.training.streams_trainee import StreamsTrainee
 from medusa_core.training.trainee import collected

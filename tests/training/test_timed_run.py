@@ -22,7 +22,7 @@ from medusa_core.training.expectation import expected_tau
 from medusa_core.training.feed import Feed, Written
 from medusa_core.training.heads_command import asked_of, load_for_training, trainee_of
 from medusa_core.training.heads_config import HeadsConfig
-from medusa_core.training.heads_run import HeadsRun, RunParts, drafted_tokens
+from medusa_core.training.heads_run import HeadsRun, RunParts, drafted_tokens, frequent_tokens
 from medusa_core.training.own_prompts import is_good, opening_of_user_turn, own_prompts
 from medusa_core.training.positions import computed
 from medusa_core.training.run_folder import RunFolder
@@ -128,6 +128,12 @@ def test_points_of_a_curve_wait_until_they_take_little_of_the_time(tmp_path: Pat
     assert not curve.is_due(50)
     assert curve.is_due(100)
     assert Curve(folder, num_steps=4000, is_timed=False).is_due(100)
+
+
+def test_heads_draft_from_the_tokens_that_come_most_often() -> None:
+    answers = [Answer((9, 9, 9), (5, 3, 5), True), Answer((9,), (3, 5, 7, 1, 1), False)]
+    assert frequent_tokens(answers, 3).tolist() == [1, 3, 5]
+    assert frequent_tokens(answers, 100).tolist() == [1, 3, 5, 7]
 
 
 def test_drafted_tokens_are_the_frequent_ones_and_then_those_of_low_ids() -> None:

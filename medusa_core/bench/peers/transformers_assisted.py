@@ -10,7 +10,8 @@ def _build(options: PeerOptions) -> Contestant:
     if options.assistant_dir is None:
         raise RequestError(
             "transformers-assisted needs a small model that drafts.",
-            "Train one by `train pebble --size nano`, and name its folder with --assistant.",
+            "Train one (python resources/models/llama-pebble/recipe train --size nano), "
+            "and name its folder with --assistant.",
         )
     assistant = load_model(options.assistant_dir, options.target)
     return TransformersPeer(options, assistant_model=assistant)

@@ -1,1 +1,0 @@
-"""The recipe of Llama-Pebble, the tests' small model: only the command line knows it."""
