@@ -32,7 +32,7 @@ STORY_CATEGORIES = ("stories",)
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What `eval pebble` prints.
+    """What `eval` prints.
 
     Attributes:
         bits_per_byte: answer tokens (and the token that ends them), bits summed over bytes
