@@ -16,8 +16,8 @@ from medusa_core.engine.admission import check_threads
 from medusa_core.engine.counting import count
 from medusa_core.engine.drafter_race import DrafterRace, usual_race
 from medusa_core.engine.generation import Generation
+from medusa_core.engine.scheduler import Scheduler, Turn
 from medusa_core.engine.session import Session
-from medusa_core.engine.together import step_together, those_together
 from medusa_core.engine.verification import verify
 from medusa_core.errors import (
     Cancelled,
@@ -106,6 +106,7 @@ class Executor:
         self._most_threads = torch.get_num_threads()
         self._sessions: dict[str, Session] = {}
         self._running: list[Generation] = []
+        self._scheduler = Scheduler()
         # Measurements need the room that answers have taken.
         self._waiting: list[Calibrate] = []
         self._is_lost = False
@@ -127,7 +128,7 @@ class Executor:
     def work(self) -> None:
         """Let whose turn it is do one piece of work; after the last answer, measure.
 
-        Answers that decode do so together.
+        Answers take their steps together.
         """
         if not self._running:
             if self._waiting:
@@ -135,34 +136,37 @@ class Executor:
             elif self._race is not None:
                 self._race_on(*self._race)
             return
-        together = those_together(self._running)
-
-        def fail(generation: Generation, error: BaseException) -> None:
-            if self._is_lost:  # all who ran are told already
-                return
-            self._running.remove(generation)
-            self._forget(generation.request.session_id)
-            self._fail(generation.request, error)
-
-        if len(together) > 1:
-            runner = self._need_target()[0].runner
-            step_together(runner, together, self._tell_work, fail)
-        else:
+        turns = self._scheduler.step(self._running)
+        for turn in sorted(turns, key=lambda turn: turn.error is not None):
             try:
-                self._tell_work(together[0], together[0].advance())
+                self._take(turn)
             except BaseException as error:  # noqa: BLE001 - the thread must outlive any answer
-                fail(together[0], error)
-        # Whose turn it was comes last; until here it ran, so that its cache gave way to nobody.
-        going_on = [one for one in together if one in self._running and not one.is_done]
-        self._running = [one for one in self._running if one not in together] + going_on
+                self._fail_in(turn.generation, error)
 
-    def _tell_work(self, generation: Generation, events: Iterable[Event]) -> None:
-        self._tell_all(events)
-        if generation.is_done:
-            self._tell_plan(generation.request, generation.request.settings)
-            if self._known is not None:
-                self._known.keep_learned(self._need_target()[1])
-            generation.teach()
+    def _take(self, turn: Turn) -> None:
+        """Tell what a step brought an answer.
+
+        Raises:
+            BaseException: It failed.
+        """
+        if turn.error is not None:
+            raise turn.error
+        self._tell_all(turn.events)
+        if turn.generation.is_done:
+            self._learn_of(turn.generation)
+
+    def _fail_in(self, generation: Generation, error: BaseException) -> None:
+        if generation in self._running:
+            self._running.remove(generation)
+        self._forget(generation.request.session_id)
+        self._fail(generation.request, error)
+
+    def _learn_of(self, generation: Generation) -> None:
+        """An answer has ended: tell what its drafts teach, and keep it."""
+        self._tell_plan(generation.request, generation.request.settings)
+        if self._known is not None:
+            self._known.keep_learned(self._need_target()[1])
+        generation.teach()
 
     def close(self) -> None:
         """End all answers and free the model; of a lost device nothing more is asked."""
@@ -426,6 +430,9 @@ class Executor:
         )
 
     def _fail(self, command: Message, error: BaseException) -> None:
+        if self._is_lost:
+            self._tell_lost(command)
+            return
         if poisons_device(error):
             log.critical("the device is lost", exc_info=error)
             self._is_lost = True

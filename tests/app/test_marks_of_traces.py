@@ -11,7 +11,7 @@ from torch import Tensor
 from app.chat.messages.answer_document import AnswerDocument
 from app.theme.legend import Mark
 from medusa_core.api import demo_model
-from medusa_core.engine.direct import generate
+from medusa_core.engine.direct import events_of, generate
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.loading.target import (
@@ -129,14 +129,13 @@ def emit(
     generation = Generation(request, scripted, Session(scripted), Tuner(scripted), drafter=oracle)
     steps: list[StepDone] = []
     traces: list[StepTrace] = []
-    while True:
-        for event in generation.advance():
-            if isinstance(event, StepDone):
-                steps.append(event)
-            elif isinstance(event, StepTrace):
-                traces.append(event)
-            elif isinstance(event, GenerationDone):
-                return steps, traces, event
+    for event in events_of(generation):
+        if isinstance(event, StepDone):
+            steps.append(event)
+        elif isinstance(event, StepTrace):
+            traces.append(event)
+    assert isinstance(event, GenerationDone)
+    return steps, traces, event
 
 
 def accepted_in(traces: Sequence[StepTrace]) -> list[tuple[bytes, TokenSource]]:
