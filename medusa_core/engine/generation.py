@@ -103,7 +103,7 @@ class Generation:
     @property
     def is_reading(self) -> bool:
         """The next step reads; else it decodes."""
-        return not self.prefill.is_over
+        return not self.is_done and not self.prefill.is_over
 
     def make_room(self) -> None:
         """Let the cache grow where the next step needs it; where it can't, the answer ends."""

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Generic, TypeVar
 
 import torch
 
+from medusa_core.engine.catch import Catch
 from medusa_core.engine.forward import Draft, Output, forward
 from medusa_core.engine.sequence import DecodingSequence, PrefillSequence, Step
 from medusa_core.messages import TARGET, StepTimes
@@ -32,7 +32,6 @@ from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.runtime.tree.step import Proposal
 from medusa_core.speculation.drafters.observation import Observation
 
-S = TypeVar("S")
 Errors = dict[DecodingSequence | PrefillSequence, BaseException]
 
 
@@ -141,26 +140,3 @@ def observe(sequence: DecodingSequence, step: Step) -> None:
     sequence.drafter.observe(
         Observation(step.token_ids, step.states, rows, chance, step.deep, step.ridden)
     )
-
-
-class Catch(Generic[S]):
-    """Who fails leaves the step, and the others go on."""
-
-    __slots__ = ("_errors", "_sequences")
-
-    def __init__(self, errors: dict[S, BaseException], *sequences: S) -> None:
-        """Note whose work it is.
-
-        Args:
-            errors: Takes the error, whatever it is: who runs the step decides what it means.
-            sequences: Who fails by it.
-        """
-        self._errors, self._sequences = errors, sequences
-
-    def __enter__(self) -> None:
-        """Begin the work."""
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if error is not None:
-            self._errors.update(dict.fromkeys(self._sequences, error))
-        return True

@@ -72,11 +72,14 @@ class Prefill:
         """Rows of a chunk that is read soon enough."""
         return self._session.chunks.rows
 
-    def begin(self, most: int) -> None:
+    def begin(self, most: int) -> int:
         """Begin to read the next chunk.
 
         Args:
             most: Its tokens at most.
+
+        Returns:
+            How many it has.
         """
         self._started = time.perf_counter()
         is_new, length = not self.has_read, self.kv.length
@@ -84,6 +87,7 @@ class Prefill:
         token_ids = text[length : length + most]
         is_last = is_new and length + len(token_ids) == len(text)
         self.chunk = Chunk(token_ids, self.kv, is_last, is_new and self._reader is not None)
+        return len(token_ids)
 
     def append(self, output: Output) -> None:
         num_rows = len(self.chunk.token_ids)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from medusa_core.engine.catch import Catch
 from medusa_core.engine.generation import Generation
-from medusa_core.engine.loop import Catch, decode_step
+from medusa_core.engine.loop import decode_step
 from medusa_core.messages import Event
 from medusa_core.speculation.tuning.costs import Sharers
 
@@ -67,30 +68,24 @@ class Scheduler:
 
         All of them have room in their caches, or end by the lack of it.
         """
-        chosen = list(running[:1])
-        if chosen[0].request.joins:
-            chosen = [one for one in running if one.request.joins][: self._most]
-        for generation in chosen:
+        sharing = list(running[:1])
+        if sharing[0].request.joins:
+            sharing = [one for one in running if one.request.joins]
+        rows = self._prompt_rows if len(sharing) > 1 and self._prompt_rows else None
+        batch: list[Generation] = []
+        for generation in sharing:
+            if len(batch) == self._most:
+                break
+            takes_part = True
             with Catch(errors, generation):
                 generation.make_room()
-        reading = [one for one in chosen if one.is_reading and one not in errors]
-        waiting = self._begin_chunks(reading, is_shared=len(chosen) > 1)
-        return [one for one in chosen if one not in waiting]
-
-    def _begin_chunks(self, reading: Sequence[Generation], is_shared: bool) -> set[Generation]:
-        """Divide the rows for prompts among those that read; returns who gets none."""
-        rows = self._prompt_rows if is_shared else 0
-        waiting = set()
-        for place, generation in enumerate(reading):
-            prefill = generation.prefill
-            if place == 0:
-                rows = rows or prefill.usual_rows
-            if rows > 0:
-                prefill.begin(rows)
-                rows -= len(prefill.chunk.token_ids)
-            else:
-                waiting.add(generation)
-        return waiting
+                if generation.is_reading:
+                    rows = generation.prefill.usual_rows if rows is None else rows
+                    takes_part = rows > 0
+                    rows -= generation.prefill.begin(rows)
+            if takes_part:
+                batch.append(generation)
+        return batch
 
 
 def _run(batch: Sequence[Generation], errors: Errors) -> None:

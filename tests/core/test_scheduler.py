@@ -181,3 +181,11 @@ def test_only_the_time_of_steps_that_nobody_shares_is_learned_from(
     while late.is_reading:
         scheduler.step(running)
     assert len(learned) == 1
+
+
+def test_prompts_that_wait_for_rows_take_no_place_in_a_pass(target: Target) -> None:
+    scheduler, running = Scheduler(most=3), [begun(target, "early", "hello")]
+    scheduler.step(running)
+    running[:0] = [begun(target, str(n), LONG_PROMPT) for n in range(4)]
+    turns = scheduler.step(running)
+    assert [turn.generation.request.session_id for turn in turns] == ["0", "early"]

@@ -248,7 +248,7 @@ def test_who_fails_in_a_shared_pass_fails_alone(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(loop, "propose", breaks)
     settings = GenerateSettings(max_new_tokens=12)
     texts = ("Hello!", "Bye!", "Hello!")
-    bye = transcribe(user_says("Bye!"), None, desk.executor._need_target()[0]).prompt_ids
+    bye = transcribe(user_says("Bye!"), None, desk.executor._model.target).prompt_ids
     requests = [Generate(str(i), "r", user_says(text), settings) for i, text in enumerate(texts)]
     done = desk.answer(requests)
     assert set(done) == {"0", "2"}

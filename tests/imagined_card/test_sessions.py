@@ -174,7 +174,7 @@ def test_a_session_gives_way_where_there_is_no_room_for_another(tmp_path: Path) 
         (*_, second) = desk.ask(Generate("two", "2", user_says("hello"), ask))
         assert isinstance(second, GenerationDone)
         assert second.token_ids == first.token_ids
-        assert list(desk.executor._sessions) == ["two"]
+        assert desk.executor._sessions.ids == ("two",)
         assert card.memory.taken_bytes <= reserved + (1 << 16)  # both lay in what was reserved
 
 
@@ -188,11 +188,11 @@ def test_a_cache_that_grows_while_it_is_used_does_not_give_way_to_itself(
         load(desk, small(tmp_path), "cuda", "float32")
         for name in ("one", "two"):
             desk.ask(Generate(name, name, user_says("hello"), half, shares=2))
-        assert list(desk.executor._sessions) == ["one", "two"]
+        assert desk.executor._sessions.ids == ("one", "two")
         # Neither half of the memory has room for the whole context.
         (*_, grown) = desk.ask(Generate("two", "2", user_says("hello"), open_ended))
         assert isinstance(grown, GenerationDone)
-        assert list(desk.executor._sessions) == ["two"]
+        assert desk.executor._sessions.ids == ("two",)
         assert len(grown.token_ids) > 96  # more than half of the memory
         (*_, alone) = desk.ask(Generate("three", "3", user_says("hello"), open_ended))
         assert isinstance(alone, GenerationDone)
