@@ -29,6 +29,11 @@ class Turn(NamedTuple):
     events: tuple[Event, ...] = ()
     error: BaseException | None = None
 
+    @property
+    def has_ended(self) -> bool:
+        """Nothing comes behind it."""
+        return self.error is not None or self.generation.is_done
+
 
 class Scheduler:
     """Lets answers take their steps: one answer, or many."""
@@ -60,7 +65,7 @@ class Scheduler:
         turns = [_report(generation, errors) for generation in batch]
         took_part = set(batch)
         running[:] = [generation for generation in running if generation not in took_part]
-        running += [one for one, _, error in turns if error is None and not one.is_done]
+        running += [turn.generation for turn in turns if not turn.has_ended]
         return turns
 
     def _schedule(self, running: Sequence[Generation], errors: Errors) -> list[Generation]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from typing import NamedTuple
 
@@ -64,25 +64,10 @@ def answer_all(
     Yields:
         Answers, as they end.
     """
-    block = _Block(target, tuner, most, drafter_of)
-    waiting: list[Generate] = []  # for which there was no room
-    coming = iter(requests)
-    with closing(block):
+    with closing(_Block(target, requests, tuner, most, drafter_of)) as block:
         while True:
-            has_room = True
-            while has_room and block.num_answers < most:
-                request = waiting.pop() if waiting else next(coming, None)
-                if request is None:
-                    break
-                refused = block.begin(request)
-                if refused is None:
-                    continue
-                if isinstance(refused.done, OutOfMemoryError) and block.num_answers:
-                    waiting.append(request)
-                    has_room = False
-                else:
-                    yield refused
-            if not block.num_answers:
+            yield from block.fill()
+            if block.is_empty:
                 return
             ended: list[Answered] = []
             while not ended:
@@ -92,21 +77,58 @@ def answer_all(
 
 
 class _Block:
-    """Answers under way at the same time."""
+    """Answers under way at the same time, and the requests that come next."""
 
-    def __init__(self, target: Target, tuner: Tuner, most: int, drafter_of: DrafterOf) -> None:
+    def __init__(
+        self,
+        target: Target,
+        requests: Iterable[Generate],
+        tuner: Tuner,
+        most: int,
+        drafter_of: DrafterOf,
+    ) -> None:
         self._target, self._tuner, self._drafter_of = target, tuner, drafter_of
+        self._most = most
         self._scheduler = Scheduler(most, target.chunk_rows)
         self._running: list[Generation] = []
         self._sessions: dict[Generation, Session] = {}
+        self._coming = iter(requests)
+        self._waiting: list[Generate] = []  # for which there was no room
 
     @property
-    def num_answers(self) -> int:
-        """How many are under way."""
-        return len(self._running)
+    def is_empty(self) -> bool:
+        """No answer is under way."""
+        return not self._running
 
-    def begin(self, request: Generate) -> Answered | None:
-        """Begin an answer; returns its end where it can't be begun."""
+    def fill(self) -> Iterator[Answered]:
+        """Begin answers while there is room; yields those that can't be given."""
+        while len(self._running) < self._most:
+            request = self._waiting.pop() if self._waiting else next(self._coming, None)
+            if request is None:
+                return
+            refused = self._begin(request)
+            if refused is None:
+                continue
+            if isinstance(refused.done, OutOfMemoryError) and self._running:
+                self._waiting.append(request)
+                return
+            yield refused
+
+    def step(self) -> tuple[list[Answered], int]:
+        """Take a step; returns what ended by it, and how many tokens were decided."""
+        turns = self._scheduler.step(self._running)
+        events = [event for turn in turns for event in turn.events]
+        num_tokens = sum(len(event.token_ids) for event in events if isinstance(event, StepDone))
+        ended = [self._end(turn) for turn in turns if turn.has_ended]
+        return ended, num_tokens
+
+    def close(self) -> None:
+        """Give all caches back."""
+        for session in self._sessions.values():
+            session.close()
+
+    def _begin(self, request: Generate) -> Answered | None:
+        """Begin an answer; returns its end where it can't be given."""
         try:
             session = Session(self._target)
         except MedusaError as error:
@@ -120,19 +142,6 @@ class _Block:
         self._running.append(generation)
         self._sessions[generation] = session
         return None
-
-    def step(self) -> tuple[list[Answered], int]:
-        """Take a step; returns what ended by it, and how many tokens were decided."""
-        turns = self._scheduler.step(self._running)
-        events = [event for turn in turns for event in turn.events]
-        num_tokens = sum(len(event.token_ids) for event in events if isinstance(event, StepDone))
-        ended = [self._end(turn) for turn in turns if turn.generation not in self._running]
-        return ended, num_tokens
-
-    def close(self) -> None:
-        """Give all caches back."""
-        for session in self._sessions.values():
-            session.close()
 
     def _end(self, turn: Turn) -> Answered:
         """The answer of who has ended.
