@@ -64,12 +64,7 @@ class Generation:
             MedusaError: The request can't be served; the session is as it was.
         """
         self._started = time.perf_counter()
-        admit(request.messages, request.settings)
-        _check_shares(request.shares)
-        if rule is None:
-            request = replace(request, settings=settled(request.settings))
-        drafter = drafter or drafter_registry().get(request.settings.drafter)
-        rule = rule or rule_registry().get(request.settings.rule)
+        request, drafter, rule = _admit(request, drafter, rule)
         self.request, self.target = request, target
         self.is_done = False
         self._session = session
@@ -79,9 +74,7 @@ class Generation:
         prompt_ids = transcript.token_ids
         _check(request.settings, drafter, target)
         budget = tuner.budget(request.settings, len(prompt_ids))
-        settings = replace(request.settings, tree_rows=budget.most)
-        if not rule.choice.draws:
-            settings = _without_repeat(settings, transcript)
+        settings = _settings(request.settings, budget.most, rule, transcript)
         drafting = drafter.build(tuner.target_for(request.settings), budget)
         its_rule = rule.build(settings)
         self._answer = answer = _answer(settings, target, limit - len(prompt_ids))
@@ -166,30 +159,46 @@ class Generation:
         return (self._report.done(reason, self.prefill, self.decoding, first_token_s),)
 
 
+def _admit(
+    request: Generate, drafter: DrafterSpec | None, rule: RuleSpec | None
+) -> tuple[Generate, DrafterSpec, RuleSpec]:
+    """Check a request, and find what its settings name.
+
+    Raises:
+        RequestError: A setting is out of range, or nothing is registered under a name.
+    """
+    admit(request.messages, request.settings)
+    if not 1 <= request.shares <= _MOST_SHARES:
+        raise RequestError(
+            f"The context can't be shared by {request.shares} answers.",
+            f"Choose 1 to {_MOST_SHARES}.",
+        )
+    if rule is None:
+        request = replace(request, settings=settled(request.settings))
+    drafter = drafter or drafter_registry().get(request.settings.drafter)
+    return request, drafter, rule or rule_registry().get(request.settings.rule)
+
+
 def _check(settings: GenerateSettings, drafter: DrafterSpec, target: Target) -> None:
     """See that an answer can be decoded so.
 
     Raises:
-        RequestError: A number makes no sense, or nothing is registered under a name.
+        RequestError: The drafter doesn't serve the target, or a token is none of it.
     """
     if not drafter.serves(target):
         raise RequestError(f"{target.name} can't use the drafter {drafter.name!r}.", drafter.hint)
     check_tokens(settings, target.config.vocab_size)
 
 
-def _without_repeat(settings: GenerateSettings, transcript: Transcript) -> GenerateSettings:
-    """Settings under which a reroll without chance can't choose the old token again."""
-    if transcript.next_id is None:
+def _settings(
+    asked: GenerateSettings, tree_rows: int, rule: RuleSpec, transcript: Transcript
+) -> GenerateSettings:
+    """Those of an answer: a reroll without chance can't choose the old token again."""
+    settings = replace(asked, tree_rows=tree_rows)
+    if rule.choice.draws or transcript.next_id is None:
         return settings
     again = (len(transcript.given_ids), transcript.next_id)
     return replace(settings, forbidden=(*settings.forbidden, again))
-
-
-def _check_shares(shares: int) -> None:
-    if not 1 <= shares <= _MOST_SHARES:
-        raise RequestError(
-            f"The context can't be shared by {shares} answers.", f"Choose 1 to {_MOST_SHARES}."
-        )
 
 
 def _answer(settings: GenerateSettings, target: Target, room: int) -> Answer:
