@@ -35,6 +35,7 @@ from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.runner.runner import (
     PlacedTree,
     Runner,
+    Waited,
 )
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.app.markdown_samples import (
@@ -69,6 +70,7 @@ class ScriptedRunner:
 
     hidden_dtype = cache_dtype = torch.float32
     taps = ()
+    waited = Waited()
 
     def __init__(self, honest: Runner, script: Sequence[int], vocab_size: int) -> None:
         self._honest = honest
