@@ -19,6 +19,7 @@ from torch import Tensor
 
 from medusa_core.bench.llamacpp import LlamaCpp
 from medusa_core.engine.loop import decode_step
+from medusa_core.engine.sequence import Step
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
@@ -36,8 +37,7 @@ from medusa_core.runtime.tree.tables import (
 )
 from medusa_core.speculation.drafters.drafter import Drafter
 from medusa_core.speculation.drafters.lineup import drafter_registry
-from medusa_core.speculation.drafters.observation import Observation
-from medusa_core.speculation.rules.rule import Numbers
+from medusa_core.speculation.rules.rule import Numbers, Rule
 from medusa_core.speculation.tuning.calibration import measure_costs
 from medusa_core.speculation.tuning.tuner import Tuner
 
@@ -162,51 +162,56 @@ def simulation_text(found: Simulation) -> str:
 
 
 class _Decoding:
-    """Steps of one drafter behind 512 tokens.
+    """Steps of one drafter behind 512 tokens; see `DecodingSequence`.
 
     Attributes:
         tau: Tokens per step so far.
     """
 
     def __init__(self, target: Target, name: str, rows: int, rule: DiceRule, kv: KvCache) -> None:
-        self._runner = target.runner
-        self._rule = rule
-        self._rows = rows
-        self._drafter: Drafter = (
+        self.kv = kv
+        self.drafter: Drafter = (
             drafter_registry().get(name).build(target, RowBudget(rows if name != "none" else 1))
         )
-        self._kv = kv
+        self.rule: Rule = rule
+        self.max_rows = rows
+        self.context = WalkContext([], 0)
+        self._history: list[int] = []
+        self._runner = target.runner
         self._num_steps = self._num_tokens = 0
 
     @property
     def tau(self) -> float:
         return self._num_tokens / self._num_steps
 
+    def append(self, step: Step) -> bool:
+        self._history += step.token_ids
+        return True
+
     @torch.inference_mode()
     def tokens_per_s(self, num_steps: int) -> float:
         """Decode some steps. Tokens a second."""
-        self._kv.truncate(0)
-        self._kv.fill(_LENGTH)
-        history = [_ANY_ID] * (_LENGTH + 1)
-        self._drafter.begin(history)
-        self._step(history)  # its drafts have no state to build on
+        self.kv.truncate(0)
+        self.kv.fill(_LENGTH)
+        self._history = [_ANY_ID] * (_LENGTH + 1)
+        self.context = WalkContext(self._history, 0)
+        self.drafter.begin(self._history)
+        self._step()  # its drafts have no state to build on
         count, started = 0, time.perf_counter()
         for _ in range(num_steps):
-            count += self._step(history)
-            if self._kv.length >= _LENGTH + self._rows:
-                self._kv.truncate(_LENGTH)
-                del history[_LENGTH + 1 :]
+            count += self._step()
+            if self.kv.length >= _LENGTH + self.max_rows:
+                self.kv.truncate(_LENGTH)
+                del self._history[_LENGTH + 1 :]
         self._num_steps += num_steps
         self._num_tokens += count
         return count / (time.perf_counter() - started)
 
-    def _step(self, history: list[int]) -> int:
-        step = decode_step(
-            self._runner, self._kv, self._drafter, self._rule, WalkContext(history, 0), self._rows
-        )
-        history += step.token_ids
-        self._drafter.observe(Observation(step.token_ids, step.states, (0, *step.acceptance.nodes)))
-        return len(step.token_ids)
+    def _step(self) -> int:
+        before = len(self._history)
+        for error in decode_step(self._runner, [self]).values():
+            raise error
+        return len(self._history) - before
 
 
 class _Theirs:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
 
 from medusa_core.engine.generation import Generation
+from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.session import Session
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
     ChatMessage,
+    Event,
     Generate,
     GenerateSettings,
     GenerationDone,
@@ -56,13 +58,26 @@ def generate(
     request = Generate("direct", "direct", tuple(messages), settings, records=records)
     with nullcontext(session) if session else closing(Session(target)) as lasting:
         generation = Generation(request, target, lasting, tuner or Tuner(target), drafter)
-        while True:
-            for event in generation.advance():
-                if isinstance(event, GenerationDone):
-                    return event
-                if isinstance(event, LayersMoved):
-                    log.warning("%s", event.move.text)
-                if isinstance(event, StepDone) and on_step is not None:
-                    on_step(event)
-                if isinstance(event, StepTrace) and on_trace is not None:
-                    on_trace(event)
+        for event in events_of(generation):
+            if isinstance(event, LayersMoved):
+                log.warning("%s", event.move.text)
+            if isinstance(event, StepDone) and on_step is not None:
+                on_step(event)
+            if isinstance(event, StepTrace) and on_trace is not None:
+                on_trace(event)
+    assert isinstance(event, GenerationDone)  # the last event of an answer
+    return event
+
+
+def events_of(generation: Generation) -> Iterator[Event]:
+    """The events of an answer that nothing runs beside, while it is decoded.
+
+    Raises:
+        MedusaError: The engine failed; the session holds what was decided before.
+    """
+    scheduler, running = Scheduler(), [generation]
+    while running:
+        for turn in scheduler.step(running):
+            if turn.error is not None:
+                raise turn.error
+            yield from turn.events

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from medusa_core.engine.generation import Generation
+from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.session import Session
 from medusa_core.errors import MedusaError, RequestError
 from medusa_core.loading.target import Target
@@ -100,6 +101,7 @@ class DrafterRace:
         self._sums: defaultdict[str, _Sums] = defaultdict(_Sums)
         self._spent_s = 0.0
         self._answer: _Answer | None = None
+        self._scheduler = Scheduler()
 
     def advance(self) -> None:
         """One piece of work of one answer."""
@@ -109,10 +111,7 @@ class DrafterRace:
         try:
             if self._answer is None:
                 self._answer = self._begin(name)
-            for event in self._answer.generation.advance():
-                self._count(self._answer.sums, event)
-                if isinstance(event, GenerationDone):
-                    self._end_answer(self._answer)
+            self._step(self._answer)
         except RequestError as error:
             log.info("a question is left out: %s", error.message)
             self.pause()
@@ -125,6 +124,15 @@ class DrafterRace:
             self._round.pop(name, None)
             if not self._left:
                 self._next_question(counts=True)
+
+    def _step(self, answer: _Answer) -> None:
+        (turn,) = self._scheduler.step([answer.generation])
+        if turn.error is not None:
+            raise turn.error
+        for event in turn.events:
+            self._count(answer.sums, event)
+        if answer.generation.is_done:
+            self._end_answer(answer)
 
     def pause(self) -> None:
         """Give back the room of the answer under way, which will be begun again."""

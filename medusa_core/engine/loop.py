@@ -1,201 +1,142 @@
-"""One decoding step: propose, verify, walk, commit. Every method is this loop."""
+"""Medusa decoding on one page, and this page is what runs: for one sequence and for many.
+
+A step decides one or more tokens of every sequence with one forward pass of the target:
+
+1. Each drafter proposes a token tree: its root is the last decided token, the others are guesses.
+2. The target computes the nodes of all trees. Prompts that are read ride in the same pass.
+3. Each rule follows the target's choices down its tree. The first choice that no child holds is the
+   bonus token, so that every step brings at least one.
+4. The cache keeps the rows of the accepted path and forgets the others.
+5. The answer takes the tokens, and the drafter observes what its next tree will grow from.
+
+Plain decoding is the same with trees that are nothing but a root. All decided tokens but the last,
+which is the next root, have rows in the cache.
+
+Source: Cai et al., "Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding
+Heads" (2024), section 2.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
-from medusa_core.messages import StepTimes
-from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.runner.runner import (
-    PlacedTree,
-    PrunesTrees,
-    Runner,
-    Waited,
-    waited_by,
-)
-from medusa_core.runtime.tree.step import (
-    Acceptance,
-    Proposal,
-    Pruner,
-    WalkContext,
-)
-from medusa_core.speculation.drafters.drafter import Drafter
-from medusa_core.speculation.rules.rule import Rule
+from medusa_core.engine.catch import Catch
+from medusa_core.engine.forward import Draft, Output, forward
+from medusa_core.engine.sequence import DecodingSequence, PrefillSequence, Step
+from medusa_core.messages import TARGET, StepTimes
+from medusa_core.runtime.runner.runner import Runner
+from medusa_core.runtime.tree.shape import TokenTree, TreeShape
+from medusa_core.runtime.tree.step import Proposal
+from medusa_core.speculation.drafters.observation import Observation
+
+Errors = dict[DecodingSequence | PrefillSequence, BaseException]
 
 
-class Step(NamedTuple):
-    """What one step decided.
-
-    Attributes:
-        proposal: What was verified.
-        acceptance: What the rule made of it.
-        token_ids: The accepted tokens, then the bonus token.
-        logits: The target's scores at every node. [n, vocabulary]
-        states: The target's state at every node. [n, hidden]
-        times: Where the time went.
-        ridden: The target's best token behind every rider.
-    """
-
-    proposal: Proposal
-    acceptance: Acceptance
-    token_ids: tuple[int, ...]
-    logits: Tensor
-    states: Tensor
-    times: StepTimes
-    ridden: Sequence[int] = ()
-
-
-class Drafted(NamedTuple):
-    """Rows to be verified, and how long drafting them took."""
-
-    proposal: Proposal
-    draft_s: float
-
-
-class Begun(NamedTuple):
-    """When a pass began, and how long the runner had waited by then."""
-
-    at_s: float
-    waited: Waited
-
-
-class Verified(NamedTuple):
-    """What a forward pass says of the rows of one proposal, and how long the pass took.
-
-    Attributes:
-        states: The target's state at every row that wasn't pruned: the nodes of the tree, then
-            riders. [n, hidden]
-        logits: Its scores there. [n, vocabulary]
-        verify_s: Seconds of the pass, in which other trees may have been verified, too.
-        waited: Seconds of it in which layers, rows or other machines were waited for.
-    """
-
-    states: Tensor
-    logits: Tensor
-    verify_s: float
-    waited: Waited
-
-
+@torch.inference_mode()
 def decode_step(
-    runner: Runner,
-    kv: KvCache,
-    drafter: Drafter,
-    rule: Rule,
-    context: WalkContext,
-    max_rows: int,
-) -> Step:
-    """Decide one or more tokens with one forward pass of the target.
+    runner: Runner, sequences: Sequence[DecodingSequence], prompts: Sequence[PrefillSequence] = ()
+) -> Errors:
+    """Decide one or more tokens of each sequence, and read the next chunk of each prompt.
 
     Args:
         runner: Runs the target.
-        kv: Holds the rows of everything decided but the root; grows by the accepted rows.
-        drafter: Proposes the tree.
-        rule: Picks the path.
-        context: What is decided; its last token has no row yet and becomes the root.
-        max_rows: Most rows to verify, root included.
+        sequences: Those that are decoded.
+        prompts: Those that are read.
 
     Returns:
-        The step; the caller tells the drafter by `observe` once it knows what is kept.
+        Who failed, and how: alone while drafting or choosing, all together where the pass failed.
     """
-    drafted = draft(drafter, context, max_rows)
-    placed, pruner = PlacedTree(drafted.proposal.rows, kv), drafted.proposal.pruner
-    (verified,) = verify(runner, [placed], [pruner], context.reads)
-    return settle(drafted, verified, rule, kv, context)
+    errors: Errors = {}
+    drafts: dict[DecodingSequence, Draft] = {}
+    for sequence in sequences:
+        with Catch(errors, sequence):
+            drafts[sequence] = propose(sequence)  # 1
+    verified: list[Output] = []
+    read: list[Output] = []
+    with Catch(errors, *drafts, *prompts):
+        traces = any(sequence.context.reads for sequence in drafts)
+        chunks = [prompt.chunk for prompt in prompts]
+        verified, read = forward(runner, list(drafts.values()), chunks, traces)  # 2
+    for (sequence, draft), output in zip(drafts.items(), verified, strict=False):
+        with Catch(errors, sequence):
+            step = accept(sequence, draft, output)  # 3, 4
+            observe(sequence, step)  # 5
+    for prompt, output in zip(prompts, read, strict=False):
+        with Catch(errors, prompt):
+            prompt.append(output)
+            if prompt.chunk.is_last:
+                observe(prompt.decoding, first_token(prompt.decoding, output))
+    return errors
 
 
-def draft(drafter: Drafter, context: WalkContext, max_rows: int) -> Drafted:
-    """The first part of a step: a tree under the last decided token."""
+def propose(sequence: DecodingSequence) -> Draft:
+    """A tree under the last decided token."""
     started = time.perf_counter()
-    proposal = drafter.propose(context.history[-1], max_rows)
-    return Drafted(proposal, time.perf_counter() - started)
+    proposal = sequence.drafter.propose(sequence.context.history[-1], sequence.max_rows)
+    return Draft(proposal, sequence.kv, time.perf_counter() - started)
 
 
-def verify(
-    runner: Runner, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None], reads: bool
-) -> list[Verified]:
-    """The second part, of any number of sequences at once: one forward pass over all their trees.
+def accept(sequence: DecodingSequence, draft: Draft, output: Output) -> Step:
+    """The path that the rule picks, whose rows are kept.
 
-    Args:
-        runner: Runs the target.
-        placed: Their rows, each with its cache.
-        pruners: Of each who drops unlikely nodes on the way, if anybody does.
-        reads: A trace will be made of one of them.
+    The rule sees the tree alone: riders beside it can't be accepted, whatever they hold.
     """
-    begun = begin(runner)
-    states = passed(runner, placed, pruners)
-    return scored(runner, placed, pruners, states, reads, begun)
-
-
-def begin(runner: Runner) -> Begun:
-    """A pass begins."""
-    return Begun(time.perf_counter(), waited_by(runner))
-
-
-def passed(
-    runner: Runner, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
-) -> Tensor:
-    """The pass itself: states of all rows that come to its end. [n, (1 + taps) · hidden]"""
-    if any(pruners) and isinstance(runner, PrunesTrees):
-        return runner.verify_pruned(placed, pruners)
-    return runner.verify(*placed)
-
-
-def scored(
-    runner: Runner,
-    placed: Sequence[PlacedTree],
-    pruners: Sequence[Pruner | None],
-    states: Tensor,
-    reads: bool,
-    begun: Begun,
-) -> list[Verified]:
-    """What a pass says of each tree.
-
-    Args:
-        runner: As in `verify`, and so are the next two.
-        placed: Trees.
-        pruners: Who has dropped nodes of them.
-        states: Of their nodes, in order. [n, (1 + taps) · hidden]
-        reads: A trace will be made of one of them.
-        begun: The pass.
-    """
-    if not placed:
-        return []
-    logits = runner.logits(states)
-    if reads:  # a trace reads them again, and a card is waited for once
-        logits = logits.cpu()
-    verify_s = time.perf_counter() - begun.at_s
-    waited = waited_by(runner).since(begun.waited)
-    counts = [
-        tree.shape.num_nodes if pruner is None or pruner.kept is None else len(pruner.kept)
-        for (tree, _), pruner in zip(placed, pruners, strict=True)
-    ]
-    pairs = zip(torch.split(states, counts), torch.split(logits, counts), strict=True)
-    return [Verified(*pair, verify_s, waited) for pair in pairs]
-
-
-def settle(
-    drafted: Drafted, verified: Verified, rule: Rule, kv: KvCache, context: WalkContext
-) -> Step:
-    """The last part: what is accepted, and its rows kept; arguments as in `decode_step`.
-
-    The rule sees the tree alone: whoever rides beside it can't be accepted, whatever it holds.
-    """
-    proposal, (states, logits, verify_s, waited) = drafted.proposal.pruned, verified
     started = time.perf_counter()
+    proposal = draft.proposal.pruned
     num_nodes = proposal.tree.shape.num_nodes
-    states, logits, beside = states[:num_nodes], logits[:num_nodes], logits[num_nodes:]
-    acceptance = rule.walk(proposal.tree, logits, context)
-    ridden = beside.argmax(dim=-1).tolist() if len(beside) else ()
+    logits, riders = output.logits[:num_nodes], output.logits[num_nodes:]
+    acceptance = sequence.rule.walk(proposal.tree, logits, sequence.context)
+    ridden = riders.argmax(dim=-1).tolist() if len(riders) else ()
     accepted = time.perf_counter()
-    kv.commit((0, *acceptance.nodes))
-    token_ids = tuple(map(proposal.tree.token_ids.__getitem__, acceptance.nodes))
+    sequence.kv.commit((0, *acceptance.nodes))
     committed = time.perf_counter()
+    accepted_ids = map(proposal.tree.token_ids.__getitem__, acceptance.nodes)
     accept_s, commit_s = accepted - started, committed - accepted
-    times = StepTimes(drafted.draft_s, verify_s, accept_s, commit_s, *waited)
-    run = (*token_ids, acceptance.bonus_id)
-    return Step(proposal, acceptance, run, logits, states, times, ridden)
+    return Step(
+        proposal,
+        acceptance,
+        (*accepted_ids, acceptance.bonus_id),
+        logits,
+        output.states[:num_nodes],
+        None if output.deep is None else output.deep[:num_nodes],
+        StepTimes(draft.seconds, output.seconds, accept_s, commit_s, *output.waited),
+        ridden,
+    )
+
+
+def first_token(sequence: DecodingSequence, output: Output) -> Step:
+    """The token behind a prompt: the rule walks a tree that is nothing but its root.
+
+    Args:
+        sequence: Its tokens are those of the prompt, which all have rows.
+        output: Of the prompt's last chunk.
+    """
+    started = time.perf_counter()
+    tree = TokenTree(TreeShape.root_only(), (sequence.context.history[-1],))
+    acceptance = sequence.rule.walk(tree, output.logits, sequence.context)
+    accept_s = time.perf_counter() - started
+    deep = None if output.deep is None else output.deep[-1:]
+    times = StepTimes(0.0, output.seconds, accept_s, 0.0)
+    run = (acceptance.bonus_id,)
+    proposal = Proposal(tree, (TARGET,))
+    return Step(proposal, acceptance, run, output.logits, output.states[-1:], deep, times)
+
+
+def observe(sequence: DecodingSequence, step: Step) -> None:
+    """Add what was decided to the answer; the next tree grows from it.
+
+    What lies beyond the answer's end leaves no rows behind.
+    """
+    goes_on = sequence.append(step)
+    num_tokens = len(sequence.context.history)
+    if not goes_on:
+        sequence.kv.truncate(num_tokens - 1)
+        sequence.drafter.truncate(sequence.kv.length)
+        return
+    rows, chance = (0, *step.acceptance.nodes), sequence.rule.chance(num_tokens)
+    sequence.drafter.observe(
+        Observation(step.token_ids, step.states, rows, chance, step.deep, step.ridden)
+    )

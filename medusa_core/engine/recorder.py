@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from medusa_core.engine.loop import Step
+from medusa_core.engine.sequence import Step
 from medusa_core.messages import StepDone, StepTrace
 from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.speculation.rules.rule import Numbers

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from typing import NamedTuple
 
 from medusa_core.engine.generation import Generation
+from medusa_core.engine.scheduler import MOST_TOGETHER, Scheduler, Turn
 from medusa_core.engine.session import Session
-from medusa_core.engine.together import MOST_TOGETHER, step_together
 from medusa_core.errors import MedusaError, OutOfMemoryError
 from medusa_core.loading.target import Target
 from medusa_core.messages import Event, Generate, GenerationDone, StepDone
@@ -65,92 +64,96 @@ def answer_all(
     Yields:
         Answers, as they end.
     """
-    running: deque[_Running] = deque()
-    later: list[Generate] = []  # for which there was no room
-    coming = iter(requests)
-    with ExitStack() as kept:
-        kept.callback(_close, running)
+    with closing(_Block(target, requests, tuner, most, drafter_of)) as block:
         while True:
-            has_room = True
-            while has_room and len(running) < most:
-                request = later.pop() if later else next(coming, None)
-                if request is None:
-                    break
-                started = _start(target, request, tuner, drafter_of(request))
-                if isinstance(started, _Running):
-                    running.append(started)
-                elif isinstance(started.done, OutOfMemoryError) and running:
-                    later.append(request)
-                    has_room = False
-                else:
-                    yield started
-            if not running:
+            yield from block.fill()
+            if block.is_empty:
                 return
             ended: list[Answered] = []
             while not ended:
-                ended, num_tokens = _work(target, running, most)
+                ended, num_tokens = block.step()
                 yield from ended
                 on_tokens(num_tokens)
 
 
-def _close(running: Iterable[_Running]) -> None:
-    for one in running:
-        one.session.close()
+class _Block:
+    """Answers under way at the same time, and the requests that come next."""
 
+    def __init__(
+        self,
+        target: Target,
+        requests: Iterable[Generate],
+        tuner: Tuner,
+        most: int,
+        drafter_of: DrafterOf,
+    ) -> None:
+        self._target, self._tuner, self._drafter_of = target, tuner, drafter_of
+        self._most = most
+        self._scheduler = Scheduler(most, target.chunk_rows)
+        self._running: list[Generation] = []
+        self._sessions: dict[Generation, Session] = {}
+        self._coming = iter(requests)
+        self._waiting: list[Generate] = []  # for which there was no room
 
-class _Running(NamedTuple):
-    generation: Generation
-    session: Session
+    @property
+    def is_empty(self) -> bool:
+        """No answer is under way."""
+        return not self._running
 
+    def fill(self) -> Iterator[Answered]:
+        """Begin answers while there is room; yields those that can't be given."""
+        while len(self._running) < self._most:
+            request = self._waiting.pop() if self._waiting else next(self._coming, None)
+            if request is None:
+                return
+            refused = self._begin(request)
+            if refused is None:
+                continue
+            if isinstance(refused.done, OutOfMemoryError) and self._running:
+                self._waiting.append(request)
+                return
+            yield refused
 
-def _start(
-    target: Target, request: Generate, tuner: Tuner, drafter: DrafterSpec | None
-) -> _Running | Answered:
-    try:
-        session = Session(target)
-    except MedusaError as error:
-        return Answered(request, (), error)
-    try:
-        return _Running(Generation(request, target, session, tuner, drafter), session)
-    except MedusaError as error:
-        session.close()
-        return Answered(request, (), error)
+    def step(self) -> tuple[list[Answered], int]:
+        """Take a step; returns what ended by it, and how many tokens were decided."""
+        turns = self._scheduler.step(self._running)
+        events = [event for turn in turns for event in turn.events]
+        num_tokens = sum(len(event.token_ids) for event in events if isinstance(event, StepDone))
+        ended = [self._end(turn) for turn in turns if turn.has_ended]
+        return ended, num_tokens
 
+    def close(self) -> None:
+        """Give all caches back."""
+        for session in self._sessions.values():
+            session.close()
 
-def _work(target: Target, running: deque[_Running], most: int) -> tuple[list[Answered], int]:
-    """One piece of work of whose turn it is; returns what ended by it, and tokens decided."""
-    ended: dict[Generation, GenerationDone | MedusaError] = {}
-    num_tokens = 0
-
-    def tell(generation: Generation, events: Sequence[Event]) -> None:
-        nonlocal num_tokens
-        num_tokens += sum(len(event.token_ids) for event in events if isinstance(event, StepDone))
-        done = next((event for event in events if isinstance(event, GenerationDone)), None)
-        if done is not None:
-            ended[generation] = done
-
-    def fail(generation: Generation, error: BaseException) -> None:
-        if not isinstance(error, MedusaError):
-            raise error
-        ended[generation] = error
-
-    generations = [one.generation for one in running]
-    together = [one for one in generations if one.is_decoding or one.is_reading][:most]
-    if len(together) > 1:
-        rows = target.chunk_rows
-        step_together(target.runner, together, tell, fail, prompt_rows=rows)
-    else:
+    def _begin(self, request: Generate) -> Answered | None:
+        """Begin an answer; returns its end where it can't be given."""
         try:
-            tell(generations[0], generations[0].advance())
+            session = Session(self._target)
         except MedusaError as error:
-            ended[generations[0]] = error
-        running.rotate(-1)  # another one may go on next
-    answered = []
-    for one in [one for one in running if one.generation in ended]:
-        running.remove(one)
-        with closing(one.session):
-            done = ended[one.generation]
-            num_prompt = done.num_prompt_tokens if isinstance(done, GenerationDone) else 0
-            prompt_ids = tuple(one.session.token_ids[:num_prompt])
-        answered.append(Answered(one.generation.request, prompt_ids, done))
-    return answered, num_tokens
+            return Answered(request, (), error)
+        drafter = self._drafter_of(request)
+        try:
+            generation = Generation(request, self._target, session, self._tuner, drafter)
+        except MedusaError as error:
+            session.close()
+            return Answered(request, (), error)
+        self._running.append(generation)
+        self._sessions[generation] = session
+        return None
+
+    def _end(self, turn: Turn) -> Answered:
+        """The answer of who has ended.
+
+        Raises:
+            BaseException: It failed, and not by an error of ours.
+        """
+        done: Event | BaseException = turn.error or turn.events[-1]
+        if isinstance(done, GenerationDone | MedusaError):
+            with closing(self._sessions.pop(turn.generation)) as session:
+                num_prompt = done.num_prompt_tokens if isinstance(done, GenerationDone) else 0
+                prompt_ids = tuple(session.token_ids[:num_prompt])
+            return Answered(turn.generation.request, prompt_ids, done)
+        assert isinstance(done, BaseException)
+        raise done

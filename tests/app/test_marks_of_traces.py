@@ -11,7 +11,7 @@ from torch import Tensor
 from app.chat.messages.answer_document import AnswerDocument
 from app.theme.legend import Mark
 from medusa_core.api import demo_model
-from medusa_core.engine.direct import generate
+from medusa_core.engine.direct import events_of, generate
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.loading.target import (
@@ -35,6 +35,7 @@ from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.runner.runner import (
     PlacedTree,
     Runner,
+    Waited,
 )
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.app.markdown_samples import (
@@ -69,6 +70,7 @@ class ScriptedRunner:
 
     hidden_dtype = cache_dtype = torch.float32
     taps = ()
+    waited = Waited()
 
     def __init__(self, honest: Runner, script: Sequence[int], vocab_size: int) -> None:
         self._honest = honest
@@ -129,14 +131,13 @@ def emit(
     generation = Generation(request, scripted, Session(scripted), Tuner(scripted), drafter=oracle)
     steps: list[StepDone] = []
     traces: list[StepTrace] = []
-    while True:
-        for event in generation.advance():
-            if isinstance(event, StepDone):
-                steps.append(event)
-            elif isinstance(event, StepTrace):
-                traces.append(event)
-            elif isinstance(event, GenerationDone):
-                return steps, traces, event
+    for event in events_of(generation):
+        if isinstance(event, StepDone):
+            steps.append(event)
+        elif isinstance(event, StepTrace):
+            traces.append(event)
+    assert isinstance(event, GenerationDone)
+    return steps, traces, event
 
 
 def accepted_in(traces: Sequence[StepTrace]) -> list[tuple[bytes, TokenSource]]:

@@ -6,13 +6,16 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from medusa_core.engine.direct import events_of
 from medusa_core.engine.generation import Generation
+from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.session import Session
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
     GIVEN,
     TARGET,
     ChatMessage,
+    Event,
     Generate,
     GenerateSettings,
     GenerationDone,
@@ -87,17 +90,23 @@ def decode(
     request = Generate("session", "request", messages, settings, keep_tokens)
     generation = Generation(request, target, session, Tuner(target), drafter, rule)
     steps: list[StepDone] = []
-    done: GenerationDone | None = None
-    while done is None:
-        for event in generation.advance():
-            if isinstance(event, GenerationDone):
-                done = event
-            if isinstance(event, StepDone):
-                steps.append(event)
-                if after_step is not None:
-                    after_step(session)
+    for event in events_of(generation):
+        if isinstance(event, StepDone):
+            steps.append(event)
+            if after_step is not None:
+                after_step(session)
+    done = event
+    assert isinstance(done, GenerationDone)
     prompt_ids = tuple(session.token_ids[: done.num_prompt_tokens])
     return Run(prompt_ids, tuple(steps), done)
+
+
+def take_step(generation: Generation) -> tuple[Event, ...]:
+    """The events of one step of an answer that nothing runs beside."""
+    (turn,) = Scheduler().step([generation])
+    if turn.error is not None:
+        raise turn.error
+    return turn.events
 
 
 @torch.inference_mode()

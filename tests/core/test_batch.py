@@ -186,13 +186,13 @@ def test_a_paused_batch_keeps_what_is_done_and_goes_on(roomy: Target, tmp_path: 
 def test_a_signal_pauses_and_says_so(
     folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    conclude = Generation.conclude
+    events = Generation.events
 
     def interrupted(self: Generation, *how: Any) -> Any:
         signal.raise_signal(signal.SIGINT)
-        return conclude(self, *how)
+        return events(self, *how)
 
-    monkeypatch.setattr(Generation, "conclude", interrupted)
+    monkeypatch.setattr(Generation, "events", interrupted)
     prompts, told = write(tmp_path / "in.jsonl", LINES), tmp_path / "told.json"
     command = arguments(folders, prompts, tmp_path / "out.jsonl", "--progress", str(told))
     assert main(command) == 3
@@ -207,7 +207,7 @@ def test_a_failing_engine_ends_the_batch_and_marks_no_line(
     def fail(*_: object) -> None:
         raise EngineError("The disk is gone.")
 
-    monkeypatch.setattr(Generation, "conclude", fail)
+    monkeypatch.setattr(Generation, "events", fail)
     out = tmp_path / "out.jsonl"
     with AnswersFile(out) as file, pytest.raises(EngineError, match="disk"):
         run_of(roomy, file, GREEDY).answer(lines_of(LINES))

@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medusa_core.engine.direct import generate
+from medusa_core.engine.direct import events_of, generate
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.errors import ClusterError, HeadsError, OutOfMemoryError, PlanError, StageBusyError
@@ -279,9 +279,7 @@ def moves_of(target: Target) -> list[Move]:
     """What the events of an answer say of layers."""
     session = Session(target)
     request = Generate("s", "r", MESSAGES, replace(SETTINGS, tree_rows=12))
-    generation, told = Generation(request, target, session, Tuner(target)), []
-    while not generation.is_done:
-        told += generation.advance()
+    told = list(events_of(Generation(request, target, session, Tuner(target))))
     assert isinstance(told[-1], GenerationDone)
     return [event.move for event in told if isinstance(event, LayersMoved)]
 

@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
-from medusa_core.engine.executor import Executor, poisons_device
+from medusa_core.engine.executor import Executor
+from medusa_core.engine.failures import Failures, poisons_device
+from medusa_core.engine.model_slot import ModelSlot
 from medusa_core.errors import OutOfMemoryError
 from medusa_core.messages import (
     Calibrate,
@@ -149,8 +151,7 @@ def caused(error: BaseException, cause: BaseException) -> BaseException:
 )
 def test_out_of_memory_of_any_kind_is_no_poison(error: BaseException) -> None:
     told: list[Event] = []
-    executor = Executor(told.append, lambda _: False)
-    executor._fail(Calibrate("s", "r"), error)
+    Failures(told.append).report(Calibrate("s", "r"), error)
     (failed,) = told
     assert isinstance(failed, Failed)
     assert (type(failed), failed.kind) == (Failed, "OutOfMemoryError")
@@ -186,7 +187,7 @@ def test_an_error_behind_an_answers_last_step_is_survived(
         raise PanicException("planning")
 
     load(engine, folders)
-    monkeypatch.setattr(Executor, "_tell_plan", fail)
+    monkeypatch.setattr(ModelSlot, "send_plan", fail)
     assert isinstance(ask(engine, "first"), GenerationDone)
     monkeypatch.undo()
     assert isinstance(ask(engine, "second"), GenerationDone)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.engine.direct import events_of
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.errors import MedusaError
@@ -425,8 +426,7 @@ def answer(target: Target, settings: GenerateSettings, teaches: bool) -> Generat
     settings = replace(settings, tree_rows=12)
     request = Generate("talk", "r", user_says("trees"), settings, teaches=teaches)
     generation = Generation(request, target, Session(target), Tuner(target))
-    while not generation.is_done:
-        *_, last = generation.advance()
+    *_, last = events_of(generation)
     generation.teach()
     assert isinstance(last, GenerationDone)
     return last

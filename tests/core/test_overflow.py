@@ -7,6 +7,7 @@ import pytest
 
 from medusa_core.api import demo_model
 from medusa_core.engine.counting import count
+from medusa_core.engine.direct import events_of
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.overflow import fit
 from medusa_core.engine.session import Session
@@ -33,7 +34,7 @@ from medusa_core.models.text.template import ChatTemplate
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import LoadTarget
 from tests.core.engine_harness import EngineHarness
-from tests.core.laws import decode, user_says
+from tests.core.laws import decode, take_step, user_says
 from tests.core.test_session import counted
 
 SYSTEM = ChatMessage(Role.SYSTEM, "You are a fox who answers in one sentence.")
@@ -141,9 +142,7 @@ def test_cutting_the_middle_keeps_the_beginning_and_the_end(pebble: Target) -> N
 def test_what_is_cut_is_told_before_the_text(pebble: Target) -> None:
     request = Generate("s", "r", chat(9), ROLLING)
     generation = Generation(request, pebble, Session(pebble), Tuner(pebble))
-    events = []
-    while not generation.is_done:
-        events += generation.advance()
+    events = list(events_of(generation))
     cut, *_ = events
     assert isinstance(cut, ContextCut)
     assert cut.cut.num_messages > 0
@@ -186,7 +185,7 @@ def test_an_answer_whose_cache_had_to_go_reads_it_again(drafter: str, tiny: Targ
     for piece in range(1000):
         if piece == 5:
             session.kv.truncate(0)
-        if events := generation.advance():
+        if events := take_step(generation):
             done = events[-1]
         if generation.is_done:
             break
@@ -197,7 +196,7 @@ def test_an_answer_whose_cache_had_to_go_reads_it_again(drafter: str, tiny: Targ
 def test_prefill_says_how_many_tokens_are_read_and_can_be_stopped(pebble: Target) -> None:
     request = Generate("s", "r", chat(4), ROLLING)
     generation = Generation(request, pebble, Session(pebble), Tuner(pebble))
-    (progress,) = generation.advance()
+    (progress,) = take_step(generation)
     assert isinstance(progress, Progress)
     assert 0 < progress.num_done < progress.num_total
     assert progress.text == f"Reading {progress.num_done:,} of {progress.num_total:,} tokens"

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from medusa_core.engine.generation import Generation
+from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.session import Session
-from medusa_core.engine.together import step_together
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import (
     LoadOptions,
@@ -131,20 +131,13 @@ def test_law_7_answers_that_share_a_pass_are_those_of_each_alone(
         for n, (prompt, session) in enumerate(zip(prompts, sessions, strict=True))
     ]
     told: dict[str, tuple[int, ...]] = {}
-
-    def tell(generation: Generation, events: tuple[object, ...]) -> None:
-        for event in events:
-            if isinstance(event, GenerationDone):
-                told[generation.request.session_id] = event.token_ids
-
-    def fail(generation: Generation, error: BaseException) -> None:
-        raise error
-
-    for generation in running:
-        while not generation.is_decoding:
-            tell(generation, generation.advance())
-    while going := [generation for generation in running if generation.is_decoding]:
-        step_together(target.runner, going, tell, fail)
+    scheduler = Scheduler()
+    while running:
+        for generation, events, error in scheduler.step(running):
+            assert error is None
+            for event in events:
+                if isinstance(event, GenerationDone):
+                    told[generation.request.session_id] = event.token_ids
     assert [told[str(n)] for n in range(len(prompts))] == alone
     for session in sessions:
         session.close()

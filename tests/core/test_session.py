@@ -25,7 +25,7 @@ from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import LoadTarget
-from tests.core.laws import check_cache, decode, plain_states, user_says
+from tests.core.laws import check_cache, decode, plain_states, take_step, user_says
 
 SAMPLED = GenerateSettings(rule="sample", temperature=1.2, seed=3, max_new_tokens=24)
 
@@ -160,11 +160,11 @@ def test_a_cancelled_answer_leaves_a_session_that_goes_on(tiny: Target) -> None:
         request = Generate("s", "r", user_says(prompt), SAMPLED)
         generation = Generation(request, tiny, session, Tuner(tiny))
         for _ in range(num_pieces):
-            generation.advance()
+            take_step(generation)
         *_, done = generation.cancel()
         assert isinstance(done, GenerationDone)
         assert done.token_ids == tuple(session.token_ids[done.num_prompt_tokens :])
-        assert generation.advance() == ()
+        assert take_step(generation) == ()
         run = decode(tiny, SAMPLED, user_says(prompt), session=session)
         assert run.token_ids == expected
 

@@ -5,10 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import Tensor
 
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
 from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.runtime.runner.runner import PlacedTree, Runner
+from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.speculation.drafters.source import (
     Candidates,
     Paths,
@@ -20,6 +24,7 @@ from medusa_core.speculation.tuning.threads import (
     settle_threads,
 )
 from medusa_core.system.native.binding import native_library
+from medusa_core.system.native.pool import Pool
 from tests.core.conftest import LoadTarget
 from tests.core.laws import decode, user_says
 
@@ -79,6 +84,47 @@ def test_prefill_has_a_count_of_its_own(tiny: Target, monkeypatch: pytest.Monkey
     tiny.runner.extend([3, 4, 5], kv)
     assert seen == [4, 1, 1]
     assert torch.get_num_threads() == 1
+
+
+def chain(runner: Runner, num_rows: int) -> PlacedTree:
+    """Consecutive tokens behind an empty cache."""
+    tree = TokenTree(TreeShape.chain(num_rows), (3,) * num_rows)
+    return PlacedTree(tree, runner.new_cache(num_rows))
+
+
+def test_a_prompt_in_a_pass_of_trees_is_read_with_the_threads_of_prefill(
+    tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(
+        tiny.runner._model, "final_norm", lambda x: seen.append(torch.get_num_threads()) or x
+    )
+    tiny.runner.use_threads(1, 2)
+    tiny.runner.verify(chain(tiny.runner, 8), chain(tiny.runner, 8))
+    tiny.runner.verify(chain(tiny.runner, 8), chain(tiny.runner, 64))
+    assert seen == [1, 2]
+    assert torch.get_num_threads() == 1
+
+
+def test_the_compiled_step_reads_prompts_with_the_threads_of_prefill(
+    load: LoadTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner, seen = load("pebble", "float32").runner, list[int]()
+    if not isinstance(runner, NativeRunner):
+        pytest.skip("there is no compiled step here")
+    forward = runner._forward
+
+    def noted(parts: object, first: int, pool: Pool) -> Tensor:
+        seen.append(pool.num_workers)
+        return forward(parts, first, pool)  # type: ignore[arg-type]
+
+    before = (runner.workers.decoding.num_workers, runner.workers.prefill.num_workers)
+    monkeypatch.setattr(runner, "_forward", noted)
+    runner.use_threads(1, 2)
+    runner.verify(chain(runner, 8), chain(runner, 8))
+    runner.verify(chain(runner, 8), chain(runner, 64))
+    runner.use_threads(*before)
+    assert seen == [1, 2]
 
 
 def test_real_passes_settle_on_a_count_within_the_limit(tiny: Target) -> None:

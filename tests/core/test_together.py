@@ -7,10 +7,14 @@ from dataclasses import replace
 import pytest
 from torch import Tensor
 
+from medusa_core.engine import loop
 from medusa_core.engine.executor import Executor
+from medusa_core.engine.forward import Draft
 from medusa_core.engine.generation import Generation
+from medusa_core.engine.scheduler import Scheduler
+from medusa_core.engine.sequence import DecodingSequence
 from medusa_core.engine.session import Session
-from medusa_core.engine.together import step_together, those_together
+from medusa_core.engine.transcript import transcribe
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
     Event,
@@ -77,7 +81,7 @@ def decode_together(
         honest: Where given, the caches are compared with its own after every step.
         drafters: By session, where they are others than the settings name.
     """
-    tuner = Tuner(target)
+    tuner, scheduler = Tuner(target), Scheduler()
     sessions = {request.session_id: Session(target) for request in requests}
     running = [
         Generation(r, target, sessions[r.session_id], tuner, (drafters or {}).get(r.session_id))
@@ -85,26 +89,16 @@ def decode_together(
     ]
     done: dict[str, GenerationDone] = {}
     largest = 0
-
-    def tell(_: Generation, events: Sequence[Event]) -> None:
-        done.update({e.session_id: e for e in events if isinstance(e, GenerationDone)})
-
-    def fail(_: Generation, error: BaseException) -> None:
-        raise error
-
     while running:
-        together = those_together(running)
-        largest = max(largest, len(together))
-        if len(together) == 1:
-            tell(together[0], together[0].advance())
-        else:
-            step_together(target.runner, together, tell, fail)
-            if honest is not None:
+        turns = scheduler.step(running)
+        largest = max(largest, len(turns))
+        for generation, events, error in turns:
+            if error is not None:
+                raise error
+            done.update({e.session_id: e for e in events if isinstance(e, GenerationDone)})
+            if honest is not None and any(isinstance(event, StepDone) for event in events):
                 tolerance = 0.0 if isinstance(honest.runner, NativeRunner) else TOLERANCE["float64"]
-                for one in together:
-                    check_cache(sessions[one.request.session_id], honest, tolerance)
-        rest = [one for one in running if one not in together]
-        running = [one for one in (*rest, *together) if not one.is_done]
+                check_cache(sessions[generation.request.session_id], honest, tolerance)
     for session in sessions.values():
         session.close()
     return [done[request.session_id] for request in requests], largest
@@ -244,16 +238,18 @@ def test_the_engine_lets_what_waits_decode_together() -> None:
 @pytest.mark.expects_errors
 def test_who_fails_in_a_shared_pass_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk()
-    draft = Generation.draft
+    propose = loop.propose
 
-    def breaks(self: Generation, sharers: int = 1) -> object:
-        if self.request.session_id == "1":
+    def breaks(sequence: DecodingSequence) -> Draft:
+        if sequence.context.history[: len(bye)] == bye:
             raise ValueError("a broken drafter")
-        return draft(self, sharers)
+        return propose(sequence)
 
-    monkeypatch.setattr(Generation, "draft", breaks)
+    monkeypatch.setattr(loop, "propose", breaks)
     settings = GenerateSettings(max_new_tokens=12)
-    requests = [Generate(str(i), "r", user_says("Hello!"), settings) for i in range(3)]
+    texts = ("Hello!", "Bye!", "Hello!")
+    bye = transcribe(user_says("Bye!"), None, desk.executor._model.target).prompt_ids
+    requests = [Generate(str(i), "r", user_says(text), settings) for i, text in enumerate(texts)]
     done = desk.answer(requests)
     assert set(done) == {"0", "2"}
     assert [e.session_id for e in desk.told if isinstance(e, Failed)] == ["1"]

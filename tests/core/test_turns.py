@@ -23,7 +23,7 @@ from medusa_core.messages import (
 from medusa_core.models.text.template import ChatTemplate
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import LoadTarget
-from tests.core.laws import Run, check_cache, check_sources, decode, user_says
+from tests.core.laws import Run, check_cache, check_sources, decode, take_step, user_says
 from tests.core.test_session import counted
 
 GREEDY = GenerateSettings(max_new_tokens=24)
@@ -207,7 +207,7 @@ def test_after_any_cancel_the_answer_goes_on_as_if_nothing_had_happened(
     session = Session(target)
     generation = Generation(Generate("s", "r", prompt, asked), target, session, Tuner(target))
     for _ in range(num_pieces):
-        generation.advance()
+        take_step(generation)
     if generation.is_done:
         return
     *_, stopped = generation.cancel()

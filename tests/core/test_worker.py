@@ -152,6 +152,29 @@ def test_cancel_in_prefill_takes_effect_within_one_chunk(engine: EngineHarness) 
     assert again.num_cached_tokens >= 64
 
 
+def test_cancel_in_prefill_beside_an_answer_takes_effect_within_one_chunk(
+    engine: EngineHarness,
+) -> None:
+    beside, request_id = engine.name_request(), engine.name_request()
+
+    def ask_then_cancel(event: Event) -> None:
+        if isinstance(event, StepDone) and (event.request_id, event.step) == (beside, 1):
+            prompt = user_says("many words to read " * 8)
+            engine.submit(Generate("reads", request_id, prompt, SETTINGS))
+        if isinstance(event, Progress) and event.request_id == request_id:
+            engine.submit(Cancel("reads", request_id))
+
+    engine.on_event = ask_then_cancel
+    engine.submit(Generate("beside", beside, user_says("go on and on"), HALF))
+    done = engine.wait(request_id, GenerationDone, Failed)
+    assert isinstance(done, GenerationDone)
+    assert (done.stop_reason, done.token_ids) == (StopReason.CANCELLED, ())
+    assert 1 <= len(engine.of(request_id, Progress)) <= 2
+    other = engine.wait(beside, GenerationDone)
+    assert isinstance(other, GenerationDone)
+    assert other.stop_reason is not StopReason.CANCELLED
+
+
 def test_prefill_tells_how_far_it_is(engine: EngineHarness) -> None:
     done = engine.answer(LONG_PROMPT, SETTINGS, "progress")
     fractions = [e.fraction for e in engine.of(done.request_id, Progress)]

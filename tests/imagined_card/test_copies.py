@@ -18,7 +18,7 @@ from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.fakes import oracle_spec
-from tests.core.laws import decode, plainly, user_says
+from tests.core.laws import decode, plainly, take_step, user_says
 from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
 from tests.imagined_card.card import imagined_card
 from tests.imagined_card.conftest import Folders
@@ -47,7 +47,7 @@ def copies(
     counted = []
     while not generation.is_done:
         card.journal.clear()
-        events = generation.advance()
+        events = take_step(generation)
         if any(isinstance(event, StepDone) and event.step for event in events):
             counted.append((len(card.journal.uploads), len(card.journal.downloads)))
     return counted

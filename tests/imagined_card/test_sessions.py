@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.engine import generation
+from medusa_core.engine import cache_room
 from medusa_core.engine.executor import Executor
 from medusa_core.messages import (
     Calibrate,
@@ -86,7 +86,7 @@ def test_two_sessions_write_in_turns_what_they_write_on_the_cpu(
 def test_a_cache_that_grows_within_an_answer_changes_none_of_its_words(
     capability: tuple[int, int], folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generation, "_OPEN_ROOM", 16)
+    monkeypatch.setattr(cache_room, "_OPEN_ROWS", 16)
     settings = replace(SETTINGS, rule="sample", seed=5, temperature=1.5)
     prompt = user_says("the sea at night")
     limited = Generate("s", "r", prompt, replace(settings, max_new_tokens=1000), shares=4)
@@ -174,25 +174,25 @@ def test_a_session_gives_way_where_there_is_no_room_for_another(tmp_path: Path) 
         (*_, second) = desk.ask(Generate("two", "2", user_says("hello"), ask))
         assert isinstance(second, GenerationDone)
         assert second.token_ids == first.token_ids
-        assert list(desk.executor._sessions) == ["two"]
+        assert desk.executor._sessions.ids == ("two",)
         assert card.memory.taken_bytes <= reserved + (1 << 16)  # both lay in what was reserved
 
 
 def test_a_cache_that_grows_while_it_is_used_does_not_give_way_to_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generation, "_OPEN_ROOM", 16)
+    monkeypatch.setattr(cache_room, "_OPEN_ROWS", 16)
     half, open_ended = replace(PLAIN, max_new_tokens=70), replace(PLAIN, max_new_tokens=0)
     with imagined_card():
         desk = Desk()
         load(desk, small(tmp_path), "cuda", "float32")
         for name in ("one", "two"):
             desk.ask(Generate(name, name, user_says("hello"), half, shares=2))
-        assert list(desk.executor._sessions) == ["one", "two"]
+        assert desk.executor._sessions.ids == ("one", "two")
         # Neither half of the memory has room for the whole context.
         (*_, grown) = desk.ask(Generate("two", "2", user_says("hello"), open_ended))
         assert isinstance(grown, GenerationDone)
-        assert list(desk.executor._sessions) == ["two"]
+        assert desk.executor._sessions.ids == ("two",)
         assert len(grown.token_ids) > 96  # more than half of the memory
         (*_, alone) = desk.ask(Generate("three", "3", user_says("hello"), open_ended))
         assert isinstance(alone, GenerationDone)

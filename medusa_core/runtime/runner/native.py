@@ -28,8 +28,10 @@ from medusa_core.runtime.runner.compiled_decoder import (
 from medusa_core.runtime.runner.runner import (
     PlacedTree,
     RunnerSpec,
+    Waited,
     keep_some,
     layer_of,
+    reads_prompts,
 )
 from medusa_core.runtime.tree.step import Pruner
 from medusa_core.system.native.pool import (
@@ -110,6 +112,10 @@ class NativeRunner:
         self._num_positions = 0
         self._chains: dict[int, tuple[array[int], array[int]]] = {}
 
+    @property
+    def waited(self) -> Waited:
+        return Waited()  # all layers are on the device
+
     def use_threads(self, decoding: int, prefill: int) -> None:
         torch.set_num_threads(decoding)
         self.workers.use(decoding, prefill)
@@ -122,7 +128,8 @@ class NativeRunner:
         self.taps = tuple(layers)
 
     def verify(self, *placed: PlacedTree) -> Tensor:
-        return self._forward(_rows_of(placed), 0, self.workers.decoding)
+        pool = self.workers.prefill if reads_prompts(placed) else self.workers.decoding
+        return self._forward(_rows_of(placed), 0, pool)
 
     def verify_pruned(
         self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -26,8 +27,10 @@ from medusa_core.runtime.runner.rows import (
 from medusa_core.runtime.runner.runner import (
     PlacedTree,
     RunnerSpec,
+    Waited,
     keep_some,
     layer_of,
+    reads_prompts,
 )
 from medusa_core.runtime.tree.step import Pruner
 from medusa_core.system.native.binding import native_library
@@ -63,6 +66,10 @@ class ResidentRunner:
         self._group = model.config.num_heads // model.config.num_kv_heads
         self._workers = _share_workers(model)
 
+    @property
+    def waited(self) -> Waited:
+        return Waited()  # all layers are on the device
+
     def use_threads(self, decoding: int, prefill: int) -> None:
         """Compute with so many CPU threads; for several rows of prefill it may be more."""
         torch.set_num_threads(decoding)
@@ -78,7 +85,8 @@ class ResidentRunner:
         self.taps = tuple(layers)
 
     def verify(self, *placed: PlacedTree) -> Tensor:
-        return self._forward(_rows_of(placed), [kv for _, kv in placed])
+        with self._threads_for(reads_prompts(placed)):
+            return self._forward(_rows_of(placed), [kv for _, kv in placed])
 
     def verify_pruned(
         self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
@@ -97,16 +105,24 @@ class ResidentRunner:
         count = len(token_ids)
         ids = self._padded(token_ids, kv)
         layout = RowLayout.of_chain(len(ids))
-        num_threads = torch.get_num_threads()
-        if count > 1 and self._prefill_threads > num_threads:
-            torch.set_num_threads(self._prefill_threads)
-        try:
+        with self._threads_for(reads_prompt=count > 1):
             rows = SomeRows(ids, layout, kv.length)
             hidden = self._forward([rows], [kv], count - 1 if only_last else None)
-        finally:
-            torch.set_num_threads(num_threads)
         kv.commit(range(count))
         return hidden if only_last else hidden[:count]
+
+    @contextmanager
+    def _threads_for(self, reads_prompt: bool) -> Iterator[None]:
+        """Compute with as many threads as serve a pass of that kind."""
+        num_threads = torch.get_num_threads()
+        if not reads_prompt or self._prefill_threads <= num_threads:
+            yield
+            return
+        torch.set_num_threads(self._prefill_threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(num_threads)
 
     def _padded(self, token_ids: Sequence[int], kv: KvCache) -> Sequence[int]:
         """The tokens of a chunk, and more that nothing sees, up to a round number.

@@ -15,12 +15,30 @@ from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import Pruner
 
+_USUAL_TREE_ROWS = 64  # that no tree goes beyond unless somebody wants it to
+
 
 class PlacedTree(NamedTuple):
     """A token tree, and the cache that its root stands behind."""
 
     tree: TokenTree
     kv: KvCache
+
+
+class Waited(NamedTuple):
+    """How long passes have waited for what isn't on the device, since the runner was made.
+
+    Attributes:
+        transfer_s: Seconds in which layers or rows were on their way, and nothing was computed.
+        remote_s: Seconds in which other machines computed.
+    """
+
+    transfer_s: float = 0.0
+    remote_s: float = 0.0
+
+    def since(self, before: Waited) -> Waited:
+        """What has come on top."""
+        return Waited(self.transfer_s - before.transfer_s, self.remote_s - before.remote_s)
 
 
 class Runner(Protocol):
@@ -32,11 +50,15 @@ class Runner(Protocol):
         taps: Layers, rising, of which a state also tells what enters them; the number of layers
             stands for what leaves the last. A state has 1 + taps parts of the hidden size, the one
             behind the final norm first.
+        waited: How long passes have waited so far; of a card, as far as it has come with its work.
     """
 
     hidden_dtype: torch.dtype
     cache_dtype: torch.dtype
     taps: tuple[int, ...]
+
+    @property
+    def waited(self) -> Waited: ...
 
     def tap(self, layers: Sequence[int]) -> None:
         """Tell in all states from now on what enters some layers."""
@@ -106,39 +128,6 @@ class PrunesTrees(Protocol):
         """
 
 
-class Waited(NamedTuple):
-    """How long passes have waited for what isn't on the device, since the runner was made.
-
-    Attributes:
-        transfer_s: Seconds in which layers or rows were on their way, and nothing was computed.
-        remote_s: Seconds in which other machines computed.
-    """
-
-    transfer_s: float = 0.0
-    remote_s: float = 0.0
-
-    def since(self, before: Waited) -> Waited:
-        """What has come on top."""
-        return Waited(self.transfer_s - before.transfer_s, self.remote_s - before.remote_s)
-
-
-@runtime_checkable
-class Waits(Protocol):
-    """A runner of which not all layers lie on the device.
-
-    Attributes:
-        waited: So far; of a card, as far as it has come with its work.
-    """
-
-    @property
-    def waited(self) -> Waited: ...
-
-
-def waited_by(runner: Runner) -> Waited:
-    """How long a runner's passes have waited; of one that has all layers, nothing."""
-    return runner.waited if isinstance(runner, Waits) else Waited()
-
-
 def keep_some(
     placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None], entering: Tensor
 ) -> tuple[list[PlacedTree], list[int]]:
@@ -164,6 +153,11 @@ def keep_some(
         rows += [start + node for node in nodes]
         start += count
     return left, rows
+
+
+def reads_prompts(placed: Sequence[PlacedTree]) -> bool:
+    """Whether a pass has so many rows that prompts are among them: more threads serve it."""
+    return sum(tree.shape.num_nodes for tree, _ in placed) > _USUAL_TREE_ROWS
 
 
 def layer_of(pruners: Sequence[Pruner | None]) -> int:

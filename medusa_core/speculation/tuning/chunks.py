@@ -15,7 +15,6 @@ from torch import Tensor
 from medusa_core.loading.target import Target
 from medusa_core.memory.plan import FIRST_CHUNK_ROWS
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.runner.runner import waited_by
 from medusa_core.system import cuda as card
 
 LIMIT_S = 0.3  # in which a Cancel is to be heard
@@ -55,14 +54,23 @@ class Chunks:
             States of the chunk's tokens. [n, hidden], or [1, hidden]
         """
         chunk = token_ids[kv.length : kv.length + self.rows]
-        started, before = self._clock(), waited_by(self._target.runner)
+        started, before = self._clock(), self._target.runner.waited
         hidden = self._target.runner.extend(chunk, kv, only_last=only_last)
         card.wait(self._target.precision.device)
-        waited = waited_by(self._target.runner).since(before)
-        self._learn(len(chunk), self._clock() - started, waited.transfer_s)
+        waited = self._target.runner.waited.since(before)
+        self.learn(len(chunk), self._clock() - started, waited.transfer_s)
         return hidden
 
-    def _learn(self, num_rows: int, seconds: float, transfer_s: float) -> None:
+    def learn(self, num_rows: int, seconds: float, transfer_s: float) -> None:
+        """Learn how large a chunk may be; nothing from one that was meant to be larger.
+
+        Args:
+            num_rows: Rows of a chunk.
+            seconds: What the pass that read it took.
+            transfer_s: How much of it layers were waited for.
+        """
+        if num_rows > self.rows:
+            return
         if self._target.plan.placement is not None:  # no chunk is quicker than the layers' coming
             if num_rows == self.rows and transfer_s >= seconds * _FREE_ABOVE:
                 self.rows = min(self._most, self.rows * 2)

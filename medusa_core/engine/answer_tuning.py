@@ -1,0 +1,106 @@
+"""What the tuner decides for one answer, and what it learns from the answer's steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from medusa_core.engine.sequence import Step
+from medusa_core.messages import GenerateSettings
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.tuning.baseline import Baseline
+from medusa_core.speculation.tuning.costs import Sharers
+from medusa_core.speculation.tuning.learning import Guesses, StepYield
+from medusa_core.speculation.tuning.tuner import Tuner
+
+
+class AnswerTuning:
+    """The tuner's part in one answer.
+
+    Attributes:
+        num_rested: Steps decoded plainly, because drafts didn't pay.
+        drafts: Whether the drafter ever guesses.
+    """
+
+    def __init__(
+        self, tuner: Tuner, settings: GenerateSettings, drafter: DrafterSpec, num_prompt_tokens: int
+    ) -> None:
+        """Begin an answer.
+
+        Args:
+            tuner: Of the target.
+            settings: As they were asked for: 0 rows leave the tree's size to the tuner.
+            drafter: Drafts.
+            num_prompt_tokens: Length of what is read first.
+        """
+        self.num_rested = 0
+        self.drafts = drafter.drafts
+        self._tuner, self._settings = tuner, settings
+        self._num_prompt_tokens = num_prompt_tokens
+        is_open = settings.tree_rows == 0 and drafter.drafts
+        self._governor = tuner.governor(settings, num_prompt_tokens) if is_open else None
+        self._guesses: list[tuple[int, Guesses]] = []
+        self._yields: list[StepYield] = []
+        self._baseline = Baseline()
+
+    @property
+    def rests(self) -> bool:
+        """Drafts don't pay at the moment."""
+        return self._governor is not None and not self._governor.drafts
+
+    def shared_rows(self, length: int, sharers: Sharers) -> int:
+        """Most rows of a tree behind so many committed rows, in a pass that others share."""
+        return self._tuner.shared_rows(self._settings, length, sharers)
+
+    def learn_guesses(self, step: Step, place: int) -> None:
+        """Note what the drafter guessed; how much of it was right is known once the answer ends.
+
+        Args:
+            step: The step.
+            place: Of the first token behind its root.
+        """
+        if step.proposal.guesses:
+            self._guesses.append((place, step.proposal.guesses))
+
+    def learn_time(
+        self, step: Step, num_kept: int, place: int, step_s: float, rested: bool
+    ) -> None:
+        """Learn from a step that had its pass for itself.
+
+        Args:
+            step: The step.
+            num_kept: Tokens that the answer kept.
+            place: Of the first token behind its root.
+            step_s: Seconds of all of it.
+            rested: Nothing was drafted, as drafts didn't pay.
+        """
+        proposal, verified_s = step.proposal, step.times.verify_s + step.times.accept_s
+        self._baseline.add(proposal.num_rows, place, verified_s, step_s)
+        if self._governor is not None:
+            self.num_rested += not self._governor.drafts
+            self._governor.add(num_kept, step_s)
+        if not rested:
+            levels, num_accepted = proposal.tree.shape.depths[-1], len(step.acceptance.nodes)
+            self._yields.append(
+                StepYield(proposal.promised, num_accepted, proposal.num_rows, step_s, levels)
+            )
+
+    def finish(self, token_ids: Sequence[int]) -> None:
+        """Hand what was learned to the tuner.
+
+        Args:
+            token_ids: The whole text.
+        """
+        self._tuner.learn(self._settings, self._guesses, token_ids)
+        self._tuner.judge(self._settings, self._num_prompt_tokens, self._yields)
+
+    def plain_step_s(self, num_tokens: int) -> float:
+        """What a plain step takes in the middle of an answer; 0 where drafts weren't tried.
+
+        Args:
+            num_tokens: Of the answer.
+        """
+        if not drafter_registry().get(self._settings.drafter).drafts:
+            return 0.0
+        length = self._num_prompt_tokens + num_tokens // 2
+        return self._baseline.plain_s(self._tuner.costs, length)

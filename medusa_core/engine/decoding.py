@@ -1,0 +1,152 @@
+"""An answer that is decoded: what its steps draft, how large their trees are, what they bring."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from medusa_core.engine.answer import Answer, Kept
+from medusa_core.engine.answer_tuning import AnswerTuning
+from medusa_core.engine.sequence import Step
+from medusa_core.engine.session import Session
+from medusa_core.messages import TARGET
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.tree.shape import TokenTree, TreeShape
+from medusa_core.runtime.tree.step import Proposal, WalkContext
+from medusa_core.speculation.drafters.drafter import Drafter
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.rules.rule import Numbers, Rule
+from medusa_core.speculation.tuning.costs import Sharers
+
+
+class Appended(NamedTuple):
+    """A step, and what the answer took of it.
+
+    Attributes:
+        step: The step.
+        numbers: What the rule decided by, for a trace.
+        kept: What the answer took.
+    """
+
+    step: Step
+    numbers: tuple[Numbers, ...]
+    kept: Kept
+
+
+class Decoding:
+    """See `DecodingSequence`.
+
+    Attributes:
+        context: As `DecodingSequence` has it, and so are the next three.
+        drafter: It.
+        rule: It.
+        max_rows: It.
+        tuning: The tuner's part.
+        accept_lengths: How many tokens each step brought.
+        seconds: Of all steps.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        answer: Answer,
+        context: WalkContext,
+        drafter: Drafter,
+        rule: Rule,
+        tuning: AnswerTuning,
+        most_rows: int,
+    ) -> None:
+        """Prepare the steps of an answer.
+
+        Args:
+            session: The conversation.
+            answer: Takes the tokens.
+            context: The session's tokens.
+            drafter: Drafts.
+            rule: Picks paths.
+            tuning: Says when to draft, and learns.
+            most_rows: Most rows of a tree.
+        """
+        self.context = context
+        self.drafter = drafter
+        self.rule = rule
+        self.max_rows = most_rows
+        self.tuning = tuning
+        self.accept_lengths: list[int] = []
+        self.seconds = 0.0
+        self._session, self._answer = session, answer
+        self._awake, self._resting = drafter, Resting(drafter)
+        self._most_rows = most_rows
+        self._is_shared = False
+        self._started = 0.0
+        self._appended: Appended | None = None
+
+    @property
+    def kv(self) -> KvCache:
+        return self._session.kv
+
+    def begin(self, sharers: Sharers, is_shared: bool) -> None:
+        """Begin a step.
+
+        Args:
+            sharers: Which answers decode a step in the pass, this one among them.
+            is_shared: There are other rows in the pass, be it of a prompt.
+        """
+        self._started = time.perf_counter()
+        self._is_shared = is_shared
+        self.drafter = self._resting if self.tuning.rests and not is_shared else self._awake
+        # A path longer than the budget could not be kept: no rows for it near the end.
+        length = self.kv.length
+        self.max_rows = min(self._most_rows, self.kv.capacity - length)
+        if is_shared:
+            self.max_rows = min(self.max_rows, self.tuning.shared_rows(length, sharers))
+
+    def append(self, step: Step) -> bool:
+        numbers: tuple[Numbers, ...] = ()
+        if self.context.reads and self.rule.has_numbers:  # while the context is the rule's
+            path = (0, *step.acceptance.nodes)
+            numbers = self.rule.numbers(step.logits, path, self.context, step.token_ids)
+        kept = self._answer.take(step.token_ids)
+        self._session.token_ids.extend(step.token_ids[: len(kept.pieces)])
+        self._appended = Appended(step, numbers, kept)
+        return kept.stop_reason is None
+
+    def take(self) -> Appended | None:
+        """The last step, once; None where there was none."""
+        appended, self._appended = self._appended, None
+        return appended
+
+    def conclude(self, appended: Appended) -> float:
+        """End a step: count it, and learn from it. Returns its seconds."""
+        step, num_kept = appended.step, len(appended.kept.pieces)
+        place = len(self._session.token_ids) - num_kept
+        self.accept_lengths.append(num_kept)
+        step_s = time.perf_counter() - self._started
+        self.seconds += step_s
+        self.tuning.learn_guesses(step, place)
+        if not self._is_shared:
+            rested = self.drafter is self._resting
+            self.tuning.learn_time(step, num_kept, place, step_s, rested)
+        return step_s
+
+
+class Resting:
+    """A drafter that proposes nothing for a while; it observes, to propose again later."""
+
+    _SHAPE = TreeShape.root_only()
+
+    def __init__(self, drafter: Drafter) -> None:
+        self._drafter = drafter
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        self._drafter.begin(token_ids)
+
+    def propose(self, root_id: int, max_rows: int) -> Proposal:
+        return Proposal(TokenTree(self._SHAPE, (root_id,)), (TARGET,))
+
+    def observe(self, observation: Observation) -> None:
+        self._drafter.observe(observation)
+
+    def truncate(self, length: int) -> None:
+        self._drafter.truncate(length)

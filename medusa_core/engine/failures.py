@@ -1,0 +1,127 @@
+"""Errors as events: what the asker learns of them, and whether the device is lost by them."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Callable
+
+import torch
+
+from medusa_core.errors import (
+    Cancelled,
+    EngineError,
+    MedusaError,
+    OutOfMemoryError,
+    PlanError,
+    RequestError,
+    TemplateError,
+)
+from medusa_core.memory.heap import give_back_heap
+from medusa_core.messages import EngineLost, Event, Failed, Message
+from medusa_core.system import cuda as card
+
+log = logging.getLogger(__name__)
+
+_LACKS_MEMORY = ("out of memory", "ALLOC_FAILED", "allocate memory")
+
+
+class Failures:
+    """Reports errors as events.
+
+    Attributes:
+        is_lost: The device can't be used any more in this process.
+    """
+
+    def __init__(self, on_event: Callable[[Event], None]) -> None:
+        """Report nothing yet.
+
+        Args:
+            on_event: Gets the events.
+        """
+        self.is_lost = False
+        self._tell = on_event
+
+    def report(self, command: Message, error: BaseException) -> None:
+        """Say that a command failed, and why.
+
+        Args:
+            command: The command.
+            error: Any error.
+        """
+        if self.is_lost or poisons_device(error):
+            if not self.is_lost:
+                log.critical("the device is lost", exc_info=error)
+            self.is_lost = True
+            self.report_lost(command)
+            return
+        reported = _as_medusa_error(error)
+        _log(command, reported, error)
+        ids = (command.session_id, command.request_id)
+        self._tell(Failed(*ids, type(reported).__name__, reported.message, reported.hint))
+        if isinstance(reported, OutOfMemoryError):
+            self._free_memory(command)
+
+    def report_lost(self, command: Message) -> None:
+        """Say that the device is lost."""
+        self._tell(
+            EngineLost(
+                command.session_id,
+                command.request_id,
+                "EngineLost",
+                "The graphics card reported an error and can't be used any more.",
+                "Restart Medusa Chat. What you wrote and received so far is kept.",
+            )
+        )
+
+    def _free_memory(self, command: Message) -> None:
+        """Give back what can be; a card that was lost shows here, too."""
+        try:
+            gc.collect()
+            card.give_back_memory()
+            give_back_heap()
+        except RuntimeError as error:
+            log.exception("nothing could be given back")
+            if poisons_device(error):
+                self.report(command, error)
+
+
+def poisons_device(error: BaseException | None) -> bool:
+    """Whether the error leaves the device unusable in this process: later CUDA calls fail."""
+    while error is not None:
+        text = str(error)
+        is_cuda = isinstance(error, RuntimeError) and "CUDA error" in text
+        is_ours = isinstance(error, torch.AcceleratorError) or is_cuda
+        lacks_memory = isinstance(error, torch.OutOfMemoryError) or any(
+            part in text for part in _LACKS_MEMORY
+        )
+        if is_ours and not lacks_memory:
+            return True
+        error = error.__cause__ or error.__context__  # what it was before it got our words
+    return False
+
+
+def _log(command: Message, reported: MedusaError, error: BaseException) -> None:
+    name = type(command).__name__
+    if isinstance(reported, RequestError | PlanError | Cancelled):
+        # The asker's mistake, which the asker learns of; nothing here failed.
+        log.info("%s refused: %s", name, reported.message)
+    elif isinstance(reported, TemplateError):
+        # What a template says of a conversation may quote it.
+        log.info("%s failed: the chat template refuses or fails", name)
+    else:
+        log.error("%s failed", name, exc_info=error)
+
+
+def _as_medusa_error(error: BaseException) -> MedusaError:
+    if isinstance(error, MedusaError):
+        return error
+    lacks_memory = any(part in str(error) for part in _LACKS_MEMORY)
+    if isinstance(error, torch.OutOfMemoryError | MemoryError) or lacks_memory:
+        return OutOfMemoryError(
+            "The device ran out of memory.",
+            "Close other programs, start a new chat, or choose a smaller model.",
+        )
+    return EngineError(
+        f"The engine failed: {type(error).__name__}.", "Try again; the log has the details."
+    )

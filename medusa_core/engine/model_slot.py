@@ -1,0 +1,271 @@
+"""The model that is loaded: loading it, what is known of it, and freeing it."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from medusa_core.engine.admission import check_threads
+from medusa_core.errors import Cancelled, RequestError
+from medusa_core.loading.target import (
+    LoadOptions,
+    Target,
+    load_target,
+)
+from medusa_core.memory.heap import give_back_heap
+from medusa_core.messages import (
+    DrafterSpeed,
+    Event,
+    GenerateSettings,
+    LoadModel,
+    Message,
+    ModelLoaded,
+    Progress,
+)
+from medusa_core.models.quantized_cache.kept import KeptModels
+from medusa_core.runtime.cluster.joining import join_cluster
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.speculation.drafters.source import source_registry
+from medusa_core.speculation.rules.rule import rules_by_preference
+from medusa_core.speculation.tuning.calibration import measure_costs
+from medusa_core.speculation.tuning.costs import StepCosts
+from medusa_core.speculation.tuning.known import Known
+from medusa_core.speculation.tuning.threads import Threads
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system import cuda as card
+
+log = logging.getLogger(__name__)
+
+
+class ModelSlot:
+    """Holds the loaded model, if there is one, and what is known of it on this computer."""
+
+    def __init__(
+        self,
+        on_event: Callable[[Event], None],
+        is_cancelled: Callable[[Message], bool],
+        give_way: Callable[[], bool],
+    ) -> None:
+        """Hold none.
+
+        Args:
+            on_event: Gets the progress of loading, and what was loaded.
+            is_cancelled: Is a command no longer wanted?
+            give_way: Frees the cache of an idle session; False where there is none.
+        """
+        self._tell = on_event
+        self._is_cancelled = is_cancelled
+        self._give_way = give_way
+        self._target: Target | None = None
+        self._loaded: LoadModel | None = None
+        self._tuner: Tuner | None = None
+        self._known: Known | None = None
+        self._speeds: tuple[DrafterSpeed, ...] = ()
+        self._threads: Threads | None = None
+        self._most_threads = torch.get_num_threads()
+
+    @property
+    def loaded(self) -> LoadModel | None:
+        """The command that loaded the model; None where there is none."""
+        return self._loaded
+
+    @property
+    def target(self) -> Target:
+        """The model.
+
+        Raises:
+            RequestError: There is none.
+        """
+        return self._need()[0]
+
+    @property
+    def tuner(self) -> Tuner:
+        """Chooses its trees.
+
+        Raises:
+            RequestError: There is no model.
+        """
+        return self._need()[1]
+
+    @property
+    def speeds(self) -> tuple[DrafterSpeed, ...]:
+        """How fast its drafters are; empty where that isn't known."""
+        return self._speeds
+
+    @property
+    def drafters(self) -> tuple[DrafterSpec, ...]:
+        """Those that can draft for it, the default first."""
+        target, _ = self._need()
+        assert self._loaded is not None  # as there is a model
+        return drafters_for(target, self._speeds, shows_drafts=self._loaded.shows_drafts)
+
+    def open(self, command: LoadModel) -> None:
+        """Load a model into the slot, which is empty.
+
+        Raises:
+            MedusaError: It can't be loaded; `free` gives back what was taken.
+        """
+        check_threads(command.num_threads)
+        started = time.perf_counter()
+
+        def on_progress(stage: str, fraction: float, text: str) -> None:
+            if self._is_cancelled(command):
+                raise Cancelled("Loading was stopped.")
+            self._tell(Progress(command.session_id, command.request_id, stage, fraction, text))
+
+        target = load_target(command.model_dir, command.heads_dir, _options(command), on_progress)
+        if command.num_threads:
+            target.runner.use_threads(command.num_threads, command.num_threads)
+        else:
+            self._threads = Threads(target, self._most_threads)
+        target.caches.give_way = self._give_way
+        self._target, self._loaded = target, command
+        self._tuner = Tuner(target)
+        self._look_up(command, target, self._tuner)
+        self._tell(_describe(command, target, self._speeds, time.perf_counter() - started))
+
+    def _look_up(self, command: LoadModel, target: Target, tuner: Tuner) -> None:
+        """Take what is known of a model on this computer, with as many threads as it has now."""
+        if command.calibrations_dir is not None:
+            self._known = Known(command.calibrations_dir, target, _folders(command))
+            self._known.learn_on(tuner)
+            self._speeds = self._known.speeds()
+
+    def settle_threads(self) -> bool:
+        """Take as many threads as serve best now.
+
+        Returns:
+            Whether these are others than before: then a step costs something else.
+        """
+        if self._threads is None or not self._threads.settle_again():
+            return False
+        assert self._loaded is not None  # as there are threads
+        self._look_up(self._loaded, *self._need())
+        return True
+
+    def measure(self) -> StepCosts:
+        """Measure what a step costs, where that isn't known, and let the tuner go by it."""
+        target, tuner = self._need()
+        costs = measure_costs(target) if self._known is None else self._known.costs()
+        tuner.costs = costs
+        return costs
+
+    def keep_speeds(self, speeds: tuple[DrafterSpeed, ...]) -> None:
+        """Keep how fast its drafters are."""
+        self._speeds = speeds
+        if self._known is not None and speeds:
+            self._known.keep_speeds(speeds)
+
+    def keep_learned(self) -> None:
+        """Keep what its tuner has learned."""
+        if self._known is not None:
+            self._known.keep_learned(self.tuner)
+
+    def send_plan(self, command: Message, settings: GenerateSettings) -> None:
+        """Say which trees answers with such settings get now, if step costs are known."""
+        if self.tuner.costs is not None:
+            self._tell(self.tuner.plan(command.session_id, command.request_id, settings))
+
+    def free(self) -> int:
+        """Forget the model, whose sessions are forgotten, and see that it is gone.
+
+        Returns:
+            The bytes that it and its caches had taken.
+        """
+        self._known, self._speeds, self._threads = None, (), None
+        target, self._target, self._loaded = self._target, None, None
+        self._tuner = None
+        if target is None:
+            return 0
+        in_heads = 0 if target.heads is None else target.heads.nbytes
+        held = target.weights_bytes + in_heads + target.caches.nbytes
+        left = weakref.ref(target.runner)
+        if target.learned is not None:
+            target.learned.close()
+        target.leave_cluster()
+        del target
+        gc.collect()
+        if left() is not None:
+            log.error("the model is still held after it was unloaded")
+        card.give_back_memory()
+        give_back_heap()
+        return held
+
+    def _need(self) -> tuple[Target, Tuner]:
+        if self._target is None or self._tuner is None:
+            raise RequestError("No model is loaded.", "Load a model first.")
+        return self._target, self._tuner
+
+
+def _options(command: LoadModel) -> LoadOptions:
+    return LoadOptions(
+        dtype=command.dtype,
+        device=command.device,
+        formats=command.formats,
+        context_tokens=command.context_tokens,
+        ignores_plan=command.ignores_plan,
+        memory_gib=command.memory_gib,
+        tier_disk=command.tier_disk,
+        assistant_dir=command.assistant_dir,
+        adapter_dir=command.adapter_dir,
+        phrases_dir=command.phrases_dir,
+        learned_dir=command.learned_dir,
+        kept=None if command.kept_dir is None else KeptModels(command.kept_dir),
+        takes_own_heads=command.takes_own_heads,
+        cluster=join_cluster(command.cluster),
+        is_raw=command.is_raw,
+    )
+
+
+def _folders(command: LoadModel) -> tuple[Path, ...]:
+    """Where what is loaded lies."""
+    beside = (command.heads_dir, command.assistant_dir, command.adapter_dir)
+    named = (command.model_dir, *beside)
+    return tuple(folder for folder in named if folder is not None)
+
+
+def _describe(
+    command: LoadModel, target: Target, speeds: tuple[DrafterSpeed, ...], load_s: float
+) -> ModelLoaded:
+    return ModelLoaded(
+        session_id=command.session_id,
+        request_id=command.request_id,
+        name=target.name,
+        num_parameters=target.num_parameters,
+        num_heads=0 if target.heads is None else target.heads.num_heads,
+        context_tokens=target.config.context_tokens,
+        vocab_size=target.config.vocab_size,
+        dtype=target.precision.name,
+        quant=target.formats.linears.name,
+        plan=target.plan,
+        device=str(target.precision.device),
+        drafters=tuple(
+            spec.choice for spec in drafters_for(target, speeds, shows_drafts=command.shows_drafts)
+        ),
+        rules=rules_by_preference(),
+        sources=tuple(spec.info for spec in source_registry().specs),
+        serving=frozenset(s.info.name for s in source_registry().specs if s.serves(target)),
+        load_s=load_s,
+        device_note=target.device_note,
+        end_ids=target.eos_token_ids,
+        special_tokens=target.tokenizer.special_tokens,
+        advice=target.config.advice,
+        thinking=target.template.thinking,
+        continues_text=target.template.continues_text,
+        head_source=_head_source(target),
+        speeds=speeds,
+        machines=target.machines,
+    )
+
+
+def _head_source(target: Target) -> str:
+    """The source that is a target's heads: each of them has a mark of its own."""
+    specs = source_registry().specs
+    return next((spec.name for spec in specs if spec.info.is_numbered and spec.serves(target)), "")

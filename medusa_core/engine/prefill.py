@@ -1,0 +1,111 @@
+"""Prefill: a prompt is read chunk by chunk, until the answer begins behind it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from medusa_core.engine.decoding import Appended, Decoding
+from medusa_core.engine.forward import Chunk, Output
+from medusa_core.engine.session import Session
+from medusa_core.messages import StepTimes
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.speculation.drafters.source import ReadsStates
+
+
+class Prefill:
+    """See `PrefillSequence`.
+
+    Where the cache had to go before there was a larger one, what is decided is read again.
+
+    Attributes:
+        prompt_ids: What is read.
+        decoding: As `PrefillSequence` has it.
+        chunk: As `PrefillSequence` has it, once `begin` was called.
+        num_cached: Tokens of the prompt whose rows were there already.
+        seconds: Of all chunks of the prompt.
+        ended: When the first token was decided, as `time.perf_counter` tells it.
+        reread_s: Seconds of all chunks that were read again.
+    """
+
+    def __init__(
+        self,
+        prompt_ids: Sequence[int],
+        session: Session,
+        decoding: Decoding,
+        reader: ReadsStates | None,
+        num_cached: int,
+    ) -> None:
+        """Prepare to read.
+
+        Args:
+            prompt_ids: What is to be read.
+            session: The conversation, which holds what is cached.
+            decoding: Decodes the answer.
+            reader: Takes the target's state of every token; None where nobody must.
+            num_cached: Tokens that are cached.
+        """
+        self.prompt_ids = prompt_ids
+        self.decoding = decoding
+        self.chunk: Chunk
+        self.num_cached = num_cached
+        self.seconds = self.ended = self.reread_s = 0.0
+        self._session, self._reader = session, reader
+        self._started = 0.0
+
+    @property
+    def kv(self) -> KvCache:
+        return self._session.kv
+
+    @property
+    def has_read(self) -> bool:
+        """The prompt is read to its end."""
+        return len(self._session.token_ids) >= len(self.prompt_ids)
+
+    @property
+    def is_over(self) -> bool:
+        """All tokens but the next root have rows."""
+        return self.has_read and self.kv.length >= len(self._session.token_ids) - 1
+
+    @property
+    def usual_rows(self) -> int:
+        """Rows of a chunk that is read soon enough."""
+        return self._session.chunks.rows
+
+    def begin(self, most: int) -> int:
+        """Begin to read the next chunk.
+
+        Args:
+            most: Its tokens at most.
+
+        Returns:
+            How many it has.
+        """
+        self._started = time.perf_counter()
+        is_new, length = not self.has_read, self.kv.length
+        text = self.prompt_ids if is_new else self._session.token_ids[:-1]
+        token_ids = text[length : length + most]
+        is_last = is_new and length + len(token_ids) == len(text)
+        self.chunk = Chunk(token_ids, self.kv, is_last, is_new and self._reader is not None)
+        return len(token_ids)
+
+    def append(self, output: Output) -> None:
+        num_rows = len(self.chunk.token_ids)
+        self._session.chunks.learn(num_rows, output.seconds, output.waited.transfer_s)
+        if self.has_read:
+            self.reread_s += time.perf_counter() - self._started
+            return
+        if self._reader is not None:
+            self._reader.read(self.kv.length - num_rows, output.states, output.deep)
+        token_ids = self._session.token_ids
+        token_ids.extend(self.prompt_ids[len(token_ids) : self.kv.length])
+        self.ended = time.perf_counter()
+        self.seconds += self.ended - self._started
+
+    def conclude(self, first: Appended) -> Appended:
+        """End prefill with its own token, whose step gets the times of all chunks."""
+        accept_s = first.step.times.accept_s
+        times = StepTimes(0.0, self.seconds, accept_s, 0.0)
+        self.seconds += accept_s
+        self.ended += accept_s
+        return first._replace(step=first.step._replace(times=times))

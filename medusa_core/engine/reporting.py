@@ -1,0 +1,144 @@
+"""What the steps of an answer become for others: events."""
+
+from __future__ import annotations
+
+from medusa_core.engine.answer import Answer
+from medusa_core.engine.decoding import Appended, Decoding
+from medusa_core.engine.prefill import Prefill
+from medusa_core.engine.recorder import Recorder
+from medusa_core.engine.session import Session
+from medusa_core.engine.transcript import Transcript
+from medusa_core.loading.target import Target
+from medusa_core.messages import (
+    GIVEN,
+    TARGET,
+    ContextCut,
+    Cut,
+    Event,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    LayersMoved,
+    Progress,
+    StepDone,
+    StopReason,
+)
+
+
+class Report:
+    """Makes the events of one answer."""
+
+    def __init__(
+        self,
+        request: Generate,
+        target: Target,
+        session: Session,
+        transcript: Transcript,
+        cut: Cut | None,
+        answer: Answer,
+        settings: GenerateSettings,
+    ) -> None:
+        """Begin the report of an answer.
+
+        Args:
+            request: What was asked for.
+            target: Answers.
+            session: The conversation.
+            transcript: What the target reads.
+            cut: What it doesn't read of the conversation, if anything.
+            answer: The answer, which begins with what is given.
+            settings: How it is decoded.
+        """
+        self._ids = (request.session_id, request.request_id)
+        self._target, self._session, self._answer = target, session, answer
+        self._num_prompt_tokens = len(transcript.prompt_ids)
+        self._given_ids = tuple(transcript.given_ids)
+        self._given_pieces = answer.resume(self._given_ids)
+        self._settings = settings
+        self._recorder = Recorder(target.tokenizer) if request.records else None
+        self._opening: tuple[Event, ...] = ()
+        if cut is not None:
+            limit = target.config.context_tokens // request.shares
+            self._opening = (ContextCut(*self._ids, cut, self._num_prompt_tokens, limit),)
+
+    def opening(self) -> tuple[Event, ...]:
+        """What comes before a step's own events: layers that moved; once, what is cut."""
+        opening, self._opening = self._opening, ()
+        return (*opening, *(LayersMoved(*self._ids, move) for move in self._target.take_moves()))
+
+    def progress(self, num_total: int) -> Progress:
+        """A chunk of the prompt is read.
+
+        Args:
+            num_total: Tokens of the prompt.
+        """
+        num_done = len(self._session.token_ids)
+        text = f"Reading {num_done:,} of {num_total:,} tokens"
+        return Progress(*self._ids, "prefill", num_done / num_total, text, num_done, num_total)
+
+    def step(
+        self, appended: Appended, index: int, num_rows: int, step_s: float
+    ) -> tuple[Event, ...]:
+        """A step is done.
+
+        Args:
+            appended: It, and what the answer took of it.
+            index: 0 for prefill, which also reports what was given.
+            num_rows: Rows that were computed.
+            step_s: Seconds of all of it.
+        """
+        step, kept = appended.step, appended.kept
+        num_kept, proposal = len(kept.pieces), step.proposal
+        token_ids, pieces = step.token_ids[:num_kept], kept.pieces
+        accepted = map(proposal.sources.__getitem__, step.acceptance.nodes)
+        sources = (*accepted, TARGET)[:num_kept]
+        if index == 0:
+            token_ids = (*self._given_ids, *token_ids)
+            pieces = (*self._given_pieces, *pieces)
+            sources = (*[GIVEN] * len(self._given_pieces), *sources)
+        done = StepDone(
+            *self._ids,
+            index,
+            token_ids,
+            pieces,
+            sources,
+            self._answer.num_visible_bytes,
+            num_rows,
+            proposal.sources,
+            step.times,
+            step_s,
+            len(self._session.token_ids),
+        )
+        if self._recorder is None:
+            return (done,)
+        return done, self._recorder.trace(done, step, appended.numbers, num_kept)
+
+    def done(
+        self, reason: StopReason, prefill: Prefill, decoding: Decoding, first_token_s: float
+    ) -> GenerationDone:
+        """The answer is complete.
+
+        Args:
+            reason: Why it ends.
+            prefill: How it began.
+            decoding: How it went on.
+            first_token_s: Seconds to the first token.
+        """
+        tuning = decoding.tuning
+        return GenerationDone(
+            *self._ids,
+            text=self._answer.text,
+            token_ids=tuple(self._answer.token_ids),
+            stop_reason=reason,
+            num_prompt_tokens=self._num_prompt_tokens,
+            num_given_tokens=len(self._given_ids),
+            num_cached_tokens=prefill.num_cached,
+            num_steps=len(decoding.accept_lengths),
+            accept_lengths=tuple(decoding.accept_lengths),
+            time_to_first_token_s=first_token_s,
+            prefill_s=prefill.seconds,
+            decode_s=decoding.seconds + prefill.reread_s,
+            num_rested=tuning.num_rested,
+            settings=self._settings,
+            plain_step_s=tuning.plain_step_s(len(self._answer.token_ids)),
+        )
