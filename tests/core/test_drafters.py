@@ -19,7 +19,11 @@ from medusa_core.speculation.drafters.drafter import (
     DrafterSpec,
 )
 from medusa_core.speculation.drafters.grown import GrownDrafter
-from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.lineup import (
+    drafter_registry,
+    drafters_for,
+    serving_drafters,
+)
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import source_registry
 from tests.core.conftest import TARGET_NAMES, LoadTarget
@@ -122,6 +126,19 @@ def test_drafters_and_rules_are_found_by_name_and_strangers_are_refused() -> Non
     with pytest.raises(RequestError, match="psychic") as caught:
         registry.get("psychic")
     assert "medusa" in caught.value.hint
+
+
+def test_every_source_drafts_alone_or_in_the_combination_of_its_name() -> None:
+    drafters = {spec.name: spec.sources for spec in drafter_registry().specs}
+    for source in source_registry().specs:
+        drafter = source.name if source.alone is None else source.alone.name
+        assert drafters[drafter][0] == source.name
+
+
+def test_drafters_to_compare_with_are_not_offered(tiny: Target) -> None:
+    serving = {spec.name for spec in serving_drafters(tiny)}
+    offered = {spec.name for spec in drafters_for(tiny)}
+    assert serving - offered == {"medusa-chain", "vllm"}
 
 
 def test_medusa_heads_are_really_accepted_on_pebble(load: LoadTarget) -> None:

@@ -52,6 +52,7 @@ class DrafterSpec:
         accuracies: Where it grows none: how often its guess of rank 0, 1, ... at depth 1, 2, ... is
             right; by this the row count of all its trees is chosen.
         hint: What to do where it can't draft.
+        is_offered: People choose among those; the others are there for `bench` to compare with.
     """
 
     choice: DrafterChoice
@@ -61,6 +62,7 @@ class DrafterSpec:
     sources: tuple[str, ...] = ()
     accuracies: Callable[[Target], Accuracies] = accuracies_of
     hint: str = "Load Medusa heads for this model, or choose the drafter 'none'."
+    is_offered: bool = True
 
     @property
     def name(self) -> str:

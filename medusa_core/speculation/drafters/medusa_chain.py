@@ -40,4 +40,5 @@ SPEC = DrafterSpec(
     build_chain,
     preference=12,
     accuracies=chain_accuracies,
+    is_offered=False,
 )

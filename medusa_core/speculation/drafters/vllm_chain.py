@@ -27,4 +27,5 @@ SPEC = DrafterSpec(
     lambda target, budget: build_chain(target, budget, knows_chance=False),
     preference=13,
     accuracies=chain_accuracies,
+    is_offered=False,
 )
