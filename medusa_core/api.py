@@ -94,6 +94,10 @@ from medusa_core.system.user_folders import (
 )
 
 if TYPE_CHECKING:
+    from medusa_core.datastore.folder import (
+        forget_learned,
+        forget_strangers,
+    )
     from medusa_core.doctor.check import Check
     from medusa_core.doctor.doctor import run_checks
     from medusa_core.doctor.report import compose_report
@@ -130,10 +134,6 @@ if TYPE_CHECKING:
     from medusa_core.models.lora.adapter_shape import AdapterShape
     from medusa_core.runtime.cluster.address import split_address
     from medusa_core.runtime.cluster.share import client_config
-    from medusa_core.speculation.datastore.folder import (
-        forget_learned,
-        forget_strangers,
-    )
     from medusa_core.system.components import (
         component_licences,
         component_versions,
@@ -169,9 +169,7 @@ _LATER = {
     "Check": "medusa_core.doctor.check",
     **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.system.components"),
     "whoami": "medusa_core.hub.whoami",
-    **dict.fromkeys(
-        ("forget_learned", "forget_strangers"), "medusa_core.speculation.datastore.folder"
-    ),
+    **dict.fromkeys(("forget_learned", "forget_strangers"), "medusa_core.datastore.folder"),
     "compose_report": "medusa_core.doctor.report",
     "run_checks": "medusa_core.doctor.doctor",
     "offered_devices": "medusa_core.memory.probe",
