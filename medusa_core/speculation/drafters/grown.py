@@ -24,6 +24,8 @@ from medusa_core.runtime.tree.step import (
 from medusa_core.speculation.drafters.drafter import (
     Drafter,
     DrafterSpec,
+    accuracies_of,
+    no_ranks,
 )
 from medusa_core.speculation.drafters.growth import make_growth
 from medusa_core.speculation.drafters.observation import Observation
@@ -178,4 +180,13 @@ def grown_spec(
         return GrownDrafter(budget, target, serving(target))
 
     hint = hint or next((spec.hint for spec in specs if spec.hint), "")
-    return DrafterSpec(choice, serves, build, preference, sources=tuple(sources), hint=hint)
+    return DrafterSpec(
+        choice,
+        serves,
+        build,
+        preference,
+        sources=tuple(sources),
+        weighs_rows=True,
+        accuracies=accuracies_of if any(spec.is_ranked for spec in specs) else no_ranks,
+        hint=hint,
+    )

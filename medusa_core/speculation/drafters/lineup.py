@@ -41,6 +41,12 @@ def serving_drafters(target: Target) -> tuple[DrafterSpec, ...]:
     return tuple(sorted(serving, key=lambda spec: spec.preference))
 
 
+def fixed_tree_drafter() -> DrafterSpec:
+    """The drafter of one tree for all steps that comes first by preference."""
+    fixed = (spec for spec in drafter_registry().specs if spec.drafts and not spec.weighs_rows)
+    return min(fixed, key=lambda spec: spec.preference)
+
+
 def drafters_for(
     target: Target, speeds: Sequence[DrafterSpeed] = (), *, shows_drafts: bool = False
 ) -> tuple[DrafterSpec, ...]:

@@ -161,6 +161,8 @@ class SourceSpec:
             source that only points at single tokens: its chances count as they are.
         hint: What to do where it can't draft.
         of_heads: It drafts by the heads that are loaded with a target.
+        is_ranked: It guesses one list for each depth, whatever the path, so that its ranks are
+            right so and so often (`Source.guesses`).
         asks_at_once: Starting a step asks for all of the budget's levels.
         rides: It takes rows of every step besides its drafts (`Rides`), so that it drafts alone.
         alone: The drafter of this source alone, where its name or words aren't those of `info`.
@@ -173,6 +175,7 @@ class SourceSpec:
     weight: float = 1.0
     hint: str = ""
     of_heads: bool = False
+    is_ranked: bool = False
     asks_at_once: bool = False
     rides: bool = False
     alone: DrafterChoice | None = None

@@ -105,6 +105,7 @@ SPEC = SourceSpec(
     build=_build,
     hint=HINT,
     of_heads=True,
+    is_ranked=True,
     asks_at_once=True,
     alone=DrafterChoice(
         "medusa-dynamic",
