@@ -41,7 +41,7 @@ class Precision:
         compute: Dtype of weights and hidden states.
         cache: Dtype of keys and values in torch's operations.
         device: Where it runs.
-        cache_format: How keys and values are kept, one of `CACHE_FORMATS`; empty as they are.
+        cache_format: How keys and values are kept, `q4`; empty as they are.
         attended: Rows whose values attention takes, those of the largest weights; 0 for all.
     """
 
