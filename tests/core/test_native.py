@@ -224,7 +224,10 @@ def test_torch_alone_decodes_pebble_as_well(
     dtype = "bfloat16" if linear.torch_packs_bfloat16() else "float32"
     target = load_target(*demo_model(), LoadOptions(dtype))
     assert isinstance(target.runner, ResidentRunner)
-    settings, greedy = GenerateSettings(max_new_tokens=60), rule_registry().get("greedy")
+    settings, greedy = (
+        GenerateSettings(drafter="medusa", max_new_tokens=60),
+        rule_registry().get("greedy"),
+    )
     plain = decode(target, replace(settings, drafter="none"), user_says("Tell me a story."))
     drafted = decode(target, settings, user_says("Tell me a story."))
     tie = check_same_but_for_ties(plain, drafted, target, load("pebble", "float64"), greedy)
