@@ -38,12 +38,6 @@ from medusa_core.chats.history.records import (
     Stored,
     StoredAnswer,
 )
-from medusa_core.chats.history.shelf import ALL
-from medusa_core.chats.history.taking import Taken
-from medusa_core.chats.history.tree import (
-    path_to,
-    versions_of,
-)
 from medusa_core.chats.trace_file import (
     Recording,
     is_trace,
@@ -94,6 +88,10 @@ from medusa_core.system.user_folders import (
 )
 
 if TYPE_CHECKING:
+    from medusa_core.datastore.folder import (
+        forget_learned,
+        forget_strangers,
+    )
     from medusa_core.doctor.check import Check
     from medusa_core.doctor.doctor import run_checks
     from medusa_core.doctor.report import compose_report
@@ -130,10 +128,6 @@ if TYPE_CHECKING:
     from medusa_core.models.lora.adapter_shape import AdapterShape
     from medusa_core.runtime.cluster.address import split_address
     from medusa_core.runtime.cluster.share import client_config
-    from medusa_core.speculation.datastore.folder import (
-        forget_learned,
-        forget_strangers,
-    )
     from medusa_core.system.components import (
         component_licences,
         component_versions,
@@ -169,9 +163,7 @@ _LATER = {
     "Check": "medusa_core.doctor.check",
     **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.system.components"),
     "whoami": "medusa_core.hub.whoami",
-    **dict.fromkeys(
-        ("forget_learned", "forget_strangers"), "medusa_core.speculation.datastore.folder"
-    ),
+    **dict.fromkeys(("forget_learned", "forget_strangers"), "medusa_core.datastore.folder"),
     "compose_report": "medusa_core.doctor.report",
     "run_checks": "medusa_core.doctor.doctor",
     "offered_devices": "medusa_core.memory.probe",
@@ -246,11 +238,6 @@ def user_hub_settings(cache_dir: Path | None = None) -> HubSettings:
     return settings_from(os.environ, cache_dir)
 
 
-def offline_hub_settings(cache_dir: Path) -> HubSettings:
-    """Settings with a cache of their own that allow no request."""
-    return HubSettings(cache_dir=cache_dir, is_offline=True)
-
-
 def with_limit(settings: HubSettings, mb_per_s: float) -> HubSettings:
     """The same settings with at most so many megabytes a second; 0 for no limit."""
     return replace(settings, bytes_per_s=round(mb_per_s * 1e6))
@@ -311,7 +298,6 @@ def format_label(name: str) -> str:
 
 
 __all__ = [
-    "ALL",
     "APP_NAME",
     "AdapterOffer",
     "AdapterShape",
@@ -360,7 +346,6 @@ __all__ = [
     "Stored",
     "StoredAnswer",
     "Streamed",
-    "Taken",
     "calibrations_dir",
     "choices",
     "client_config",
@@ -384,11 +369,9 @@ __all__ = [
     "memory_now",
     "messages",
     "offered_devices",
-    "offline_hub_settings",
     "open_history",
     "paced_by",
     "pack_trace",
-    "path_to",
     "places",
     "plan_choice",
     "plan_least",
@@ -408,7 +391,6 @@ __all__ = [
     "streamed_load",
     "unpack_trace",
     "user_hub_settings",
-    "versions_of",
     "whoami",
     "with_attachments",
     "with_cache",

@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--drafters",
         choices=("all",),
-        help="instead: all drafters that serve the model; the fastest becomes its default here",
+        help="instead: all drafters that the window offers; the fastest becomes its default here",
     )
     parser.add_argument(
         "--modes",

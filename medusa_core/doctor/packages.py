@@ -7,11 +7,21 @@ from functools import partial
 from medusa_core.doctor.check import Check, Examination
 from medusa_core.system.components import version_of
 
-_NEEDED = ("transformers", "safetensors", "tokenizers", "huggingface_hub", "jinja2", "psutil")
-_WINDOW = ("PySide6-Essentials", "qasync", "markdown-it-py", "pygments", "pyqtgraph")
-# What each brings, and how it is had.
+# Beside torch, which the checks of the machine name.
+_NEEDED = (
+    *("safetensors", "tokenizers", "jinja2", "numpy", "psutil", "platformdirs", "filelock"),
+    *("fastjsonschema", "huggingface_hub", "httpx2"),
+)
+_WINDOW = (
+    *("PySide6-Essentials", "qasync", "markdown-it-py", "pygments", "pylatexenc", "pyqtgraph"),
+    "pypdf",
+)
+# Without which all else works, and what each brings.
 _OPTIONAL = {
     "bitsandbytes": "4-bit and 8-bit models on a graphics card",
+    "transformers": "comparing with transformers in bench",
+    "scipy": "the best place for a batch's layers, by plan and bench --throughput",
+    "ray": "layers on other machines",
     "llama-cpp-python": "comparing with llama.cpp in bench",
     "matplotlib": "drawing with bench --plot",
 }

@@ -9,7 +9,7 @@ hold to predict further tokens.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -30,7 +30,6 @@ from medusa_core.runtime.kv.tensor import TensorCache
 from medusa_core.system.native.pool import Workers
 
 Take = Callable[[str], Tensor | None]
-Sizes = Mapping[str, tuple[int, ...]]
 
 
 class ChainedLinears(NamedTuple):

@@ -10,6 +10,13 @@ from pathlib import Path
 
 import torch
 
+from medusa_core.datastore.earlier_answers import Learned
+from medusa_core.datastore.folder import store_of
+from medusa_core.datastore.model_key import model_key
+from medusa_core.datastore.phrases import (
+    Phrases,
+    read_phrases,
+)
 from medusa_core.errors import CheckpointError, ClusterError, PlanError, RequestError
 from medusa_core.heads.kind import Heads, has_own_heads, kind_of, read_shape
 from medusa_core.heads.medusa import Lent
@@ -79,13 +86,6 @@ from medusa_core.runtime.runner.runner import Runner
 from medusa_core.runtime.tree.tables import (
     TreeTable,
     read_tree_table,
-)
-from medusa_core.speculation.datastore.earlier_answers import Learned
-from medusa_core.speculation.datastore.folder import store_of
-from medusa_core.speculation.datastore.model_key import model_key
-from medusa_core.speculation.datastore.phrases import (
-    Phrases,
-    read_phrases,
 )
 from medusa_core.system.files.gguf import (
     Gguf,

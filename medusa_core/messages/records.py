@@ -227,8 +227,8 @@ class GenerateSettings:
     """How an answer is to be decoded.
 
     Attributes:
-        drafter: Name of a registered drafter, such as `medusa` or `none`; empty for the model's
-            first.
+        drafter: Name of a registered drafter, such as `medusa` or `none`; empty, in a command to
+            the engine, for the loaded model's default.
         rule: Name of a registered acceptance rule, such as `greedy`.
         temperature: Divides the logits under `sample` and `typical`; at 0 every rule is `greedy`.
         top_k: Keep the k best tokens when drawing; 0 keeps all.
@@ -257,7 +257,7 @@ class GenerateSettings:
             usual. Other models don't mind.
     """
 
-    drafter: str = "medusa"
+    drafter: str = ""
     rule: str = "greedy"
     temperature: float = 0.7
     top_k: int = 0

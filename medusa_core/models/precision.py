@@ -9,10 +9,8 @@ from dataclasses import dataclass
 import torch
 
 from medusa_core.errors import RequestError
-from medusa_core.messages import WeightFormats
 from medusa_core.models.quant.choice import (
     cache_dtype,
-    settle_formats,
 )
 from medusa_core.models.quant.format import Hardware
 from medusa_core.models.quant.linear import (
@@ -43,7 +41,7 @@ class Precision:
         compute: Dtype of weights and hidden states.
         cache: Dtype of keys and values in torch's operations.
         device: Where it runs.
-        cache_format: How keys and values are kept, one of `CACHE_FORMATS`; empty as they are.
+        cache_format: How keys and values are kept, `q4`; empty as they are.
         attended: Rows whose values attention takes, those of the largest weights; 0 for all.
     """
 
@@ -63,20 +61,6 @@ class Precision:
     def scores(self) -> torch.dtype:
         """Dtype of queries, masks and attention scores: the finer of the two."""
         return torch.promote_types(self.compute, self.cache)
-
-
-def choose_precision(dtype: str, device: str) -> Precision:
-    """Settle dtype and device.
-
-    Args:
-        dtype: Name of a dtype, or empty for the best one on the device.
-        device: Torch device name, or empty for CUDA where there is one, else the CPU.
-
-    Raises:
-        RequestError: The dtype or the device isn't there.
-    """
-    chosen = choose_device(device)
-    return precision_of(settle_formats(WeightFormats(), dtype, hardware_of(chosen)).compute, chosen)
 
 
 def precision_of(

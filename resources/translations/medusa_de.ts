@@ -6632,14 +6632,6 @@
         <translation>Was die Köpfe raten, in einem Baum für alle Schritte.</translation>
     </message>
     <message>
-        <source>Medusa, one chain</source>
-        <translation>Medusa, eine Kette</translation>
-    </message>
-    <message>
-        <source>Each head&apos;s best guess, without branches.</source>
-        <translation>Das Beste jedes Kopfes, ohne Zweige.</translation>
-    </message>
-    <message>
         <source>Medusa, dynamic tree</source>
         <translation>Medusa, wachsender Baum</translation>
     </message>
@@ -6810,14 +6802,6 @@
     <message>
         <source>What the model said in earlier answers and often says, and a search for the same words.</source>
         <translation>Was das Modell in früheren Antworten sagte und oft sagt, und eine Suche nach denselben Wörtern.</translation>
-    </message>
-    <message>
-        <source>Medusa as in vLLM</source>
-        <translation>Medusa wie in vLLM</translation>
-    </message>
-    <message>
-        <source>Each head&apos;s best guess, without branches and without regard to chance.</source>
-        <translation>Die beste Vermutung jedes Kopfes, ohne Zweige und ohne Rücksicht auf den Zufall.</translation>
     </message>
 </context>
 <context>

@@ -18,7 +18,7 @@ from app.help.welcome_dialog import WelcomeDialog
 from app.models.library_dialog import LibraryDialog
 from app.settings.storage_page import StoragePage
 from app.theme.appearance import Appearance
-from medusa_core.api import Library, offline_hub_settings
+from medusa_core.api import HubSettings, Library
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
 from tests.app.fakes import Script
@@ -71,7 +71,9 @@ def test_everything_in_the_dialogs_has_a_name(
     window, _ = open_fake()
     wait_ready(qtbot, window)
     library = Library(
-        tmp_path / "d.db", tmp_path / "f.json", offline_hub_settings(tmp_path / "hub")
+        tmp_path / "d.db",
+        tmp_path / "f.json",
+        HubSettings(cache_dir=tmp_path / "hub", is_offline=True),
     )
     window._open_library = lambda: library
 

@@ -9,7 +9,7 @@ from app.help.steps import ModelStep
 from app.help.welcome_dialog import WelcomeDialog
 from app.settings.preferences import load_preferences
 from app.theme.appearance import Appearance
-from medusa_core.api import Budget, Library, Offer, offline_hub_settings
+from medusa_core.api import Budget, HubSettings, Library, Offer
 from medusa_core.memory.budget import imagined_card
 from medusa_core.models.quant.format import Hardware
 from tests.app.conftest import Open
@@ -20,7 +20,9 @@ GIB = 1 << 30
 
 def library_in(folder: Path) -> Library:
     return Library(
-        folder / "downloads.db", folder / "folders.json", offline_hub_settings(folder / "hub")
+        folder / "downloads.db",
+        folder / "folders.json",
+        HubSettings(cache_dir=folder / "hub", is_offline=True),
     )
 
 

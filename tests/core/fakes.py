@@ -30,6 +30,7 @@ from medusa_core.speculation.rules.rule import (
     Rule,
     RuleSpec,
 )
+from tests.core.tree_paths import path_to
 
 MAX_DEPTH = 5
 
@@ -72,7 +73,7 @@ class OracleDrafter:
         shape = random_shape(rng, rng.randint(1, min(max_rows, self._num_rows)))
         weights = [1 + depth**2 for depth in shape.depths]
         (last,) = rng.choices(range(shape.num_nodes), weights)
-        true_path = set(shape.path_to(last))
+        true_path = set(path_to(shape, last))
         token_ids = [root_id]
         for node in range(1, shape.num_nodes):
             right = self._token_at(shape.depths[node])

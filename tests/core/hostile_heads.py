@@ -31,7 +31,7 @@ from medusa_core.loading.target import (
     load_target,
 )
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
-from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.speculation.drafters.lineup import serving_drafters
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.mtp_files import write_mimo
@@ -200,7 +200,7 @@ def try_out(written: Written) -> str:
         said = [ChatMessage(Role.USER, "hi")]
         texts = [
             generate(target, said, GenerateSettings(spec.name, max_new_tokens=4)).text
-            for spec in drafters_for(target)
+            for spec in serving_drafters(target)
             if spec.name in ("none", "medusa", "hydra", "eagle", "mtp", "streams")
         ]
     except MedusaError as error:

@@ -60,7 +60,7 @@ def _conversation(target: Target) -> list[GenerationDone]:
     """Ten turns, their answers as long as the context allows."""
     session, messages = Session(target), ()
     end_id = next(iter(target.eos_token_ids))
-    settings = GenerateSettings(max_new_tokens=92, banned=(end_id,), tree_rows=8)
+    settings = GenerateSettings(drafter="medusa", max_new_tokens=92, banned=(end_id,), tree_rows=8)
     done: list[GenerationDone] = []
     for text in TURNS:
         messages = (*messages, ChatMessage(Role.USER, text))
@@ -73,7 +73,7 @@ def _conversation(target: Target) -> list[GenerationDone]:
 def _recording(target: Target) -> float:
     """Both in turns, so that a machine that slows down slows both. Of the answers to a prompt the
     usual time counts: other programs make answers longer, never shorter."""
-    settings = GenerateSettings(max_new_tokens=150, tree_rows=8)
+    settings = GenerateSettings(drafter="medusa", max_new_tokens=150, tree_rows=8)
     usual = [0.0, 0.0]
     for prompt in PROMPTS:
         seconds: tuple[list[float], list[float]] = ([], [])

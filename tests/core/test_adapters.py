@@ -28,7 +28,7 @@ from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.lora.adapter_config import parse_lora_config
 from medusa_core.models.lora.adapter_shape import linear_parts
 from medusa_core.models.parts import LinearPart
-from medusa_core.models.precision import choose_precision
+from medusa_core.models.precision import precision_of
 from medusa_core.models.quant.format import quant_registry
 from medusa_core.models.quant.linear import DenseLinear
 from medusa_core.models.quant.nf4_tensors import quantize
@@ -186,7 +186,7 @@ def test_beside_a_layer_it_is_what_merged_it_would_be(
     name: str, model: Path, tmp_path: Path
 ) -> None:
     added = lora_for(model, tmp_path, LORAS[name])
-    config, precision = read_config(model), choose_precision("float64", "cpu")
+    config, precision = read_config(model), precision_of("float64", torch.device("cpu"))
     adapter = Adapter(tmp_path, config)
     weights = load_file(model / "model.safetensors")
     for part in linear_parts(config):

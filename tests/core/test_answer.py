@@ -176,7 +176,9 @@ def test_an_empty_stop_string_stops_nothing() -> None:
 
 # The same in the engine, with runs of several tokens ----------------------------------------------
 
-SETTINGS = GenerateSettings(rule="sample", temperature=1.2, seed=12, max_new_tokens=60)
+SETTINGS = GenerateSettings(
+    drafter="medusa", rule="sample", temperature=1.2, seed=12, max_new_tokens=60
+)
 MESSAGES = user_says("when does it end")
 
 

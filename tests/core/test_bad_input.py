@@ -28,7 +28,7 @@ from tests.core.tiny import random_heads, random_weights, write_heads, write_tin
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 HEADS = "medusa_lm_head.safetensors"
-SETTINGS = GenerateSettings(rule="greedy", max_new_tokens=2)
+SETTINGS = GenerateSettings(drafter="medusa", rule="greedy", max_new_tokens=2)
 Damage = Callable[[Path, Path], object]
 
 

@@ -382,7 +382,7 @@ def test_a_sweep_over_rows_sets_dense_trees_beside_sparse_ones(
 
 
 def test_a_tie_under_sampling_is_judged_by_the_noisy_scores(tiny: Target) -> None:
-    settings = GenerateSettings(rule="sample", temperature=1.0, seed=3)
+    settings = GenerateSettings(drafter="medusa", rule="sample", temperature=1.0, seed=3)
     prompt = Prompt("a", "c", ("hello",))
     answer = generate(tiny, [ChatMessage(Role.USER, "hello")], settings).token_ids[:3]
     plain = Conversation(prompt, (TurnResult("t", answer, (1, 1), 1.0, 1.0),))

@@ -227,7 +227,9 @@ def test_an_answer_tells_what_its_trees_brought(
     tiny: Target, target_of: Callable[[str], Target]
 ) -> None:
     told: list[StepYield] = []
-    prompt_length = generate(tiny, user_says("one"), GenerateSettings()).num_prompt_tokens
+    prompt_length = generate(
+        tiny, user_says("one"), GenerateSettings(drafter="medusa")
+    ).num_prompt_tokens
 
     class Listening(Tuner):
         def judge(

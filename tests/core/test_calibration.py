@@ -177,7 +177,8 @@ def test_one_search_gives_the_best_trees_of_every_size() -> None:
 def test_a_longer_context_takes_a_smaller_tree(tiny: Target) -> None:
     costs = StepCosts((10, 400), (1, 4, 8), ((1.0, 1.1, 1.2), (1.0, 2.0, 4.0)))
     tuner = Tuner(tiny, costs)
-    assert tuner.rows(GenerateSettings(), 10) > tuner.rows(GenerateSettings(), 400)
+    settings = GenerateSettings(drafter="medusa")
+    assert tuner.rows(settings, 10) > tuner.rows(settings, 400)
 
 
 def test_without_heads_lookup_has_a_tree(tiny: Target) -> None:

@@ -51,7 +51,7 @@ from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.lineup import (
     drafter_registry,
-    drafters_for,
+    serving_drafters,
 )
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.adapter_files import lora_for
@@ -108,7 +108,7 @@ def test_laws_1_to_3_hold_over_several_machines(
     name: str, num_stages: int, divided: Divided, load: LoadTarget
 ) -> None:
     target, _ = divided(name, num_stages=num_stages)
-    check_laws(load(name, "float64"), target, drafters_for(target)[:2], 10)
+    check_laws(load(name, "float64"), target, serving_drafters(target)[:2], 10)
 
 
 def test_laws_1_to_3_hold_to_the_bit_in_the_compiled_step(
@@ -118,7 +118,7 @@ def test_laws_1_to_3_hold_to_the_bit_in_the_compiled_step(
     if not isinstance(whole.runner, NativeRunner):
         pytest.skip("nothing is compiled for this machine")
     target, _ = divided("pebble", "float32")
-    check_laws(whole, target, drafters_for(target), 12)
+    check_laws(whole, target, serving_drafters(target), 12)
 
 
 def test_other_machines_are_a_part_of_each_step(divided: Divided) -> None:
@@ -149,7 +149,7 @@ def test_laws_1_to_3_hold_for_all_targets_and_drafters(
     if dtype == "float32" and not isinstance(whole.runner, NativeRunner):
         pytest.skip("equal but for ties, which float64 shows exactly")
     target, _ = divided(name, dtype, num_stages)
-    check_laws(whole, target, drafters_for(target), 24)
+    check_laws(whole, target, serving_drafters(target), 24)
 
 
 @pytest.mark.parametrize("name", ["tied", "eagle", pytest.param("pebble", marks=pytest.mark.slow)])
@@ -157,7 +157,7 @@ def test_law_7_sessions_that_share_a_pass_over_machines_get_their_own_texts(
     name: str, divided: Divided, load: LoadTarget
 ) -> None:
     whole, (target, cluster) = load(name, "float64"), divided(name)
-    requests = requests_of(name, drafters_for(target), 12)
+    requests = requests_of(name, serving_drafters(target), 12)
     random.Random(3).shuffle(requests)
     together, largest = decode_together(target, requests[:4], honest=whole)
     assert largest == 4
@@ -568,6 +568,6 @@ def test_what_lies_here_is_planned_without_layers(divided: Divided, load: LoadTa
     assert isinstance(target.runner, ClusterRunner)
     assert target.plan.weights_bytes < whole.plan.weights_bytes / 2
     assert target.weights_bytes <= target.plan.weights_bytes
-    assert {spec.name for spec in drafters_for(target)} == {
+    assert {spec.name for spec in serving_drafters(target)} == {
         spec.name for spec in drafter_registry().specs if spec.serves(whole)
     }

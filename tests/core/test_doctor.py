@@ -3,9 +3,11 @@
 import getpass
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
+import tomllib
 from contextlib import closing
 from pathlib import Path
 
@@ -13,8 +15,12 @@ import pytest
 
 from medusa_core.doctor.check import Check, Examination, examine
 from medusa_core.doctor.doctor import run_checks
+from medusa_core.doctor.packages import package_checks
 from medusa_core.doctor.redact import redact
+from medusa_core.system.components import component_licences
 from medusa_core.system.user_folders import places
+
+ROOT = Path(__file__).parents[2]
 
 
 def by_name(folder: Path) -> dict[str, Check]:
@@ -27,6 +33,26 @@ def test_a_sound_computer_passes_and_every_finding_is_a_sentence(tmp_path: Path)
     assert checks["Compiled library"].ok
     assert checks["Conversations folder"].ok
     assert all(check.message.endswith(".") for check in checks.values())
+
+
+def test_every_dependency_is_looked_for_and_has_a_licence(tmp_path: Path) -> None:
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    names = {re.split("[<>=]", one)[0] for one in told["project"]["dependencies"]} - {"torch"}
+    packages = ("Libraries", "Window", "Optional pieces")
+    checks = [check for name, check in by_name(tmp_path).items() if name in packages]
+    looked_for = "".join(f" {check.message} {check.hint}" for check in checks)
+    assert [name for name in names if f" {name} " not in looked_for] == []
+    assert names <= component_licences().keys()
+
+
+def test_what_only_bench_and_plans_use_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(package: str) -> str:
+        return "" if package in ("transformers", "scipy") else "1.0"
+
+    monkeypatch.setattr("medusa_core.doctor.packages.version_of", absent)
+    checks = {one.name: one.look() for one in package_checks()}
+    assert all(check.ok for check in checks.values())
+    assert "transformers (comparing" in checks["Optional pieces"].hint
 
 
 def test_json_and_exit_status_tell_of_a_failure(tmp_path: Path) -> None:

@@ -19,7 +19,11 @@ from medusa_core.speculation.drafters.drafter import (
     DrafterSpec,
 )
 from medusa_core.speculation.drafters.grown import GrownDrafter
-from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.lineup import (
+    drafter_registry,
+    drafters_for,
+    serving_drafters,
+)
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import source_registry
 from tests.core.conftest import TARGET_NAMES, LoadTarget
@@ -28,7 +32,9 @@ from tests.core.laws import check_cache, check_same_tokens, decode, plainly, use
 
 DRAFTERS = pytest.mark.parametrize("spec", drafter_registry().specs, ids=lambda spec: spec.name)
 MESSAGES = user_says("the trees are many")
-SETTINGS = GenerateSettings(rule="sample", temperature=1.1, seed=6, max_new_tokens=24)
+SETTINGS = GenerateSettings(
+    drafter="medusa", rule="sample", temperature=1.1, seed=6, max_new_tokens=24
+)
 
 
 def states(target: Target, count: int) -> list[torch.Tensor]:
@@ -124,9 +130,22 @@ def test_drafters_and_rules_are_found_by_name_and_strangers_are_refused() -> Non
     assert "medusa" in caught.value.hint
 
 
+def test_every_source_drafts_alone_or_in_the_combination_of_its_name() -> None:
+    drafters = {spec.name: spec.sources for spec in drafter_registry().specs}
+    for source in source_registry().specs:
+        drafter = source.name if source.alone is None else source.alone.name
+        assert drafters[drafter][0] == source.name
+
+
+def test_drafters_to_compare_with_are_not_offered(tiny: Target) -> None:
+    serving = {spec.name for spec in serving_drafters(tiny)}
+    offered = {spec.name for spec in drafters_for(tiny)}
+    assert serving - offered == {"medusa-chain", "vllm"}
+
+
 def test_medusa_heads_are_really_accepted_on_pebble(load: LoadTarget) -> None:
     # Else all laws hold of it because it never does anything.
-    settings = GenerateSettings(rule="greedy", max_new_tokens=64)
+    settings = GenerateSettings(drafter="medusa", rule="greedy", max_new_tokens=64)
     run = decode(load("pebble", "float32"), settings, user_says("Tell me a story about a cat."))
     assert run.done.mean_acceptance_length > 1.2
     assert {source.head for step in run.steps for source in step.sources} >= {0, 1, 2}
@@ -166,7 +185,7 @@ def test_a_dynamic_tree_branches_where_the_heads_waver(tiny: Target) -> None:
 
 def test_a_dynamic_tree_of_pebble_accepts_more_than_a_fixed_one(load: LoadTarget) -> None:
     pebble = load("pebble", "float32")
-    settings = GenerateSettings(tree_rows=8, max_new_tokens=100)
+    settings = GenerateSettings(drafter="medusa", tree_rows=8, max_new_tokens=100)
     prompts = ("Tell me a story about a red boat.", "What is water?", "Describe the sea.")
     lengths = {}
     for drafter in ("medusa", "medusa-dynamic"):

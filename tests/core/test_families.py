@@ -29,6 +29,7 @@ from tests.core.test_model_against_transformers import (
     peer_logits,
     runner_of,
 )
+from tests.core.tree_paths import path_to
 
 
 def test_every_family_is_compared() -> None:
@@ -79,12 +80,12 @@ def test_trees_and_chunks_are_paths_run_alone_at_the_edges_of_windows(
             kv = runner.new_cache(64)
             runner.extend(TOKEN_IDS[:num_prefix], kv)
             rows = runner.logits(runner.verify(PlacedTree(tree, kv)))
-            kept = shape.path_to(8)
+            kept = path_to(shape, 8)
             kv.commit(kept)  # what was rejected leaves nothing behind
             path = [tree.token_ids[node] for node in kept]
             behind = runner.logits(runner.extend(TOKEN_IDS[:3], kv))
         for node in range(9):
-            ids = [tree.token_ids[step] for step in shape.path_to(node)]
+            ids = [tree.token_ids[step] for step in path_to(shape, node)]
             alone = our_logits(resident, [*TOKEN_IDS[:num_prefix], *ids])[-1]
             torch.testing.assert_close(rows[node], alone, atol=1e-9, rtol=0)
         wanted = our_logits(resident, [*TOKEN_IDS[:num_prefix], *path, *TOKEN_IDS[:3]])[-3:]

@@ -47,7 +47,7 @@ from tests.core.laws import Tie, check_same_but_for_ties, decode, plainly, user_
 from tests.core.tiny import TinySpec, write_tiny
 
 KINDS = ("f32", "f16", "q8_0", "q4_0", "q5_1")
-SETTINGS = GenerateSettings(max_new_tokens=60)
+SETTINGS = GenerateSettings(drafter="medusa", max_new_tokens=60)
 PROMPTS = (
     "Tell me a story about a lighthouse.",
     "What is the capital of France?",

@@ -149,7 +149,7 @@ def test_every_shared_format_gives_the_same_drafts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_law_holds_with_heads_of_every_format(name: str, tmp_path: Path) -> None:
     target = loaded(FORMATS[name], tmp_path, random_heads(GROUPED))
-    settings = GenerateSettings(max_new_tokens=24, tree_rows=12)
+    settings = GenerateSettings(drafter="medusa", max_new_tokens=24, tree_rows=12)
     plain = decode(target, plainly(settings), user_says("any format"))
     check_same_tokens(plain, decode(target, settings, user_says("any format")))
 
@@ -177,7 +177,7 @@ def test_a_token_map_names_the_tokens_of_a_reduced_vocabulary(tmp_path: Path) ->
     among[:, REDUCED] = scores[:, REDUCED]
     expected = among.argsort(dim=-1, descending=True)[:, :7].tolist()
     assert target.heads.ranked(HIDDEN, 0, (7, 7, 7)).token_ids == expected
-    settings = GenerateSettings(max_new_tokens=24, tree_rows=40)
+    settings = GenerateSettings(drafter="medusa", max_new_tokens=24, tree_rows=40)
     plain = decode(target, plainly(settings), user_says("reduced"))
     check_same_tokens(plain, decode(target, settings, user_says("reduced")))
 
@@ -188,7 +188,9 @@ def test_a_tree_never_asks_for_more_ranks_than_the_vocabulary_has(tmp_path: Path
     tensors = reduced(few) | {"token_map": few}
     heads = save(tmp_path / "heads", "model.safetensors", tensors, {})
     target = load_target(model, heads, LoadOptions("float64"))
-    run = decode(target, GenerateSettings(max_new_tokens=8, tree_rows=64), user_says("few"))
+    run = decode(
+        target, GenerateSettings(drafter="medusa", max_new_tokens=8, tree_rows=64), user_says("few")
+    )
     assert max(step.num_rows for step in run.steps[1:]) > 3
 
 

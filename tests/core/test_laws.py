@@ -165,7 +165,7 @@ def test_law_1_on_all_prompts_of_the_domain(
 ) -> None:
     target, exact = load("pebble", dtype), load("pebble", "float64")
     rule = rule_registry().get("greedy")
-    settings = GenerateSettings(rule="greedy", max_new_tokens=128)
+    settings = GenerateSettings(drafter="medusa", rule="greedy", max_new_tokens=128)
     ties = []
     for messages in prompts_of("pebble"):
         plain = decode(target, plainly(settings), messages)

@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 
 from medusa_core.bench.random_target import make_random
+from medusa_core.datastore.phrases import write_phrases
 from medusa_core.loading.target import (
     LoadOptions,
     Target,
@@ -17,7 +18,6 @@ from medusa_core.models.config import parse_config
 from medusa_core.models.quant.block_types import BLOCK_TYPES
 from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.runtime.runner.native import NativeRunner
-from medusa_core.speculation.datastore.phrases import write_phrases
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import (

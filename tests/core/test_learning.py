@@ -139,13 +139,13 @@ def test_an_answer_whose_drafts_rest_is_the_same_answer(tiny: Target, drafter: s
 
 
 def test_drafts_that_were_asked_for_do_not_rest(tiny: Target) -> None:
-    settings = GenerateSettings(max_new_tokens=120, banned=(1,), tree_rows=8)
+    settings = GenerateSettings(drafter="medusa", max_new_tokens=120, banned=(1,), tree_rows=8)
     assert generate(tiny, user_says("x"), settings, tuner=Dear(tiny)).num_rested == 0
 
 
 def test_answers_teach_the_tuner(tiny: Target) -> None:
     tuner = Tuner(tiny)
-    settings = GenerateSettings(max_new_tokens=150, banned=(1,))
+    settings = GenerateSettings(drafter="medusa", max_new_tokens=150, banned=(1,))
     assert tiny.trees is not None
     generate(tiny, user_says("x"), settings, session=Session(tiny), tuner=tuner)
     trees = tuner.target_for(settings).trees

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from medusa_core.loading.target import Target
 from medusa_core.messages import TARGET, GenerateSettings, TokenSource
 from medusa_core.runtime.tree.step import RowBudget
-from medusa_core.speculation.drafters.composite import SPEC
 from medusa_core.speculation.drafters.drafter import Drafter
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.observation import Observation
@@ -139,7 +138,7 @@ def test_without_a_match_nothing_is_drafted(tiny: Target) -> None:
 
 @pytest.fixture
 def composite(tiny: Target) -> Drafter:
-    return SPEC.build(replace(tiny, phrases=None), RowBudget(10))
+    return drafter_registry().get("composite").build(replace(tiny, phrases=None), RowBudget(10))
 
 
 def test_the_merge_keeps_the_budget_and_credits_both(composite: Drafter, tiny: Target) -> None:

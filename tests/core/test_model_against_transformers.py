@@ -18,7 +18,7 @@ from medusa_core.models.attention import attend_by_products, attend_fused
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig, read_config
 from medusa_core.models.decoder import build_decoder
-from medusa_core.models.precision import choose_precision, hardware_of
+from medusa_core.models.precision import hardware_of, precision_of
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.weights import CheckpointWeights
 from medusa_core.runtime.runner.resident import ResidentRunner
@@ -27,6 +27,7 @@ from medusa_core.runtime.tree.shape import TokenTree
 from tests.core.conftest import LoadTarget
 from tests.core.fakes import random_shape
 from tests.core.tiny import LLAMA3_ROPE, TinySpec, random_weights
+from tests.core.tree_paths import path_to
 
 TOKEN_IDS = tuple(random.Random(5).choices(range(320), k=70))
 LINEAR_ROPE = {"rope_type": "linear", "factor": 4.0}
@@ -83,7 +84,7 @@ def runner_of(
     model_dir: Path, dtype: str = "float32", config: ModelConfig | None = None
 ) -> ResidentRunner:
     """Our runner on a folder's weights; sizes as its files say, or as they are given."""
-    precision = choose_precision(dtype, "cpu")
+    precision = precision_of(dtype, torch.device("cpu"))
     config, checkpoint = config or read_config(model_dir), Checkpoint.open_model(model_dir)
     formats = settle_formats(WeightFormats(), dtype, hardware_of(precision.device))
     weights = CheckpointWeights(checkpoint, config, precision, formats)
@@ -151,7 +152,7 @@ def test_every_tree_row_is_its_path_run_alone(name: str, load: LoadTarget) -> No
                 runner.extend(prefix, kv)
             rows = runner.logits(runner.verify(PlacedTree(tree, kv)))
         for node in range(shape.num_nodes):
-            path = [tree.token_ids[step] for step in shape.path_to(node)]
+            path = [tree.token_ids[step] for step in path_to(shape, node)]
             alone = our_logits(runner, [*prefix, *path])[-1]
             torch.testing.assert_close(rows[node], alone, atol=1e-10, rtol=0)
 
@@ -167,7 +168,7 @@ def test_tree_rows_are_those_of_transformers(tmp_path: Path) -> None:
         runner.extend(TOKEN_IDS[:9], kv)
         rows = runner.logits(runner.verify(PlacedTree(tree, kv)))
     for node in range(12):
-        path = [tree.token_ids[step] for step in shape.path_to(node)]
+        path = [tree.token_ids[step] for step in path_to(shape, node)]
         theirs = peer_logits(peer, [*TOKEN_IDS[:9], *path])[-1]
         torch.testing.assert_close(rows[node], theirs, atol=1e-4, rtol=0)
 

@@ -36,6 +36,7 @@ from medusa_core.system.native.structs import PoolStruct
 from tests.core.conftest import FAMILIES, LoadTarget
 from tests.core.laws import Tie, check_same_but_for_ties, decode, user_says
 from tests.core.natives import each_library, libraries
+from tests.core.tree_paths import path_to
 
 NAMES = (*FAMILIES, "pebble")
 IDS = [7 + (5 * i) % 290 for i in range(61)]
@@ -92,7 +93,7 @@ def test_chunks_trees_and_threads_change_no_bit(name: str, dtype: str, load: Loa
     nodes = runner.verify(PlacedTree(TREE, whole))
     assert torch.equal(whole.committed(), before)
     for node in range(SHAPE.num_nodes):
-        path = [TREE.token_ids[n] for n in SHAPE.path_to(node)]
+        path = [TREE.token_ids[n] for n in path_to(SHAPE, node)]
         assert torch.equal(state(runner, IDS + path)[1][-1], nodes[node])
     try:
         runner.use_threads(2, 3)
@@ -128,13 +129,13 @@ def test_every_cpu_attends_alike_wherever_a_tree_begins(
     kv, _ = state(runner, IDS[:length])
     nodes = runner.verify(PlacedTree(TREE, kv))
     for node in range(SHAPE.num_nodes):
-        branch = [TREE.token_ids[n] for n in SHAPE.path_to(node)]
+        branch = [TREE.token_ids[n] for n in path_to(SHAPE, node)]
         assert torch.equal(state(runner, IDS[:length] + branch)[1][-1], nodes[node])
     exact_kv, _ = state(exact, IDS[:length])
     exact_nodes = exact.verify(PlacedTree(TREE, exact_kv))
     error = ((nodes.double() - exact_nodes).norm() / exact_nodes.norm()).item()
     assert error <= (1e-5 if dtype == "float32" else 0.05)
-    leaf = SHAPE.path_to(SHAPE.paths.index((0, 1, 0)))
+    leaf = path_to(SHAPE, SHAPE.paths.index((0, 1, 0)))
     kv.commit(leaf)
     plain, _ = state(runner, IDS[:length] + [TREE.token_ids[node] for node in leaf])
     assert torch.equal(kv.committed(), plain.committed())
@@ -161,7 +162,7 @@ def test_the_kept_rows_of_a_tree_are_those_of_its_path(load: LoadTarget) -> None
     runner = runner_of(load, "pebble", "bfloat16")
     kv, _ = state(runner)
     runner.verify(PlacedTree(TREE, kv))
-    path = SHAPE.path_to(SHAPE.paths.index((0, 1, 0)))
+    path = path_to(SHAPE, SHAPE.paths.index((0, 1, 0)))
     kv.commit(path)
     plain, _ = state(runner, IDS + [TREE.token_ids[node] for node in path])
     assert kv.length == plain.length
@@ -223,7 +224,10 @@ def test_torch_alone_decodes_pebble_as_well(
     dtype = "bfloat16" if linear.torch_packs_bfloat16() else "float32"
     target = load_target(*demo_model(), LoadOptions(dtype))
     assert isinstance(target.runner, ResidentRunner)
-    settings, greedy = GenerateSettings(max_new_tokens=60), rule_registry().get("greedy")
+    settings, greedy = (
+        GenerateSettings(drafter="medusa", max_new_tokens=60),
+        rule_registry().get("greedy"),
+    )
     plain = decode(target, replace(settings, drafter="none"), user_says("Tell me a story."))
     drafted = decode(target, settings, user_says("Tell me a story."))
     tie = check_same_but_for_ties(plain, drafted, target, load("pebble", "float64"), greedy)

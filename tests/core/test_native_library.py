@@ -3,8 +3,10 @@
 import ctypes
 import hashlib
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import cast
 
@@ -12,6 +14,7 @@ import pytest
 import torch
 
 from medusa_core.system.native import binding as native
+from medusa_core.system.native import build as building
 from medusa_core.system.native.binding import (
     library_suffix,
     native_library,
@@ -19,13 +22,18 @@ from medusa_core.system.native.binding import (
     system_name,
 )
 from medusa_core.system.native.build import (
+    SOURCES,
     SOURCES_HASH,
+    ZIG_VERSION,
     build,
-    hash_of_sources,
+    hash_of_build,
     main,
 )
+from medusa_core.system.native.structs import STRUCTS
 from medusa_core.system.resources import native_dir
 from tests.core.natives import each_library, libraries
+
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 def test_this_machine_has_a_compiled_step() -> None:
@@ -36,9 +44,7 @@ def test_this_machine_has_a_compiled_step() -> None:
 
 def test_what_ships_was_built_from_these_sources() -> None:
     recorded = (native_dir() / SOURCES_HASH).read_text(encoding="ascii").strip()
-    assert recorded == hash_of_sources(), (
-        "run python -m medusa_core.system.native.build, and commit"
-    )
+    assert recorded == hash_of_build(), "run python -m medusa_core.system.native.build, and commit"
 
 
 def test_a_build_without_its_compiler_says_how_to_get_it(
@@ -48,6 +54,21 @@ def test_a_build_without_its_compiler_says_how_to_get_it(
     monkeypatch.setattr("sys.argv", ["build", "--check"])
     assert main() == 1
     assert "pip install" in capsys.readouterr().out
+
+
+def test_a_build_by_another_compiler_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: object())
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "0.15.2")
+    monkeypatch.setattr("sys.argv", ["build", "--check"])
+    assert main() == 1
+    assert f"zig 0.15.2, not {ZIG_VERSION}: pip install" in capsys.readouterr().out
+
+
+def test_the_compiler_that_is_installed_is_the_one_of_the_build() -> None:
+    told = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
+    assert told["project"]["optional-dependencies"]["native"] == [f"ziglang=={ZIG_VERSION}"]
 
 
 @pytest.mark.slow
@@ -117,6 +138,55 @@ def test_a_name_that_no_library_has_is_told(
     assert native_library.__wrapped__() is None
     assert "avx512_bf16 names no compiled step; there are: " in caplog.text
     assert libraries()[0].stem in caplog.text
+
+
+CTYPES = {
+    "int32_t": ctypes.c_int32,
+    "int64_t": ctypes.c_int64,
+    "uint64_t": ctypes.c_uint64,
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
+}
+STRUCT_OF = {struct.__name__.removesuffix("Struct"): struct for struct in STRUCTS}
+
+
+def declared_in_c() -> dict[str, str]:
+    """What stands between the braces of each structure in the headers."""
+    found = {}
+    for header in sorted(SOURCES.glob("*.h")):
+        text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.DOTALL)
+        found |= {
+            name: body for body, name in re.findall(r"struct \{(.*?)\} (\w+);", text, re.DOTALL)
+        }
+        found |= dict(re.findall(r"^struct (\w+) \{(.*?)\};", text, re.DOTALL | re.MULTILINE))
+    return found
+
+
+def fields_in_c(body: str, declared: dict[str, str]) -> list[tuple[str, object]]:
+    """Names and kinds of fields; what Python doesn't know as a structure counts field by field."""
+    fields: list[tuple[str, object]] = []
+    for line in filter(None, map(str.strip, body.split(";"))):
+        kind, *names = re.sub(r"\b(const|_Atomic)\b", "", line).split(maxsplit=1)
+        for name in names[0].split(","):
+            if "*" in name:
+                fields.append((name.strip(" *"), "pointer"))
+            elif kind in CTYPES or kind in STRUCT_OF:
+                fields.append((name.strip(), CTYPES.get(kind) or STRUCT_OF[kind]))
+            else:
+                fields += fields_in_c(declared[kind], declared)
+    return fields
+
+
+def is_pointer(kind: type) -> bool:
+    return kind is ctypes.c_void_p or hasattr(kind, "contents")
+
+
+@pytest.mark.parametrize("name", STRUCT_OF)
+def test_a_structure_has_the_fields_of_its_header(name: str) -> None:
+    """Libraries are asked for sizes only, which stay the same where two fields change places."""
+    declared = declared_in_c()
+    told = [(n, "pointer" if is_pointer(k) else k) for n, k in STRUCT_OF[name]._fields_]
+    assert told == fields_in_c(declared[name], declared)
 
 
 X86 = {f"avx512_{name}": True for name in ("f", "bw", "cd", "dq", "vl")} | {
@@ -205,7 +275,23 @@ def test_systems_have_names() -> None:
 
 def test_the_hash_tells_sources_apart(tmp_path: Path) -> None:
     (tmp_path / "a.c").write_text("int a;")
-    first = hash_of_sources(tmp_path)
+    first = hash_of_build(tmp_path)
     (tmp_path / "a.c").write_text("int b;")
-    assert first != hash_of_sources(tmp_path)
+    assert first != hash_of_build(tmp_path)
     assert len(first) == len(hashlib.sha256().hexdigest())
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("ZIG_VERSION", "0.15.2"),
+        ("FLAGS", building.FLAGS[1:]),
+        ("_BUILDS", (("linux", "linux-x86_64", "x86_64-linux-gnu.2.17", {"avx2": "x86_64_v2"}),)),
+    ],
+)
+def test_the_hash_tells_builds_apart(
+    name: str, other: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = hash_of_build()
+    monkeypatch.setattr(building, name, other)
+    assert hash_of_build() != first

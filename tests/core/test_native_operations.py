@@ -232,6 +232,19 @@ def test_a_walk_by_the_best_is_that_of_its_rows(path: Path) -> None:
     assert lengths >= {0, 1, 2, 3}
 
 
+@each_library
+def test_rows_that_lie_apart_are_read_as_rows(path: Path) -> None:
+    library = open_library(path)
+    walk, reader = BestWalk(library), Summary(library)
+    apart = torch.rand(3, 99)[:, :53]
+    together = apart.contiguous()
+    tree = TokenTree(TreeShape.from_paths([(0,), (1,)]), (0, 1, int(together[0].argmax())))
+    assert walk(tree, apart, reads=True) == walk(tree, together, reads=True)
+    assert reader.choices(apart, (0, 2), (5, 7)) == reader.choices(together, (0, 2), (5, 7))
+    read = [reader.probabilities(rows, array("i", [0, 2]), [3, 4]) for rows in (apart, together)]
+    assert read[0] == read[1]
+
+
 @pytest.mark.parametrize("columns", [16, 53, 64, 4096])
 def test_the_best_of_equals_is_the_first_and_no_number_is_found(columns: int) -> None:
     library = native_library()

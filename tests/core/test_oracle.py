@@ -61,7 +61,10 @@ def trial(honest: Target, target: Target | None = None, rule: RuleSpec | None = 
     """A greedy trial of 40 tokens."""
     greedy = rule_registry().get("greedy")
     return Trial(
-        target or honest, honest, rule or greedy, GenerateSettings(rule="greedy", max_new_tokens=40)
+        target or honest,
+        honest,
+        rule or greedy,
+        GenerateSettings(drafter="medusa", rule="greedy", max_new_tokens=40),
     )
 
 
@@ -157,7 +160,9 @@ def test_pebble_passes_with_an_oracle(law: Law, load: LoadTarget) -> None:
 def test_the_oracle_makes_paths_of_every_depth_and_later_siblings_accepted(
     rule: RuleSpec, tiny: Target
 ) -> None:
-    settings = GenerateSettings(rule=rule.name, temperature=1.2, seed=5, max_new_tokens=80)
+    settings = GenerateSettings(
+        drafter="medusa", rule=rule.name, temperature=1.2, seed=5, max_new_tokens=80
+    )
     chosen = Trial(tiny, tiny, rule, settings)
     truth, plain, witness = chosen.truth(), chosen.plain(), WalkWitness()
     for seed in SEEDS:
@@ -173,7 +178,7 @@ def test_the_oracle_makes_paths_of_every_depth_and_later_siblings_accepted(
 
 
 def test_every_token_has_a_position_and_so_a_noise_of_its_own(tiny: Target) -> None:
-    settings = GenerateSettings(rule="sample", temperature=1.2, max_new_tokens=40)
+    settings = GenerateSettings(drafter="medusa", rule="sample", temperature=1.2, max_new_tokens=40)
     chosen = Trial(tiny, tiny, rule_registry().get("sample"), settings)
     truth, witness = chosen.truth(), WalkWitness()
     run = decode(
@@ -270,7 +275,9 @@ def oracle_trial(load: LoadTarget) -> Trial:
     """A sampled trial: its text doesn't run into a loop."""
     target = load("grouped", "float64")
     rule = rule_registry().get("sample")
-    return Trial(target, target, rule, GenerateSettings(rule="sample", temperature=1.2))
+    return Trial(
+        target, target, rule, GenerateSettings(drafter="medusa", rule="sample", temperature=1.2)
+    )
 
 
 class TwinRunner(ResidentRunner):

@@ -40,8 +40,8 @@ from tests.core.test_session import counted
 SYSTEM = ChatMessage(Role.SYSTEM, "You are a fox who answers in one sentence.")
 QUESTION = "Tell me about a fox that walks through the forest and meets a bear. " * 4
 ANSWER = "The fox met a bear, and they went home together. " * 4
-ROLLING = GenerateSettings(overflow=Overflow.ROLLING, max_new_tokens=8)
-OPEN = GenerateSettings(rule="sample", temperature=1.2, seed=3, max_new_tokens=0)
+ROLLING = GenerateSettings(drafter="medusa", overflow=Overflow.ROLLING, max_new_tokens=8)
+OPEN = GenerateSettings(drafter="medusa", rule="sample", temperature=1.2, seed=3, max_new_tokens=0)
 MIDDLE = replace(ROLLING, overflow=Overflow.MIDDLE)
 
 

@@ -11,6 +11,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from medusa_core.datastore.phrases import (
+    FILE,
+    read_phrases,
+    write_phrases,
+)
 from medusa_core.errors import ModelError
 from medusa_core.loading.target import (
     LoadOptions,
@@ -19,11 +24,6 @@ from medusa_core.loading.target import (
 )
 from medusa_core.messages import GenerateSettings, TokenSource
 from medusa_core.runtime.tree.step import RowBudget
-from medusa_core.speculation.datastore.phrases import (
-    FILE,
-    read_phrases,
-    write_phrases,
-)
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.source import Paths
 from medusa_core.speculation.drafters.sources.phrase_source import (

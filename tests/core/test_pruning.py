@@ -173,7 +173,9 @@ def test_laws_hold_when_right_nodes_are_dropped_and_kept_at_random(
     name: str, dtype: str, rule: str, load: LoadTarget
 ) -> None:
     target = load(name, dtype)
-    settings = GenerateSettings(rule=rule, max_new_tokens=40, temperature=1.2, seed=3)
+    settings = GenerateSettings(
+        drafter="medusa", rule=rule, max_new_tokens=40, temperature=1.2, seed=3
+    )
     longer = decode(target, plainly(replace(settings, max_new_tokens=60)), MESSAGES)
     truth = [*longer.prompt_ids, *longer.token_ids]
     plain = decode(target, plainly(settings), MESSAGES)
@@ -244,7 +246,12 @@ def test_streams_prune_large_trees_where_nothing_is_drawn(load: LoadTarget) -> N
         assert pruner is not None
         assert pruner.layer == target.runner.taps[0]
         assert source.pruner(TREE.only((0, 1))) is None
-        chance = rule_registry().get("sample").build(GenerateSettings(rule="sample")).chance(9)
+        chance = (
+            rule_registry()
+            .get("sample")
+            .build(GenerateSettings(drafter="medusa", rule="sample"))
+            .chance(9)
+        )
         source.observe(Observation((41,), final, (-1,), chance, deep))
         source.start(41, 16)
         assert source.pruner(TREE) is None

@@ -72,7 +72,7 @@ RULES = [rule for rule in rule_registry().specs if rule.choice.is_exact]
 WIDE = TinySpec(hidden_size=128, intermediate_size=192, has_bias=True, seed=11)
 NARROW = TinySpec(intermediate_size=96, seed=12)
 ODD = TinySpec(hidden_size=48, intermediate_size=80, seed=12)  # no blocks of 32 fill a row
-SETTINGS = GenerateSettings(temperature=0.9, top_p=0.9, seed=4, max_new_tokens=40)
+SETTINGS = GenerateSettings(drafter="medusa", temperature=0.9, top_p=0.9, seed=4, max_new_tokens=40)
 PROMPTS = ("What is the capital of France?", "Tell me a story about a lighthouse.")
 # Shares of the norm that a format may lose on normally distributed weights.
 LOSS = {

@@ -102,7 +102,7 @@ def test_paths_of_every_depth_are_kept_as_if_nobody_had_drafted(
     kind: str, load_kind: LoadKind
 ) -> None:
     target = load_kind(kind)
-    settings = GenerateSettings(rule="greedy", max_new_tokens=40)
+    settings = GenerateSettings(drafter="medusa", rule="greedy", max_new_tokens=40)
     plain = decode(target, plainly(settings), MESSAGES)
     oracle = oracle_spec(plain.prompt_ids + plain.token_ids)
     drafted = decode(

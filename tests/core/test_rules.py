@@ -248,7 +248,7 @@ def test_without_a_drafter_typical_is_sample(tiny: Target) -> None:
 def test_typical_says_that_it_is_not_exact_and_is_not(tiny: Target) -> None:
     spec = rule_registry().get("typical")
     assert not spec.choice.is_exact
-    asked = GenerateSettings(rule="typical", temperature=1.3, max_new_tokens=60)
+    asked = GenerateSettings(drafter="medusa", rule="typical", temperature=1.3, max_new_tokens=60)
     plain = decode(tiny, plainly(asked), user_says("differs"))
     other = decode(tiny, plainly(replace(asked, seed=9)), user_says("differs"))
     truth = [*other.prompt_ids, *other.token_ids]

@@ -47,11 +47,16 @@ from tests.core.laws import decode, plain_scores, user_says
 MESSAGES = user_says("a")
 NUM_TOKENS = 3
 VARIANTS = (
-    GenerateSettings(rule="sample", temperature=1.0, max_new_tokens=NUM_TOKENS),
-    GenerateSettings(rule="sample", temperature=1.5, top_k=3, max_new_tokens=NUM_TOKENS),
-    GenerateSettings(rule="sample", temperature=1.3, top_p=0.6, max_new_tokens=NUM_TOKENS),
+    GenerateSettings(drafter="medusa", rule="sample", temperature=1.0, max_new_tokens=NUM_TOKENS),
+    GenerateSettings(
+        drafter="medusa", rule="sample", temperature=1.5, top_k=3, max_new_tokens=NUM_TOKENS
+    ),
+    GenerateSettings(
+        drafter="medusa", rule="sample", temperature=1.3, top_p=0.6, max_new_tokens=NUM_TOKENS
+    ),
     # Everything at once; what is drafted counts for the penalties of what comes behind it.
     GenerateSettings(
+        drafter="medusa",
         rule="sample",
         temperature=1.2,
         top_k=9,
@@ -360,9 +365,11 @@ def test_a_walk_ends_at_the_first_choice_that_no_child_holds(rule: RuleSpec) -> 
 # Drafters that know the noise ---------------------------------------------------------------------
 
 FILTERED = (
-    GenerateSettings(rule="sample", temperature=0.7, seed=5),
-    GenerateSettings(rule="sample", temperature=1.4, seed=6, top_k=7),
-    GenerateSettings(rule="sample", temperature=1.1, seed=7, top_p=0.8, min_p=0.02),
+    GenerateSettings(drafter="medusa", rule="sample", temperature=0.7, seed=5),
+    GenerateSettings(drafter="medusa", rule="sample", temperature=1.4, seed=6, top_k=7),
+    GenerateSettings(
+        drafter="medusa", rule="sample", temperature=1.1, seed=7, top_p=0.8, min_p=0.02
+    ),
 )
 
 
@@ -410,7 +417,12 @@ def test_drafters_are_told_the_noise_of_the_places_behind_their_root(
 def test_where_scores_alone_decide_nothing_is_told(rule: str, tiny: Target) -> None:
     witness = ChanceWitness()
     spec = witness.watch(drafter_registry().get("medusa"))
-    decode(tiny, GenerateSettings(rule=rule, max_new_tokens=8), MESSAGES, drafter=spec)
+    decode(
+        tiny,
+        GenerateSettings(drafter="medusa", rule=rule, max_new_tokens=8),
+        MESSAGES,
+        drafter=spec,
+    )
     assert witness.told
     assert {chance for _, chance in witness.told} == {None}
 

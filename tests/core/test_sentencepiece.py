@@ -186,14 +186,14 @@ def target(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Target:
 
 def test_the_laws_hold_with_pieces(target: Target) -> None:
     for rule in ("greedy", "sample"):
-        asked = GenerateSettings(rule=rule, temperature=1.2, max_new_tokens=40)
+        asked = GenerateSettings(drafter="medusa", rule=rule, temperature=1.2, max_new_tokens=40)
         run = decode(target, asked, user_says("the fox"))
         check_sources(run)
         check_same_tokens(decode(target, plainly(asked), user_says("the fox")), run)
 
 
 def test_an_answer_in_pieces_is_gone_on_with_and_read_back(target: Target) -> None:
-    asked = GenerateSettings(rule="sample", temperature=1.2, max_new_tokens=24)
+    asked = GenerateSettings(drafter="medusa", rule="sample", temperature=1.2, max_new_tokens=24)
     whole = decode(target, asked, user_says("the fox"))
     part = decode(target, replace(asked, max_new_tokens=9), user_says("the fox"))
     messages = (

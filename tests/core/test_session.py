@@ -27,7 +27,9 @@ from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import LoadTarget
 from tests.core.laws import check_cache, decode, plain_states, take_step, user_says
 
-SAMPLED = GenerateSettings(rule="sample", temperature=1.2, seed=3, max_new_tokens=24)
+SAMPLED = GenerateSettings(
+    drafter="medusa", rule="sample", temperature=1.2, seed=3, max_new_tokens=24
+)
 
 
 class CountingRunner(ResidentRunner):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.api import offline_hub_settings
+from medusa_core.api import HubSettings
 from medusa_core.cli.generate import (
     add_model_arguments,
     model_dirs,
@@ -165,7 +165,7 @@ def test_the_first_choice_is_remembered_as_nothing_and_others_as_they_are(fetche
 
 
 def test_the_library_lists_both_and_offers_each_its_heads(fetched: Path, tmp_path: Path) -> None:
-    settings = offline_hub_settings(tmp_path / "hub")
+    settings = HubSettings(cache_dir=tmp_path / "hub", is_offline=True)
     library = Library(tmp_path / "downloads.db", tmp_path / "folders.json", settings)
     first, demo = library.built_in()
     assert (first.name, demo.name) == ("SmolLM2 135M Instruct", "Llama-Pebble")

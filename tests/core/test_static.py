@@ -24,6 +24,7 @@ from medusa_core.speculation.rules.rule import rule_registry
 from tests.core.by_turns import by_turns
 from tests.core.conftest import TARGET_NAMES, LoadTarget
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
+from tests.core.tree_paths import path_to
 
 IDS = [5 + (11 * i) % 300 for i in range(70)]
 
@@ -57,7 +58,7 @@ def test_every_row_is_what_it_is_without_padding(
         rows = [each.verify(PlacedTree(tree_of(num_rows), kv)) for each, kv in pairs]
         assert rows[0].shape == rows[1].shape
         assert (rows[0] - rows[1]).abs().max() < 1e-12
-        kept = TreeShape.from_paths(tree_of(num_rows).shape.paths[1:]).path_to(num_rows - 1)
+        kept = path_to(tree_of(num_rows).shape, num_rows - 1)
         for kv in caches:
             kv.commit(kept)
         assert (caches[0].committed() - caches[1].committed()).abs().max() < 1e-12

@@ -60,7 +60,7 @@ from medusa_core.runtime.offload.layer_file import (
 )
 from medusa_core.runtime.offload.linear import FarLayers
 from medusa_core.runtime.runner.native import NativeRunner
-from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.speculation.drafters.lineup import serving_drafters
 from medusa_core.system.user_folders import places
 from tests.core.conftest import STREAMED, Folders, LoadTarget
 from tests.core.engine_harness import EngineHarness
@@ -117,7 +117,7 @@ def test_laws_1_to_3_hold_for_every_drafter_and_texts_are_those_of_the_whole_mod
     expected = decode(whole, plainly(settings), MESSAGES)
     is_exact = dtype == "float64" or isinstance(whole.runner, NativeRunner)
     assert is_exact or dtype == "bfloat16"
-    for spec in drafters_for(target):
+    for spec in serving_drafters(target):
         drafted = decode(
             target,
             replace(settings, drafter=spec.name),

@@ -31,7 +31,7 @@ from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.lineup import (
     drafter_registry,
-    drafters_for,
+    serving_drafters,
 )
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.speculation.tuning.tuner import Tuner
@@ -112,7 +112,7 @@ def test_answers_that_share_a_pass_are_those_that_each_would_be_alone(
     target = load(name, dtype)
     if dtype == "float32" and not isinstance(target.runner, NativeRunner):
         pytest.skip("equal but for ties, which float64 shows exactly")
-    requests = requests_of(name, drafters_for(target), 24)
+    requests = requests_of(name, serving_drafters(target), 24)
     random.Random(3).shuffle(requests)
     for some in batched(requests, _AT_ONCE):
         together, largest = decode_together(target, some)
@@ -126,7 +126,7 @@ def test_answers_that_share_a_pass_are_those_that_each_would_be_alone(
 @pytest.mark.parametrize("name", TARGET_NAMES)
 def test_law_3_holds_for_every_cache_of_a_shared_pass(name: str, load: LoadTarget) -> None:
     target = load(name, "float64")
-    for some in batched(requests_of(name, drafters_for(target), 12), _AT_ONCE):
+    for some in batched(requests_of(name, serving_drafters(target), 12), _AT_ONCE):
         decode_together(target, some, honest=target)
 
 

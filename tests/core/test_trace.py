@@ -30,7 +30,9 @@ from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.speculation.rules.sampling import Sampler
 from tests.core.laws import plain_scores, plain_states, user_says
 
-SETTINGS = GenerateSettings(temperature=0.9, seed=4, max_new_tokens=30, tree_rows=9)
+SETTINGS = GenerateSettings(
+    drafter="medusa", temperature=0.9, seed=4, max_new_tokens=30, tree_rows=9
+)
 
 
 def record(

@@ -34,6 +34,7 @@ from medusa_core.runtime.tree.tables import (
     read_tree_table,
 )
 from tests.core.fakes import random_shape
+from tests.core.tree_paths import mask_of, path_to
 
 CPU = torch.device("cpu")
 PATHS = [(1,), (0,), (0, 1), (0, 0), (1, 0), (0, 0, 0)]
@@ -61,18 +62,6 @@ def test_a_draft_has_its_place_among_as_many_guesses_as_there_are() -> None:
         assert shape.places_among(num_ranks) == ranks
 
 
-def test_mask_lets_a_node_see_itself_and_its_ancestors_alone() -> None:
-    shape = TreeShape.from_paths(PATHS)
-    seen = [{j for j, sees in enumerate(row) if sees} for row in shape.mask]
-    assert seen == [{0}, {0, 1}, {0, 2}, {0, 1, 3}, {0, 1, 4}, {0, 2, 5}, {0, 1, 3, 6}]
-
-
-def test_retrieve_indices_are_the_root_to_leaf_paths_padded_with_minus_one() -> None:
-    shape = TreeShape.from_paths(PATHS)
-    assert shape.retrieve_indices == ((0, 1, 4, -1), (0, 2, 5, -1), (0, 1, 3, 6))
-    assert TreeShape.root_only().retrieve_indices == ((0,),)
-
-
 @pytest.mark.parametrize(
     "paths", [[(0, 0)], [(0,), (1, 0)], [(0,), (0, 0, 0)], [()], [(0,), (-1,)]]
 )
@@ -96,14 +85,13 @@ def test_the_first_rows_of_a_tree_are_a_tree(shape: TreeShape, num_rows: int) ->
 
 
 @given(shape=shapes)
-def test_mask_paths_and_parents_tell_the_same_story(shape: TreeShape) -> None:
+def test_paths_and_parents_tell_the_same_story(shape: TreeShape) -> None:
     for node in range(shape.num_nodes):
-        path = shape.path_to(node)
-        assert [j for j, sees in enumerate(shape.mask[node]) if sees] == sorted(path)
-        assert len(path) == shape.depths[node] + 1
-        assert all(parent < child for parent, child in itertools.pairwise(path))
-    leaves = {path[shape.depths[max(path)]] for path in shape.retrieve_indices}
-    assert leaves == {n for n in range(shape.num_nodes) if not shape.children[n]}
+        above = path_to(shape, node)
+        assert [shape.paths[one] for one in above] == [
+            shape.paths[node][:length] for length in range(shape.depths[node] + 1)
+        ]
+        assert list(above) == sorted(above)
 
 
 def test_child_with_finds_the_token_among_the_children_alone() -> None:
@@ -129,7 +117,7 @@ def test_rows_show_the_prefix_and_the_ancestors_to_every_query_head(
         assert seen is None
         return
     assert seen is not None
-    assert seen.tolist() == [list(row) for row in shape.mask]
+    assert seen.tolist() == mask_of(shape)
     sees = torch.cat([torch.ones(count, length).bool(), seen], dim=1)
     expected = torch.zeros(sees.shape).masked_fill_(~sees, float("-inf"))
     mask = additive_mask(seen, length, 2, torch.float32)
@@ -143,7 +131,7 @@ def test_trees_of_more_rows_than_a_word_has_bits_see_their_ancestors(count: int)
     rows = place_rows([SomeRows(range(count), RowLayout.of_tree(shape), 5)], CPU)
     (seen,) = rows.sees
     assert seen is not None
-    assert seen.tolist() == [list(row) for row in shape.mask]
+    assert seen.tolist() == mask_of(shape)
 
 
 def test_chains_see_what_came_before() -> None:

@@ -26,8 +26,10 @@ from tests.core.conftest import LoadTarget
 from tests.core.laws import Run, check_cache, check_sources, decode, take_step, user_says
 from tests.core.test_session import counted
 
-GREEDY = GenerateSettings(max_new_tokens=24)
-SAMPLED = GenerateSettings(rule="sample", temperature=1.2, seed=3, max_new_tokens=24)
+GREEDY = GenerateSettings(drafter="medusa", max_new_tokens=24)
+SAMPLED = GenerateSettings(
+    drafter="medusa", rule="sample", temperature=1.2, seed=3, max_new_tokens=24
+)
 TURNS = (
     "Hello!",
     "Tell me a story about a fox.",

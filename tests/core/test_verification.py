@@ -12,7 +12,7 @@ from medusa_core.messages import ChatMessage, GenerateSettings, Role, Verified, 
 from tests.core.laws import plain_scores, user_says
 
 ASK = Verify("s", "r")
-SETTINGS = GenerateSettings(max_new_tokens=24)
+SETTINGS = GenerateSettings(drafter="medusa", max_new_tokens=24)
 
 
 def verified_answer(target: Target) -> tuple[Verified, tuple[int, ...]]:

@@ -33,7 +33,9 @@ from medusa_core.messages import (
 from tests.core.engine_harness import EngineHarness
 from tests.core.laws import decode, user_says
 
-SETTINGS = GenerateSettings(rule="sample", temperature=1.2, seed=3, max_new_tokens=20)
+SETTINGS = GenerateSettings(
+    drafter="medusa", rule="sample", temperature=1.2, seed=3, max_new_tokens=20
+)
 LONG = replace(SETTINGS, max_new_tokens=400)
 HALF = replace(SETTINGS, max_new_tokens=200)  # two such answers have room at once
 LONG_PROMPT = "many words to read " * 20  # several chunks of prefill

@@ -37,7 +37,7 @@ DEVICE = "cuda"
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 TOLERANCE = {"float64": 1e-10, "float32": 1e-4, "bfloat16": 0.1, "float16": 0.02}
 MESSAGES = user_says("Tell me a story about a lighthouse.")
-SETTINGS = GenerateSettings(temperature=0.9, top_p=0.9, seed=4, max_new_tokens=48)
+SETTINGS = GenerateSettings(drafter="medusa", temperature=0.9, top_p=0.9, seed=4, max_new_tokens=48)
 
 RULES = pytest.mark.parametrize("rule", rule_registry().specs, ids=lambda rule: rule.name)
 DRAFTERS = pytest.mark.parametrize("drafter", drafter_registry().specs, ids=lambda d: d.name)

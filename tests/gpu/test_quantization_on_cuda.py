@@ -24,7 +24,7 @@ from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, wri
 DEVICE = "cuda"
 WIDE = TinySpec(hidden_size=256, intermediate_size=512, num_layers=2, seed=51)
 MESSAGES = user_says("Tell me a story about a lighthouse.")
-SETTINGS = GenerateSettings(max_new_tokens=40)
+SETTINGS = GenerateSettings(drafter="medusa", max_new_tokens=40)
 CARD = Hardware("cuda", (8, 6))
 ROUNDING = [spec for spec in quant_registry().specs if not spec.is_dense and not spec.lack(CARD)]
 

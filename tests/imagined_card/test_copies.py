@@ -27,9 +27,16 @@ from tests.imagined_card.tensor import CardMode
 MOST = 2
 MESSAGES = user_says("Tell me a story about a lighthouse.")
 SETTINGS = {
-    **{rule: GenerateSettings(rule=rule, seed=4) for rule in rule_registry().names},
-    "filtered": GenerateSettings(rule="sample", seed=4, top_p=0.9, top_k=40, min_p=0.01),
-    "shaped": GenerateSettings(rule="greedy", repetition_penalty=1.2, logit_bias=((9, 1.5),)),
+    **{
+        rule: GenerateSettings(drafter="medusa", rule=rule, seed=4)
+        for rule in rule_registry().names
+    },
+    "filtered": GenerateSettings(
+        drafter="medusa", rule="sample", seed=4, top_p=0.9, top_k=40, min_p=0.01
+    ),
+    "shaped": GenerateSettings(
+        drafter="medusa", rule="greedy", repetition_penalty=1.2, logit_bias=((9, 1.5),)
+    ),
 }
 
 

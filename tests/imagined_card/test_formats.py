@@ -30,7 +30,7 @@ WIDE = TinySpec(hidden_size=128, intermediate_size=256, num_layers=2, seed=51)
 BIASED = replace(WIDE, has_bias=True, seed=52)
 IDS = [3, 50, 60, 200, 9, 11, 50]
 MESSAGES = user_says("Tell me a story about a lighthouse.")
-SETTINGS = GenerateSettings(max_new_tokens=16)
+SETTINGS = GenerateSettings(drafter="medusa", max_new_tokens=16)
 CARD = Hardware("cuda", (8, 6))
 ROUNDING = [spec for spec in quant_registry().specs if not spec.is_dense and not spec.lack(CARD)]
 

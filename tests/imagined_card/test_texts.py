@@ -86,7 +86,7 @@ def test_drafts_change_tokens_at_ties_alone_in_the_dtype_of_each_card(
     folders: Folders,
     report_ties: Callable[[list[Tie]], None],
 ) -> None:
-    settings = GenerateSettings(rule=rule.name, seed=4, max_new_tokens=16)
+    settings = GenerateSettings(drafter="medusa", rule=rule.name, seed=4, max_new_tokens=16)
     with imagined_card(capability, graphs_pay=graphs) as card:
         with card.waiting():
             target = load_target(*folders["grouped"], LoadOptions("", "cuda"))

@@ -15,7 +15,7 @@ from medusa_core.loading.target import (
     load_target,
 )
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
-from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.speculation.drafters.lineup import serving_drafters
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.prompts import read_prompts
 from medusa_core.system.resources import prompts_dir
@@ -48,7 +48,7 @@ def test_every_drafter_gives_the_tokens_of_plain_decoding(
     prompts = read_prompts(prompts_dir() / "general.jsonl", 20)
     asked = [ChatMessage(Role.USER, prompt.turns[0][:60]) for prompt in prompts]
     assert len(asked) == 20
-    drafting = [spec.name for spec in drafters_for(target) if spec.drafts]
+    drafting = [spec.name for spec in serving_drafters(target) if spec.drafts]
     assert drafting
     modes = {
         drafter: OwnMode(target, replace(settings, drafter=drafter), Tuner(target))
@@ -78,7 +78,7 @@ def test_weights_take_what_was_planned(name: str, real_model: Find) -> None:
 
 def test_the_first_model_has_its_shipped_heads(real_model: Find) -> None:
     target = loaded(real_model("smollm2"))
-    drafting = {spec.name for spec in drafters_for(target)}
+    drafting = {spec.name for spec in serving_drafters(target)}
     assert {"hydra", "composite"} <= drafting
 
 

@@ -25,7 +25,7 @@ from app.window.application import (
     Options,
     run,
 )
-from medusa_core.api import Budget, Library, offline_hub_settings, open_history
+from medusa_core.api import Budget, HubSettings, Library, open_history
 from medusa_core.chats.conversation import (
     Answer,
     Conversation,
@@ -374,7 +374,7 @@ class Tour:
 def _library_in(folder: Path) -> Library:
     """An empty library that asks nobody."""
     lists = (folder / "downloads.db", folder / "folders.json")
-    return Library(*lists, offline_hub_settings(folder / "hub"))
+    return Library(*lists, HubSettings(cache_dir=folder / "hub", is_offline=True))
 
 
 def main() -> int:

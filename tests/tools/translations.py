@@ -55,8 +55,9 @@ def declared_texts() -> tuple[str, ...]:
     told += [text for preset in (*BUILTIN, RECOMMENDED) for text in (preset.name, preset.meaning)]
     infos = (spec.info for spec in source_registry().specs)
     told += [text for info in infos for text in (info.label, info.explanation)]
-    specs = (*drafter_registry().specs, *rule_registry().specs)
-    told += [text for spec in specs for text in (spec.choice.label, spec.choice.explanation)]
+    offered = (spec.choice for spec in drafter_registry().specs if spec.is_offered)
+    choices = (*offered, *(spec.choice for spec in rule_registry().specs))
+    told += [text for choice in choices for text in (choice.label, choice.explanation)]
     told += [spec.label for spec in weight_formats().specs]
     return tuple(dict.fromkeys(told))
 

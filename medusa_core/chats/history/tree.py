@@ -23,12 +23,3 @@ def path_to(messages: Sequence[Stored], leaf_id: str | None) -> tuple[Stored, ..
         path.append(at)
         at = by_id.get(at.parent_id) if at.parent_id is not None else None
     return tuple(reversed(path))
-
-
-def versions_of(messages: Sequence[Stored], message: Stored) -> tuple[Stored, ...]:
-    """A message and those that stand in its place on other paths, in the order they came."""
-    return tuple(
-        other
-        for other in messages
-        if other.parent_id == message.parent_id and other.role is message.role
-    )

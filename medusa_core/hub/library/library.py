@@ -46,7 +46,7 @@ from medusa_core.hub.remote import look_at_heads, look_at_model
 from medusa_core.hub.search import Sort, search
 from medusa_core.hub.settings import HubSettings
 from medusa_core.loading.choice import ready_choices
-from medusa_core.memory.budget import Budget, DeviceOffer
+from medusa_core.memory.budget import Budget
 from medusa_core.messages import HeadsShape, device_here
 from medusa_core.models.config import ModelConfig, read_config
 from medusa_core.models.lora.adapter_shape import (
@@ -463,16 +463,6 @@ class Library:
 
     def _layer_files(self) -> tuple[tuple[Path, int], ...]:
         return () if self.layers_dir is None else layer_files(self.layers_dir)
-
-    async def devices(self) -> tuple[DeviceOffer, ...]:
-        """What models can run on here, the engine's own choice first."""
-
-        def ask() -> tuple[DeviceOffer, ...]:
-            from medusa_core.memory.probe import offered_devices
-
-            return offered_devices()
-
-        return await asyncio.to_thread(ask)
 
     async def budget(self, own_bytes: int = 0, device: str = "") -> Budget:
         """The memory of a device, now.

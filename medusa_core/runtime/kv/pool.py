@@ -49,7 +49,7 @@ class CachePool:
             dtype: Of keys and values.
             device: Where they lie.
             num_rows: Rows that were planned.
-            cache: How rows are kept, one of `CACHE_FORMATS`; empty for plain numbers.
+            cache: How rows are kept, `q4`; empty for plain numbers.
 
         Raises:
             OutOfMemoryError: The device has no room for them.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from medusa_core.models.config import ModelConfig
 
 ROUND_ROWS = 16  # caches lie in multiples of this, as panels of the compiled step do
-CACHE_FORMATS = ("q4",)  # beside plain numbers
 _GROUP = 64
 _SPARE_ROWS = 64  # for the tree behind a full context, and a slot for padding rows
 
@@ -21,7 +20,7 @@ def row_bytes(config: ModelConfig, itemsize: int, cache: str = "") -> int:
     Args:
         config: Sizes of the target.
         itemsize: Bytes of a plain number.
-        cache: One of `CACHE_FORMATS`; empty for plain numbers.
+        cache: `q4`; empty for plain numbers.
     """
     head = packed_bytes(config.head_dim) if cache else config.head_dim * itemsize
     return 2 * config.num_layers * config.num_kv_heads * head

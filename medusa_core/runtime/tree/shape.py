@@ -138,31 +138,6 @@ class TreeShape:
             lists[parent].append(node)
         return tuple(tuple(nodes) for nodes in lists)
 
-    @cached_property
-    def mask(self) -> tuple[tuple[bool, ...], ...]:
-        """`mask[i][j]`: may node i see node j? A node sees itself and its ancestors. [n, n]"""
-        rows: list[tuple[bool, ...]] = []
-        for node, parent in enumerate(self.parents):
-            row = list(rows[parent]) if parent >= 0 else [False] * self.num_nodes
-            row[node] = True
-            rows.append(tuple(row))
-        return tuple(rows)
-
-    @cached_property
-    def retrieve_indices(self) -> tuple[tuple[int, ...], ...]:
-        """Every root-to-leaf path as node indices, padded with −1. [leaves, max depth + 1]"""
-        width = self.max_depth + 1
-        leaves = [node for node in range(self.num_nodes) if not self.children[node]]
-        padded = [self.path_to(leaf) for leaf in leaves]
-        return tuple(path + (-1,) * (width - len(path)) for path in padded)
-
-    def path_to(self, node: int) -> tuple[int, ...]:
-        """Node indices from the root to `node`, both included."""
-        reverse = [node]
-        while self.parents[reverse[-1]] >= 0:
-            reverse.append(self.parents[reverse[-1]])
-        return tuple(reversed(reverse))
-
     def pruned(self, num_heads: int, num_ranks: int) -> TreeShape:
         """Drop the nodes deeper than the heads at hand or of a rank they don't offer."""
         kept = (p for p in self.paths[1:] if len(p) <= num_heads and max(p) < num_ranks)

@@ -1,1 +1,1 @@
-"""Drafters: one file each, exporting `SPEC`; a drafter is a list of sources."""
+"""Drafters and their sources; a module that exports `SPEC` is a drafter that grows no trees."""

@@ -39,6 +39,11 @@ def accuracies_of(target: Target) -> Accuracies:
     return () if target.trees is None else target.trees.head_accuracies
 
 
+def no_ranks(_: Target) -> Accuracies:
+    """Of guesses that have no ranks, nothing is known."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class DrafterSpec:
     """A registered drafter.
@@ -48,10 +53,13 @@ class DrafterSpec:
         serves: Can it draft for this target?
         build: Makes a drafter for one session, whose trees keep to a budget of rows.
         preference: Of the drafters that serve a target the one with the lowest is the default.
-        sources: Names of the sources that its trees grow from; empty where it grows none.
-        accuracies: Where it grows none: how often its guess of rank 0, 1, ... at depth 1, 2, ... is
-            right; by this the row count of all its trees is chosen.
+        sources: Names of the sources that it drafts from; empty where it drafts nothing.
+        weighs_rows: Whether it knows in each step what rows are worth, and takes those that pay;
+            else all its trees have as many rows as `accuracies` makes worth their time.
+        accuracies: How often its guess of rank 0, 1, ... at depth 1, 2, ... is right; empty where
+            its guesses have no ranks.
         hint: What to do where it can't draft.
+        is_offered: People choose among those; the others are there for `bench` to compare with.
     """
 
     choice: DrafterChoice
@@ -59,8 +67,10 @@ class DrafterSpec:
     build: Callable[[Target, RowBudget], Drafter]
     preference: int
     sources: tuple[str, ...] = ()
-    accuracies: Callable[[Target], Accuracies] = accuracies_of
+    weighs_rows: bool = False
+    accuracies: Callable[[Target], Accuracies] = no_ranks
     hint: str = "Load Medusa heads for this model, or choose the drafter 'none'."
+    is_offered: bool = True
 
     @property
     def name(self) -> str:
@@ -71,8 +81,3 @@ class DrafterSpec:
     def drafts(self) -> bool:
         """Whether it ever guesses."""
         return self.choice.drafts
-
-    @property
-    def weighs_rows(self) -> bool:
-        """Whether it knows in each step what rows are worth, and takes those that pay."""
-        return bool(self.sources)

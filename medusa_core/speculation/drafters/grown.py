@@ -24,6 +24,8 @@ from medusa_core.runtime.tree.step import (
 from medusa_core.speculation.drafters.drafter import (
     Drafter,
     DrafterSpec,
+    accuracies_of,
+    no_ranks,
 )
 from medusa_core.speculation.drafters.growth import make_growth
 from medusa_core.speculation.drafters.observation import Observation
@@ -151,19 +153,17 @@ def grown_spec(
     choice: DrafterChoice,
     sources: Sequence[str],
     preference: int,
-    needs_all: bool = True,
     hint: str = "",
     needs: str = "",
 ) -> DrafterSpec:
-    """A drafter that grows trees from some sources.
+    """A drafter that grows trees from some sources: those that serve a target, two at least.
 
     Args:
         choice: Its name, and what people read of it.
-        sources: Their names.
+        sources: Their names; a single one must serve.
         preference: As `DrafterSpec` has it.
-        needs_all: It serves only where all of them do; else it takes those that do, two at least.
         hint: What to do where it can't draft; empty for what its first source says.
-        needs: A source that must serve where not all of them need to.
+        needs: A source that must be among them.
     """
     specs = [source_registry().get(name) for name in sources]
 
@@ -172,7 +172,7 @@ def grown_spec(
 
     def serves(target: Target) -> bool:
         names = [spec.name for spec in serving(target)]
-        return len(names) >= (len(specs) if needs_all else 2) and (not needs or needs in names)
+        return len(names) >= min(2, len(specs)) and (not needs or needs in names)
 
     def build(target: Target, budget: RowBudget) -> GrownDrafter:
         if not serves(target):
@@ -180,4 +180,13 @@ def grown_spec(
         return GrownDrafter(budget, target, serving(target))
 
     hint = hint or next((spec.hint for spec in specs if spec.hint), "")
-    return DrafterSpec(choice, serves, build, preference, sources=tuple(sources), hint=hint)
+    return DrafterSpec(
+        choice,
+        serves,
+        build,
+        preference,
+        sources=tuple(sources),
+        weighs_rows=True,
+        accuracies=accuracies_of if any(spec.is_ranked for spec in specs) else no_ranks,
+        hint=hint,
+    )

@@ -8,52 +8,60 @@ from functools import cache
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, DrafterSpeed
 from medusa_core.speculation import drafters
+from medusa_core.speculation.drafters.combinations import combinations
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.grown import grown_spec
-from medusa_core.speculation.drafters.source import source_registry
+from medusa_core.speculation.drafters.source import SourceSpec, source_registry
 from medusa_core.system.registry import Registry
 
-_LATER = 40  # than the ones that have files of their own
 _AS_FAST = 0.97  # closer than this, measurements don't tell speeds apart
 
 
 @cache
 def drafter_registry() -> Registry[DrafterSpec]:
-    """All drafters: those of this folder, and each source alone that none of them is for."""
-    named = Registry(drafters, "drafter", DrafterSpec)
-    alone = [
-        grown_spec(
-            DrafterChoice(info.name, info.label.capitalize(), info.explanation),
-            (info.name,),
-            _LATER,
-        )
-        for info in (spec.info for spec in source_registry().specs)
-        if not _has_own(info.name, named)
-    ]
-    return named.with_others(alone)
+    """All drafters: those of this folder, the combinations, and each source alone.
+
+    A source whose name one of the others has isn't a drafter alone.
+    """
+    registry = Registry(drafters, "drafter", DrafterSpec).with_others(combinations())
+    alone = [_alone(spec) for spec in source_registry().specs]
+    return registry.with_others(spec for spec in alone if spec.name not in registry.names)
+
+
+def _alone(source: SourceSpec) -> DrafterSpec:
+    """The drafter of one source."""
+    info = source.info
+    choice = source.alone or DrafterChoice(info.name, info.label.capitalize(), info.explanation)
+    return grown_spec(choice, (source.name,), source.preference)
+
+
+def serving_drafters(target: Target) -> tuple[DrafterSpec, ...]:
+    """All that can draft for a target, by preference."""
+    serving = (spec for spec in drafter_registry().specs if spec.serves(target))
+    return tuple(sorted(serving, key=lambda spec: spec.preference))
+
+
+def fixed_tree_drafter() -> DrafterSpec:
+    """The drafter of one tree for all steps that comes first by preference."""
+    fixed = (spec for spec in drafter_registry().specs if spec.drafts and not spec.weighs_rows)
+    return min(fixed, key=lambda spec: spec.preference)
 
 
 def drafters_for(
     target: Target, speeds: Sequence[DrafterSpeed] = (), *, shows_drafts: bool = False
 ) -> tuple[DrafterSpec, ...]:
-    """Those that can draft for a target, the default first.
+    """Those that people may choose for a target, the default first.
 
     Args:
         target: The target.
         speeds: How fast they were here, if that is known: the fastest is the default then.
         shows_drafts: Of those that draft, that is.
     """
-    serving = [spec for spec in drafter_registry().specs if spec.serves(target)]
-    serving.sort(key=lambda spec: spec.preference)
-    able = [spec for spec in serving if spec.drafts] if shows_drafts else serving
+    offered = [spec for spec in serving_drafters(target) if spec.is_offered]
+    able = [spec for spec in offered if spec.drafts] if shows_drafts else offered
     names = {spec.name for spec in able}
     known = {speed.name: speed.tokens_per_s for speed in speeds if speed.name in names}
     best = max(known.values(), default=0.0)
     fast = (spec for spec in able if known.get(spec.name, -1.0) >= _AS_FAST * best)
-    first = next(fast, (able or serving)[0])
-    return (first, *(spec for spec in serving if spec is not first))
-
-
-def _has_own(source: str, named: Registry[DrafterSpec]) -> bool:
-    """Whether a drafter other than the one of all sources uses it."""
-    return any(source in spec.sources and spec.name != "composite" for spec in named.specs)
+    first = next(fast, (able or offered)[0])
+    return (first, *(spec for spec in offered if spec is not first))

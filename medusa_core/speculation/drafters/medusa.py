@@ -24,8 +24,10 @@ from medusa_core.runtime.tree.tables import TreeTable
 from medusa_core.speculation.drafters.drafter import (
     NUM_RANKS,
     DrafterSpec,
+    accuracies_of,
 )
 from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.sources.heads_source import SPEC as HEADS
 from medusa_core.speculation.drafters.sources.heads_source import (
     has_heads,
     medusa_heads,
@@ -114,4 +116,6 @@ SPEC = DrafterSpec(
     serves=has_heads,
     build=_build,
     preference=10,
+    sources=(HEADS.name,),
+    accuracies=accuracies_of,
 )

@@ -18,6 +18,7 @@ from medusa_core.speculation.drafters.medusa import (
     MedusaDrafter,
     heads_and_trees,
 )
+from medusa_core.speculation.drafters.sources.heads_source import SPEC as HEADS
 from medusa_core.speculation.drafters.sources.heads_source import has_heads
 
 
@@ -39,5 +40,7 @@ SPEC = DrafterSpec(
     has_heads,
     build_chain,
     preference=12,
+    sources=(HEADS.name,),
     accuracies=chain_accuracies,
+    is_offered=False,
 )

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from medusa_core.heads.ranked import Ranked
 from medusa_core.loading.target import Target
-from medusa_core.messages import SourceInfo
+from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import (
     Pruner,
@@ -161,8 +161,12 @@ class SourceSpec:
             source that only points at single tokens: its chances count as they are.
         hint: What to do where it can't draft.
         of_heads: It drafts by the heads that are loaded with a target.
+        is_ranked: It guesses one list for each depth, whatever the path, so that its ranks are
+            right so and so often (`Source.guesses`).
         asks_at_once: Starting a step asks for all of the budget's levels.
         rides: It takes rows of every step besides its drafts (`Rides`), so that it drafts alone.
+        alone: The drafter of this source alone, where its name or words aren't those of `info`.
+        preference: Of that drafter; as `DrafterSpec` has it.
     """
 
     info: SourceInfo
@@ -171,8 +175,11 @@ class SourceSpec:
     weight: float = 1.0
     hint: str = ""
     of_heads: bool = False
+    is_ranked: bool = False
     asks_at_once: bool = False
     rides: bool = False
+    alone: DrafterChoice | None = None
+    preference: int = 40
 
     @property
     def name(self) -> str:

@@ -15,6 +15,7 @@ from medusa_core.speculation.drafters.medusa_chain import (
     build_chain,
     chain_accuracies,
 )
+from medusa_core.speculation.drafters.sources.heads_source import SPEC as HEADS
 from medusa_core.speculation.drafters.sources.heads_source import has_heads
 
 SPEC = DrafterSpec(
@@ -26,5 +27,7 @@ SPEC = DrafterSpec(
     has_heads,
     lambda target, budget: build_chain(target, budget, knows_chance=False),
     preference=13,
+    sources=(HEADS.name,),
     accuracies=chain_accuracies,
+    is_offered=False,
 )

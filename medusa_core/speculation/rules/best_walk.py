@@ -30,12 +30,13 @@ class BestWalk:
 
         Args:
             tree: The tree.
-            scores: Of all its nodes. float32, [n, columns], contiguous
+            scores: Of all its nodes. float32, [n, columns]
             reads: A trace will be made: read what it keeps on the way.
 
         Returns:
             What was met; None if a row on the way holds a NaN, or its largest number is infinite.
         """
+        scores = scores.contiguous()  # the library steps from row to row by the columns
         token_ids = array("i", tree.token_ids)
         num_nodes = len(token_ids)
         if num_nodes > self._num_nodes:

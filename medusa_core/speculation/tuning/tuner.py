@@ -22,8 +22,7 @@ from medusa_core.runtime.tree.tables import (
     TreeTable,
 )
 from medusa_core.speculation.drafters.drafter import DrafterSpec
-from medusa_core.speculation.drafters.lineup import drafter_registry
-from medusa_core.speculation.drafters.sources.heads_source import SPEC as HEADS_SPEC
+from medusa_core.speculation.drafters.lineup import drafter_registry, fixed_tree_drafter
 from medusa_core.speculation.rules.rule import (
     rule_registry,
     settled,
@@ -138,17 +137,15 @@ class Tuner:
 
     def _accuracies(self, settings: GenerateSettings, spec: DrafterSpec) -> Accuracies:
         """How often each rank at each depth is right; where ranks say nothing, any at a depth."""
-        by_rank = HEADS_SPEC.name in (spec.sources or (HEADS_SPEC.name,))
-        ranks = spec.accuracies(self.target_for(settings)) if by_rank else ()
-        return ranks or self._yields_of(settings).depths
+        return spec.accuracies(self.target_for(settings)) or self._yields_of(settings).depths
 
     def _asking_s(self, settings: GenerateSettings, spec: DrafterSpec) -> tuple[float, ...]:
         """What drafting no level takes, one, two, ..."""
         assert self.costs is not None  # by the caller
-        return self.costs.asking_s(spec.sources or (HEADS_SPEC.name,), _bucket(settings) > 0)
+        return self.costs.asking_s(spec.sources, _bucket(settings) > 0)
 
     def plan(self, session_id: str, request_id: str, settings: GenerateSettings) -> Planned:
-        """Which trees the heads get under some settings, behind a short cache.
+        """Which fixed trees the heads get under some settings, behind a short cache.
 
         Raises:
             EngineError: What a step costs is not known.
@@ -156,19 +153,19 @@ class Tuner:
         if self.costs is None:
             raise EngineError("What a step costs is not known.", "Calibrate the model first.")
         bucket, length = _bucket(settings), self.costs.lengths[0]
-        trees, learned = self.target_for(settings).trees, self._learned.get(bucket)
-        accuracies = () if trees is None else trees.head_accuracies
+        spec, learned = fixed_tree_drafter(), self._learned.get(bucket)
+        accuracies = spec.accuracies(self.target_for(settings))
         nodes = _best_nodes(accuracies)
         deepest = accumulate((node.head for node in nodes), max)
-        asking_s = self.costs.asking_s((HEADS_SPEC.name,), bucket > 0)
+        asking_s = self.costs.asking_s(spec.sources, bucket > 0)
         return Planned(
             session_id=session_id,
             request_id=request_id,
             temperature=bucket,
             num_learned=0 if learned is None else learned.num_steps,
             head_accuracies=accuracies,
-            tree_rows=self.rows(replace(settings, drafter="medusa"), length),
-            source=HEADS_SPEC.name,
+            tree_rows=self.rows(replace(settings, drafter=spec.name), length),
+            source=spec.sources[0],
             best_nodes=nodes,
             tree_step_s=tuple(
                 self.costs.tree_s(rows, depth, length, asking_s)

@@ -14,13 +14,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from importlib import metadata
 from pathlib import Path
 
 from medusa_core.system.native.binding import library_suffix
 from medusa_core.system.resources import native_dir
 
 SOURCES = Path(__file__).parent / "src"
-SOURCES_HASH = "sources.sha256"  # beside what ships: of what it was built
+SOURCES_HASH = "sources.sha256"  # beside what ships: of what it was built, and how
+ZIG_VERSION = "0.16.0"  # another one gives other bytes
 FLAGS = (
     *("-O3", "-std=c11", "-shared", "-fPIC", "-s", "-fno-sanitize=all", "-fno-math-errno"),
     *("-Wall", "-Wextra", "-Werror", "-Wno-psabi"),
@@ -68,13 +70,13 @@ def main() -> int:
     if chosen.sanitize is not None:
         build_sanitized(chosen.sanitize)
         return 0
-    if importlib.util.find_spec("ziglang") is None:
-        print("The compiler isn't here: pip install -c constraints.txt -e '.[native]'")
+    if lack := _compiler_lack():
+        print(f"{lack}: pip install -c constraints.txt -e '.[native]'")
         return 1
     if not chosen.check:
         build(native_dir(), chosen.only)
         if not chosen.only:  # else the others may be of older sources
-            (native_dir() / SOURCES_HASH).write_text(hash_of_sources() + "\n", encoding="ascii")
+            (native_dir() / SOURCES_HASH).write_text(hash_of_build() + "\n", encoding="ascii")
         return 0
     with tempfile.TemporaryDirectory() as folder:
         built = build(Path(folder), chosen.only)
@@ -133,12 +135,20 @@ def build_sanitized(path: Path, cpu: str = "native") -> None:
     subprocess.run(command, check=True)
 
 
-def hash_of_sources(folder: Path = SOURCES) -> str:
-    """One hash of all sources and flags."""
-    whole = hashlib.sha256(" ".join(FLAGS).encode())
+def hash_of_build(folder: Path = SOURCES) -> str:
+    """One hash of all that makes the libraries what they are: compiler, flags, CPUs and sources."""
+    whole = hashlib.sha256(repr((ZIG_VERSION, FLAGS, _BUILDS)).encode())
     for path in sorted(folder.iterdir()):
         whole.update(path.name.encode() + b"\0" + path.read_bytes())
     return whole.hexdigest()
+
+
+def _compiler_lack() -> str:
+    """Why the compiler can't be used; empty if it can."""
+    if importlib.util.find_spec("ziglang") is None:
+        return "The compiler isn't here"
+    version = metadata.version("ziglang")
+    return "" if version == ZIG_VERSION else f"The compiler is zig {version}, not {ZIG_VERSION}"
 
 
 def _compile(sources: Path, path: Path, target: str, cpu: str) -> None:

@@ -25,7 +25,7 @@ class ScoreReader(Protocol):
         """Probabilities under softmax of entries of some rows.
 
         Args:
-            scores: [rows, columns], contiguous
+            scores: [rows, columns]
             rows: In which row each entry stands; those of one row together.
             places: In which column.
 
@@ -37,7 +37,7 @@ class ScoreReader(Protocol):
         """What a trace keeps of the target's scores.
 
         Args:
-            scores: [n, vocabulary], contiguous
+            scores: [n, vocabulary]
             rows: Which of them led somewhere.
             choices: What was chosen in each.
 
@@ -64,6 +64,7 @@ class Summary:
         self._make_room(256)
 
     def probabilities(self, scores: Tensor, rows: array[int], places: Sequence[int]) -> bytes:
+        scores = scores.contiguous()
         count = len(places)
         if count > self._num_floats:
             self._make_room(count)
@@ -79,6 +80,7 @@ class Summary:
         return self._view[: _BYTES * count].tobytes()
 
     def choices(self, scores: Tensor, rows: Sequence[int], choices: Sequence[int]) -> bytes:
+        scores = scores.contiguous()
         count = len(rows)
         size = count * (1 + 2 * NUM_ALTERNATIVES)
         if size > self._num_floats:

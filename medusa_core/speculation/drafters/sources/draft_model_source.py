@@ -16,7 +16,7 @@ from torch import Tensor
 from medusa_core.errors import RequestError
 from medusa_core.heads.ranked import ranked_behind
 from medusa_core.loading.target import Target
-from medusa_core.messages import SourceInfo
+from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.pool import steps_up
 from medusa_core.runtime.runner.runner import PlacedTree
@@ -207,4 +207,10 @@ SPEC = SourceSpec(
     serves=_serves,
     build=_build,
     hint=HINT,
+    alone=DrafterChoice(
+        NAME,
+        "Draft model",
+        "The guesses of a smaller model of the same vocabulary.",
+    ),
+    preference=15,
 )

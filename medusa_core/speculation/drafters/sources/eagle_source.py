@@ -5,7 +5,7 @@ from __future__ import annotations
 from medusa_core.errors import RequestError
 from medusa_core.heads.eagle import EagleHead
 from medusa_core.loading.target import Target
-from medusa_core.messages import SourceInfo
+from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.chained_source import ChainedSource
 from medusa_core.speculation.drafters.source import SourceSpec
@@ -42,4 +42,10 @@ SPEC = SourceSpec(
     build=_build,
     hint=HINT,
     of_heads=True,
+    alone=DrafterChoice(
+        "eagle",
+        "EAGLE head",
+        "The guesses of a head that goes on from the model's own states, token by token.",
+    ),
+    preference=10,
 )

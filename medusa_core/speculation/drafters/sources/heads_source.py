@@ -12,7 +12,7 @@ from itertools import pairwise
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.loading.target import Target
-from medusa_core.messages import SourceInfo
+from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.drafter import NUM_RANKS
 from medusa_core.speculation.drafters.observation import Observation
@@ -105,5 +105,12 @@ SPEC = SourceSpec(
     build=_build,
     hint=HINT,
     of_heads=True,
+    is_ranked=True,
     asks_at_once=True,
+    alone=DrafterChoice(
+        "medusa-dynamic",
+        "Medusa, dynamic tree",
+        "The heads' guesses, in a tree that is larger where the heads are unsure.",
+    ),
+    preference=11,
 )

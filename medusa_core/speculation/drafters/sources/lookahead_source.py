@@ -16,7 +16,7 @@ from array import array
 from collections.abc import Sequence
 
 from medusa_core.loading.target import Target
-from medusa_core.messages import SourceInfo
+from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.lookahead_pool import (
@@ -169,4 +169,11 @@ SPEC = SourceSpec(
     build=_build,
     weight=0.0,
     rides=True,
+    alone=DrafterChoice(
+        NAME,
+        "Lookahead",
+        "The model guesses several places ahead at once; what it finds there is tried later.",
+        looks_ahead=True,
+    ),
+    preference=60,
 )

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from medusa_core.loading.target import Target
-from medusa_core.messages import SourceInfo
+from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
@@ -153,4 +153,10 @@ SPEC = SourceSpec(
     serves=_serves,
     build=_build,
     weight=0.0,
+    alone=DrafterChoice(
+        "ngram",
+        "Prompt lookup",
+        "A search for the same words earlier in the text.",
+    ),
+    preference=30,
 )

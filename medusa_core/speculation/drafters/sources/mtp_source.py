@@ -5,7 +5,7 @@ from __future__ import annotations
 from medusa_core.errors import RequestError
 from medusa_core.heads.mtp import MtpHead
 from medusa_core.loading.target import Target
-from medusa_core.messages import SourceInfo
+from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.chained_source import ChainedSource
 from medusa_core.speculation.drafters.source import SourceSpec
@@ -42,4 +42,10 @@ SPEC = SourceSpec(
     build=_build,
     hint=HINT,
     of_heads=True,
+    alone=DrafterChoice(
+        "mtp",
+        "MTP layer",
+        "The guesses of the layer that the model was trained with, to predict further tokens.",
+    ),
+    preference=10,
 )

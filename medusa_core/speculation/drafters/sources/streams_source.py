@@ -23,7 +23,7 @@ from torch import Tensor
 from medusa_core.errors import RequestError
 from medusa_core.heads.streams import StreamHeads
 from medusa_core.loading.target import Target
-from medusa_core.messages import SourceInfo
+from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import (
     Pruner,
@@ -182,4 +182,10 @@ SPEC = SourceSpec(
     hint=HINT,
     of_heads=True,
     asks_at_once=True,
+    alone=DrafterChoice(
+        NAME,
+        "Streams",
+        "The guesses of streams that run beside the model through its last layers.",
+    ),
+    preference=10,
 )

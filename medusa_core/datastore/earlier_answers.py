@@ -10,14 +10,14 @@ import logging
 from array import array
 from collections.abc import Sequence
 
-from medusa_core.errors import MedusaError
-from medusa_core.speculation.datastore.store import Store
-from medusa_core.speculation.datastore.suffixes import (
+from medusa_core.datastore.store import Store
+from medusa_core.datastore.suffixes import (
     LONGEST,
     Answer,
     Said,
 )
-from medusa_core.speculation.datastore.trust import Trust
+from medusa_core.datastore.trust import Trust
+from medusa_core.errors import MedusaError
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,47 @@
+"""Drafters of several sources, in one table; a source alone is described by its own SPEC."""
+
+from __future__ import annotations
+
+from medusa_core.messages import DrafterChoice
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.grown import grown_spec
+from medusa_core.speculation.drafters.source import source_registry
+from medusa_core.speculation.drafters.sources.heads_source import HINT
+
+
+def combinations() -> tuple[DrafterSpec, ...]:
+    """All of them. Each takes those of its sources that serve a target, two at least."""
+    return (
+        grown_spec(
+            DrafterChoice(
+                "composite",
+                "All methods",
+                "All sources of drafts that this model has, together in one tree.",
+            ),
+            # Riders take rows of every step, so that they draft alone.
+            [spec.name for spec in source_registry().specs if not spec.rides],
+            preference=0,
+            hint=HINT,
+        ),
+        grown_spec(
+            DrafterChoice(
+                "phrases",
+                "Phrases and lookup",
+                "A table of what the model often says, and a search for the same words in the "
+                "text.",
+            ),
+            ("phrases", "ngram"),
+            preference=20,
+        ),
+        grown_spec(
+            DrafterChoice(
+                "learned",
+                "Earlier answers",
+                "What the model said in earlier answers and often says, and a search for the same "
+                "words.",
+            ),
+            ("learned", "phrases", "ngram"),
+            preference=25,
+            needs="learned",
+        ),
+    )
