@@ -88,10 +88,6 @@ from medusa_core.system.user_folders import (
 )
 
 if TYPE_CHECKING:
-    from medusa_core.datastore.folder import (
-        forget_learned,
-        forget_strangers,
-    )
     from medusa_core.doctor.check import Check
     from medusa_core.doctor.doctor import run_checks
     from medusa_core.doctor.report import compose_report
@@ -125,6 +121,10 @@ if TYPE_CHECKING:
     from medusa_core.memory.probe import offered_devices
     from medusa_core.memory.recommend import Choice, choices, plan_choice, plan_least, recommend
     from medusa_core.models.config import ModelConfig
+    from medusa_core.models.datastore.folder import (
+        forget_learned,
+        forget_strangers,
+    )
     from medusa_core.models.lora.adapter_shape import AdapterShape
     from medusa_core.runtime.cluster.address import split_address
     from medusa_core.runtime.cluster.share import client_config
@@ -163,7 +163,7 @@ _LATER = {
     "Check": "medusa_core.doctor.check",
     **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.system.components"),
     "whoami": "medusa_core.hub.whoami",
-    **dict.fromkeys(("forget_learned", "forget_strangers"), "medusa_core.datastore.folder"),
+    **dict.fromkeys(("forget_learned", "forget_strangers"), "medusa_core.models.datastore.folder"),
     "compose_report": "medusa_core.doctor.report",
     "run_checks": "medusa_core.doctor.doctor",
     "offered_devices": "medusa_core.memory.probe",

@@ -10,13 +10,6 @@ from pathlib import Path
 
 import torch
 
-from medusa_core.datastore.earlier_answers import Learned
-from medusa_core.datastore.folder import store_of
-from medusa_core.datastore.model_key import model_key
-from medusa_core.datastore.phrases import (
-    Phrases,
-    read_phrases,
-)
 from medusa_core.errors import CheckpointError, ClusterError, PlanError, RequestError
 from medusa_core.heads.kind import Heads, has_own_heads, kind_of, read_shape
 from medusa_core.heads.medusa import Lent
@@ -36,6 +29,13 @@ from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.gguf_naming import model_name
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig, read_config
+from medusa_core.models.datastore.earlier_answers import Learned
+from medusa_core.models.datastore.folder import store_of
+from medusa_core.models.datastore.model_key import model_key
+from medusa_core.models.datastore.phrases import (
+    Phrases,
+    read_phrases,
+)
 from medusa_core.models.decoder import Decoder, build_decoder, decoder_of
 from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.lora.adapter_shape import AdapterShape

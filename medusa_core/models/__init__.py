@@ -1,1 +1,1 @@
-"""Targets: blocks, families, weights, tokenizers; who runs them is `runtime`."""
+"""Targets: blocks, families, weights, tokenizers, datastores of drafts; `runtime` runs them."""

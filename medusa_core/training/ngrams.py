@@ -9,13 +9,13 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
-from medusa_core.datastore.phrases import (
+from medusa_core.errors import TrainingError
+from medusa_core.models.config import read_config
+from medusa_core.models.datastore.phrases import (
     FILE,
     Phrases,
     write_phrases,
 )
-from medusa_core.errors import TrainingError
-from medusa_core.models.config import read_config
 from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.training.phrase_counts import (
     NUM_HELD_OUT,

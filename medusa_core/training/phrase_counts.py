@@ -18,14 +18,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from medusa_core.datastore.phrases import (
+from medusa_core.errors import TrainingError
+from medusa_core.loading.target import Target
+from medusa_core.messages import ChatMessage, Role
+from medusa_core.models.datastore.phrases import (
     Follower,
     Phrases,
     of_lists,
 )
-from medusa_core.errors import TrainingError
-from medusa_core.loading.target import Target
-from medusa_core.messages import ChatMessage, Role
 from medusa_core.runtime.tree.tables import (
     Accuracies,
     temperature_bucket,

@@ -11,16 +11,16 @@ import pytest
 import torch
 
 from medusa_core.api import demo_model
-from medusa_core.datastore.phrases import (
-    Phrases,
-    write_phrases,
-)
 from medusa_core.loading.target import (
     LoadOptions,
     Target,
     load_target,
 )
 from medusa_core.messages import GenerateSettings
+from medusa_core.models.datastore.phrases import (
+    Phrases,
+    write_phrases,
+)
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.training.phrase_counts import OwnText, PhraseRecipe, count_phrases
 from tests.core.eagle_files import EagleSpec, write_eagle

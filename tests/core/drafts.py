@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
-from medusa_core.datastore.phrases import (
+from medusa_core.loading.target import Target
+from medusa_core.models.datastore.phrases import (
     Follower,
     Phrases,
     keys_of,
     of_lists,
 )
-from medusa_core.loading.target import Target
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
     Candidates,

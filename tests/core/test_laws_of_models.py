@@ -7,7 +7,6 @@ from functools import cache
 import pytest
 
 from medusa_core.bench.random_target import make_random
-from medusa_core.datastore.phrases import write_phrases
 from medusa_core.loading.target import (
     LoadOptions,
     Target,
@@ -15,6 +14,7 @@ from medusa_core.loading.target import (
 )
 from medusa_core.messages import GenerateSettings, WeightFormats
 from medusa_core.models.config import parse_config
+from medusa_core.models.datastore.phrases import write_phrases
 from medusa_core.models.quant.block_types import BLOCK_TYPES
 from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.runtime.runner.native import NativeRunner

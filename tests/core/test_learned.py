@@ -15,19 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.datastore.earlier_answers import Learned
-from medusa_core.datastore.folder import (
-    forget_learned,
-    forget_strangers,
-    store_of,
-)
-from medusa_core.datastore.model_key import model_key
-from medusa_core.datastore.suffixes import (
-    SIZES,
-    Answer,
-    Said,
-)
-from medusa_core.datastore.trust import Trust
 from medusa_core.engine.direct import events_of
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
@@ -38,6 +25,19 @@ from medusa_core.loading.target import (
     load_target,
 )
 from medusa_core.messages import Generate, GenerateSettings, GenerationDone, TokenSource
+from medusa_core.models.datastore.earlier_answers import Learned
+from medusa_core.models.datastore.folder import (
+    forget_learned,
+    forget_strangers,
+    store_of,
+)
+from medusa_core.models.datastore.model_key import model_key
+from medusa_core.models.datastore.suffixes import (
+    SIZES,
+    Answer,
+    Said,
+)
+from medusa_core.models.datastore.trust import Trust
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.source import Paths
@@ -226,8 +226,8 @@ def test_two_programs_learn_from_each_other(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from medusa_core.datastore.folder import store_of
-from medusa_core.datastore.earlier_answers import Learned
+from medusa_core.models.datastore.folder import store_of
+from medusa_core.models.datastore.earlier_answers import Learned
 learned = Learned(store_of(Path(sys.argv[1]), "model"), 1 << 20)
 first = int(sys.argv[2]) * 10_000
 for number in range(40):

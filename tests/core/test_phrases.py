@@ -11,11 +11,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from medusa_core.datastore.phrases import (
-    FILE,
-    read_phrases,
-    write_phrases,
-)
 from medusa_core.errors import ModelError
 from medusa_core.loading.target import (
     LoadOptions,
@@ -23,6 +18,11 @@ from medusa_core.loading.target import (
     load_target,
 )
 from medusa_core.messages import GenerateSettings, TokenSource
+from medusa_core.models.datastore.phrases import (
+    FILE,
+    read_phrases,
+    write_phrases,
+)
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.source import Paths

@@ -16,15 +16,15 @@ from itertools import count
 from pathlib import Path
 
 from medusa_core.chats.history.history import History
-from medusa_core.datastore.earlier_answers import Learned
-from medusa_core.datastore.folder import (
-    forget_learned,
-    store_of,
-)
 from medusa_core.hub.job import Pair
 from medusa_core.hub.pair_download import Tally, download_pair
 from medusa_core.hub.settings import HubSettings
 from medusa_core.messages import Event, StepDone
+from medusa_core.models.datastore.earlier_answers import Learned
+from medusa_core.models.datastore.folder import (
+    forget_learned,
+    store_of,
+)
 from medusa_core.system.storage.database import open_database
 from tests.history.writer import SECOND, say, take
 

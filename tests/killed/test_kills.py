@@ -22,12 +22,12 @@ from medusa_core.chats.history.exchange.export import (
 )
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.records import AnswerState
-from medusa_core.datastore.folder import store_of
 from medusa_core.hub.cache_folder import find_snapshot
 from medusa_core.hub.job import Pair
 from medusa_core.hub.library.library_verify import verify
 from medusa_core.hub.listing import list_repo
 from medusa_core.hub.settings import HubSettings
+from medusa_core.models.datastore.folder import store_of
 from medusa_core.system.storage.database import open_database
 from tests.history.samples import Clock, filled, tell
 from tests.history.writer import SECOND

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import recipe
-from medusa_core.speculation.datastore.phrases import read_phrases
+from medusa_core.models.datastore.phrases import read_phrases
 from recipe.cli import main
 from recipe.recipe import RECIPES
 from tests.core.tiny import write_tiny

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from medusa_core.cli.train import add_train_arguments
-from medusa_core.datastore.phrases import (
-    FILE,
-    read_phrases,
-)
 from medusa_core.errors import MedusaError, TrainingError
 from medusa_core.loading.target import (
     LoadOptions,
     load_target,
 )
 from medusa_core.messages import GenerateSettings
+from medusa_core.models.datastore.phrases import (
+    FILE,
+    read_phrases,
+)
 from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.system.resources import demo_model_dir
 from medusa_core.training.ngrams import count_texts

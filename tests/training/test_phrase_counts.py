@@ -12,11 +12,6 @@ import numpy as np
 import pytest
 
 from medusa_core.cli.train import add_train_arguments
-from medusa_core.datastore.phrases import (
-    FILE,
-    next_key,
-    read_phrases,
-)
 from medusa_core.engine.direct import generate
 from medusa_core.errors import TrainingError
 from medusa_core.loading.target import (
@@ -24,6 +19,11 @@ from medusa_core.loading.target import (
     load_target,
 )
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
+from medusa_core.models.datastore.phrases import (
+    FILE,
+    next_key,
+    read_phrases,
+)
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.training import phrase_counts
 from medusa_core.training.phrase_counts import (

@@ -11,8 +11,8 @@ from pytestqt.qtbot import QtBot
 
 from app.window.main_window import MainWindow
 from medusa_core.api import History
-from medusa_core.datastore.folder import store_of
 from medusa_core.messages import Generate
+from medusa_core.models.datastore.folder import store_of
 from tests.app.conftest import Open
 from tests.app.driving import ask, errors, wait_ready
 from tests.app.history.conftest import OpenKept

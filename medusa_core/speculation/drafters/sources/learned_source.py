@@ -10,14 +10,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from medusa_core.datastore.earlier_answers import Learned
-from medusa_core.datastore.suffixes import (
-    LONGEST,
-    Found,
-)
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import SourceInfo
+from medusa_core.models.datastore.earlier_answers import Learned
+from medusa_core.models.datastore.suffixes import (
+    LONGEST,
+    Found,
+)
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (

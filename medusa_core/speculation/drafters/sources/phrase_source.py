@@ -13,10 +13,10 @@ from ctypes import addressof
 from itertools import chain
 from typing import Protocol
 
-from medusa_core.datastore.phrases import Phrases
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import SourceInfo
+from medusa_core.models.datastore.phrases import Phrases
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (

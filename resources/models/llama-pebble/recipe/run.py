@@ -8,9 +8,9 @@ import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from medusa_core.datastore.phrases import write_phrases
 from medusa_core.errors import TrainingError
 from medusa_core.loading.target import load_target
+from medusa_core.models.datastore.phrases import write_phrases
 from medusa_core.training.phrase_counts import make_phrases
 from medusa_core.training.precision import trains_in_bf16
 from recipe.asked import phrase_questions

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection
 from contextlib import closing
 from pathlib import Path
 
-from medusa_core.datastore.store import (
+from medusa_core.errors import MedusaError
+from medusa_core.models.datastore.store import (
     SUFFIX,
     Store,
 )
-from medusa_core.errors import MedusaError
 
 
 def store_of(folder: Path, key: str) -> Store:

@@ -22,7 +22,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from medusa_core.errors import ModelError
-from medusa_core.runtime.tree.tables import Accuracies
 
 FILE = "phrases.safetensors"
 _FORMAT = "medusa-chat phrases 1"
@@ -68,7 +67,7 @@ class Phrases:
         tokens: NDArray[np.integer],
         chances: NDArray[np.uint8],
         longest: int,
-        accuracies: Mapping[float, Accuracies] = MappingProxyType({}),
+        accuracies: Mapping[float, tuple[tuple[float, ...], ...]] = MappingProxyType({}),
     ) -> None:
         """Take what a file holds.
 
@@ -194,7 +193,7 @@ def write_phrases(phrases: Phrases, model_dir: Path) -> None:
 def of_lists(
     lists: Mapping[int, Sequence[Follower]],
     longest: int,
-    accuracies: Mapping[float, Accuracies] = MappingProxyType({}),
+    accuracies: Mapping[float, tuple[tuple[float, ...], ...]] = MappingProxyType({}),
 ) -> Phrases:
     """A table of the followers of each key, the likeliest first."""
     keys = np.array(sorted(lists), dtype=np.uint32)

@@ -12,8 +12,8 @@ from array import array
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from medusa_core.datastore.suffixes import Answer
 from medusa_core.errors import RequestError
+from medusa_core.models.datastore.suffixes import Answer
 from medusa_core.system.storage.database import (
     Database,
     Migration,

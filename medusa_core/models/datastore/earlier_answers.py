@@ -10,14 +10,14 @@ import logging
 from array import array
 from collections.abc import Sequence
 
-from medusa_core.datastore.store import Store
-from medusa_core.datastore.suffixes import (
+from medusa_core.errors import MedusaError
+from medusa_core.models.datastore.store import Store
+from medusa_core.models.datastore.suffixes import (
     LONGEST,
     Answer,
     Said,
 )
-from medusa_core.datastore.trust import Trust
-from medusa_core.errors import MedusaError
+from medusa_core.models.datastore.trust import Trust
 
 log = logging.getLogger(__name__)
 
