@@ -452,6 +452,11 @@ class MemoryPlan:
     draft_model_bytes: int = 0
     placement: Placement | None = None
 
+    @property
+    def model_bytes(self) -> int:
+        """What the model holds, and another one in its place would free."""
+        return self.weights_bytes + self.heads_bytes + self.kv_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class Message:

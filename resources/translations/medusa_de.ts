@@ -797,57 +797,6 @@
     </message>
 </context>
 <context>
-    <name>Desk</name>
-    <message>
-        <source>Medusa Chat didn&apos;t end properly last time.</source>
-        <translation>Medusa Chat wurde zuletzt nicht richtig beendet.</translation>
-    </message>
-    <message>
-        <source>Your conversations are kept. The last one isn&apos;t opened by itself, as it may be the cause. The diagnostics may say what happened.</source>
-        <translation>Ihre Gespräche sind gesichert. Das letzte wird nicht von selbst geöffnet, denn es kann die Ursache sein. Die Diagnose sagt vielleicht, was geschah.</translation>
-    </message>
-    <message>
-        <source>Open the last conversation</source>
-        <translation>Letztes Gespräch öffnen</translation>
-    </message>
-    <message>
-        <source>Show diagnostics</source>
-        <translation>Diagnose zeigen</translation>
-    </message>
-    <message>
-        <source>Load their model under Models to use them.</source>
-        <translation>Laden Sie ihr Modell unter Modelle, um sie zu benutzen.</translation>
-    </message>
-    <message>
-        <source>Models…</source>
-        <translation>Modelle…</translation>
-    </message>
-    <message>
-        <source>Conversations</source>
-        <translation>Gespräche</translation>
-    </message>
-    <message>
-        <source>Models</source>
-        <translation>Modelle</translation>
-    </message>
-    <message>
-        <source>Settings</source>
-        <translation>Einstellungen</translation>
-    </message>
-    <message>
-        <source>State</source>
-        <translation>Zustand</translation>
-    </message>
-    <message>
-        <source>Logs</source>
-        <translation>Protokolle</translation>
-    </message>
-    <message>
-        <source>Model</source>
-        <translation>Modell</translation>
-    </message>
-</context>
-<context>
     <name>Details</name>
     <message>
         <source>Weight format</source>
@@ -1034,6 +983,37 @@
     <message>
         <source>Save report</source>
         <translation>Bericht sichern</translation>
+    </message>
+</context>
+<context>
+    <name>Dialogs</name>
+    <message>
+        <source>Conversations</source>
+        <translation>Gespräche</translation>
+    </message>
+    <message>
+        <source>Models</source>
+        <translation>Modelle</translation>
+    </message>
+    <message>
+        <source>Settings</source>
+        <translation>Einstellungen</translation>
+    </message>
+    <message>
+        <source>State</source>
+        <translation>Zustand</translation>
+    </message>
+    <message>
+        <source>Logs</source>
+        <translation>Protokolle</translation>
+    </message>
+    <message>
+        <source>Load their model under Models to use them.</source>
+        <translation>Laden Sie ihr Modell unter Modelle, um sie zu benutzen.</translation>
+    </message>
+    <message>
+        <source>Models…</source>
+        <translation>Modelle…</translation>
     </message>
 </context>
 <context>
@@ -5634,6 +5614,13 @@
     </message>
 </context>
 <context>
+    <name>KnownModels</name>
+    <message>
+        <source>Model</source>
+        <translation>Modell</translation>
+    </message>
+</context>
+<context>
     <name>LayerStrip</name>
     <message>
         <source>Layers</source>
@@ -6241,6 +6228,22 @@
     <message>
         <source>Save and restart</source>
         <translation>Sichern und neu starten</translation>
+    </message>
+    <message>
+        <source>Medusa Chat didn&apos;t end properly last time.</source>
+        <translation>Medusa Chat wurde zuletzt nicht richtig beendet.</translation>
+    </message>
+    <message>
+        <source>Your conversations are kept. The last one isn&apos;t opened by itself, as it may be the cause. The diagnostics may say what happened.</source>
+        <translation>Ihre Gespräche sind gesichert. Das letzte wird nicht von selbst geöffnet, denn es kann die Ursache sein. Die Diagnose sagt vielleicht, was geschah.</translation>
+    </message>
+    <message>
+        <source>Open the last conversation</source>
+        <translation>Letztes Gespräch öffnen</translation>
+    </message>
+    <message>
+        <source>Show diagnostics</source>
+        <translation>Diagnose zeigen</translation>
     </message>
     <message>
         <source>Stream it: {0}, about {1} tokens/s</source>

@@ -191,4 +191,4 @@ def test_the_palette_and_the_menu_open_it(
     window, _ = open_fake()
     wait_ready(qtbot, window)
     window.commands.action("batch").trigger()
-    assert window.desk.batch is None  # nothing of this user is kept
+    assert window.dialogs.batch is None  # nothing of this user is kept

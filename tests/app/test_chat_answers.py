@@ -220,7 +220,7 @@ def test_theme_and_zoom_change_shown_answers_and_are_remembered(
         return cursor.charFormat().background().color().name()
 
     assert tint() == LIGHT.mark("blue").tint
-    window.toggle_theme()
+    window.commands.action("theme").trigger()
     assert tint() == DARK.mark("blue").tint
     QTest.keySequence(window, QKeySequence("Ctrl+="))
     QTest.keySequence(window, QKeySequence("Ctrl+="))

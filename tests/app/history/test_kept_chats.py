@@ -541,7 +541,10 @@ def test_the_palette_finds_conversations(qtbot: QtBot, open_kept: OpenKept) -> N
         ask(qtbot, window, text)
     assert window.history is not None
     assert window.history.entries("") == ()
-    (entry,) = window.history.entries("heron")
+    palette = window.dialogs.palette
+    palette.open_over(window)
+    palette.edit.setText("heron")
+    (entry,) = palette.entries
     entry.run()
     assert [message.text for message in user_messages(window)] == ["about herons"]
 

@@ -211,12 +211,11 @@ def test_downloads_wait_while_offline_and_go_on_afterwards(
 ) -> None:
     random_file(hub.root / "org" / "big" / "model.safetensors", 8 << 20)
     (hub.root / "org" / "big" / "config.json").write_text("{}", encoding="utf-8")
-    window, _ = open_fake()
-    window._open_library = lambda: library
+    window, _ = open_fake(open_library=lambda: library)
 
     async def work() -> None:
         library.change_settings(replace(settings, bytes_per_s=2 << 20))
-        assert window.need_library() is library
+        assert window.models.open_library() is library
         job = library.downloads.add(Pair("org/big"))
         await until(lambda: library.downloads.jobs[0].done_bytes > 0)
         window.settings.choose("is_offline", True)
