@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from PySide6.QtCore import QCoreApplication, QObject, QRect, Signal
 from PySide6.QtWidgets import QApplication
@@ -19,6 +19,7 @@ from app.chat.error_board import About
 from app.chat.messages.answer_message import AnswerMessage
 from app.chat.messages.message_widgets import Notice
 from app.chat.path_view import PathView
+from app.chat.remarks import remarks_on
 from app.chat.running import Running
 from app.engine.bridge import EngineBridge
 from app.engine.model_keeper import ModelKeeper
@@ -32,7 +33,6 @@ from medusa_core.chats.conversation import (
     Turn,
     new_id,
 )
-from medusa_core.chats.repetition import repeats
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
@@ -51,27 +51,11 @@ from medusa_core.messages import (
     Progress,
     StepDone,
     StepTrace,
-    StopReason,
     shown_text,
 )
 
 log = logging.getLogger(__name__)
 
-CONTEXT_NOTICE = QT_TRANSLATE_NOOP(
-    "Chat",
-    "The answer ends here because the model's context is full. Continue goes on with it; the "
-    "oldest messages are then left out, unless you chose otherwise under Context.",
-)
-LOOP_NOTICE = QT_TRANSLATE_NOOP(
-    "Chat",
-    "The answer repeats itself, as small models do that always take the likeliest token. Choose "
-    "Sample under Settings of this chat (Ctrl+Shift+P), and regenerate.",
-)
-SAME_NOTICE = QT_TRANSLATE_NOOP(
-    "Chat",
-    "The same text again: Greedy always takes the likeliest token. For another answer choose "
-    "Sample under Settings of this chat (Ctrl+Shift+P).",
-)
 MODEL_NOTE = QT_TRANSLATE_NOOP(
     "Chat", "It is tiny: expect simple stories and small talk rather than facts."
 )
@@ -418,22 +402,10 @@ class ChatController(QObject):
             if message is not None:
                 message.finish(done)
         if conversation is self.conversation:
-            for text in self._remarks(turn, done):
-                self._page.conversation.add(Notice(QCoreApplication.translate("Chat", text)))
+            for text in remarks_on(turn, done, self._appearance.legend):
+                self._page.conversation.add(Notice(text))
             self._end()
             self.outbox.send()
-
-    def _remarks(self, turn: Turn, done: GenerationDone) -> Iterator[str]:
-        """What is to be said of a complete answer."""
-        if done.stop_reason is StopReason.CONTEXT:
-            yield CONTEXT_NOTICE
-        if self._appearance.legend.rule(done.settings.rule).draws:
-            return
-        others = (answer for answer in turn.prompt.answers if answer is not turn.answer)
-        if repeats(done.token_ids):
-            yield LOOP_NOTICE
-        elif turn.answer.given is None and any(one.text == done.text for one in others):
-            yield SAME_NOTICE
 
     def _fail(self, failed: Failed) -> None:
         conversation, turn = self.running.end(failed.request_id)

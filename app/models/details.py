@@ -55,7 +55,6 @@ from medusa_core.api import (
 from medusa_core.messages import DrafterSpeed, Fit, HeadsShape, WeightFormats
 
 _CONTEXTS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
-_PLAIN = "none"  # the drafter that guesses nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,8 +436,9 @@ def _box(name: str) -> QComboBox:
 
 def measured_words(speeds: Sequence[DrafterSpeed]) -> str:
     """How fast a model was here; empty where that wasn't measured."""
-    plain = [one.tokens_per_s for one in speeds if one.name == _PLAIN]
-    guessed = [one.tokens_per_s for one in speeds if one.name != _PLAIN]
+    # Plain decoding is what all are compared with.
+    plain = [one.tokens_per_s for one in speeds if one.x_plain == 1]
+    guessed = [one.tokens_per_s for one in speeds if one.x_plain != 1]
     if not plain or not guessed:
         return ""
     return QCoreApplication.translate(

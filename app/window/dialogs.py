@@ -213,7 +213,9 @@ class Dialogs(QObject):
         dialog = self._need_batch()
         if dialog is not None:
             dialog.form.tiers = self._parts.layers_dir
-            dialog.offer(self._parts.keeper.choice, self._parts.settings.values.device)
+            parts = self._parts
+            rules = parts.appearance.legend.rules
+            dialog.offer(parts.keeper.choice, parts.settings.values.device, rules)
             _bring_up(dialog)
 
     def go_on_with_batch(self) -> None:

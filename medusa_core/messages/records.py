@@ -177,6 +177,7 @@ class RuleChoice(NamedTuple):
         explanation: One sentence.
         is_exact: The text has the target's own distribution.
         draws: It chooses by the seed's noise; else the same scores always give the same token.
+        numbers: What it decides by, as `Verdict.numbers` names it, and what people call that.
     """
 
     name: str
@@ -184,6 +185,11 @@ class RuleChoice(NamedTuple):
     explanation: str
     is_exact: bool
     draws: bool
+    numbers: tuple[tuple[str, str], ...] = ()
+
+    def number_label(self, name: str) -> str:
+        """What people call a number; its name where the rule doesn't know it."""
+        return dict(self.numbers).get(name, name)
 
 
 class SourceInfo(NamedTuple):

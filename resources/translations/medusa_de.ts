@@ -101,14 +101,6 @@
         <translation>Fragen (*.jsonl *.json);;Alle Dateien (*)</translation>
     </message>
     <message>
-        <source>Always the likeliest token</source>
-        <translation>Immer das wahrscheinlichste Token</translation>
-    </message>
-    <message>
-        <source>Drawn, the same each time</source>
-        <translation>Ausgelost, jedes Mal gleich</translation>
-    </message>
-    <message>
         <source>Loading the model</source>
         <translation>Das Modell wird geladen</translation>
     </message>
@@ -259,6 +251,10 @@
         <translation>Was schon darin ist, bleibt und wird nicht noch einmal gemacht.</translation>
     </message>
     <message>
+        <source>Where tokens are drawn, the same are drawn each time.</source>
+        <translation>Wo Token ausgelost werden, sind es jedes Mal dieselben.</translation>
+    </message>
+    <message>
         <source>Layers of the model that have no room in it are read from disk as needed.</source>
         <translation>Schichten des Modells, die darin keinen Platz haben, werden bei Bedarf von der Platte gelesen.</translation>
     </message>
@@ -329,12 +325,12 @@
         <translation>Die Antwort endet hier, weil der Kontext des Modells voll ist. „Fortsetzen“ führt sie weiter; dann fallen die ältesten Nachrichten weg, wenn Sie unter Kontext nichts anderes gewählt haben.</translation>
     </message>
     <message>
-        <source>The answer repeats itself, as small models do that always take the likeliest token. Choose Sample under Settings of this chat (Ctrl+Shift+P), and regenerate.</source>
-        <translation>Die Antwort wiederholt sich, wie es kleine Modelle tun, die immer das wahrscheinlichste Token nehmen. Wählen Sie „Auslosen“ in den Einstellungen dieses Gesprächs (Strg+Umschalt+P), und lassen Sie neu antworten.</translation>
+        <source>The answer repeats itself, as small models do that always take the likeliest token. Choose {0} under Settings of this chat (Ctrl+Shift+P), and regenerate.</source>
+        <translation>Die Antwort wiederholt sich, wie es kleine Modelle tun, die immer das wahrscheinlichste Token nehmen. Wählen Sie „{0}“ in den Einstellungen dieses Gesprächs (Strg+Umschalt+P), und lassen Sie neu antworten.</translation>
     </message>
     <message>
-        <source>The same text again: Greedy always takes the likeliest token. For another answer choose Sample under Settings of this chat (Ctrl+Shift+P).</source>
-        <translation>Wieder derselbe Text: Greedy nimmt immer das wahrscheinlichste Token. Wählen Sie für eine andere Antwort „Auslosen“ in den Einstellungen dieses Gesprächs (Strg+Umschalt+P).</translation>
+        <source>The same text again: {0} always takes the likeliest token. For another answer choose {1} under Settings of this chat (Ctrl+Shift+P).</source>
+        <translation>Wieder derselbe Text: {0} nimmt immer das wahrscheinlichste Token. Wählen Sie für eine andere Antwort „{1}“ in den Einstellungen dieses Gesprächs (Strg+Umschalt+P).</translation>
     </message>
     <message>
         <source>It is tiny: expect simple stories and small talk rather than facts.</source>
@@ -680,8 +676,8 @@
         <translation>Endtexte, einer je Zeile</translation>
     </message>
     <message>
-        <source>Greedy draws nothing, so it needs no seed.</source>
-        <translation>Greedy lost nichts aus und braucht keinen Startwert.</translation>
+        <source>{0} draws nothing, so it needs no seed.</source>
+        <translation>{0} lost nichts aus und braucht keinen Startwert.</translation>
     </message>
     <message>
         <source>This model can think before it answers: slower, and better at hard questions.</source>
@@ -4475,8 +4471,8 @@
         <translation>Neu antworten</translation>
     </message>
     <message>
-        <source>Answer again (Ctrl+R). The rule Sample takes a new seed; Greedy gives the same text with the drafter that is chosen now.</source>
-        <translation>Noch einmal antworten (Strg+R). Die Regel Sample nimmt einen neuen Startwert; Greedy ergibt denselben Text, vorausgeraten wie jetzt gewählt.</translation>
+        <source>Answer again (Ctrl+R). A rule that draws takes a new seed; others give the same text with the drafter that is chosen now.</source>
+        <translation>Noch einmal antworten (Strg+R). Eine Regel, die auslost, nimmt einen neuen Startwert; andere ergeben denselben Text, vorausgeraten wie jetzt gewählt.</translation>
     </message>
     <message>
         <source>Continue</source>
@@ -5170,26 +5166,6 @@
         <translation>τ: Token aus Schritten ÷ Schritte. × einfach: τ × Zeit eines Schrittes ohne Vorausraten ÷ mittlere Zeit eines Schrittes. Zwischenspeicher: Schlüssel und Werte des bisherigen Gesprächs und der Platz dafür.</translation>
     </message>
     <message>
-        <source>lead over the next best</source>
-        <translation>Vorsprung vor dem nächstbesten</translation>
-    </message>
-    <message>
-        <source>chance after temperature and filters</source>
-        <translation>Wahrscheinlichkeit nach Temperatur und Filtern</translation>
-    </message>
-    <message>
-        <source>noise drawn at this place</source>
-        <translation>Hier ausgelostes Rauschen</translation>
-    </message>
-    <message>
-        <source>entropy (nats)</source>
-        <translation>Entropie (Nat)</translation>
-    </message>
-    <message>
-        <source>needed to be accepted</source>
-        <translation>Zum Annehmen nötig</translation>
-    </message>
-    <message>
         <source>first</source>
         <translation>erste</translation>
     </message>
@@ -5362,8 +5338,8 @@
         <translation>Von links nach rechts: das letzte Token, dann Geratenes, was folgen könnte. Ein Durchlauf des Modells prüft alles.</translation>
     </message>
     <message>
-        <source>The guesses of the heads that pay most, by how often each has been right. More rows give more tokens in a step, but a step takes longer. The drafter Medusa heads uses this tree as it is, those that grow a tree for each step use as many rows.</source>
-        <translation>Was die Köpfe raten und am meisten lohnt, danach, wie oft jeder richtig lag. Mehr Zeilen ergeben mehr Token in einem Schritt, aber er dauert länger. „Medusa-Köpfe“ nimmt diesen Baum, wie er ist; wo für jeden Schritt ein Baum wächst, hat er so viele Zeilen.</translation>
+        <source>The guesses of the heads that pay most, by how often each has been right. More rows give more tokens in a step, but a step takes longer. Drafters with one tree for all steps use this one, those that grow a tree for each step use as many rows.</source>
+        <translation>Was die Köpfe raten und am meisten lohnt, danach, wie oft jeder richtig lag. Mehr Zeilen ergeben mehr Token in einem Schritt, aber er dauert länger. Wo ein Baum für alle Schritte gilt, ist es dieser; wo für jeden Schritt ein Baum wächst, hat er so viele Zeilen.</translation>
     </message>
     <message>
         <source>head {0} {1:.0%}</source>
@@ -5378,8 +5354,8 @@
         <translation>bei Temperaturen {0}</translation>
     </message>
     <message>
-        <source>without chance, as Greedy</source>
-        <translation>ohne Zufall, wie bei Greedy</translation>
+        <source>without chance</source>
+        <translation>ohne Zufall</translation>
     </message>
     <message>
         <source> and in {0:,} steps since</source>
@@ -6715,6 +6691,62 @@
         <translation>Behält auch, was bloß wahrscheinlich ist: mehr davon, in anderen Worten.</translation>
     </message>
     <message>
+        <source>lead over the next best</source>
+        <translation>Vorsprung vor dem nächstbesten</translation>
+    </message>
+    <message>
+        <source>chance after temperature and filters</source>
+        <translation>Wahrscheinlichkeit nach Temperatur und Filtern</translation>
+    </message>
+    <message>
+        <source>noise drawn at this place</source>
+        <translation>Hier ausgelostes Rauschen</translation>
+    </message>
+    <message>
+        <source>entropy (nats)</source>
+        <translation>Entropie (Nat)</translation>
+    </message>
+    <message>
+        <source>needed to be accepted</source>
+        <translation>Zum Annehmen nötig</translation>
+    </message>
+    <message>
+        <source>Each head reads the guesses before its own; small and quick to train.</source>
+        <translation>Jeder Kopf liest die Vorschläge vor seinem eigenen; klein und schnell trainiert.</translation>
+    </message>
+    <message>
+        <source>Medusa, shared projection</source>
+        <translation>Medusa, gemeinsame Projektion</translation>
+    </message>
+    <message>
+        <source>Small and quick to train; they use the model&apos;s own projection.</source>
+        <translation>Klein und schnell trainiert; sie nutzen die Projektion des Modells.</translation>
+    </message>
+    <message>
+        <source>Medusa, plain</source>
+        <translation>Medusa, schlicht</translation>
+    </message>
+    <message>
+        <source>Large; other programs run them, too.</source>
+        <translation>Groß; auch andere Programme können sie nutzen.</translation>
+    </message>
+    <message>
+        <source>Medusa, reading the last token</source>
+        <translation>Medusa, mit Blick auf das letzte Token</translation>
+    </message>
+    <message>
+        <source>They guess better; only this program runs them.</source>
+        <translation>Sie raten besser; nur dieses Programm kann sie nutzen.</translation>
+    </message>
+    <message>
+        <source>EAGLE-3</source>
+        <translation>EAGLE-3</translation>
+    </message>
+    <message>
+        <source>Guesses best, and takes longest to train and to ask.</source>
+        <translation>Rät am besten und braucht am längsten, im Training und beim Raten.</translation>
+    </message>
+    <message>
         <source>16-bit (bfloat16)</source>
         <translation>16 Bit (bfloat16)</translation>
     </message>
@@ -7403,46 +7435,6 @@
 </context>
 <context>
     <name>Train</name>
-    <message>
-        <source>Hydra</source>
-        <translation>Hydra</translation>
-    </message>
-    <message>
-        <source>Each head reads the guesses before its own; small and quick to train.</source>
-        <translation>Jeder Kopf liest die Vorschläge vor seinem eigenen; klein und schnell trainiert.</translation>
-    </message>
-    <message>
-        <source>Medusa, shared projection</source>
-        <translation>Medusa, gemeinsame Projektion</translation>
-    </message>
-    <message>
-        <source>Small and quick to train; they use the model&apos;s own projection.</source>
-        <translation>Klein und schnell trainiert; sie nutzen die Projektion des Modells.</translation>
-    </message>
-    <message>
-        <source>Medusa, plain</source>
-        <translation>Medusa, schlicht</translation>
-    </message>
-    <message>
-        <source>Large; other programs run them, too.</source>
-        <translation>Groß; auch andere Programme können sie nutzen.</translation>
-    </message>
-    <message>
-        <source>Medusa, reading the last token</source>
-        <translation>Medusa, mit Blick auf das letzte Token</translation>
-    </message>
-    <message>
-        <source>They guess better; only this program runs them.</source>
-        <translation>Sie raten besser; nur dieses Programm kann sie nutzen.</translation>
-    </message>
-    <message>
-        <source>EAGLE-3</source>
-        <translation>EAGLE-3</translation>
-    </message>
-    <message>
-        <source>Guesses best, and takes longest to train and to ask.</source>
-        <translation>Rät am besten und braucht am längsten, im Training und beim Raten.</translation>
-    </message>
     <message>
         <source>Prompts (*.jsonl *.json)</source>
         <translation>Fragen (*.jsonl *.json)</translation>

@@ -48,7 +48,7 @@ class FigureRow(QWidget):
         self.regenerate_button = self._button(
             self.tr("Regenerate"),
             self.tr(
-                "Answer again (Ctrl+R). The rule Sample takes a new seed; Greedy gives the same "
+                "Answer again (Ctrl+R). A rule that draws takes a new seed; others give the same "
                 "text with the drafter that is chosen now."
             ),
         )
