@@ -74,20 +74,9 @@ class Docks(QObject):
         for dock in self._docks.values():
             dock.hide()
 
-    def float_all(self) -> None:
-        """Show every panel in a window of its own, so that all of them are seen."""
-        for dock in self._docks.values():
-            dock.setFloating(True)
-            dock.show()
-
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
         for dock in self._docks.values():
             title = dock.titleBarWidget()
             assert isinstance(title, DockTitle)
             title.restyle()
-
-    def paint_now(self) -> None:
-        """Draw what is open without waiting for the loop; for measurements."""
-        for dock in self._docks.values():
-            dock.repaint()

@@ -105,13 +105,6 @@ class Insight(QObject):
 
     # Panels ---------------------------------------------------------------------------------------
 
-    def open_all(self) -> None:
-        """Open all panels, each in a window of its own, so that all of them are seen."""
-        self.open_tree()
-        self.open_steps()
-        self.open_equilibrium()
-        self.docks.float_all()
-
     def close_all(self) -> None:
         """Close all panels, and delete the comparison, which no other widget owns."""
         self.docks.hide_all()

@@ -281,10 +281,6 @@ def _read_texts(raw: _Json, file_name: str) -> dict[int, bytes]:
         ) from error
 
 
-def _read_text(raw: dict[str, str]) -> bytes:
-    return raw["text"].encode() if "text" in raw else bytes.fromhex(raw["hex"])
-
-
 def _problem_of(steps: Sequence[StepTrace], done: GenerationDone) -> str:
     """What steps and end have against each other; empty if they are one whole answer."""
     kept = [i for step in steps for i in step.choice_ids[: step.num_kept]]

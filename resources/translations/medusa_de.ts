@@ -479,6 +479,10 @@
         <source>Copy</source>
         <translation>Kopieren</translation>
     </message>
+    <message>
+        <source>Copy this {0} code</source>
+        <translation>Diesen Code in {0} kopieren</translation>
+    </message>
 </context>
 <context>
     <name>CompareDialog</name>

@@ -25,7 +25,7 @@ from app.theme.tokens import DARK, LIGHT
 from app.window.main_window import MainWindow
 from medusa_core.messages import Generate, StopReason
 from tests.app.conftest import Open
-from tests.app.driving import ask, user_messages, wait_ready
+from tests.app.driving import ask, figure_texts, user_messages, wait_ready
 from tests.app.engine_says import LEGEND
 from tests.app.fakes import LONG, Script
 
@@ -197,14 +197,14 @@ def test_the_baseline_belongs_to_the_answer_and_stays(qtbot: QtBot, open_fake: O
     window, _ = open_fake()
     wait_ready(qtbot, window)
     answer = ask(qtbot, window, "Hello")
-    shown = answer.row.figure_texts()
+    shown = figure_texts(answer)
     assert shown[2] == "1.80× plain"
     window.keeper.load()
     wait_ready(qtbot, window)
-    assert answer.row.figure_texts() == shown
+    assert figure_texts(answer) == shown
     window.page.control.choose_drafter("none")
     plain = ask(qtbot, window, "Hello")
-    assert not any("× plain" in text for text in plain.row.figure_texts())
+    assert not any("× plain" in text for text in figure_texts(plain))
 
 
 def test_theme_and_zoom_change_shown_answers_and_are_remembered(

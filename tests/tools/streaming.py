@@ -18,6 +18,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from PySide6.QtWidgets import QDockWidget
+
 from app.__main__ import leave
 from app.chat.empty_state import SUGGESTIONS
 from app.insight.track import Track
@@ -71,7 +73,7 @@ class StreamingProbe:
         speeds = await self._race()
         medians = {name: statistics.median(values) for name, values in speeds.items()}
         insight = self._app.window.insight
-        insight.open_all()
+        self._open_panels()
         await asyncio.sleep(_SETTLE_S)
         stall_ms, num_tokens = await self._stalls()
         move_ms = await self._moves()
@@ -88,6 +90,15 @@ class StreamingProbe:
             "longest_move_ms": round(move_ms, 1),
         }
 
+    def _open_panels(self) -> None:
+        """All of them, each in a window of its own, so that all are seen."""
+        insight = self._app.window.insight
+        for open_panel in (insight.open_tree, insight.open_steps, insight.open_equilibrium):
+            open_panel()
+        for dock in self._app.window.findChildren(QDockWidget):
+            dock.setFloating(True)
+            dock.show()
+
     async def _race(self) -> dict[str, list[float]]:
         """Tokens per second of every way, interleaved; the first round isn't counted."""
         ways = ("headless", "streaming", "recording", "panels", "recording headless")
@@ -103,7 +114,7 @@ class StreamingProbe:
         window = self._app.window
         window.chat.new_chat()
         if way == "panels":
-            window.insight.open_all()
+            self._open_panels()
         else:
             window.insight.close_all()
         await asyncio.sleep(_SETTLE_S)  # no way pays for what was opened or closed before it
@@ -156,7 +167,8 @@ class StreamingProbe:
         for _ in range(_MOVES):
             started = time.perf_counter()
             timeline.go(places.randrange(_LONG_TRACK))
-            self._app.window.insight.docks.paint_now()
+            for dock in self._app.window.findChildren(QDockWidget):
+                dock.repaint()
             longest_s = max(longest_s, time.perf_counter() - started)
             await asyncio.sleep(0)
         return longest_s * 1000

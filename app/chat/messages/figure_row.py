@@ -90,11 +90,6 @@ class FigureRow(QWidget):
         for index, label in enumerate(self._labels):
             label.setVisible(index < len(figures))
 
-    def figure_texts(self) -> tuple[str, ...]:
-        """What is shown, without the dots between."""
-        shown = (label for label in self._labels if not label.isHidden())
-        return tuple(label.text().removeprefix("· ") for label in shown)
-
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
         muted = self._appearance.theme.muted

@@ -165,22 +165,6 @@ class Shelf(Part):
         self._database.write("INSERT INTO folders (id, name) VALUES (?, ?)", folder.id, folder.name)
         return folder
 
-    def rename_folder(self, folder_id: str, name: str) -> None:
-        """Give a folder another name.
-
-        Raises:
-            StorageError: It can't be written.
-        """
-        self._database.write("UPDATE folders SET name = ? WHERE id = ?", clean(name), folder_id)
-
-    def remove_folder(self, folder_id: str) -> None:
-        """Remove a folder; the conversations in it stay, without a folder.
-
-        Raises:
-            StorageError: It can't be written.
-        """
-        self._database.write("DELETE FROM folders WHERE id = ?", folder_id)
-
     def draft(self, conversation_id: str = "") -> str:
         """What was written and not sent; empty for the conversation that isn't begun yet.
 
