@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from PySide6.QtCore import QCoreApplication, QObject, QRect, Signal
+from PySide6.QtCore import QObject, QRect, Signal
 from PySide6.QtWidgets import QApplication
 
 from app.chat.chat_page import ChatPage
@@ -18,13 +18,13 @@ from app.chat.context_meter import (
 from app.chat.error_board import About
 from app.chat.messages.answer_message import AnswerMessage
 from app.chat.messages.message_widgets import Notice
+from app.chat.model_status import ModelStatusView
 from app.chat.path_view import PathView
 from app.chat.remarks import remarks_on
 from app.chat.running import Running
 from app.engine.bridge import EngineBridge
 from app.engine.model_keeper import ModelKeeper
 from app.i18n.engine_texts import engine_said
-from app.i18n.words import QT_TRANSLATE_NOOP
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from medusa_core.chats.conversation import (
@@ -55,10 +55,6 @@ from medusa_core.messages import (
 )
 
 log = logging.getLogger(__name__)
-
-MODEL_NOTE = QT_TRANSLATE_NOOP(
-    "Chat", "It is tiny: expect simple stories and small talk rather than facts."
-)
 
 
 class ChatController(QObject):
@@ -122,8 +118,9 @@ class ChatController(QObject):
         self.meter = ContextMeter(
             page, bridge, keeper, lambda: self.conversation.remembered(), lambda: self.is_busy
         )
+        self._model_view = ModelStatusView(page, keeper, appearance)
         self._connect()
-        self._model_changed()
+        self._name_model()
 
     @property
     def is_busy(self) -> bool:
@@ -280,7 +277,7 @@ class ChatController(QObject):
         self.errors.retry_requested.connect(lambda: self._keeper.load())
         page.strip.marking_changed.connect(self._set_marking)
         self._bridge.arrived.connect(self._receive)
-        self._keeper.changed.connect(self._model_changed)
+        self._keeper.changed.connect(self._name_model)
         path.answer_shown.connect(self.answer_begun)
         path.edited.connect(self.edit)
         path.quoted.connect(page.composer.quote)
@@ -437,6 +434,9 @@ class ChatController(QObject):
         if not turn.prompt.answers:
             self._page.composer.give_back(turn.prompt.text, turn.prompt.attachments)
 
+    def _name_model(self) -> None:
+        self.path.show_model(str(self._keeper.choice.model_dir))
+
     def _leave_messages(self) -> None:
         """Messages are about to go: if one has the focus, the composer takes it."""
         page, focused = self._page, QApplication.focusWidget()
@@ -463,44 +463,6 @@ class ChatController(QObject):
     def _show_context(self, num_used: int) -> None:
         loaded = self._keeper.status.loaded
         self._page.show_context(num_used, loaded.context_tokens if loaded else 0)
-
-    def _model_changed(self) -> None:
-        status = self._keeper.status
-        if status.loaded is not None:
-            loaded = status.loaded
-            if status.failed is None:
-                self.errors.settle(About.MODEL)
-            specials = dict(loaded.special_tokens) | dict.fromkeys(loaded.end_ids, "")
-            self._appearance.legend.learn(loaded.sources, loaded.rules, specials, loaded.serving)
-        self._page.header.show_model(self._keeper.choice)
-        self._page.header.show_status(status)
-        if status.phase is Phase.FAILED and status.failed is not None:
-            self._page.empty.show_model(self.tr("The model could not be loaded."))
-            if status.failed.kind != "Cancelled":
-                self.errors.show_failure(status.failed, About.MODEL, can_retry=True)
-        elif status.phase is Phase.ASLEEP:
-            self._page.empty.show_model(
-                self.tr("The model is asleep; it wakes with your next message.")
-            )
-        elif status.loaded is not None:
-            note = (
-                " " + QCoreApplication.translate("Chat", MODEL_NOTE)
-                if self._keeper.choice.is_demo
-                else ""
-            )
-            words = (
-                self.tr("{0} is a base model: it continues your text.")
-                if status.loaded.continues_text
-                else self.tr("{0} is ready.{1}")
-            )
-            self._page.empty.show_model(words.format(self._keeper.choice.name, note))
-            self._page.offer(status.loaded)
-            self._page.strip.show_model(status.loaded, status.calibrated)
-        else:
-            self._page.empty.show_model(
-                self.tr("The model is being loaded; you can write already.")
-            )
-        self.path.show_model(str(self._keeper.choice.model_dir))
 
 
 def _sign(answer: Answer, choice: ModelChoice) -> bool:

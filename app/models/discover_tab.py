@@ -25,10 +25,8 @@ from app.i18n.engine_texts import (
     error_said,
 )
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.models.details import (
-    Details,
-    Subject,
-)
+from app.models.details import Details
+from app.models.subject import Subject
 from app.models.suggestion import (
     fit_words,
     fits,

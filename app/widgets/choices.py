@@ -1,4 +1,4 @@
-"""Lists of what the engine offers: each entry under its label, explained by a tooltip."""
+"""Boxes of choices: entries that explain themselves, and those that can't be chosen."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from PySide6.QtCore import QSignalBlocker, Qt
+from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox
 
 from app.i18n.said import said
@@ -35,3 +36,11 @@ def offer(box: QComboBox, choices: Iterable[Offered]) -> None:
             box.addItem(said(choice.label), choice.name)
             box.setItemData(row, wrapped(said(choice.explanation)), Qt.ItemDataRole.ToolTipRole)
         box.setCurrentIndex(max(0, box.findData(chosen)))
+
+
+def add_entry(box: QComboBox, words: str, data: object, reason: str = "") -> None:
+    """Add an entry; with a reason why not it can be read, but not chosen."""
+    box.addItem(f"{words} – {reason}" if reason else words, data)
+    model = box.model()
+    if reason and isinstance(model, QStandardItemModel):
+        model.item(box.count() - 1).setEnabled(False)

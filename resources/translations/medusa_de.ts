@@ -41,6 +41,21 @@
     </message>
 </context>
 <context>
+    <name>AdapterBox</name>
+    <message>
+        <source>Adapter</source>
+        <translation>Adapter</translation>
+    </message>
+    <message>
+        <source>A LoRA changes what the model says; without it the model is as it was.</source>
+        <translation>Eine LoRA ändert, was das Modell sagt; ohne sie ist das Modell, wie es war.</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>keines</translation>
+    </message>
+</context>
+<context>
     <name>AnswerMessage</name>
     <message>
         <source>Only answers of the chat can be gone on with.</source>
@@ -432,26 +447,6 @@
     <message>
         <source>The engine has stopped: restart Medusa Chat</source>
         <translation>Das Rechenwerk steht still: Medusa Chat neu starten</translation>
-    </message>
-    <message>
-        <source>The model could not be loaded.</source>
-        <translation>Das Modell konnte nicht geladen werden.</translation>
-    </message>
-    <message>
-        <source>The model is asleep; it wakes with your next message.</source>
-        <translation>Das Modell ruht; es wacht mit Ihrer nächsten Nachricht auf.</translation>
-    </message>
-    <message>
-        <source>{0} is a base model: it continues your text.</source>
-        <translation>{0} ist ein Basismodell: Es setzt Ihren Text fort.</translation>
-    </message>
-    <message>
-        <source>{0} is ready.{1}</source>
-        <translation>{0} ist bereit.{1}</translation>
-    </message>
-    <message>
-        <source>The model is being loaded; you can write already.</source>
-        <translation>Das Modell wird geladen; Sie können schon schreiben.</translation>
     </message>
 </context>
 <context>
@@ -853,18 +848,6 @@
     <message>
         <source>Streamed it has no room either: try a shorter context.</source>
         <translation>Auch mit Nachladen ist kein Platz: Versuchen Sie einen kürzeren Kontext.</translation>
-    </message>
-    <message>
-        <source>Its layers go to the machines at {0}. What is planned here is the rest: token vectors, the projection to the vocabulary, and heads.</source>
-        <translation>Seine Schichten gehen zu den Rechnern bei {0}. Geplant wird hier der Rest: Token-Vektoren, die Projektion auf das Vokabular und Köpfe.</translation>
-    </message>
-    <message>
-        <source>Its text part is loaded; pictures can&apos;t be shown to it here.</source>
-        <translation>Geladen wird sein Teil für Text; Bilder lassen sich ihm hier nicht zeigen.</translation>
-    </message>
-    <message>
-        <source>On a card its weights are made anew as nf4, which loses a little more: 2 % more bits per byte than in the file, measured on the demo model.</source>
-        <translation>Auf einer Karte werden seine Gewichte neu als nf4 gebildet, was noch etwas verliert: 2 % mehr Bits je Byte als in der Datei, gemessen am Demo-Modell.</translation>
     </message>
     <message>
         <source>Context</source>
@@ -4754,6 +4737,25 @@
     </message>
 </context>
 <context>
+    <name>HeadsBox</name>
+    <message>
+        <source>Medusa heads</source>
+        <translation>Medusa-Köpfe</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>keines</translation>
+    </message>
+    <message>
+        <source>its own</source>
+        <translation>die eigenen</translation>
+    </message>
+    <message>
+        <source>{0} (built in)</source>
+        <translation>{0} (eingebaut)</translation>
+    </message>
+</context>
+<context>
     <name>History</name>
     <message>
         <source>Restore</source>
@@ -5441,20 +5443,12 @@
         <translation>Laden</translation>
     </message>
     <message>
-        <source>Medusa heads</source>
-        <translation>Medusa-Köpfe</translation>
-    </message>
-    <message>
         <source>Heads</source>
         <translation>Köpfe</translation>
     </message>
     <message>
         <source>Adapter</source>
         <translation>Adapter</translation>
-    </message>
-    <message>
-        <source>A LoRA changes what the model says; without it the model is as it was.</source>
-        <translation>Eine LoRA ändert, was das Modell sagt; ohne sie ist das Modell, wie es war.</translation>
     </message>
     <message>
         <source>Verify</source>
@@ -5523,18 +5517,6 @@
     <message>
         <source>Remove from list</source>
         <translation>Aus der Liste entfernen</translation>
-    </message>
-    <message>
-        <source>none</source>
-        <translation>keine</translation>
-    </message>
-    <message>
-        <source>its own</source>
-        <translation>die eigenen</translation>
-    </message>
-    <message>
-        <source>{0} (built in)</source>
-        <translation>{0} (eingebaut)</translation>
     </message>
     <message>
         <source>May not fit. Load anyway?</source>
@@ -5790,6 +5772,18 @@
         <translation>{0} Token/s hier mit Raten, {1} ohne (gemessen).</translation>
     </message>
     <message>
+        <source>Its layers go to the machines at {0}. What is planned here is the rest: token vectors, the projection to the vocabulary, and heads.</source>
+        <translation>Seine Schichten gehen zu den Rechnern bei {0}. Geplant wird hier der Rest: Token-Vektoren, die Projektion auf das Vokabular und Köpfe.</translation>
+    </message>
+    <message>
+        <source>Its text part is loaded; pictures can&apos;t be shown to it here.</source>
+        <translation>Geladen wird sein Teil für Text; Bilder lassen sich ihm hier nicht zeigen.</translation>
+    </message>
+    <message>
+        <source>On a card its weights are made anew as nf4, which loses a little more: 2 % more bits per byte than in the file, measured on the demo model.</source>
+        <translation>Auf einer Karte werden seine Gewichte neu als nf4 gebildet, was noch etwas verliert: 2 % mehr Bits je Byte als in der Datei, gemessen am Demo-Modell.</translation>
+    </message>
+    <message>
         <source>{0} here</source>
         <translation>{0} hier</translation>
     </message>
@@ -5928,6 +5922,29 @@
     <message>
         <source>{name} computes the answers. All programs together use {used} GiB of its {all} GiB of memory.</source>
         <translation>{name} rechnet die Antworten. Alle Programme zusammen belegen {used} GiB von {all} GiB Speicher.</translation>
+    </message>
+</context>
+<context>
+    <name>ModelStatusView</name>
+    <message>
+        <source>The model could not be loaded.</source>
+        <translation>Das Modell konnte nicht geladen werden.</translation>
+    </message>
+    <message>
+        <source>The model is asleep; it wakes with your next message.</source>
+        <translation>Das Modell ruht; es wacht mit Ihrer nächsten Nachricht auf.</translation>
+    </message>
+    <message>
+        <source>The model is being loaded; you can write already.</source>
+        <translation>Das Modell wird geladen; Sie können schon schreiben.</translation>
+    </message>
+    <message>
+        <source>{0} is a base model: it continues your text.</source>
+        <translation>{0} ist ein Basismodell: Es setzt Ihren Text fort.</translation>
+    </message>
+    <message>
+        <source>{0} is ready.{1}</source>
+        <translation>{0} ist bereit.{1}</translation>
     </message>
 </context>
 <context>

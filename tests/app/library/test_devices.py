@@ -8,8 +8,8 @@ import torch
 from PySide6.QtGui import QStandardItemModel
 from pytestqt.qtbot import QtBot
 
-from app.models.details import Subject
 from app.models.library_dialog import LibraryDialog
+from app.models.subject import Subject
 from app.settings.device_box import DeviceBox
 from app.settings.preferences import load_preferences
 from app.window.main_window import MainWindow

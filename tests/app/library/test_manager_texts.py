@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.models import outlook
-from app.models.details import Subject
 from app.models.library_dialog import LibraryDialog
+from app.models.subject import Subject
 from app.theme.appearance import Appearance
 from app.widgets.sizes import verdict
 from medusa_core.api import HubSettings, JobState, Library, Offer, Pace, Pair, demo_model
@@ -182,7 +182,7 @@ def test_without_a_network_what_we_recommend_is_searched(
 
 
 def test_the_choice_of_weights_stays_with_its_row(dialog: LibraryDialog) -> None:
-    from app.models.details import Subject
+    from app.models.subject import Subject
 
     card(dialog, 24)
     details = dialog.discover.details

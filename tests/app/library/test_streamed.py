@@ -11,11 +11,9 @@ from pytestqt.qtbot import QtBot
 from app.chat.error_board import About
 from app.chat.error_card import ErrorCard
 from app.chat.header import describe
-from app.models.details import (
-    Details,
-    Subject,
-)
+from app.models.details import Details
 from app.models.library_dialog import LibraryDialog
+from app.models.subject import Subject
 from app.widgets.stream_words import streamed_words
 from app.window.main_window import MainWindow
 from medusa_core.api import AdapterShape, Budget, Choice, Library, Streamed, places
