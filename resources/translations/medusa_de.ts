@@ -52,7 +52,7 @@
     </message>
     <message>
         <source>none</source>
-        <translation>keines</translation>
+        <translation>keiner</translation>
     </message>
 </context>
 <context>
@@ -4744,7 +4744,7 @@
     </message>
     <message>
         <source>none</source>
-        <translation>keines</translation>
+        <translation>keine</translation>
     </message>
     <message>
         <source>its own</source>
