@@ -20,7 +20,7 @@ class HeadsBox(QComboBox):
     def __init__(self, library: Library) -> None:
         super().__init__()
         self._library = library
-        self.setAccessibleName(self.tr("Medusa heads"))
+        self.setAccessibleName(self.tr("Heads"))
 
     @property
     def chosen(self) -> Installed | None:

@@ -1046,18 +1046,18 @@
         <translation> · auf Antrag</translation>
     </message>
     <message>
-        <source>{0} Medusa heads</source>
-        <translation>{0} Medusa-Köpfe</translation>
+        <source>{0} heads</source>
+        <translation>{0} Köpfe</translation>
+    </message>
+    <message>
+        <source>{0} heads for models {1:,} wide. Once they are here, they can be chosen with such a model under Installed.
+{2}</source>
+        <translation>{0} Köpfe für Modelle der Breite {1:,}. Sind sie einmal hier, lassen sie sich unter Installiert zu einem solchen Modell wählen.
+{2}</translation>
     </message>
     <message>
         <source>The heads are a pickle, which is converted once.</source>
         <translation>Die Köpfe sind eine Pickle-Datei, die einmal umgewandelt wird.</translation>
-    </message>
-    <message>
-        <source>{0} Medusa heads for models {1:,} wide. Once they are here, they can be chosen with such a model under Installed.
-{2}</source>
-        <translation>{0} Medusa-Köpfe für Modelle der Breite {1:,}. Sind sie einmal hier, lassen sie sich unter Installiert zu einem solchen Modell wählen.
-{2}</translation>
     </message>
 </context>
 <context>
@@ -4739,8 +4739,8 @@
 <context>
     <name>HeadsBox</name>
     <message>
-        <source>Medusa heads</source>
-        <translation>Medusa-Köpfe</translation>
+        <source>Heads</source>
+        <translation>Köpfe</translation>
     </message>
     <message>
         <source>none</source>
@@ -5692,8 +5692,8 @@
         <translation>Modell mit Köpfen</translation>
     </message>
     <message>
-        <source>Medusa heads</source>
-        <translation>Medusa-Köpfe</translation>
+        <source>heads</source>
+        <translation>Köpfe</translation>
     </message>
     <message>
         <source>LoRA adapter</source>
