@@ -74,6 +74,7 @@ from medusa_core.system.jobs.heads_training import (
     NeedsQuery,
     OwnHeads,
 )
+from medusa_core.system.jobs.trained_kinds import TRAINED_KINDS
 from medusa_core.system.resources import (
     calibrations_dir,
     demo_heads_dir,
@@ -299,6 +300,7 @@ def format_label(name: str) -> str:
 
 __all__ = [
     "APP_NAME",
+    "TRAINED_KINDS",
     "AdapterOffer",
     "AdapterShape",
     "AnswerState",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, QTimer, QUrl, Signal
@@ -26,6 +27,7 @@ from app.widgets.closing import close_by_key
 from medusa_core.api import BatchJob, OwnBatches
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import ModelChoice
+from medusa_core.messages import RuleChoice
 
 log = logging.getLogger(__name__)
 
@@ -94,13 +96,15 @@ class BatchDialog(QDialog):
         close_by_key(self)
         self._show()
 
-    def offer(self, model: ModelChoice, device: str) -> None:
+    def offer(self, model: ModelChoice, device: str, rules: Iterable[RuleChoice]) -> None:
         """Let this model answer, unless a batch isn't finished.
 
         Args:
             model: The model that is chosen in the window.
             device: Where to run; empty for the best there is.
+            rules: How tokens may be chosen, the usual one first.
         """
+        self.form.offer_rules(rules)
         self._model, self._device = model, device
         if self.job is not None and self.job.state().stage == "done":
             self.job = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication, Signal
@@ -17,18 +18,15 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.words import QT_TRANSLATE_NOOP
+from app.widgets.choices import offer
 from app.widgets.elided import ElidedLabel
 from app.widgets.explain import explain
 from app.widgets.file_dialogs import ask_for_file, ask_where_to_save
 from medusa_core.api import BatchWish
 from medusa_core.loading.choice import ModelChoice
-from medusa_core.messages import cluster_of, device_here
+from medusa_core.messages import RuleChoice, cluster_of, device_here
 
 _FILES = QT_TRANSLATE_NOOP("Batch", "Prompts (*.jsonl *.json);;All files (*)")
-_RULES = (
-    ("greedy", QT_TRANSLATE_NOOP("Batch", "Always the likeliest token")),
-    ("sample", QT_TRANSLATE_NOOP("Batch", "Drawn, the same each time")),
-)
 _MOST_TOKENS, _USUAL_TOKENS, _MOST_GIB = 100_000, 512, 4096.0
 
 
@@ -42,8 +40,6 @@ class BatchForm(QWidget):
         rule_box: How tokens are chosen.
         memory_box: Memory that may be taken; 0 for what is free.
         cache_box: Keys and values in 4 bits.
-
-    Attributes:
         tiers: Folder for layers of models that are larger than the memory they may take.
 
     Signals:
@@ -70,8 +66,6 @@ class BatchForm(QWidget):
         self.length_box.setValue(_USUAL_TOKENS)
         self.length_box.setSpecialValueText(self.tr("what the context leaves"))
         self.rule_box = QComboBox()
-        for rule, words in _RULES:
-            self.rule_box.addItem(QCoreApplication.translate("Batch", words), rule)
         self.memory_box = QDoubleSpinBox()
         self.memory_box.setRange(0, _MOST_GIB)
         self.memory_box.setDecimals(1)
@@ -85,6 +79,11 @@ class BatchForm(QWidget):
     def is_complete(self) -> bool:
         """Are both files named?"""
         return bool(self._prompts and self._out)
+
+    def offer_rules(self, rules: Iterable[RuleChoice]) -> None:
+        """Offer the rules that keep the model's own distribution; without any the usual one."""
+        offer(self.rule_box, (rule for rule in rules if rule.is_exact))
+        self.rule_box.setEnabled(self.rule_box.count() > 0)
 
     def use_prompts(self, path: Path) -> None:
         """Answer what stands in this file; answers go beside it unless a file is named."""
@@ -117,7 +116,7 @@ class BatchForm(QWidget):
             cache="q4" if self.cache_box.isChecked() else "",
             device=device_here(device),
             cluster=cluster_of(device),
-            rule=self.rule_box.currentData(),
+            rule=self.rule_box.currentData() or "",
             max_new_tokens=round(self.length_box.value()),
             memory_gib=memory,
             tier_disk=str(self.tiers) if memory or model.tier_disk is not None else "",
@@ -131,6 +130,7 @@ class BatchForm(QWidget):
             ),
         )
         explain(self.out_button, self.tr("What is in it already is kept, and not done again."))
+        explain(self.rule_box, self.tr("Where tokens are drawn, the same are drawn each time."))
         explain(
             self.memory_box,
             self.tr("Layers of the model that have no room in it are read from disk as needed."),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from PySide6.QtCore import QCoreApplication, QObject, QRect, Signal
+from PySide6.QtCore import QObject, QRect, Signal
 from PySide6.QtWidgets import QApplication
 
 from app.chat.chat_page import ChatPage
@@ -18,12 +18,13 @@ from app.chat.context_meter import (
 from app.chat.error_board import About
 from app.chat.messages.answer_message import AnswerMessage
 from app.chat.messages.message_widgets import Notice
+from app.chat.model_status import ModelStatusView
 from app.chat.path_view import PathView
+from app.chat.remarks import remarks_on
 from app.chat.running import Running
 from app.engine.bridge import EngineBridge
 from app.engine.model_keeper import ModelKeeper
 from app.i18n.engine_texts import engine_said
-from app.i18n.words import QT_TRANSLATE_NOOP
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from medusa_core.chats.conversation import (
@@ -32,7 +33,6 @@ from medusa_core.chats.conversation import (
     Turn,
     new_id,
 )
-from medusa_core.chats.repetition import repeats
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
@@ -51,30 +51,10 @@ from medusa_core.messages import (
     Progress,
     StepDone,
     StepTrace,
-    StopReason,
     shown_text,
 )
 
 log = logging.getLogger(__name__)
-
-CONTEXT_NOTICE = QT_TRANSLATE_NOOP(
-    "Chat",
-    "The answer ends here because the model's context is full. Continue goes on with it; the "
-    "oldest messages are then left out, unless you chose otherwise under Context.",
-)
-LOOP_NOTICE = QT_TRANSLATE_NOOP(
-    "Chat",
-    "The answer repeats itself, as small models do that always take the likeliest token. Choose "
-    "Sample under Settings of this chat (Ctrl+Shift+P), and regenerate.",
-)
-SAME_NOTICE = QT_TRANSLATE_NOOP(
-    "Chat",
-    "The same text again: Greedy always takes the likeliest token. For another answer choose "
-    "Sample under Settings of this chat (Ctrl+Shift+P).",
-)
-MODEL_NOTE = QT_TRANSLATE_NOOP(
-    "Chat", "It is tiny: expect simple stories and small talk rather than facts."
-)
 
 
 class ChatController(QObject):
@@ -138,8 +118,9 @@ class ChatController(QObject):
         self.meter = ContextMeter(
             page, bridge, keeper, lambda: self.conversation.remembered(), lambda: self.is_busy
         )
+        self._model_view = ModelStatusView(page, keeper, appearance)
         self._connect()
-        self._model_changed()
+        self._name_model()
 
     @property
     def is_busy(self) -> bool:
@@ -296,7 +277,7 @@ class ChatController(QObject):
         self.errors.retry_requested.connect(lambda: self._keeper.load())
         page.strip.marking_changed.connect(self._set_marking)
         self._bridge.arrived.connect(self._receive)
-        self._keeper.changed.connect(self._model_changed)
+        self._keeper.changed.connect(self._name_model)
         path.answer_shown.connect(self.answer_begun)
         path.edited.connect(self.edit)
         path.quoted.connect(page.composer.quote)
@@ -418,22 +399,10 @@ class ChatController(QObject):
             if message is not None:
                 message.finish(done)
         if conversation is self.conversation:
-            for text in self._remarks(turn, done):
-                self._page.conversation.add(Notice(QCoreApplication.translate("Chat", text)))
+            for text in remarks_on(turn, done, self._appearance.legend):
+                self._page.conversation.add(Notice(text))
             self._end()
             self.outbox.send()
-
-    def _remarks(self, turn: Turn, done: GenerationDone) -> Iterator[str]:
-        """What is to be said of a complete answer."""
-        if done.stop_reason is StopReason.CONTEXT:
-            yield CONTEXT_NOTICE
-        if self._appearance.legend.rule(done.settings.rule).draws:
-            return
-        others = (answer for answer in turn.prompt.answers if answer is not turn.answer)
-        if repeats(done.token_ids):
-            yield LOOP_NOTICE
-        elif turn.answer.given is None and any(one.text == done.text for one in others):
-            yield SAME_NOTICE
 
     def _fail(self, failed: Failed) -> None:
         conversation, turn = self.running.end(failed.request_id)
@@ -465,6 +434,9 @@ class ChatController(QObject):
         if not turn.prompt.answers:
             self._page.composer.give_back(turn.prompt.text, turn.prompt.attachments)
 
+    def _name_model(self) -> None:
+        self.path.show_model(str(self._keeper.choice.model_dir))
+
     def _leave_messages(self) -> None:
         """Messages are about to go: if one has the focus, the composer takes it."""
         page, focused = self._page, QApplication.focusWidget()
@@ -491,44 +463,6 @@ class ChatController(QObject):
     def _show_context(self, num_used: int) -> None:
         loaded = self._keeper.status.loaded
         self._page.show_context(num_used, loaded.context_tokens if loaded else 0)
-
-    def _model_changed(self) -> None:
-        status = self._keeper.status
-        if status.loaded is not None:
-            loaded = status.loaded
-            if status.failed is None:
-                self.errors.settle(About.MODEL)
-            specials = dict(loaded.special_tokens) | dict.fromkeys(loaded.end_ids, "")
-            self._appearance.legend.learn(loaded.sources, loaded.rules, specials, loaded.serving)
-        self._page.header.show_model(self._keeper.choice)
-        self._page.header.show_status(status)
-        if status.phase is Phase.FAILED and status.failed is not None:
-            self._page.empty.show_model(self.tr("The model could not be loaded."))
-            if status.failed.kind != "Cancelled":
-                self.errors.show_failure(status.failed, About.MODEL, can_retry=True)
-        elif status.phase is Phase.ASLEEP:
-            self._page.empty.show_model(
-                self.tr("The model is asleep; it wakes with your next message.")
-            )
-        elif status.loaded is not None:
-            note = (
-                " " + QCoreApplication.translate("Chat", MODEL_NOTE)
-                if self._keeper.choice.is_demo
-                else ""
-            )
-            words = (
-                self.tr("{0} is a base model: it continues your text.")
-                if status.loaded.continues_text
-                else self.tr("{0} is ready.{1}")
-            )
-            self._page.empty.show_model(words.format(self._keeper.choice.name, note))
-            self._page.offer(status.loaded)
-            self._page.strip.show_model(status.loaded, status.calibrated)
-        else:
-            self._page.empty.show_model(
-                self.tr("The model is being loaded; you can write already.")
-            )
-        self.path.show_model(str(self._keeper.choice.model_dir))
 
 
 def _sign(answer: Answer, choice: ModelChoice) -> bool:

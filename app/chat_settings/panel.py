@@ -40,6 +40,7 @@ from app.chat_settings.texts import (
 from app.i18n.said import said
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
+from app.widgets.choices import offer
 from app.widgets.elided import ElidedBox
 from app.widgets.explain import explain, wrapped
 from medusa_core.chats.presets import (
@@ -194,10 +195,10 @@ class ControlPanel(QFrame):
         """Offer what can run on this model; what can't, but was chosen, comes back with a model."""
         self._rules = {rule.name: rule for rule in loaded.rules}
         self._drafters = {drafter.name: drafter for drafter in loaded.drafters}
-        _offer(self.rule_box, loaded.rules)
+        offer(self.rule_box, loaded.rules)
         self.speeds = Speeds(loaded.speeds)
         shown = in_order(loaded.drafters)
-        _offer(self.drafter_box, shown)
+        offer(self.drafter_box, shown)
         show_speeds(self.drafter_box, shown, self.speeds)
         self.thinks_box.setVisible(loaded.thinking.can_switch)
         self._kept.heed(loaded.advice)
@@ -311,9 +312,13 @@ class ControlPanel(QFrame):
         for kind, note in notes.items():
             is_about_speed = kind is Kind.SPEED_UP
             self.groups[kind.value].say(f"{measured} {note}".strip() if is_about_speed else note)
-        draws = self.rule is None or self.rule.draws
-        lack = self.tr("Greedy draws nothing, so it needs no seed.")
-        self._seed_row.say_lack("" if draws else lack)
+        rule = self.rule
+        lack = (
+            ""
+            if rule is None or rule.draws
+            else self.tr("{0} draws nothing, so it needs no seed.").format(said(rule.label))
+        )
+        self._seed_row.say_lack(lack)
         self._seed_row.mark_changed(settings.seed != usual.seed)
 
     # How it looks ---------------------------------------------------------------------------------
@@ -386,12 +391,3 @@ def _box(name: str) -> ElidedBox:
     box = ElidedBox(4)
     box.setAccessibleName(name)
     return box
-
-
-def _offer(box: ElidedBox, choices: Sequence[DrafterChoice | RuleChoice]) -> None:
-    blocker = QSignalBlocker(box)
-    box.clear()
-    for choice in choices:
-        box.addItem(said(choice.label), choice.name)
-        box.setItemData(box.count() - 1, wrapped(said(choice.explanation)), _TOOLTIP)
-    blocker.unblock()

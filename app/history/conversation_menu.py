@@ -3,23 +3,50 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QCoreApplication, QPoint, Qt
+from PySide6.QtCore import QCoreApplication, QObject, QPoint, Qt, Signal
 from PySide6.QtWidgets import QInputDialog, QLineEdit, QMenu
 
+from app.chat.error_board import ErrorBoard
+from app.history.files import ConversationFiles
+from app.history.journal import Journal
+from app.history.reading import read_or_show
+from app.history.sidebar import Sidebar
 from app.widgets.asking import confirms
 from medusa_core.api import ConversationInfo, Folder, History
 
-if TYPE_CHECKING:
-    from app.history.history_keeper import HistoryKeeper
 
+class ConversationMenu(QObject):
+    """The menu of the list, and what its entries do.
 
-class ConversationMenu:
-    """The menu of the list, and what its entries do."""
+    Signals:
+        changed: What the list shows is other than before.
+        trashed: These conversations (`tuple[str, ...]`) went into the trash.
+    """
 
-    def __init__(self, keeper: HistoryKeeper) -> None:
-        self._keeper = keeper
+    changed = Signal()
+    trashed = Signal(object)
+
+    def __init__(
+        self,
+        sidebar: Sidebar,
+        history: History,
+        journal: Journal,
+        files: ConversationFiles,
+        errors: ErrorBoard,
+    ) -> None:
+        """Make it.
+
+        Args:
+            sidebar: The list, and what is selected there.
+            history: Where conversations are kept.
+            journal: Writes to it.
+            files: Exports them.
+            errors: Shows what can't be read.
+        """
+        super().__init__(sidebar)
+        self._sidebar, self._history, self._journal = sidebar, history, journal
+        self._files, self._errors = files, errors
 
     def popup(self, place: QPoint) -> None:
         """Offer what can be done."""
@@ -31,7 +58,7 @@ class ConversationMenu:
     def menu(self) -> QMenu:
         """The menu for what is selected now; without entries where nothing is."""
         chosen = self._chosen
-        menu = QMenu(self._keeper.sidebar)
+        menu = QMenu(self._sidebar)
         if not chosen:
             return menu
         if chosen[0].trashed_s is not None:
@@ -64,7 +91,7 @@ class ConversationMenu:
 
     @property
     def _chosen(self) -> tuple[ConversationInfo, ...]:
-        return self._keeper.sidebar.chosen
+        return self._sidebar.chosen
 
     def trash_chosen(self) -> None:
         """Move what is selected into the trash; in the trash, delete it for good."""
@@ -73,14 +100,14 @@ class ConversationMenu:
             self._delete(chosen)
         elif chosen:
             ids = tuple(one.id for one in chosen)
-            self._keeper.journal.write(lambda h: h.trash(ids))
-            self._keeper.forget(ids)
+            self._journal.write(lambda h: h.trash(ids))
+            self.trashed.emit(ids)
 
     def restore_chosen(self) -> None:
         """Take what is selected out of the trash."""
         ids = tuple(one.id for one in self._chosen)
-        self._keeper.journal.write(lambda h: h.restore(ids))
-        self._keeper.refresh()
+        self._journal.write(lambda h: h.restore(ids))
+        self.changed.emit()
 
     def empty_trash(self) -> None:
         """Delete all that is in the trash, if the user agrees."""
@@ -89,19 +116,19 @@ class ConversationMenu:
     def rename(self, one: ConversationInfo) -> None:
         """Ask for another title."""
         title, agreed = QInputDialog.getText(
-            self._keeper.sidebar,
+            self._sidebar,
             QCoreApplication.translate("History", "Rename"),
             QCoreApplication.translate("History", "Title"),
             QLineEdit.EchoMode.Normal,
             one.title,
         )
         if agreed and title.strip():
-            self._keeper.journal.write(lambda h: h.rename(one.id, title.strip()))
-            self._keeper.refresh()
+            self._journal.write(lambda h: h.rename(one.id, title.strip()))
+            self.changed.emit()
 
     def _add_folders(self, menu: QMenu, chosen: tuple[ConversationInfo, ...]) -> None:
         into = menu.addMenu(QCoreApplication.translate("History", "Move to folder"))
-        for folder in self._keeper.folders():
+        for folder in read_or_show(self._history.folders, self._errors) or ():
             into.addAction(folder.name, partial(self._move, chosen, folder))
         into.addAction(
             QCoreApplication.translate("History", "New folder…"), lambda: self._move_to_new(chosen)
@@ -114,27 +141,28 @@ class ConversationMenu:
 
     def _export(self, chosen: tuple[ConversationInfo, ...]) -> None:
         name = chosen[0].title if len(chosen) == 1 else "conversations"
-        self._keeper.files.ask_to_export([one.id for one in chosen], name)
+        self._files.ask_to_export([one.id for one in chosen], name)
 
     def _pin(self, chosen: tuple[ConversationInfo, ...], is_pinned: bool) -> None:
         for one in chosen:
-            self._keeper.journal.write(partial(_pin, one.id, is_pinned))
-        self._keeper.refresh()
+            self._journal.write(partial(_pin, one.id, is_pinned))
+        self.changed.emit()
 
     def _move(self, chosen: tuple[ConversationInfo, ...], folder: Folder | None) -> None:
         folder_id = None if folder is None else folder.id
         for one in chosen:
-            self._keeper.journal.write(partial(_move, one.id, folder_id))
-        self._keeper.refresh()
+            self._journal.write(partial(_move, one.id, folder_id))
+        self.changed.emit()
 
     def _move_to_new(self, chosen: tuple[ConversationInfo, ...]) -> None:
         name, agreed = QInputDialog.getText(
-            self._keeper.sidebar,
+            self._sidebar,
             QCoreApplication.translate("History", "New folder"),
             QCoreApplication.translate("History", "Name"),
         )
         if agreed and name.strip():
-            folder = self._keeper.add_folder(name.strip())
+            add = partial(self._history.add_folder, name.strip())
+            folder = read_or_show(add, self._errors)
             if folder is not None:
                 self._move(chosen, folder)
 
@@ -145,18 +173,18 @@ class ConversationMenu:
             if chosen is None
             else _count(chosen)
         )
-        copies = self._keeper.history.set_aside()
+        copies = self._history.set_aside()
         told = QCoreApplication.translate(
             "History", " Damaged copies of the history, which may hold it, go too ({0})."
         ).format(len(copies))
         asked = QCoreApplication.translate("History", "Delete {0} for good?").format(num)
         more = QCoreApplication.translate("History", "It can't be brought back.")
-        if confirms(self._keeper.sidebar, asked, more + (told if copies else "")):
+        if confirms(self._sidebar, asked, more + (told if copies else "")):
             ids = None if chosen is None else tuple(one.id for one in chosen)
-            self._keeper.journal.write(lambda h: h.empty_trash(ids))
+            self._journal.write(lambda h: h.empty_trash(ids))
             if copies:
-                self._keeper.remove_copies()
-            self._keeper.refresh()
+                read_or_show(self._history.remove_set_aside, self._errors)
+            self.changed.emit()
 
 
 def _pin(conversation_id: str, is_pinned: bool, history: History) -> None:

@@ -15,6 +15,7 @@ from app.history.conversation_menu import ConversationMenu
 from app.history.files import ConversationFiles
 from app.history.grouping import rows_of
 from app.history.journal import Journal
+from app.history.reading import read_or_show
 from app.history.sidebar import Sidebar
 from app.history.stored import opened, state_of, stored_answer, stored_prompt, title_of
 from app.i18n.words import QT_TRANSLATE_NOOP
@@ -22,13 +23,12 @@ from app.widgets.matching import (
     Entry,
     matching,
 )
-from medusa_core.api import Attachment, ConversationInfo, Folder, History, Hit
+from medusa_core.api import Attachment, ConversationInfo, History, Hit
 from medusa_core.chats.conversation import (
     Answer,
     Conversation,
     Turn,
 )
-from medusa_core.errors import MedusaError
 from medusa_core.messages import StepDone
 
 T = TypeVar("T")
@@ -80,8 +80,8 @@ class HistoryKeeper(QObject):
         self._known: set[str] = set()
         self._grown: dict[str, list[StepDone]] = {}
         self._shown_id = chat.conversation.session_id
-        self._menu = ConversationMenu(self)
         self.files = ConversationFiles(sidebar, history)
+        self._menu = ConversationMenu(sidebar, history, self.journal, self.files, chat.errors)
         sidebar.more_button.setMenu(self.files.menu())
         self._save = QTimer(self)
         self._save.setInterval(SAVE_MS)
@@ -176,7 +176,7 @@ class HistoryKeeper(QObject):
         if is_trash:
             self.sidebar.show_rows(found, "" if found else self.tr("The trash is empty."))
             return
-        rows = rows_of(found, self.folders(), datetime.now())
+        rows = rows_of(found, self._read(history.folders) or (), datetime.now())
         self.sidebar.show_rows(
             rows, "" if rows else self.tr("Your conversations will be listed here.")
         )
@@ -217,18 +217,6 @@ class HistoryKeeper(QObject):
         if message_id:
             self._chat.show_message(message_id)
 
-    def folders(self) -> tuple[Folder, ...]:
-        """All folders; none where they can't be read, which is told."""
-        return self._read(self.history.folders) or ()
-
-    def add_folder(self, name: str) -> Folder | None:
-        """Make a folder; None where it can't be, which is told."""
-        return self._read(lambda: self.history.add_folder(name))
-
-    def remove_copies(self) -> None:
-        """Delete damaged copies of the history; where that can't be, it is told."""
-        self._read(self.history.remove_set_aside)
-
     def forget(self, conversation_ids: tuple[str, ...]) -> None:
         """Conversations went into the trash: they aren't shown any more."""
         self.trashed.emit(conversation_ids)
@@ -264,12 +252,7 @@ class HistoryKeeper(QObject):
         self.refresh()
 
     def _read(self, read: Callable[[], T]) -> T | None:
-        """What the history says; None for what can't be read, which is told."""
-        try:
-            return read()
-        except MedusaError as error:
-            self._chat.errors.show_error(error.message, error.hint)
-            return None
+        return read_or_show(read, self._chat.errors)
 
     def _tell(self, message: str, hint: str) -> None:
         kept = QCoreApplication.translate("History", NOT_SAVED)
@@ -291,6 +274,8 @@ class HistoryKeeper(QObject):
         sidebar.menu_requested.connect(self._menu.popup)
         sidebar.trash_requested.connect(self._menu.trash_chosen)
         sidebar.empty_requested.connect(self._menu.empty_trash)
+        self._menu.changed.connect(self.refresh)
+        self._menu.trashed.connect(self.forget)
         self.journal.failed.connect(self._tell)
         self.files.imported.connect(self.refresh)
         self.files.said.connect(sidebar.say)

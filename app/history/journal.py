@@ -47,11 +47,6 @@ class Journal(QObject):
         self._idle.setInterval(_CHECKPOINT_MS)
         self._idle.timeout.connect(self._checkpoint)
 
-    @property
-    def num_waiting(self) -> int:
-        """Writes that could not be done yet."""
-        return len(self._waiting)
-
     def write(self, write: Write) -> None:
         """Do a write, behind those that wait."""
         self._waiting.append(write)

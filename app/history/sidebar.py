@@ -151,6 +151,12 @@ class Sidebar(QWidget):
             )
             self.list.setCurrentIndex(index)
 
+    def search(self) -> None:
+        """Let the user look for words in all conversations."""
+        self.show()
+        self.search_edit.setFocus()
+        self.search_edit.selectAll()
+
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
         scale, muted = self._appearance.scale, self._appearance.theme.muted

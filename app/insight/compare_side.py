@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.chat.conversation_view import ConversationView
 from app.chat.messages.answer_message import AnswerMessage
-from app.i18n.said import said
 from app.insight.words import micro
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
+from app.widgets.choices import offer
 from app.widgets.numbers import Number
 from medusa_core.messages import (
-    DrafterChoice,
     GenerateSettings,
     GenerationDone,
     ModelLoaded,
-    RuleChoice,
     StepDone,
 )
 
@@ -81,8 +79,9 @@ class Side(QWidget):
     def offer(self, loaded: ModelLoaded) -> None:
         """Offer what the model can do."""
         self._plain = {choice.name for choice in loaded.drafters if not choice.drafts}
-        _fill(self.drafter_box, loaded.drafters)
-        _fill(self.rule_box, loaded.rules)
+        offer(self.drafter_box, loaded.drafters)
+        offer(self.rule_box, loaded.rules)
+        self._drafter_changed()
 
     def choose_drafter(self, name: str) -> None:
         """Choose a drafter by its name in the engine."""
@@ -176,15 +175,3 @@ def _box(name: str, names: Mapping[Any, str]) -> QComboBox:
     for value, text in names.items():
         box.addItem(text, value)
     return box
-
-
-def _fill(box: QComboBox, choices: Sequence[DrafterChoice | RuleChoice]) -> None:
-    """Offer these, and keep what is chosen where it is among them."""
-    chosen = box.currentData()
-    box.blockSignals(True)
-    box.clear()
-    for choice in choices:
-        box.addItem(said(choice.label), choice.name)
-    box.setCurrentIndex(max(0, box.findData(chosen)))
-    box.blockSignals(False)
-    box.currentIndexChanged.emit(box.currentIndex())

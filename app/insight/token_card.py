@@ -17,13 +17,6 @@ from app.theme.legend import Legend
 from app.widgets.numbers import Number
 from medusa_core.messages import GIVEN, TARGET, RuleChoice, StepTrace, Verdict
 
-_NUMBERS = {
-    "margin": QT_TRANSLATE_NOOP("Insight", "lead over the next best"),
-    "probability": QT_TRANSLATE_NOOP("Insight", "chance after temperature and filters"),
-    "noise": QT_TRANSLATE_NOOP("Insight", "noise drawn at this place"),
-    "entropy": QT_TRANSLATE_NOOP("Insight", "entropy (nats)"),
-    "threshold": QT_TRANSLATE_NOOP("Insight", "needed to be accepted"),
-}
 _ORDINALS = (
     QT_TRANSLATE_NOOP("Insight", "first"),
     QT_TRANSLATE_NOOP("Insight", "second"),
@@ -70,7 +63,7 @@ def card_of(track: Track, token: int, legend: Legend) -> tuple[Line, ...]:
         ) * is_lost
     step = track[index]
     place = token - track.first_token(index)
-    verdict = step.verdicts[place]
+    verdict, rule = step.verdicts[place], legend.rule(track.rule)
     is_accepted = place + 1 < len(step.path)
     number = (
         f"{Number(step.step):,}"
@@ -95,11 +88,9 @@ def card_of(track: Track, token: int, legend: Legend) -> tuple[Line, ...]:
             percent(verdict.choice.probability),
         ),
         Line(QCoreApplication.translate("Insight", "Instead"), _alternatives(verdict, legend)),
-        Line(
-            QCoreApplication.translate("Insight", "Rule"), _rule(legend.rule(track.rule), verdict)
-        ),
-        *_lead(legend.rule(track.rule), verdict),
-        *(Line(_number(name), f"{x:.3g}") for name, x in verdict.numbers),
+        Line(QCoreApplication.translate("Insight", "Rule"), _rule(rule, verdict)),
+        *_lead(rule, verdict),
+        *(Line(_number(rule, name), f"{x:.3g}") for name, x in verdict.numbers),
         Line(QCoreApplication.translate("Insight", "Time of the step"), _times(step)),
     )
 
@@ -151,8 +142,8 @@ def _ordinal(place: int) -> str:
     return QCoreApplication.translate("Insight", word).format(place + 1)
 
 
-def _number(name: str) -> str:
-    told = QCoreApplication.translate("Insight", _NUMBERS.get(name, name))
+def _number(rule: RuleChoice, name: str) -> str:
+    told = said(rule.number_label(name))
     return told[:1].upper() + told[1:]
 
 

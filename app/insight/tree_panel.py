@@ -39,7 +39,7 @@ STEP_HELP = QT_TRANSLATE_NOOP(
 PLAN_HELP = QT_TRANSLATE_NOOP(
     "Insight",
     "The guesses of the heads that pay most, by how often each has been right. More rows give more "
-    "tokens in a step, but a step takes longer. The drafter Medusa heads uses this tree as it is, "
+    "tokens in a step, but a step takes longer. Drafters with one tree for all steps use this one, "
     "those that grow a tree for each step use as many rows.",
 )
 
@@ -334,7 +334,7 @@ def say_accuracies(planned: Planned) -> str:
     chance = (
         QCoreApplication.translate("Insight", "at temperatures {0}").format(near)
         if planned.temperature
-        else QCoreApplication.translate("Insight", "without chance, as Greedy")
+        else QCoreApplication.translate("Insight", "without chance")
     )
     since = (
         QCoreApplication.translate("Insight", " and in {0:,} steps since").format(

@@ -91,7 +91,6 @@ class Formats:
         self._style = style
         self._marking = marking
         self._unit_px = style.text_size_pt * 96 / 72
-        self.quote_px = self._unit_px
         self.indent_px = round(1.7 * self._unit_px)
         self._of_chars = lru_cache(maxsize=512)(self._make_chars)
 

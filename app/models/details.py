@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication, QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -27,13 +25,14 @@ from app.models.outlook import (
     Outlook,
     Question,
 )
+from app.models.plan_words import forecast_words, measured_words, plan_notes
+from app.models.subject import Subject
 from app.theme.appearance import Appearance
 from app.widgets.numbers import Number
 from app.widgets.sizes import (
     FIT_WORDS,
     gib,
     library_text,
-    speed,
     verdict,
 )
 from app.widgets.stream_words import streamed_words
@@ -41,44 +40,18 @@ from medusa_core.api import (
     AdapterShape,
     Budget,
     Choice,
-    Forecast,
     ModelConfig,
     Streamed,
     choices,
     client_config,
     format_label,
-    paced_by,
     plan_choice,
     plan_least,
     recommend,
 )
-from medusa_core.messages import DrafterSpeed, Fit, HeadsShape, WeightFormats
+from medusa_core.messages import Fit, WeightFormats
 
 _CONTEXTS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
-_PLAIN = "none"  # the drafter that guesses nothing
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What the details are about.
-
-    Attributes:
-        title: Its name.
-        note: A word about it.
-        config: Sizes of the model; None while unknown.
-        heads: Sizes of its heads.
-        draft_model: Sizes of a smaller model that drafts for it; None for none.
-        adapter: What a LoRA changes; None without one.
-        speeds: How fast it was here, where it is loaded like this and was measured.
-    """
-
-    title: str
-    note: str
-    config: ModelConfig | None
-    heads: HeadsShape
-    draft_model: ModelConfig | None = None
-    adapter: AdapterShape | None = None
-    speeds: tuple[DrafterSpeed, ...] = ()
 
 
 class Details(QWidget):
@@ -314,9 +287,8 @@ class Details(QWidget):
         fits = self.tr("Fits streamed, with a context of {0:,} tokens") if self.streams else ""
         fits = fits.format(Number(plan.context_tokens)) or verdict(plan)
         told = f"{fits} · {device}: {gib(plan.total_bytes)}{ram}"
-        self.verdict_label.setText(
-            "\n".join(filter(None, (told, self._far(), self._blindness(), self._loss())))
-        )
+        notes = plan_notes(self._subject, self.choice, self._budget, self.cluster)
+        self.verdict_label.setText("\n".join((told, *notes)))
         self.shorten_button.setText(
             self.tr("Fits if context ≤ {0:,}").format(Number(plan.max_context))
         )
@@ -359,39 +331,6 @@ class Details(QWidget):
                 self.tr("Streamed it has no room either: try a shorter context.")
             )
 
-    def _far(self) -> str:
-        """That its layers aren't to be here."""
-        if not self.cluster:
-            return ""
-        return self.tr(
-            "Its layers go to the machines at {0}. What is planned here is the rest: token "
-            "vectors, the projection to the vocabulary, and heads."
-        ).format(self.cluster)
-
-    def _blindness(self) -> str:
-        """What isn't loaded of a model that could also see."""
-        config = None if self._subject is None else self._subject.config
-        if config is None or not config.sees:
-            return ""
-        return self.tr("Its text part is loaded; pictures can't be shown to it here.")
-
-    def _loss(self) -> str:
-        """What a model in few bits loses on a card, whose kernels know other ones."""
-        subject, budget = self._subject, self._budget
-        is_card = budget is not None and budget.hardware.device != "cpu"
-        if not is_card or subject is None or subject.config is None:
-            return ""
-        config, choice = subject.config, self.choice
-        is_kept = not config.holds_blocks or bool(config.stored.card)
-        if is_kept or budget is None or choice is None:
-            return ""
-        if not paced_by(choice.formats, config, budget).startswith("nf4"):
-            return ""
-        return self.tr(
-            "On a card its weights are made anew as nf4, which loses a little more: 2 % more bits "
-            "per byte than in the file, measured on the demo model."
-        )
-
     def _shorten(self) -> None:
         if self._choice is None:
             return
@@ -399,25 +338,6 @@ class Details(QWidget):
         if self.context_box.findData(longest) < 0:
             self.context_box.addItem(self.tr("{0:,} tokens").format(Number(longest)), longest)
         self.context_box.setCurrentIndex(self.context_box.findData(longest))
-
-
-def forecast_words(told: Forecast, has_heads: bool, draft_model: ModelConfig | None = None) -> str:
-    """How fast a model would be, and who would guess for it."""
-    if draft_model is not None:
-        return QCoreApplication.translate(
-            "Library",
-            "About {0} tokens/s here without guesses (an estimate). How much faster the draft "
-            "model makes it is measured once it is loaded.",
-        ).format(speed(told.plain_tokens_per_s))
-    if not has_heads:
-        return QCoreApplication.translate(
-            "Library",
-            "About {0} tokens/s here (an estimate). It has no heads: guesses come from the chat's "
-            "own text.",
-        ).format(speed(told.plain_tokens_per_s))
-    return QCoreApplication.translate(
-        "Library", "About {0} tokens/s here with its heads, {1} without (an estimate)."
-    ).format(speed(told.tokens_per_s), speed(told.plain_tokens_per_s))
 
 
 def _label(text: str, name: str) -> QLabel:
@@ -433,14 +353,3 @@ def _box(name: str) -> QComboBox:
     box.setAccessibleName(name)
     box.setMinimumContentsLength(18)
     return box
-
-
-def measured_words(speeds: Sequence[DrafterSpeed]) -> str:
-    """How fast a model was here; empty where that wasn't measured."""
-    plain = [one.tokens_per_s for one in speeds if one.name == _PLAIN]
-    guessed = [one.tokens_per_s for one in speeds if one.name != _PLAIN]
-    if not plain or not guessed:
-        return ""
-    return QCoreApplication.translate(
-        "Library", "{0} tokens/s here with guesses, {1} without (measured)."
-    ).format(speed(max(guessed)), speed(plain[0]))

@@ -25,10 +25,8 @@ from app.i18n.engine_texts import (
     error_said,
 )
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.models.details import (
-    Details,
-    Subject,
-)
+from app.models.details import Details
+from app.models.subject import Subject
 from app.models.suggestion import (
     fit_words,
     fits,
@@ -249,11 +247,7 @@ class DiscoverTab(QWidget):
         if offer is None:
             self.details.show_subject(None)
             return
-        heads = (
-            self.tr("{0} Medusa heads").format(offer.heads.num_heads)
-            if offer.heads.num_heads
-            else ""
-        )
+        heads = self.tr("{0} heads").format(offer.heads.num_heads) if offer.heads.num_heads else ""
         repos = " + ".join(repo for repo, _ in offer.pair.repos)
         pickle = (
             self.tr("The heads are a pickle, which is converted once.") if offer.is_pickled else ""
@@ -262,7 +256,7 @@ class DiscoverTab(QWidget):
         if offer.is_heads:
             shape = offer.heads
             note = self.tr(
-                "{0} Medusa heads for models {1:,} wide. Once they are here, they can "
+                "{0} heads for models {1:,} wide. Once they are here, they can "
                 "be chosen with such a model under Installed.\n{2}"
             ).format(shape.num_heads, Number(shape.hidden_size), note)
         self.details.show_subject(Subject(offer.title, note, offer.config, offer.heads))

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox
 
 from app.i18n.engine_texts import engine_said
+from app.widgets.choices import add_entry
 from app.widgets.explain import explain
 from medusa_core.api import Installed, Library
 
@@ -76,15 +76,11 @@ class DraftBox(QComboBox):
         self.compared.emit()
 
     def _fill(self, found: Sequence[tuple[Installed, str]], chosen: str) -> None:
-        model = self.model()
         with QSignalBlocker(self):
             self.clear()
             self.addItem(self.tr("none"), None)
-            for number, (item, reason) in enumerate(found, start=1):
-                words = f"{item.name} – {engine_said(reason)}" if reason else item.name
-                self.addItem(words, item)
-                self.setItemData(number, words, Qt.ItemDataRole.ToolTipRole)
-                if reason and isinstance(model, QStandardItemModel):
-                    model.item(number).setEnabled(False)
-                elif str(item.folder) == chosen:
-                    self.setCurrentIndex(number)
+            for row, (item, reason) in enumerate(found, start=1):
+                add_entry(self, item.name, item, engine_said(reason))
+                self.setItemData(row, self.itemText(row), Qt.ItemDataRole.ToolTipRole)
+                if not reason and str(item.folder) == chosen:
+                    self.setCurrentIndex(row)

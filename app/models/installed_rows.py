@@ -24,7 +24,7 @@ COLUMNS = (
 KIND_WORDS = {
     InstalledKind.MODEL: QT_TRANSLATE_NOOP("Library", "model"),
     InstalledKind.MERGED: QT_TRANSLATE_NOOP("Library", "model with heads"),
-    InstalledKind.HEADS: QT_TRANSLATE_NOOP("Library", "Medusa heads"),
+    InstalledKind.HEADS: QT_TRANSLATE_NOOP("Library", "heads"),
     InstalledKind.ADAPTER: QT_TRANSLATE_NOOP("Library", "LoRA adapter"),
     InstalledKind.UNKNOWN: QT_TRANSLATE_NOOP("Library", "not usable"),
 }

@@ -8,10 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QSignalBlocker, Qt, QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QStandardItemModel
+from PySide6.QtCore import Qt, QUrl, Signal
+from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
-    QComboBox,
     QHBoxLayout,
     QLabel,
     QMenu,
@@ -22,22 +21,20 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.engine_texts import (
-    engine_said,
     error_said,
 )
-from app.models.details import (
-    Details,
-    Subject,
-)
+from app.models.adapter_box import AdapterBox
+from app.models.details import Details
 from app.models.discover_tab import SPLIT
 from app.models.draft_box import DraftBox
+from app.models.heads_box import HeadsBox
 from app.models.installed_rows import (
     COLUMNS,
     cells,
     reading_cells,
 )
+from app.models.subject import Subject
 from app.theme.appearance import Appearance
-from app.training.gain_words import with_loss
 from app.widgets.asking import confirms
 from app.widgets.file_dialogs import ask_for_file, ask_for_folder
 from app.widgets.sizes import (
@@ -46,7 +43,7 @@ from app.widgets.sizes import (
     verdict,
 )
 from app.widgets.table import RowTable
-from medusa_core.api import AdapterOffer, Budget, Installed, InstalledKind, Library
+from medusa_core.api import Budget, Installed, Library
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import (
     ModelChoice,
@@ -95,16 +92,11 @@ class InstalledTab(QWidget):
         self.rows: tuple[Installed, ...] = ()
         self.table = RowTable(self.tr("Installed"), [library_text(name) for name in COLUMNS])
         self.details = Details(appearance, self.tr("Load"))
-        self.heads_box = QComboBox()
-        self.heads_box.setAccessibleName(self.tr("Medusa heads"))
+        self.heads_box = HeadsBox(library)
         self.details.drafts_form.addRow(self.tr("Heads"), self.heads_box)
         self.draft_box = DraftBox(library)
         self.details.drafts_form.addRow(self.tr("Draft model"), self.draft_box)
-        self.adapter_box = QComboBox()
-        self.adapter_box.setAccessibleName(self.tr("Adapter"))
-        self.adapter_box.setToolTip(
-            self.tr("A LoRA changes what the model says; without it the model is as it was.")
-        )
+        self.adapter_box = AdapterBox(library)
         self.details.drafts_form.addRow(self.tr("Adapter"), self.adapter_box)
         self.verify_button = QPushButton(self.tr("Verify"))
         self.delete_button = QPushButton(self.tr("Delete"))
@@ -174,12 +166,13 @@ class InstalledTab(QWidget):
             self._measured = (heads_dir, speeds)
             self._show_subject()
 
-    def _speeds_of(self, item: Installed, heads: object) -> tuple[DrafterSpeed, ...]:
+    def _speeds_of(self, item: Installed) -> tuple[DrafterSpeed, ...]:
         """What was measured of what is chosen."""
-        heads_dir, speeds = self._measured
-        folder = heads.folder if isinstance(heads, Installed) else None
-        as_loaded = folder == heads_dir and self._adapter is None and self.draft_box.chosen is None
-        return speeds if item.folder == self._loaded and as_loaded else ()
+        (heads_dir, speeds), heads = self._measured, self.heads_box.chosen
+        folder = None if heads is None else heads.folder
+        adds = self.adapter_box.chosen is not None or self.draft_box.chosen is not None
+        is_loaded = item.folder == self._loaded and folder == heads_dir
+        return speeds if is_loaded and not adds else ()
 
     def _build(self) -> None:
         left = QWidget()
@@ -258,49 +251,10 @@ class InstalledTab(QWidget):
         self.delete_button.setEnabled(item is not None and not item.is_built_in and not is_others)
         is_ours = item is not None and not item.found.is_cached
         self.delete_button.setText(self.tr("Remove from list") if is_ours else self.tr("Delete"))
-        with QSignalBlocker(self.heads_box), QSignalBlocker(self.adapter_box):
-            self._offer_heads(item)
-            self._offer_adapters(item)
+        self.heads_box.offer(item, self.items)
+        self.adapter_box.offer(item, self.items)
         self.draft_box.offer(item, self.rows)
         self._show_subject()
-
-    def _offer_heads(self, item: Installed | None) -> None:
-        """All heads that are here: those that fit, and the others with the reason why not."""
-        self.heads_box.clear()
-        self.heads_box.addItem(self.tr("none"), None)
-        if item is None or item.config is None:
-            return
-        model = self.heads_box.model()
-        if item.kind is InstalledKind.MERGED:
-            self.heads_box.addItem(self.tr("its own"), item)
-            self.heads_box.setCurrentIndex(1)
-        for heads, reason in self._library.heads_for(item, self.items):
-            name = self.tr("{0} (built in)").format(heads.name) if heads.is_built_in else heads.name
-            usable = with_loss(name, heads.gain)
-            words = f"{heads.name} – {engine_said(reason)}" if reason else usable
-            self.heads_box.addItem(words, heads)
-            last = self.heads_box.count() - 1
-            if reason and isinstance(model, QStandardItemModel):
-                model.item(last).setEnabled(False)
-            elif not reason and heads.may_pay and self.heads_box.currentIndex() == 0:
-                self.heads_box.setCurrentIndex(last)
-
-    def _offer_adapters(self, item: Installed | None) -> None:
-        """All LoRAs that are here; those that don't fit with the reason why."""
-        self.adapter_box.clear()
-        self.adapter_box.addItem(self.tr("none"), None)
-        model = self.adapter_box.model()
-        for offer in () if item is None else self._library.adapters_for(item, self.items):
-            words = f"{offer.name} – {engine_said(offer.reason)}" if offer.reason else offer.name
-            self.adapter_box.addItem(words, offer)
-            if offer.reason and isinstance(model, QStandardItemModel):
-                model.item(self.adapter_box.count() - 1).setEnabled(False)
-
-    @property
-    def _adapter(self) -> AdapterOffer | None:
-        """The LoRA that is chosen."""
-        offer = self.adapter_box.currentData()
-        return offer if isinstance(offer, AdapterOffer) else None
 
     def _show_subject(self) -> None:
         item = self.chosen
@@ -311,20 +265,16 @@ class InstalledTab(QWidget):
             self.details.verdict_label.clear()
             self.details.action_button.setEnabled(False)
             return
-        heads = self.heads_box.currentData()
-        shape = heads.heads if isinstance(heads, Installed) else HeadsShape()
-        draft = self.draft_box.chosen
-        draft_model = None if draft is None else draft.config
-        adapter = None if self._adapter is None else self._adapter.shape
+        draft, adapter = self.draft_box.chosen, self.adapter_box.chosen
         self.details.show_subject(
             Subject(
                 item.name,
                 str(item.folder),
                 item.config,
-                shape,
-                draft_model,
-                adapter,
-                self._speeds_of(item, heads),
+                self.heads_box.shape,
+                None if draft is None else draft.config,
+                None if adapter is None else adapter.shape,
+                self._speeds_of(item),
             )
         )
         self.details.action_button.setEnabled(item.is_complete)
@@ -340,17 +290,16 @@ class InstalledTab(QWidget):
             )
             if not ignores_plan:
                 return
-        heads = self.heads_box.currentData()
-        heads_dir = heads.folder if isinstance(heads, Installed) else None
         ready = next((one for one in ready_choices() if one.model_dir == item.folder), None)
         wanted = ready or ModelChoice(item.name.rpartition("/")[2], item.folder)
-        draft = self.draft_box.chosen
+        heads, draft = self.heads_box.chosen, self.draft_box.chosen
+        adapter = self.adapter_box.chosen
         wanted = replace(
             wanted,
-            heads_dir=heads_dir,
+            heads_dir=None if heads is None else heads.folder,
             ignores_plan=ignores_plan,
             assistant_dir=None if draft is None else draft.folder,
-            adapter_dir=None if self._adapter is None else self._adapter.folder,
+            adapter_dir=None if adapter is None else adapter.folder,
             tier_disk=self.details.tier_disk if self.details.streams else None,
         )
         if choice is not None:

@@ -83,11 +83,6 @@ class Appearance(QObject):
         self.theme = self._chosen()
         self.apply()
 
-    def zoom(self, steps: int) -> None:
-        """Make everything larger (positive) or smaller; 0 goes back to normal."""
-        self.scale = self.scale.zoomed(steps) if steps else self.scale.zoomed_to(1.0)
-        self.apply()
-
     def zoom_to(self, zoom: float) -> None:
         """Take another size; 1 is the normal one."""
         if zoom != self.scale.zoom:

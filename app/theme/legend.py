@@ -55,6 +55,11 @@ class Legend:
         infos = self._infos.values()
         return tuple(i for i in infos if self.serving is None or i.name in self.serving)
 
+    @property
+    def rules(self) -> tuple[RuleChoice, ...]:
+        """The rules, the default first; none before a model was loaded."""
+        return tuple(self._rules.values())
+
     def learn(
         self,
         sources: Iterable[SourceInfo],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QCoreApplication, Qt, Signal
+from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -16,38 +16,13 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.words import QT_TRANSLATE_NOOP
+from app.widgets.choices import offer
 from app.widgets.explain import explain
 from app.widgets.file_dialogs import ask_for_files
 from app.widgets.sizes import GIB
-from medusa_core.api import HeadsWish
+from medusa_core.api import TRAINED_KINDS, HeadsWish
 from medusa_core.messages import cluster_of, device_here
 
-KIND_WORDS = {
-    "hydra": (
-        QT_TRANSLATE_NOOP("Train", "Hydra"),
-        QT_TRANSLATE_NOOP(
-            "Train", "Each head reads the guesses before its own; small and quick to train."
-        ),
-    ),
-    "medusa-shared": (
-        QT_TRANSLATE_NOOP("Train", "Medusa, shared projection"),
-        QT_TRANSLATE_NOOP(
-            "Train", "Small and quick to train; they use the model's own projection."
-        ),
-    ),
-    "medusa": (
-        QT_TRANSLATE_NOOP("Train", "Medusa, plain"),
-        QT_TRANSLATE_NOOP("Train", "Large; other programs run them, too."),
-    ),
-    "rooted": (
-        QT_TRANSLATE_NOOP("Train", "Medusa, reading the last token"),
-        QT_TRANSLATE_NOOP("Train", "They guess better; only this program runs them."),
-    ),
-    "eagle": (
-        QT_TRANSLATE_NOOP("Train", "EAGLE-3"),
-        QT_TRANSLATE_NOOP("Train", "Guesses best, and takes longest to train and to ask."),
-    ),
-}
 _FILES = QT_TRANSLATE_NOOP("Train", "Prompts (*.jsonl *.json)")
 _MOST_MINUTES = 100_000
 GB = 10**9
@@ -81,10 +56,7 @@ class TrainForm(QWidget):
         self._history = history
         self._data: tuple[str, ...] = ()
         self.kind_box = QComboBox()
-        for kind, (label, meaning) in KIND_WORDS.items():
-            self.kind_box.addItem(_tr(label), kind)
-            last = self.kind_box.count() - 1
-            self.kind_box.setItemData(last, _tr(meaning), Qt.ItemDataRole.ToolTipRole)
+        offer(self.kind_box, (kind for kind in TRAINED_KINDS.values() if kind.label))
         self.heads_box = _number(1, 8, 4)
         self.minutes_box = _number(1, _MOST_MINUTES, 60, self.tr(" min"))
         self.disk_box = _number(0, 1000, 4, " GB")
@@ -177,7 +149,8 @@ class TrainForm(QWidget):
         self.bundled_button.clicked.connect(lambda: self.use_files(()))
 
     def _choose_kind(self) -> None:
-        self.joint_box.setEnabled(self.kind_box.currentData() != "eagle")
+        kind = TRAINED_KINDS[self.kind_box.currentData()]
+        self.joint_box.setEnabled(kind.learns_jointly)
         self.changed.emit()
 
     def _choose_files(self) -> None:

@@ -48,7 +48,7 @@ from medusa_core.api import (
 from medusa_core.errors import MedusaError
 
 if TYPE_CHECKING:
-    from app.window.main_window import OpenLibrary
+    from app.window.known_models import OpenLibrary
     from medusa_core.api import Library
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class Application:
     def open(self) -> None:
         """Show the window; the engine starts once it is visible."""
         self.first_paint.painted.connect(self._start_engine)
-        self.window.desk.restore_state()
+        self.window.restore()
         self.window.show()
 
     def close(self) -> None:
@@ -149,9 +149,9 @@ def build(options: Options) -> Application:
         resources=resources,
         open_library=options.open_library or _library_opener(where),
         places=None if options.is_fresh else where,
+        history=None if options.is_fresh else open_history(where.history),
+        learned_dir=None if options.is_fresh else where.learned,
     )
-    if not options.is_fresh:
-        window.keep_history(open_history(where.history), where.learned)
     keeper.unload_after(preferences.unload_minutes)
     keeper.use_device(preferences.device)
     appearance.apply()
@@ -205,7 +205,7 @@ def run(options: Options, work: Work | None = None) -> int:
         application.bridge.arrived.connect(garbage.put_off)
         if work is None:
             show_uncaught_errors(application.window.chat.errors.show_error, log_path)
-            instance.raise_requested.connect(application.window.desk.come_to_front)
+            instance.raise_requested.connect(application.window.come_to_front)
         continue_or_tell(application.window, has_crashed, options.continues)
         code: int = loop.run_until_complete((work or _serve_user)(application))
     if serves:
@@ -220,9 +220,9 @@ def continue_or_tell(window: MainWindow, has_crashed: bool, continues: bool) -> 
     What was open may be what made the window hang: opened by itself, it would do so again.
     """
     if has_crashed:
-        window.desk.tell_of_crash()
-    elif continues:
-        window.continue_last()
+        window.remedies.tell_of_crash()
+    elif continues and window.history is not None:
+        window.history.open_last()
 
 
 def _raise_other(instance: SingleInstance) -> int:
@@ -244,18 +244,18 @@ async def _serve_user(application: Application) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, application.window.close)
-    application.first_paint.painted.connect(application.window.desk.welcome_once)
-    application.first_paint.painted.connect(application.window.desk.go_on_with_batch)
+    application.first_paint.painted.connect(application.window.dialogs.welcome_once)
+    application.first_paint.painted.connect(application.window.dialogs.go_on_with_batch)
     application.open()
     offering = asyncio.ensure_future(_offer_models(application))
     if (learned := application.window.learned) is not None:
         learned.tidy()
     await closed.wait()
     offering.cancel()
-    if (library := application.window.library) is not None:
+    if (library := application.window.models.library) is not None:
         await library.downloads.close()
     application.close()
-    return EXIT_RESTART if application.window.desk.wants_restart else 0
+    return EXIT_RESTART if application.window.wants_restart else 0
 
 
 async def _offer_models(application: Application) -> None:
@@ -264,6 +264,6 @@ async def _offer_models(application: Application) -> None:
     application.keeper.chosen.connect(ready.set)
     await ready.wait()
     try:
-        await application.window.offer_installed()
+        await application.window.models.offer_installed()
     except MedusaError as error:
         application.window.chat.errors.show_error(error.message, error.hint)

@@ -1,129 +1,100 @@
-"""What is around the chat: settings, palette, model manager, and the window's position."""
+"""The dialogs of the application, all opened here."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QObject, Qt
+from PySide6.QtWidgets import QDialog
 
 from app.settings.declaration import Page
+from app.settings.hub import hub_settings
 from app.startup.crash import LAST_DUMP_NAME
 from app.startup.logs import FILE_NAME as LOG_NAME
-from app.theme.appearance import Appearance
 from app.training.gain_words import ready_said
 from app.widgets.asking import confirms
 from app.widgets.dropping import IS_MODEL
-from app.widgets.matching import (
-    Entry,
-    Provider,
-    matching,
-)
-from app.window.effects import Effects
-from app.window.geometry import WindowState
-from app.window.remedies import Remedies
-from medusa_core.api import OwnBatches, OwnHeads, Places, places, with_token
-from medusa_core.errors import MedusaError
-from medusa_core.loading.choice import ModelChoice
+from app.widgets.matching import Provider
+from app.window.parts import WindowParts
+from medusa_core.api import OwnBatches, OwnHeads, with_token
 from medusa_core.system.jobs.heads_gain import read_gain
 
 if TYPE_CHECKING:
     from app.batch.batch_dialog import BatchDialog
-    from app.engine.model_keeper import ModelKeeper
     from app.help.diagnostics import DiagnosticsDialog
-    from app.models.installed_tab import InstalledTab
     from app.models.library_dialog import LibraryDialog
     from app.settings.dialog import SettingsDialog
     from app.training.train_dialog import TrainDialog
     from app.window.commands.palette import Palette
-    from app.window.main_window import MainWindow
     from medusa_core.api import Check, HubSettings, Library, Offer
 
 
-class Desk(QObject):
+class Dialogs(QObject):
     """Opens what belongs to the application rather than to a conversation.
 
     Dialogs are made when they are opened first: a window without them starts faster.
 
     Attributes:
-        effects: What changed settings do.
-        remedies: What helps against failures.
-        dialog: The settings; None until they are opened.
-        diagnostics: What works here; None until it is opened.
+        settings: The settings; None until they are opened.
+        models: The model manager; None until it is opened, or where there is no library.
         batch: Answers files; None until it is opened, or where nothing of this user is kept.
-        wants_restart: The application is to start again once the window is closed.
+        diagnostics: What works here; None until it is opened.
     """
 
-    def __init__(self, window: MainWindow, appearance: Appearance, places: Places | None) -> None:
-        super().__init__(window)
-        self._window = window
-        self._appearance = appearance
-        self._places = places
-        self._providers: list[Provider] = [self._matching_commands, self._matching_models]
-        self.effects = Effects(window, window.settings, appearance)
-        self.remedies = Remedies(window)
-        self.dialog: SettingsDialog | None = None
-        self.diagnostics: DiagnosticsDialog | None = None
+    def __init__(self, parts: WindowParts) -> None:
+        super().__init__(parts.window)
+        self._parts = parts
+        self.settings: SettingsDialog | None = None
+        self.models: LibraryDialog | None = None
         self.batch: BatchDialog | None = None
-        self.wants_restart = False
+        self.diagnostics: DiagnosticsDialog | None = None
+        self._training: TrainDialog | None = None
         self._import: asyncio.Task[None] | None = None
-        self._state: WindowState | None = None
-        if places is not None:
-            insight = window.insight
-            panels = {
-                "tree": (lambda: insight.docks.is_seen(insight.tree), insight.open_tree),
-                "steps": (lambda: insight.docks.is_seen(insight.steps), insight.open_steps),
-                "equilibrium": (
-                    lambda: insight.docks.is_seen(insight.equilibrium),
-                    insight.open_equilibrium,
-                ),
-            }
-            self._state = WindowState(window, places.state, panels)
-        window.commands.keys_changed.connect(
-            lambda: window.settings.remember(shortcuts=window.commands.chosen)
-        )
+        parts.settings.changed.connect(self._tell_models)
+
+    def end_work(self) -> None:
+        """The window closes: what runs beside it is ended, and can be gone on with."""
+        if self.batch is not None:
+            self.batch.close_job()
+        if self._training is not None:
+            self._training.close_run()
+
+    # Palette, settings, help ----------------------------------------------------------------------
 
     @cached_property
     def palette(self) -> Palette:
-        """Finds commands, models, and what providers add; made when it is needed first."""
-        from app.window.commands.palette import Palette
+        """Finds commands, models and conversations; made when it is needed first."""
+        from app.window.commands.palette import Palette, command_entries
 
-        return Palette(self._appearance, self._window, self._providers)
-
-    @property
-    def layers_dir(self) -> Path:
-        """The folder for layers of models that are larger than memory."""
-        chosen = self._window.settings.values.layers_dir
-        return Path(chosen) if chosen else (self._places or places()).layers
-
-    def add_provider(self, provider: Provider) -> None:
-        """Let the palette ask somebody more; see `matching.Provider`."""
-        self._providers.append(provider)
-
-    def come_to_front(self) -> None:
-        """Show the window above the others."""
-        window = self._window
-        window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
-        window.show()
-        window.raise_()
-        window.activateWindow()
+        parts = self._parts
+        providers: list[Provider] = [partial(command_entries, parts.commands), parts.models.entries]
+        if parts.history is not None:
+            providers.append(parts.history.entries)
+        return Palette(parts.appearance, parts.window, providers)
 
     def show_palette(self) -> None:
         """Let the user find a command."""
-        self.palette.open_over(self._window)
+        self.palette.open_over(self._parts.window)
 
     def show_settings(self, page: str = "") -> None:
         """Open the settings, on a page if one is named."""
-        if self.dialog is None:
-            self.dialog = self._make_settings()
+        if self.settings is None:
+            self.settings = self._make_settings()
         if page:
-            self.dialog.open_page(page)
-        self.dialog.show()
-        self.dialog.raise_()
-        self.dialog.activateWindow()
+            self.settings.open_page(page)
+        _bring_up(self.settings)
+
+    def show_about(self) -> None:
+        """Say what this is and whose work is in it."""
+        from app.help.about import AboutDialog
+
+        parts = self._parts
+        dialog = AboutDialog(parts.resources, parts.appearance, parts.window)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
 
     def show_diagnostics(self) -> None:
         """Look what works here, and offer a report."""
@@ -131,14 +102,11 @@ class Desk(QObject):
             from app.help.diagnostics import DiagnosticsDialog
             from medusa_core.api import run_checks
 
+            parts = self._parts
             self.diagnostics = DiagnosticsDialog(
-                lambda: run_checks(self._places or places()),
-                self._compose,
-                self._appearance,
-                self._window,
+                lambda: run_checks(parts.folders), self._report, parts.appearance, parts.window
             )
-        self.diagnostics.show()
-        self.diagnostics.raise_()
+        _bring_up(self.diagnostics)
         self.diagnostics.look()
 
     def show_welcome(self) -> None:
@@ -150,148 +118,23 @@ class Desk(QObject):
         )
         from app.help.welcome_dialog import WelcomeDialog
 
-        library = self._window.need_library()
-        model = ModelStep(library, self._appearance)
-        steps = (
-            WhatStep(self._appearance),
-            model,
-            FilesStep(self._folders(), self._appearance),
-        )
-        dialog = WelcomeDialog(steps, self._appearance, self._window)
+        parts, looks = self._parts, self._parts.appearance
+        model = ModelStep(parts.models.open_library(), looks)
+        steps = (WhatStep(looks), model, FilesStep(self._folders(), looks))
+        dialog = WelcomeDialog(steps, looks, parts.window)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         model.download_requested.connect(self._download)
         model.download_requested.connect(lambda _offer: dialog.accept())
         model.gguf_requested.connect(dialog.accept)
-        model.gguf_requested.connect(self._window.open_gguf)
-        self._window.settings.remember(has_seen_welcome=True)
+        model.gguf_requested.connect(self.open_gguf)
+        parts.settings.remember(has_seen_welcome=True)
         dialog.open()
         model.look()
 
     def welcome_once(self) -> None:
         """Lead a new user through the first steps; nobody a second time."""
-        if not self._window.settings.values.has_seen_welcome:
+        if not self._parts.settings.values.has_seen_welcome:
             self.show_welcome()
-
-    def tell_of_crash(self) -> None:
-        """The last run had no clean end: say so, and offer to go on or to look why."""
-        card = self._window.chat.errors.show_error(
-            self.tr("Medusa Chat didn't end properly last time."),
-            self.tr(
-                "Your conversations are kept. The last one isn't opened by itself, as it may be "
-                "the cause. The diagnostics may say what happened."
-            ),
-        )
-        card.add_action(self.tr("Open the last conversation"), self._window.continue_last)
-        card.add_action(self.tr("Show diagnostics"), self.show_diagnostics)
-
-    def restart(self) -> None:
-        """Close the window, which saves everything, and start the application again."""
-        self.wants_restart = True
-        self._window.close()
-
-    def open_library(self, library: Library) -> None:
-        """Let the library heed the settings, and go on with downloads unless that is offline."""
-        library.layers_dir = self.layers_dir
-        self.effects.open_library(library)
-
-    def adopt(self, models: LibraryDialog) -> None:
-        """Connect the model manager."""
-        window = self._window
-        models.load_requested.connect(window.keeper.load)
-        models.offline_chosen.connect(lambda on: window.settings.choose("is_offline", on))
-        models.settings_requested.connect(lambda: self.show_settings("Models"))
-        installed = models.installed
-        installed.listed.connect(lambda: window.list_installed(models.library, installed.items))
-        installed.mark_loaded(window.keeper.choice.model_dir)
-        window.keeper.chosen.connect(lambda: installed.mark_loaded(window.keeper.choice.model_dir))
-        window.keeper.changed.connect(lambda: _mark_measured(installed, window.keeper))
-        _mark_measured(installed, window.keeper)
-        installed.cache_changed.connect(lambda folder: window.settings.choose("models_dir", folder))
-
-    def training_dialog(self) -> TrainDialog | None:
-        """Trains heads into the user's own folder; None where nothing of this user is kept."""
-        if self._places is None:
-            return None
-        from app.training.train_dialog import TrainDialog
-
-        own = OwnHeads(self._places.data / "heads")
-        history = str(self._places.history) if self._window.history is not None else ""
-        dialog = TrainDialog(own, self._appearance, history, self._window)
-        dialog.room_needed.connect(self._window.keeper.sleep)
-        dialog.made.connect(self._tell_of_heads)
-        self._window.closed.connect(dialog.close_run)
-        return dialog
-
-    def _tell_of_heads(self, folder: Path) -> None:
-        """The model manager may be closed by the time heads are ready: the chat says it, too."""
-        gain = read_gain(folder)
-        hint = self.tr("Load their model under Models to use them.")
-        pays = gain is None or gain.pays
-        card = self._window.chat.errors.show_error(ready_said(gain), hint if pays else "")
-        card.add_action(self.tr("Models…"), self._window.show_models)
-
-    def offer_to_load(self, path: Path) -> None:
-        """A model was dropped on the window: take it among those that are here, and load it."""
-        question = QCoreApplication.translate("Library", IS_MODEL)
-        if confirms(self._window, question, str(path)):
-            self._import = asyncio.ensure_future(self._import_and_load(path))
-
-    async def _import_and_load(self, path: Path) -> None:
-        library = self._window.need_library()
-        if library is None:
-            return
-        try:
-            await asyncio.to_thread(library.add_folder, str(path))
-            await self._window.offer_installed()
-        except MedusaError as error:
-            self._window.chat.errors.show_error(error.message, error.hint)
-            return
-        known = (one for one in self._window.known_models if one.model_dir == path)
-        self._window.keeper.load(next(known, ModelChoice(path.name, path)))
-        if self._window.models is not None:
-            await self._window.models.installed.refresh()
-
-    def show_batch(self) -> None:
-        """Answer a file of prompts."""
-        dialog = self._need_batch()
-        if dialog is not None:
-            keeper = self._window.keeper
-            dialog.form.tiers = self.layers_dir
-            dialog.offer(keeper.choice, self._window.settings.values.device)
-            dialog.show()
-            dialog.raise_()
-            dialog.activateWindow()
-
-    def go_on_with_batch(self) -> None:
-        """Go on with a batch that ran when the program ended."""
-        if self._places is None:
-            return
-        jobs = OwnBatches(self._places.data / "batches").unfinished()
-        if any(job.was_running for job in jobs):
-            dialog = self._need_batch()
-            if dialog is not None and dialog.go_on():
-                dialog.show()
-
-    def _need_batch(self) -> BatchDialog | None:
-        if self.batch is None and self._places is not None:
-            from app.batch.batch_dialog import BatchDialog
-
-            own = OwnBatches(self._places.data / "batches")
-            dialog = BatchDialog(own, self.layers_dir, self._window)
-            dialog.room_needed.connect(self._window.keeper.sleep)
-            self._window.closed.connect(dialog.close_job)
-            self.batch = dialog
-        return self.batch
-
-    def restore_state(self) -> None:
-        """Put the window where it was, if that is wanted."""
-        if self._state is not None and self._window.settings.values.restores_window:
-            self._state.restore()
-
-    def save_state(self) -> None:
-        """Keep where the window is."""
-        if self._state is not None:
-            self._state.save()
 
     def _make_settings(self) -> SettingsDialog:
         from app.settings.keys_page import KeysPage
@@ -299,20 +142,19 @@ class Desk(QObject):
         from app.settings.token_box import TokenBox
         from app.window.settings_pages import settings_dialog
 
-        store = self._window.settings
-        hub = self._hub_settings()
-        tokens = TokenBox(hub)
+        parts = self._parts
+        tokens = TokenBox(self._hub_settings())
         tokens.changed.connect(self._use_token)
-        keys = KeysPage(Page.STORAGE, store, self._appearance)
-        storage = StoragePage(self._folders(), keys, self._appearance)
+        keys = KeysPage(Page.STORAGE, parts.settings, parts.appearance)
+        storage = StoragePage(self._folders(), keys, parts.appearance)
         storage.diagnostics_requested.connect(self.show_diagnostics)
         storage.measure()
         return settings_dialog(
-            store, self._window.commands, self._appearance, tokens, storage, self._window
+            parts.settings, parts.commands, parts.appearance, tokens, storage, parts.window
         )
 
     def _folders(self) -> dict[str, Path]:
-        where = self._places or places()
+        where = self._parts.folders
         return {
             self.tr("Conversations"): where.data,
             self.tr("Models"): self._hub_settings().cache_dir,
@@ -322,47 +164,151 @@ class Desk(QObject):
         }
 
     def _hub_settings(self) -> HubSettings:
-        library = self._window.library
-        return self.effects.hub_settings(None if library is None else library.settings)
+        library = self._parts.models.library
+        now = None if library is None else library.settings
+        return hub_settings(self._parts.settings.values, now)
 
-    def _download(self, offer: Offer) -> None:
-        self._window.show_models()
-        if self._window.models is not None:
-            self._window.models.download(offer)
+    def _use_token(self, token: str) -> None:
+        library = self._parts.models.library
+        if library is not None:
+            library.change_settings(with_token(library.settings, token))
 
-    def _compose(self, checks: tuple[Check, ...]) -> str:
+    def _report(self, checks: tuple[Check, ...]) -> str:
         from medusa_core.api import compose_report
 
-        where, keeper = self._places or places(), self._window.keeper
+        where, keeper = self._parts.folders, self._parts.keeper
         logs = {
             "Last errors": where.log / LOG_NAME,
             "Last crash": where.log / LAST_DUMP_NAME,
         }
         return compose_report(checks, keeper.choice.name, keeper.status, logs)
 
-    def _use_token(self, token: str) -> None:
-        library = self._window.library
-        if library is not None:
-            library.change_settings(with_token(library.settings, token))
+    # Models, training, batch ----------------------------------------------------------------------
 
-    def _matching_commands(self, words: str) -> Sequence[Entry]:
-        table = self._window.commands
-        entries = [
-            Entry(one.label, table.action(one.name).trigger, table.shown_keys(one.name))
-            for one in table.commands
-            if one.name != "palette"
-        ]
-        return matching(words, entries)
+    def show_models(self) -> None:
+        """Open the model manager."""
+        library = self._parts.models.open_library()
+        if library is None:
+            return
+        if self.models is None:
+            self.models = self._make_models(library)
+        self.models.installed.draft_box.remembered = self._parts.settings.values.draft_models
+        self.models.refresh(self._parts.model_bytes)
+        _bring_up(self.models)
 
-    def _matching_models(self, words: str) -> Sequence[Entry]:
-        keeper = self._window.keeper
-        entries = [
-            Entry(choice.name, partial(keeper.load, choice), kind=self.tr("Model"))
-            for choice in self._window.known_models
-        ]
-        return matching(words, entries)
+    def open_gguf(self) -> None:
+        """Ask for a GGUF file, and put it among the models that are here."""
+        self.show_models()
+        if self.models is not None:
+            self.models.open_gguf()
+
+    def offer_to_load(self, path: Path) -> None:
+        """A model was dropped on the window: take it among those that are here, and load it."""
+        question = QCoreApplication.translate("Library", IS_MODEL)
+        if confirms(self._parts.window, question, str(path)):
+            self._import = asyncio.ensure_future(self._import_and_load(path))
+
+    def show_batch(self) -> None:
+        """Answer a file of prompts."""
+        dialog = self._need_batch()
+        if dialog is not None:
+            dialog.form.tiers = self._parts.layers_dir
+            parts = self._parts
+            rules = parts.appearance.legend.rules
+            dialog.offer(parts.keeper.choice, parts.settings.values.device, rules)
+            _bring_up(dialog)
+
+    def go_on_with_batch(self) -> None:
+        """Go on with a batch that ran when the program ended."""
+        places = self._parts.places
+        if places is None:
+            return
+        jobs = OwnBatches(places.data / "batches").unfinished()
+        if any(job.was_running for job in jobs):
+            dialog = self._need_batch()
+            if dialog is not None and dialog.go_on():
+                dialog.show()
+
+    def _make_models(self, library: Library) -> LibraryDialog:
+        from app.models.library_dialog import LibraryDialog
+
+        parts = self._parts
+        keeper, settings = parts.keeper, parts.settings
+        self._training = self._make_training()
+        dialog = LibraryDialog(
+            library, parts.appearance, settings.values.device, parts.window, self._training
+        )
+        dialog.load_requested.connect(keeper.load)
+        dialog.offline_chosen.connect(lambda on: settings.choose("is_offline", on))
+        dialog.settings_requested.connect(lambda: self.show_settings("Models"))
+        tab = dialog.installed
+        tab.listed.connect(lambda: parts.models.list_installed(library, tab.items))
+        tab.cache_changed.connect(lambda folder: settings.choose("models_dir", folder))
+
+        def mark_loaded() -> None:
+            tab.mark_loaded(keeper.choice.model_dir)
+
+        def mark_measured() -> None:
+            loaded = keeper.status.loaded
+            tab.mark_measured(keeper.choice.heads_dir, () if loaded is None else loaded.speeds)
+
+        keeper.chosen.connect(mark_loaded)
+        keeper.changed.connect(mark_measured)
+        mark_loaded()
+        mark_measured()
+        return dialog
+
+    def _tell_models(self, setting: str) -> None:
+        """Effects have acted on the setting by now."""
+        if self.models is not None and setting in ("device", "layers_dir"):
+            self.models.use_device(self._parts.settings.values.device)
+        elif self.models is not None and setting in ("is_offline", "models_dir"):
+            self.models.follow_settings()
+
+    def _download(self, offer: Offer) -> None:
+        self.show_models()
+        if self.models is not None:
+            self.models.download(offer)
+
+    async def _import_and_load(self, path: Path) -> None:
+        await self._parts.models.import_and_load(path)
+        if self.models is not None:
+            await self.models.installed.refresh()
+
+    def _make_training(self) -> TrainDialog | None:
+        """Trains heads into the user's own folder; None where nothing of this user is kept."""
+        parts = self._parts
+        if parts.places is None:
+            return None
+        from app.training.train_dialog import TrainDialog
+
+        own = OwnHeads(parts.places.data / "heads")
+        history = "" if parts.history is None else str(parts.places.history)
+        dialog = TrainDialog(own, parts.appearance, history, parts.window)
+        dialog.room_needed.connect(parts.keeper.sleep)
+        dialog.made.connect(self._tell_of_heads)
+        return dialog
+
+    def _tell_of_heads(self, folder: Path) -> None:
+        """The model manager may be closed by the time heads are ready: the chat says it, too."""
+        gain = read_gain(folder)
+        hint = self.tr("Load their model under Models to use them.")
+        pays = gain is None or gain.pays
+        card = self._parts.chat.errors.show_error(ready_said(gain), hint if pays else "")
+        card.add_action(self.tr("Models…"), self.show_models)
+
+    def _need_batch(self) -> BatchDialog | None:
+        if self.batch is None and self._parts.places is not None:
+            from app.batch.batch_dialog import BatchDialog
+
+            own = OwnBatches(self._parts.places.data / "batches")
+            self.batch = BatchDialog(own, self._parts.layers_dir, self._parts.window)
+            self.batch.room_needed.connect(self._parts.keeper.sleep)
+        return self.batch
 
 
-def _mark_measured(installed: InstalledTab, keeper: ModelKeeper) -> None:
-    loaded = keeper.status.loaded
-    installed.mark_measured(keeper.choice.heads_dir, () if loaded is None else loaded.speeds)
+def _bring_up(dialog: QDialog) -> None:
+    """Show a dialog above the window, wherever it was before."""
+    dialog.show()
+    dialog.raise_()
+    dialog.activateWindow()

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from app.settings.store import SettingsStore
-from app.theme.appearance import Appearance, ThemeChoice
-from medusa_core.api import HubSettings, JobState, user_hub_settings, with_cache, with_offline
+from app.settings.hub import hub_settings
+from app.theme.appearance import ThemeChoice
+from app.window.parts import WindowParts
+from medusa_core.api import JobState, user_hub_settings, with_cache
 from medusa_core.loading.state import Phase
 
 if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
     from medusa_core.api import Library
 
 _RUNNING = (JobState.QUEUED, JobState.DOWNLOADING, JobState.VERIFYING)
@@ -24,42 +23,67 @@ _RUNNING = (JobState.QUEUED, JobState.DOWNLOADING, JobState.VERIFYING)
 class Effects(QObject):
     """Lets the parts of the window follow the settings."""
 
-    def __init__(self, window: MainWindow, store: SettingsStore, appearance: Appearance) -> None:
-        super().__init__(window)
-        self._window = window
-        self._store = store
-        self._appearance = appearance
+    def __init__(self, parts: WindowParts) -> None:
+        super().__init__(parts.window)
+        self._parts = parts
         self._has_started = False
         self._waiting: set[int] = set()  # downloads that wait for the Hub
+        looks, keeper, store = parts.appearance, parts.keeper, parts.settings
         self._acts: Mapping[str, Callable[[], None]] = {
-            "theme": lambda: appearance.choose(ThemeChoice(store.values.theme)),
-            "zoom": lambda: appearance.zoom_to(store.values.zoom),
-            "font_family": lambda: appearance.use_family(store.values.font_family),
+            "theme": lambda: looks.choose(ThemeChoice(store.values.theme)),
+            "zoom": lambda: looks.zoom_to(store.values.zoom),
+            "font_family": lambda: looks.use_family(store.values.font_family),
             "records": self._record,
-            "unload_minutes": lambda: window.keeper.unload_after(store.values.unload_minutes),
+            "unload_minutes": lambda: keeper.unload_after(store.values.unload_minutes),
             "device": self._use_device,
             "is_offline": self._deal_with_hub,
             "models_dir": self._move_downloads,
             "layers_dir": self._move_layers,
         }
         store.changed.connect(self._act)
+        parts.models.opened.connect(self._library_opened)
 
-    def hub_settings(self, now: HubSettings | None = None) -> HubSettings:
-        """How to deal with the Hub, by the environment and the user's choices.
+    def _act(self, name: str) -> None:
+        if (act := self._acts.get(name)) is not None:
+            act()
 
-        Args:
-            now: What holds already, token and limits included; None for the environment's.
-        """
-        usual = user_hub_settings()
-        chosen, known = self._store.values, now or usual
-        cache = Path(chosen.models_dir) if chosen.models_dir else known.cache_dir
-        is_offline = chosen.is_offline or usual.is_offline
-        return with_cache(with_offline(known, is_offline), cache)
+    def _record(self) -> None:
+        records = self._parts.settings.values.records
+        self._parts.chat.records = records
+        self._parts.page.header.choose_recording(records)
 
-    def open_library(self, library: Library) -> None:
-        """Let a library heed the settings, and go on with downloads unless that is offline."""
-        library.change_settings(self.hub_settings(library.settings))
-        self._let_downloads(library)
+    def _use_device(self) -> None:
+        keeper = self._parts.keeper
+        keeper.use_device(self._parts.settings.values.device)
+        if keeper.status.phase is not Phase.ASLEEP:
+            keeper.load()
+
+    def _move_layers(self) -> None:
+        """A streamed model reads its layers from the new folder, where they are written anew."""
+        library, keeper = self._parts.models.library, self._parts.keeper
+        layers_dir = self._parts.layers_dir
+        if keeper.choice.tier_disk is not None:
+            keeper.load(replace(keeper.choice, tier_disk=layers_dir))
+        if library is not None:
+            library.layers_dir = layers_dir
+
+    def _move_downloads(self) -> None:
+        library = self._parts.models.library
+        if library is not None and not self._parts.settings.values.models_dir:
+            usual = user_hub_settings().cache_dir
+            library.change_settings(with_cache(library.settings, usual))
+        self._deal_with_hub()
+
+    def _library_opened(self, library: Library) -> None:
+        library.layers_dir = self._parts.layers_dir
+        self._deal_with_hub()
+
+    def _deal_with_hub(self) -> None:
+        library = self._parts.models.library
+        if library is not None:
+            chosen = self._parts.settings.values
+            library.change_settings(hub_settings(chosen, library.settings))
+            self._let_downloads(library)
 
     def _let_downloads(self, library: Library) -> None:
         """Downloads run while the Hub may be asked, and wait while it may not."""
@@ -78,45 +102,3 @@ class Effects(QObject):
             for job in downloads.jobs:
                 if job.id in waiting:
                     downloads.resume(job.id)
-
-    def _act(self, name: str) -> None:
-        if (act := self._acts.get(name)) is not None:
-            act()
-
-    def _record(self) -> None:
-        self._window.chat.records = self._store.values.records
-        self._window.page.header.choose_recording(self._store.values.records)
-
-    def _use_device(self) -> None:
-        keeper = self._window.keeper
-        keeper.use_device(self._store.values.device)
-        if keeper.status.phase is not Phase.ASLEEP:
-            keeper.load()
-        if self._window.models is not None:
-            self._window.models.use_device(self._store.values.device)
-
-    def _move_layers(self) -> None:
-        """A streamed model reads its layers from the new folder, where they are written anew."""
-        library, keeper = self._window.library, self._window.keeper
-        if keeper.choice.tier_disk is not None:
-            keeper.load(replace(keeper.choice, tier_disk=self._window.desk.layers_dir))
-        if library is not None:
-            library.layers_dir = self._window.desk.layers_dir
-        if self._window.models is not None:
-            self._window.models.use_device(self._store.values.device)
-
-    def _move_downloads(self) -> None:
-        library = self._window.library
-        if library is not None and not self._store.values.models_dir:
-            usual = user_hub_settings().cache_dir
-            library.change_settings(with_cache(library.settings, usual))
-        self._deal_with_hub()
-
-    def _deal_with_hub(self) -> None:
-        library = self._window.library
-        if library is None:
-            return
-        library.change_settings(self.hub_settings(library.settings))
-        self._let_downloads(library)
-        if self._window.models is not None:
-            self._window.models.follow_settings()

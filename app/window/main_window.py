@@ -1,8 +1,7 @@
-"""The main window: the chat, its keys, and what it remembers."""
+"""The main window: it makes its parts, joins them, and remembers how it was left."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,14 +23,13 @@ from app.history.history_keeper import HistoryKeeper
 from app.history.kept_settings import KeptSettings
 from app.history.learned_keeper import LearnedKeeper
 from app.history.sidebar import WIDTH_EM, Sidebar
-from app.history.stored import title_of
 from app.history.titles import Titles
 from app.history.trace_keeper import TraceKeeper
 from app.insight.insight_panels import Insight
 from app.markdown.formats import Marking
 from app.settings.preferences import Preferences
 from app.settings.store import SettingsStore
-from app.theme.appearance import Appearance, ThemeChoice
+from app.theme.appearance import Appearance
 from app.widgets.dropping import (
     accept_copy,
     is_model,
@@ -41,21 +39,18 @@ from app.window.commands.window_commands import (
     MENU,
     WindowCommands,
 )
-from app.window.dialogs import Desk
+from app.window.dialogs import Dialogs
+from app.window.effects import Effects
+from app.window.geometry import Panels, WindowState
+from app.window.known_models import KnownModels
+from app.window.parts import WindowParts
+from app.window.remedies import Remedies
 from medusa_core.api import Places, is_trace
 from medusa_core.chats.presets import Presets
-from medusa_core.errors import MedusaError
-from medusa_core.loading.choice import (
-    ModelChoice,
-    ready_choices,
-)
-from medusa_core.loading.state import Phase
 
 if TYPE_CHECKING:
-    from app.models.library_dialog import LibraryDialog
-    from medusa_core.api import History, Installed, Library
-
-    OpenLibrary = Callable[[], Library]
+    from app.window.known_models import OpenLibrary
+    from medusa_core.api import History
 
 TITLE = "Medusa Chat"
 START_SIZE = QSize(1120, 800)
@@ -70,6 +65,8 @@ class MainWindow(QMainWindow):
         config_dir: Where choices are kept; None forgets them.
         open_library: Opens the library when it is needed first; None offers none.
         places: Where this user's files lie; None keeps nothing of the window.
+        history: Where conversations are kept; None keeps none, and lists none.
+        learned_dir: Where drafts learn from what is kept; None for nowhere.
 
     Attributes:
         page: Its widgets.
@@ -78,9 +75,15 @@ class MainWindow(QMainWindow):
         keeper: State of the model.
         memory: Says what it runs on, and how much memory that has.
         settings: The user's choices.
+        models: The models that can be changed to.
         commands: All that can be done, with its keys.
-        desk: Settings, palette and what else is around the chat.
-        learned: What drafts learn from conversations; None where nothing is.
+        sidebar: The list of conversations.
+        history: Keeps them; None where nothing is kept, as for those below.
+        titles: Asks the model what they are about.
+        learned: What drafts learn from them.
+        dialogs: Settings, model manager and what else is around the chat.
+        remedies: What helps against failures.
+        wants_restart: The application is to start again once the window is closed.
 
     Signals:
         closed: The user is done.
@@ -100,213 +103,72 @@ class MainWindow(QMainWindow):
         open_library: OpenLibrary | None = None,
         make_seed: NewSeed = new_seed,
         places: Places | None = None,
+        history: History | None = None,
+        learned_dir: Path | None = None,
     ) -> None:
         super().__init__()
         self.keeper = keeper
         self._bridge = bridge
         self._appearance = appearance
         self.settings = SettingsStore(preferences, config_dir)
-        self._resources = resources
-        self._open_library = open_library
-        self.library: Library | None = None
-        self.models: LibraryDialog | None = None
         presets = Presets(config_dir)
         self.page = ChatPage(appearance, presets, make_seed)
         self.chat = ChatController(self.page, bridge, keeper, appearance)
-        self._draft_pause = QTimer(self)
-        self._draft_pause.setSingleShot(True)
-        self._draft_pause.setInterval(DRAFT_MS)
-        self._known = {
-            one.model_dir: one.drafted_by(preferences.draft_models) for one in ready_choices()
-        }
+        self.models = KnownModels(keeper, self.settings, self.chat.errors, open_library)
         self.memory = MemoryWatch(self.page.strip, keeper)
         self.insight = Insight(self, self.chat, bridge, keeper, appearance)
         self.commands = CommandTable(self, preferences.shortcuts)
-        self.desk = Desk(self, appearance, places)
-        self.setAcceptDrops(True)
-        self.setWindowTitle(TITLE)
-        self.setMinimumSize(MIN_SIZE)
-        self.resize(START_SIZE)
         self.sidebar = Sidebar(appearance)
         self.history: HistoryKeeper | None = None
-        self.traces: TraceKeeper | None = None
+        self.titles: Titles | None = None
         self.learned: LearnedKeeper | None = None
-        self._split = QSplitter()
-        self._split.setObjectName("sides")
-        self._split.setChildrenCollapsible(False)
-        self._split.addWidget(self.sidebar)
-        self._split.addWidget(self.page)
-        self._split.setStretchFactor(1, 1)
-        self._split.setSizes([appearance.scale.px(WIDTH_EM), START_SIZE.width()])
-        self.sidebar.hide()
-        self.setCentralWidget(self._split)
-        self.page.show_panel(preferences.shows_panel)
-        self._connect()
-        self.commands.add(WindowCommands(self).all())
-        self.page.header.fill_menu(
-            [None if name is None else self.commands.action(name) for name in MENU]
+        self._traces: TraceKeeper | None = None
+        if history is not None:
+            self._keep(history, learned_dir)
+        parts = WindowParts(
+            window=self,
+            appearance=appearance,
+            resources=resources,
+            settings=self.settings,
+            keeper=keeper,
+            models=self.models,
+            page=self.page,
+            chat=self.chat,
+            insight=self.insight,
+            history=self.history,
+            commands=self.commands,
+            places=places,
         )
-        self.page.strip.choose_marking(Marking(preferences.marking))
-        self.page.header.choose_recording(preferences.records)
-        self.chat.records = preferences.records
-        self.page.empty.show_hint(not preferences.has_read_hint)
-        self.page.composer.setFocus()
+        self._effects = Effects(parts)  # before dialogs, which show what has taken effect
+        self.dialogs = Dialogs(parts)
+        self.remedies = Remedies(parts, self.dialogs.show_diagnostics)
+        self.commands.add(WindowCommands(parts, self.dialogs).all())
+        self._state = (
+            None if places is None else WindowState(self, places.state, _panels(self.insight))
+        )
+        self.wants_restart = self._is_closed = False
+        self._build()
+        self._show_preferences(preferences)
+        self._connect()
         if presets.trouble is not None:
             self.chat.errors.show_error(presets.trouble.message, presets.trouble.hint)
 
-    def keep_history(self, history: History, learned_dir: Path | None = None) -> None:
-        """Keep what is said from now on, and list what was said before.
+    def restore(self) -> None:
+        """Put the window where it was, if that is wanted."""
+        if self._state is not None and self.settings.values.restores_window:
+            self._state.restore()
 
-        Args:
-            history: Where it is kept.
-            learned_dir: Where drafts learn from it; None for nowhere.
-        """
-        composer = self.page.composer
-        self.history = HistoryKeeper(self.chat, self.sidebar, history, composer)
-        self._kept_settings = KeptSettings(self.chat, self.page.control, self.history)
-        self.titles = Titles(self.chat, self._bridge, self.keeper, self.history.journal)
-        self.titles.named.connect(self.history.refresh)
-        self.traces = TraceKeeper(self.insight, history, self.history.journal)
-        if learned_dir is not None:
-            self.learned = LearnedKeeper(self.chat, self.history, self.settings, learned_dir)
-        composer.changed.connect(self._draft_pause.start)
-        composer.queued_row.cancelled.connect(self._draft_pause.start)
-        self._draft_pause.timeout.connect(self.history.keep_draft)
-        self.desk.add_provider(self.history.entries)
-        self.sidebar.show()
+    def restart(self) -> None:
+        """Close the window, which saves everything, and start the application again."""
+        self.wants_restart = True
+        self.close()
 
-    def continue_last(self) -> None:
-        """Show the conversation in which something was said last."""
-        if self.history is not None:
-            self.history.open_last()
-
-    def toggle_sidebar(self) -> None:
-        """Show the list of conversations, or hide it."""
-        if self.history is not None:
-            self.sidebar.setVisible(self.sidebar.isHidden())
-
-    def search_history(self) -> None:
-        """Look for words in all conversations."""
-        if self.history is not None:
-            self.sidebar.show()
-            self.sidebar.search_edit.setFocus()
-            self.sidebar.search_edit.selectAll()
-
-    def toggle_theme(self) -> None:
-        """Take the other theme, and keep to it whatever the system says."""
-        choice = ThemeChoice.LIGHT if self._appearance.theme.is_dark else ThemeChoice.DARK
-        self.settings.choose("theme", choice.value)
-
-    def zoom(self, steps: int) -> None:
-        """Make everything larger or smaller; 0 goes back to normal."""
-        scale = self._appearance.scale
-        self.settings.choose("zoom", scale.zoomed(steps).zoom if steps else 1.0)
-
-    def show_about(self) -> None:
-        """Say what this is and whose work is in it."""
-        from app.help.about import AboutDialog
-
-        dialog = AboutDialog(self._resources, self._appearance, self)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.open()
-
-    def stop(self) -> None:
-        """Stop the answer that is being written, else the model that is being loaded."""
-        if not self.chat.is_busy and self.keeper.status.phase is Phase.LOADING:
-            self.keeper.cancel()
-        self.chat.stop()
-
-    def show_models(self) -> None:
-        """Open the model manager."""
-        library = self.need_library()
-        if library is None:
-            return
-        if self.models is None:
-            from app.models.library_dialog import LibraryDialog
-
-            self.models = LibraryDialog(
-                library,
-                self._appearance,
-                self.settings.values.device,
-                self,
-                self.desk.training_dialog(),
-            )
-            self.desk.adopt(self.models)
-        loaded = self.keeper.status.loaded
-        plan = None if loaded is None else loaded.plan
-        own = 0 if plan is None else plan.weights_bytes + plan.heads_bytes + plan.kv_bytes
-        self.models.installed.draft_box.remembered = self.settings.values.draft_models
-        self.models.refresh(own)
-        self.models.show()
-        self.models.raise_()
-
-    def open_gguf(self) -> None:
-        """Ask for a GGUF file, and put it among the models that are here."""
-        self.show_models()
-        if self.models is not None:
-            self.models.open_gguf()
-
-    def continue_answer(self) -> None:
-        """Go on with the last answer, where it was cut."""
-        if self.chat.conversation.turns:
-            self.chat.go_on()
-
-    def export_chat(self) -> None:
-        """Write the conversation that is shown into a file."""
-        if self.history is not None and self.chat.conversation.turns:
-            shown = self.chat.conversation
-            name = title_of(shown.turns[0].prompt.text)
-            self.history.files.ask_to_export([shown.session_id], name)
-
-    def export_all(self) -> None:
-        """Write all conversations into a file."""
-        if self.history is not None:
-            self.history.files.ask_to_export(None, "conversations")
-
-    def import_chats(self) -> None:
-        """Take conversations from files."""
-        if self.history is not None:
-            self.history.files.ask_to_import()
-
-    def need_library(self) -> Library | None:
-        """The library, opened at the first call; None if there is none."""
-        if self.library is None and self._open_library is not None:
-            try:
-                self.library = self._open_library()
-            except MedusaError as error:
-                self.chat.errors.show_error(error.message, error.hint)
-                return None
-            self.desk.open_library(self.library)
-        return self.library
-
-    async def offer_installed(self) -> None:
-        """Put what is on this computer into the header's list of models."""
-        library = self.need_library()
-        if library is None:
-            return
-        self.list_installed(library, await library.installed())
-
-    def list_installed(self, library: Library, installed: Sequence[Installed]) -> None:
-        """Offer these models, those that are always ready and the loaded one, and no others."""
-        kept = (*(one.model_dir for one in ready_choices()), self.keeper.choice.model_dir)
-        here = {item.folder for item in installed}
-        self._known = {path: one for path, one in self._known.items() if path in {*kept, *here}}
-        for item in installed:
-            if item.config is not None and item.is_complete:
-                offered_heads = library.heads_for(item, installed)
-                fitting = [h for h, reason in offered_heads if not reason and h.may_pay]
-                heads_dir = fitting[0].folder if fitting else None
-                name = item.name.rpartition("/")[2]
-                offered = ModelChoice(name, item.folder, heads_dir)
-                self._known.setdefault(
-                    item.folder, offered.drafted_by(self.settings.values.draft_models)
-                )
-        self._offer_models()
-
-    @property
-    def known_models(self) -> tuple[ModelChoice, ...]:
-        """The models that can be changed to."""
-        return tuple(self._known.values())
+    def come_to_front(self) -> None:
+        """Show the window above the others."""
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.show()
+        self.raise_()
+        self.activateWindow()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if event.mimeData().hasUrls():
@@ -317,7 +179,7 @@ class MainWindow(QMainWindow):
             return
         paths = files_of(event.mimeData())
         if len(paths) == 1 and is_model(paths[0]):
-            self.desk.offer_to_load(paths[0])
+            self.dialogs.offer_to_load(paths[0])
         elif len(paths) == 1 and is_trace(paths[0]):
             self.insight.files.open_trace(paths[0])
         elif paths:
@@ -328,52 +190,98 @@ class MainWindow(QMainWindow):
             )
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        self.desk.save_state()
-        self.insight.close_all()
-        self.page.composer.reader.stop()
-        if self.history is not None and self.traces is not None:
-            self.traces.finish()
-            self.history.close()
-            self.history = None
-        self.closed.emit()
+        if not self._is_closed:
+            self._is_closed = True
+            self._end()
         super().closeEvent(event)
 
-    def _connect(self) -> None:
-        self._appearance.changed.connect(self.page.restyle)
-        self._appearance.changed.connect(self.sidebar.restyle)
-        self.page.strip.marking_changed.connect(
-            lambda marking: self._remember(marking=marking.value)
+    def _end(self) -> None:
+        if self._state is not None:
+            self._state.save()
+        self.insight.close_all()
+        self.page.composer.reader.stop()
+        if self._traces is not None:
+            self._traces.finish()
+        if self.history is not None:
+            self.history.close()
+        self.dialogs.end_work()
+        self.closed.emit()
+
+    def _keep(self, history: History, learned_dir: Path | None) -> None:
+        """Keep what is said from now on, and list what was said before."""
+        composer = self.page.composer
+        self.history = keeper = HistoryKeeper(self.chat, self.sidebar, history, composer)
+        self._kept_settings = KeptSettings(self.chat, self.page.control, keeper)
+        self.titles = Titles(self.chat, self._bridge, self.keeper, keeper.journal)
+        self.titles.named.connect(keeper.refresh)
+        self._traces = TraceKeeper(self.insight, history, keeper.journal)
+        if learned_dir is not None:
+            self.learned = LearnedKeeper(self.chat, keeper, self.settings, learned_dir)
+        pause = QTimer(self)
+        pause.setSingleShot(True)
+        pause.setInterval(DRAFT_MS)
+        pause.timeout.connect(keeper.keep_draft)
+        composer.changed.connect(pause.start)
+        composer.queued_row.cancelled.connect(pause.start)
+
+    def _build(self) -> None:
+        self.setAcceptDrops(True)
+        self.setWindowTitle(TITLE)
+        self.setMinimumSize(MIN_SIZE)
+        self.resize(START_SIZE)
+        split = QSplitter()
+        split.setObjectName("sides")
+        split.setChildrenCollapsible(False)
+        split.addWidget(self.sidebar)
+        split.addWidget(self.page)
+        split.setStretchFactor(1, 1)
+        self.sidebar.setVisible(self.history is not None)
+        split.setSizes([self._appearance.scale.px(WIDTH_EM), START_SIZE.width()])
+        self.setCentralWidget(split)
+        self.page.header.fill_menu(
+            [None if name is None else self.commands.action(name) for name in MENU]
         )
-        self.page.empty.hint_dismissed.connect(self._dismiss_hint)
-        self.page.empty.models_requested.connect(self.show_models)
-        self.page.header.models_requested.connect(self.show_models)
-        self.page.header.gguf_requested.connect(self.open_gguf)
-        self.page.header.recording_chosen.connect(lambda on: self.settings.choose("records", on))
-        self.page.panel_shown.connect(lambda is_open: self._remember(shows_panel=is_open))
-        self.page.control.presets.refused.connect(self.chat.errors.show_error)
-        self.keeper.chosen.connect(self._remember_model)
+        self.page.composer.setFocus()
+
+    def _show_preferences(self, preferences: Preferences) -> None:
+        self.page.show_panel(preferences.shows_panel)
+        self.page.strip.choose_marking(Marking(preferences.marking))
+        self.page.header.choose_recording(preferences.records)
+        self.chat.records = preferences.records
+        self.page.empty.show_hint(not preferences.has_read_hint)
+
+    def _connect(self) -> None:
+        page, settings, dialogs = self.page, self.settings, self.dialogs
+        self._appearance.changed.connect(page.restyle)
+        self._appearance.changed.connect(self.sidebar.restyle)
+        self.models.changed.connect(self._offer_models)
+        self.remedies.restart_requested.connect(self.restart)
+        self.commands.keys_changed.connect(
+            lambda: settings.remember(shortcuts=self.commands.chosen)
+        )
+        page.strip.marking_changed.connect(lambda marking: settings.remember(marking=marking.value))
+        page.panel_shown.connect(lambda is_open: settings.remember(shows_panel=is_open))
+        page.empty.hint_dismissed.connect(self._dismiss_hint)
+        page.empty.models_requested.connect(dialogs.show_models)
+        page.header.models_requested.connect(dialogs.show_models)
+        page.header.gguf_requested.connect(dialogs.open_gguf)
+        page.header.recording_chosen.connect(lambda on: settings.choose("records", on))
+        page.control.presets.refused.connect(self.chat.errors.show_error)
 
     def _dismiss_hint(self) -> None:
         self.page.empty.show_hint(False)
-        self._remember(has_read_hint=True)
-
-    def _remember_model(self) -> None:
-        choice = self.keeper.choice
-        self._remember(model=choice, draft_models=self._draft_models_with(choice))
-        self._known[choice.model_dir] = choice
-        self._offer_models()
-
-    def _draft_models_with(self, choice: ModelChoice) -> Mapping[str, str]:
-        """What drafts for whom, with what was loaded now."""
-        model, before = str(choice.model_dir), self.settings.values.draft_models
-        others = {key: folder for key, folder in before.items() if key != model}
-        draft = choice.assistant_dir
-        return others if draft is None else others | {model: str(draft)}
+        self.settings.remember(has_read_hint=True)
 
     def _offer_models(self) -> None:
-        now = self.keeper.choice
-        by_name = sorted(self.known_models, key=lambda choice: choice.name.casefold())
-        self.page.header.offer_models(by_name, self.keeper.load, now)
+        by_name = sorted(self.models.choices, key=lambda choice: choice.name.casefold())
+        self.page.header.offer_models(by_name, self.keeper.load, self.keeper.choice)
 
-    def _remember(self, **choices: object) -> None:
-        self.settings.remember(**choices)
+
+def _panels(insight: Insight) -> Panels:
+    """Insight's panels by name: whether each is open, and what opens it."""
+    docks = insight.docks
+    return {
+        "tree": (lambda: docks.is_seen(insight.tree), insight.open_tree),
+        "steps": (lambda: docks.is_seen(insight.steps), insight.open_steps),
+        "equilibrium": (lambda: docks.is_seen(insight.equilibrium), insight.open_equilibrium),
+    }

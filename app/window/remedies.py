@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 
 from app.chat.error_card import ErrorCard
 from app.widgets.numbers import Number
 from app.widgets.sizes import speed
 from app.widgets.stream_words import here_words
+from app.window.parts import WindowParts
 from medusa_core.errors import MedusaError
 from medusa_core.messages import EngineLost, Failed, cluster_of
 
 if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
     from medusa_core.api import LoadOffer, Streamed
     from medusa_core.loading.choice import ModelChoice
 
@@ -27,35 +28,54 @@ _LACKS_MEMORY = ("OutOfMemoryError", "PlanError")
 
 
 class Remedies(QObject):
-    """Puts buttons on the cards of failures that something can be done about."""
+    """Puts buttons on the cards of failures that something can be done about.
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    Signals:
+        restart_requested: The application is to save everything and start again.
+    """
+
+    restart_requested = Signal()
+
+    def __init__(self, parts: WindowParts, show_diagnostics: Callable[[], None]) -> None:
+        super().__init__(parts.window)
+        self._parts = parts
+        self._show_diagnostics = show_diagnostics
         self._work: set[asyncio.Task[None]] = set()
-        window.chat.errors.failure_shown.connect(self.offer)
+        parts.chat.errors.failure_shown.connect(self.offer)
 
     def offer(self, card: ErrorCard, failed: Failed) -> None:
         """Put on a card what helps against its failure."""
         if isinstance(failed, EngineLost):
-            card.add_action(self.tr("Save and restart"), self._window.desk.restart)
+            card.add_action(self.tr("Save and restart"), self.restart_requested.emit)
         elif failed.kind in _LACKS_MEMORY:
             task = asyncio.ensure_future(self._offer_smaller(card))
             self._work.add(task)
             task.add_done_callback(self._work.discard)
 
+    def tell_of_crash(self) -> None:
+        """The last run had no clean end: say so, and offer to go on or to look why."""
+        card = self._parts.chat.errors.show_error(
+            self.tr("Medusa Chat didn't end properly last time."),
+            self.tr(
+                "Your conversations are kept. The last one isn't opened by itself, as it may be "
+                "the cause. The diagnostics may say what happened."
+            ),
+        )
+        if self._parts.history is not None:
+            card.add_action(self.tr("Open the last conversation"), self._parts.history.open_last)
+        card.add_action(self.tr("Show diagnostics"), self._show_diagnostics)
+
     async def _offer_smaller(self, card: ErrorCard) -> None:
         from medusa_core.api import smaller_loads, streamed_load
 
-        keeper = self._window.keeper
+        keeper = self._parts.keeper
         loaded = keeper.status.loaded
-        plan = None if loaded is None else loaded.plan
-        own = 0 if plan is None else plan.weights_bytes + plan.heads_bytes + plan.kv_bytes
+        own = self._parts.model_bytes
         context = 0 if loaded is None else loaded.context_tokens
-        device = self._window.settings.values.device
+        device = self._parts.settings.values.device
         if cluster_of(device):
             return
-        choice, layers_dir = keeper.choice, self._window.desk.layers_dir
+        choice, layers_dir = keeper.choice, self._parts.layers_dir
         try:
             for offer in await asyncio.to_thread(smaller_loads, choice, context, device, own):
                 self._add(card, offer)
@@ -70,7 +90,7 @@ class Remedies(QObject):
         words = self.tr("Stream it: {0}, about {1} tokens/s").format(
             here_words(streamed.placement), speed(streamed.tokens_per_s)
         )
-        card.add_action(words, lambda: self._window.keeper.load(choice))
+        card.add_action(words, lambda: self._parts.keeper.load(choice))
 
     def _add(self, card: ErrorCard, offer: LoadOffer) -> None:
         context = f"{Number(offer.context_tokens):,}"
@@ -79,4 +99,4 @@ class Remedies(QObject):
             if offer.format_label
             else self.tr("Load with a context of {0} tokens").format(context)
         )
-        card.add_action(words, lambda: self._window.keeper.load(offer.choice))
+        card.add_action(words, lambda: self._parts.keeper.load(offer.choice))

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from medusa_core.chats.settings import ChatSettings
+from medusa_core.chats.setting import Group
+from medusa_core.chats.settings import SETTINGS, ChatSettings
 from medusa_core.errors import MedusaError, PresetError
 from medusa_core.messages import Advice
 from medusa_core.system.files.json_file import read_json
@@ -21,15 +22,10 @@ FILE_NAME = "presets.json"
 _FORMAT = 1
 _MOST_NAME_CHARS = 60
 _MOST_PRESETS = 500
-_SAMPLING = {
-    "temperature": 0.7,
-    "top_k": 0,
-    "top_p": 1.0,
-    "min_p": 0.0,
-    "repetition_penalty": 1.0,
-    "presence_penalty": 0.0,
-    "frequency_penalty": 0.0,
+# What a preset doesn't name goes back to its default.
+_SAMPLING: Mapping[str, Any] = {
     "seed": None,
+    **{name: one.default for name, one in SETTINGS.items() if one.group is Group.SAMPLING},
 }
 
 

@@ -177,6 +177,7 @@ class RuleChoice(NamedTuple):
         explanation: One sentence.
         is_exact: The text has the target's own distribution.
         draws: It chooses by the seed's noise; else the same scores always give the same token.
+        numbers: What it decides by, as `Verdict.numbers` names it, and what people call that.
     """
 
     name: str
@@ -184,6 +185,11 @@ class RuleChoice(NamedTuple):
     explanation: str
     is_exact: bool
     draws: bool
+    numbers: tuple[tuple[str, str], ...] = ()
+
+    def number_label(self, name: str) -> str:
+        """What people call a number; its name where the rule doesn't know it."""
+        return dict(self.numbers).get(name, name)
 
 
 class SourceInfo(NamedTuple):
@@ -451,6 +457,11 @@ class MemoryPlan:
     is_live: bool
     draft_model_bytes: int = 0
     placement: Placement | None = None
+
+    @property
+    def model_bytes(self) -> int:
+        """What the model holds, and another one in its place would free."""
+        return self.weights_bytes + self.heads_bytes + self.kv_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ from typing import Any
 
 from medusa_core.errors import MedusaError, TrainingError
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.jobs.trained_kinds import TRAINED_KINDS
 from medusa_core.system.user_folders import places
 
-KINDS = ("hydra", "medusa", "medusa-shared", "rooted", "eagle", "streams")
+KINDS = tuple(TRAINED_KINDS)
 PROMPTS = ("both", "bundled", "own")
 _MOST_HEADS = 8
-_USUAL_VOCABULARY = {"hydra": 8192, "rooted": 8192, "eagle": 32_000}
 _MEDUSA_RATE, _EAGLE_RATE, _PUBLISHED_WIDTH = 1e-3, 4e-4, 4096
 
 
@@ -149,7 +149,7 @@ class HeadsConfig:
             )
 
     def _check_joint(self) -> None:
-        if self.kind in ("eagle", "streams"):
+        if not TRAINED_KINDS[self.kind].learns_jointly:
             what = "An EAGLE head isn't" if self.kind == "eagle" else "Streams aren't"
             raise TrainingError(
                 f"{what} trained together with the model.",
@@ -168,7 +168,7 @@ class HeadsConfig:
 
 def vocabulary_of(config: HeadsConfig) -> int:
     """From how many tokens heads draft; 0 for all, as other programs' Medusa heads do."""
-    return config.vocabulary or _USUAL_VOCABULARY.get(config.kind, 0)
+    return config.vocabulary or TRAINED_KINDS[config.kind].vocabulary
 
 
 def learning_rate_of(config: HeadsConfig, width: int = _PUBLISHED_WIDTH) -> float:

@@ -6,18 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medusa_core.models.lora.adapter_shape import ADAPTER
+from medusa_core.system.jobs.trained_kinds import TRAINED_KINDS
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.heads_eval import HeadsEval
-
-_KINDS = {
-    "medusa": "Medusa heads, each with a projection of its own (format v0.1)",
-    "medusa-shared": "Medusa heads that share the model's projection (format v2)",
-    "rooted": "Medusa heads that read the root's vector, too (this program's format)",
-    "hydra": "Hydra heads: each reads the guesses before its own (this program's layout)",
-    "eagle": "an EAGLE-3 head",
-    "streams": "speculative streams (this program's format)",
-}
-
 
 _MODEL_STAYED = "The model stayed as it is."
 _MODEL_LEARNED = "In the second part of the training the model learned with them."
@@ -60,7 +51,7 @@ def model_card(
     lines = [
         f"# Heads for {base_model}",
         "",
-        f"{_KINDS[config.kind].capitalize()}, for drafting with {base_model} alone.",
+        f"{TRAINED_KINDS[config.kind].card.capitalize()}, for drafting with {base_model} alone.",
         f"They learned from {num_answers:,} answers that the model wrote itself to {data}",
         f"(at most {config.max_new_tokens} tokens each, {config.drawn_share:.0%} of them drawn at",
         f"temperature {config.temperature:g}). {_MODEL_LEARNED if config.joint else _MODEL_STAYED}",

@@ -41,6 +41,21 @@
     </message>
 </context>
 <context>
+    <name>AdapterBox</name>
+    <message>
+        <source>Adapter</source>
+        <translation>Adapter</translation>
+    </message>
+    <message>
+        <source>A LoRA changes what the model says; without it the model is as it was.</source>
+        <translation>Eine LoRA ändert, was das Modell sagt; ohne sie ist das Modell, wie es war.</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>keiner</translation>
+    </message>
+</context>
+<context>
     <name>AnswerMessage</name>
     <message>
         <source>Only answers of the chat can be gone on with.</source>
@@ -99,14 +114,6 @@
     <message>
         <source>Prompts (*.jsonl *.json);;All files (*)</source>
         <translation>Fragen (*.jsonl *.json);;Alle Dateien (*)</translation>
-    </message>
-    <message>
-        <source>Always the likeliest token</source>
-        <translation>Immer das wahrscheinlichste Token</translation>
-    </message>
-    <message>
-        <source>Drawn, the same each time</source>
-        <translation>Ausgelost, jedes Mal gleich</translation>
     </message>
     <message>
         <source>Loading the model</source>
@@ -259,6 +266,10 @@
         <translation>Was schon darin ist, bleibt und wird nicht noch einmal gemacht.</translation>
     </message>
     <message>
+        <source>Where tokens are drawn, the same are drawn each time.</source>
+        <translation>Wo Token ausgelost werden, sind es jedes Mal dieselben.</translation>
+    </message>
+    <message>
         <source>Layers of the model that have no room in it are read from disk as needed.</source>
         <translation>Schichten des Modells, die darin keinen Platz haben, werden bei Bedarf von der Platte gelesen.</translation>
     </message>
@@ -329,12 +340,12 @@
         <translation>Die Antwort endet hier, weil der Kontext des Modells voll ist. „Fortsetzen“ führt sie weiter; dann fallen die ältesten Nachrichten weg, wenn Sie unter Kontext nichts anderes gewählt haben.</translation>
     </message>
     <message>
-        <source>The answer repeats itself, as small models do that always take the likeliest token. Choose Sample under Settings of this chat (Ctrl+Shift+P), and regenerate.</source>
-        <translation>Die Antwort wiederholt sich, wie es kleine Modelle tun, die immer das wahrscheinlichste Token nehmen. Wählen Sie „Auslosen“ in den Einstellungen dieses Gesprächs (Strg+Umschalt+P), und lassen Sie neu antworten.</translation>
+        <source>The answer repeats itself, as small models do that always take the likeliest token. Choose {0} under Settings of this chat (Ctrl+Shift+P), and regenerate.</source>
+        <translation>Die Antwort wiederholt sich, wie es kleine Modelle tun, die immer das wahrscheinlichste Token nehmen. Wählen Sie „{0}“ in den Einstellungen dieses Gesprächs (Strg+Umschalt+P), und lassen Sie neu antworten.</translation>
     </message>
     <message>
-        <source>The same text again: Greedy always takes the likeliest token. For another answer choose Sample under Settings of this chat (Ctrl+Shift+P).</source>
-        <translation>Wieder derselbe Text: Greedy nimmt immer das wahrscheinlichste Token. Wählen Sie für eine andere Antwort „Auslosen“ in den Einstellungen dieses Gesprächs (Strg+Umschalt+P).</translation>
+        <source>The same text again: {0} always takes the likeliest token. For another answer choose {1} under Settings of this chat (Ctrl+Shift+P).</source>
+        <translation>Wieder derselbe Text: {0} nimmt immer das wahrscheinlichste Token. Wählen Sie für eine andere Antwort „{1}“ in den Einstellungen dieses Gesprächs (Strg+Umschalt+P).</translation>
     </message>
     <message>
         <source>It is tiny: expect simple stories and small talk rather than facts.</source>
@@ -437,26 +448,6 @@
         <source>The engine has stopped: restart Medusa Chat</source>
         <translation>Das Rechenwerk steht still: Medusa Chat neu starten</translation>
     </message>
-    <message>
-        <source>The model could not be loaded.</source>
-        <translation>Das Modell konnte nicht geladen werden.</translation>
-    </message>
-    <message>
-        <source>The model is asleep; it wakes with your next message.</source>
-        <translation>Das Modell ruht; es wacht mit Ihrer nächsten Nachricht auf.</translation>
-    </message>
-    <message>
-        <source>{0} is a base model: it continues your text.</source>
-        <translation>{0} ist ein Basismodell: Es setzt Ihren Text fort.</translation>
-    </message>
-    <message>
-        <source>{0} is ready.{1}</source>
-        <translation>{0} ist bereit.{1}</translation>
-    </message>
-    <message>
-        <source>The model is being loaded; you can write already.</source>
-        <translation>Das Modell wird geladen; Sie können schon schreiben.</translation>
-    </message>
 </context>
 <context>
     <name>ChatPage</name>
@@ -482,6 +473,10 @@
     <message>
         <source>Copy</source>
         <translation>Kopieren</translation>
+    </message>
+    <message>
+        <source>Copy this {0} code</source>
+        <translation>Diesen Code in {0} kopieren</translation>
     </message>
 </context>
 <context>
@@ -680,8 +675,8 @@
         <translation>Endtexte, einer je Zeile</translation>
     </message>
     <message>
-        <source>Greedy draws nothing, so it needs no seed.</source>
-        <translation>Greedy lost nichts aus und braucht keinen Startwert.</translation>
+        <source>{0} draws nothing, so it needs no seed.</source>
+        <translation>{0} lost nichts aus und braucht keinen Startwert.</translation>
     </message>
     <message>
         <source>This model can think before it answers: slower, and better at hard questions.</source>
@@ -797,57 +792,6 @@
     </message>
 </context>
 <context>
-    <name>Desk</name>
-    <message>
-        <source>Medusa Chat didn&apos;t end properly last time.</source>
-        <translation>Medusa Chat wurde zuletzt nicht richtig beendet.</translation>
-    </message>
-    <message>
-        <source>Your conversations are kept. The last one isn&apos;t opened by itself, as it may be the cause. The diagnostics may say what happened.</source>
-        <translation>Ihre Gespräche sind gesichert. Das letzte wird nicht von selbst geöffnet, denn es kann die Ursache sein. Die Diagnose sagt vielleicht, was geschah.</translation>
-    </message>
-    <message>
-        <source>Open the last conversation</source>
-        <translation>Letztes Gespräch öffnen</translation>
-    </message>
-    <message>
-        <source>Show diagnostics</source>
-        <translation>Diagnose zeigen</translation>
-    </message>
-    <message>
-        <source>Load their model under Models to use them.</source>
-        <translation>Laden Sie ihr Modell unter Modelle, um sie zu benutzen.</translation>
-    </message>
-    <message>
-        <source>Models…</source>
-        <translation>Modelle…</translation>
-    </message>
-    <message>
-        <source>Conversations</source>
-        <translation>Gespräche</translation>
-    </message>
-    <message>
-        <source>Models</source>
-        <translation>Modelle</translation>
-    </message>
-    <message>
-        <source>Settings</source>
-        <translation>Einstellungen</translation>
-    </message>
-    <message>
-        <source>State</source>
-        <translation>Zustand</translation>
-    </message>
-    <message>
-        <source>Logs</source>
-        <translation>Protokolle</translation>
-    </message>
-    <message>
-        <source>Model</source>
-        <translation>Modell</translation>
-    </message>
-</context>
-<context>
     <name>Details</name>
     <message>
         <source>Weight format</source>
@@ -904,18 +848,6 @@
     <message>
         <source>Streamed it has no room either: try a shorter context.</source>
         <translation>Auch mit Nachladen ist kein Platz: Versuchen Sie einen kürzeren Kontext.</translation>
-    </message>
-    <message>
-        <source>Its layers go to the machines at {0}. What is planned here is the rest: token vectors, the projection to the vocabulary, and heads.</source>
-        <translation>Seine Schichten gehen zu den Rechnern bei {0}. Geplant wird hier der Rest: Token-Vektoren, die Projektion auf das Vokabular und Köpfe.</translation>
-    </message>
-    <message>
-        <source>Its text part is loaded; pictures can&apos;t be shown to it here.</source>
-        <translation>Geladen wird sein Teil für Text; Bilder lassen sich ihm hier nicht zeigen.</translation>
-    </message>
-    <message>
-        <source>On a card its weights are made anew as nf4, which loses a little more: 2 % more bits per byte than in the file, measured on the demo model.</source>
-        <translation>Auf einer Karte werden seine Gewichte neu als nf4 gebildet, was noch etwas verliert: 2 % mehr Bits je Byte als in der Datei, gemessen am Demo-Modell.</translation>
     </message>
     <message>
         <source>Context</source>
@@ -1037,6 +969,37 @@
     </message>
 </context>
 <context>
+    <name>Dialogs</name>
+    <message>
+        <source>Conversations</source>
+        <translation>Gespräche</translation>
+    </message>
+    <message>
+        <source>Models</source>
+        <translation>Modelle</translation>
+    </message>
+    <message>
+        <source>Settings</source>
+        <translation>Einstellungen</translation>
+    </message>
+    <message>
+        <source>State</source>
+        <translation>Zustand</translation>
+    </message>
+    <message>
+        <source>Logs</source>
+        <translation>Protokolle</translation>
+    </message>
+    <message>
+        <source>Load their model under Models to use them.</source>
+        <translation>Laden Sie ihr Modell unter Modelle, um sie zu benutzen.</translation>
+    </message>
+    <message>
+        <source>Models…</source>
+        <translation>Modelle…</translation>
+    </message>
+</context>
+<context>
     <name>DiscoverTab</name>
     <message>
         <source>Search Hugging Face; empty shows what we recommend</source>
@@ -1083,18 +1046,18 @@
         <translation> · auf Antrag</translation>
     </message>
     <message>
-        <source>{0} Medusa heads</source>
-        <translation>{0} Medusa-Köpfe</translation>
+        <source>{0} heads</source>
+        <translation>{0} Köpfe</translation>
+    </message>
+    <message>
+        <source>{0} heads for models {1:,} wide. Once they are here, they can be chosen with such a model under Installed.
+{2}</source>
+        <translation>{0} Köpfe für Modelle der Breite {1:,}. Sind sie einmal hier, lassen sie sich unter Installiert zu einem solchen Modell wählen.
+{2}</translation>
     </message>
     <message>
         <source>The heads are a pickle, which is converted once.</source>
         <translation>Die Köpfe sind eine Pickle-Datei, die einmal umgewandelt wird.</translation>
-    </message>
-    <message>
-        <source>{0} Medusa heads for models {1:,} wide. Once they are here, they can be chosen with such a model under Installed.
-{2}</source>
-        <translation>{0} Medusa-Köpfe für Modelle der Breite {1:,}. Sind sie einmal hier, lassen sie sich unter Installiert zu einem solchen Modell wählen.
-{2}</translation>
     </message>
 </context>
 <context>
@@ -4495,8 +4458,8 @@
         <translation>Neu antworten</translation>
     </message>
     <message>
-        <source>Answer again (Ctrl+R). The rule Sample takes a new seed; Greedy gives the same text with the drafter that is chosen now.</source>
-        <translation>Noch einmal antworten (Strg+R). Die Regel Sample nimmt einen neuen Startwert; Greedy ergibt denselben Text, vorausgeraten wie jetzt gewählt.</translation>
+        <source>Answer again (Ctrl+R). A rule that draws takes a new seed; others give the same text with the drafter that is chosen now.</source>
+        <translation>Noch einmal antworten (Strg+R). Eine Regel, die auslost, nimmt einen neuen Startwert; andere ergeben denselben Text, vorausgeraten wie jetzt gewählt.</translation>
     </message>
     <message>
         <source>Continue</source>
@@ -4771,6 +4734,25 @@
     <message>
         <source>{0}. Choose another model (Ctrl+Shift+M manages them).</source>
         <translation>{0}. Anderes Modell wählen (Strg+Umschalt+M verwaltet sie).</translation>
+    </message>
+</context>
+<context>
+    <name>HeadsBox</name>
+    <message>
+        <source>Heads</source>
+        <translation>Köpfe</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>keine</translation>
+    </message>
+    <message>
+        <source>its own</source>
+        <translation>die eigenen</translation>
+    </message>
+    <message>
+        <source>{0} (built in)</source>
+        <translation>{0} (eingebaut)</translation>
     </message>
 </context>
 <context>
@@ -5190,26 +5172,6 @@
         <translation>τ: Token aus Schritten ÷ Schritte. × einfach: τ × Zeit eines Schrittes ohne Vorausraten ÷ mittlere Zeit eines Schrittes. Zwischenspeicher: Schlüssel und Werte des bisherigen Gesprächs und der Platz dafür.</translation>
     </message>
     <message>
-        <source>lead over the next best</source>
-        <translation>Vorsprung vor dem nächstbesten</translation>
-    </message>
-    <message>
-        <source>chance after temperature and filters</source>
-        <translation>Wahrscheinlichkeit nach Temperatur und Filtern</translation>
-    </message>
-    <message>
-        <source>noise drawn at this place</source>
-        <translation>Hier ausgelostes Rauschen</translation>
-    </message>
-    <message>
-        <source>entropy (nats)</source>
-        <translation>Entropie (Nat)</translation>
-    </message>
-    <message>
-        <source>needed to be accepted</source>
-        <translation>Zum Annehmen nötig</translation>
-    </message>
-    <message>
         <source>first</source>
         <translation>erste</translation>
     </message>
@@ -5382,8 +5344,8 @@
         <translation>Von links nach rechts: das letzte Token, dann Geratenes, was folgen könnte. Ein Durchlauf des Modells prüft alles.</translation>
     </message>
     <message>
-        <source>The guesses of the heads that pay most, by how often each has been right. More rows give more tokens in a step, but a step takes longer. The drafter Medusa heads uses this tree as it is, those that grow a tree for each step use as many rows.</source>
-        <translation>Was die Köpfe raten und am meisten lohnt, danach, wie oft jeder richtig lag. Mehr Zeilen ergeben mehr Token in einem Schritt, aber er dauert länger. „Medusa-Köpfe“ nimmt diesen Baum, wie er ist; wo für jeden Schritt ein Baum wächst, hat er so viele Zeilen.</translation>
+        <source>The guesses of the heads that pay most, by how often each has been right. More rows give more tokens in a step, but a step takes longer. Drafters with one tree for all steps use this one, those that grow a tree for each step use as many rows.</source>
+        <translation>Was die Köpfe raten und am meisten lohnt, danach, wie oft jeder richtig lag. Mehr Zeilen ergeben mehr Token in einem Schritt, aber er dauert länger. Wo ein Baum für alle Schritte gilt, ist es dieser; wo für jeden Schritt ein Baum wächst, hat er so viele Zeilen.</translation>
     </message>
     <message>
         <source>head {0} {1:.0%}</source>
@@ -5398,8 +5360,8 @@
         <translation>bei Temperaturen {0}</translation>
     </message>
     <message>
-        <source>without chance, as Greedy</source>
-        <translation>ohne Zufall, wie bei Greedy</translation>
+        <source>without chance</source>
+        <translation>ohne Zufall</translation>
     </message>
     <message>
         <source> and in {0:,} steps since</source>
@@ -5481,20 +5443,12 @@
         <translation>Laden</translation>
     </message>
     <message>
-        <source>Medusa heads</source>
-        <translation>Medusa-Köpfe</translation>
-    </message>
-    <message>
         <source>Heads</source>
         <translation>Köpfe</translation>
     </message>
     <message>
         <source>Adapter</source>
         <translation>Adapter</translation>
-    </message>
-    <message>
-        <source>A LoRA changes what the model says; without it the model is as it was.</source>
-        <translation>Eine LoRA ändert, was das Modell sagt; ohne sie ist das Modell, wie es war.</translation>
     </message>
     <message>
         <source>Verify</source>
@@ -5565,18 +5519,6 @@
         <translation>Aus der Liste entfernen</translation>
     </message>
     <message>
-        <source>none</source>
-        <translation>keine</translation>
-    </message>
-    <message>
-        <source>its own</source>
-        <translation>die eigenen</translation>
-    </message>
-    <message>
-        <source>{0} (built in)</source>
-        <translation>{0} (eingebaut)</translation>
-    </message>
-    <message>
         <source>May not fit. Load anyway?</source>
         <translation>Passt vielleicht nicht. Trotzdem laden?</translation>
     </message>
@@ -5631,6 +5573,13 @@
     <message>
         <source>The copies are deleted: {0} are free.</source>
         <translation>Die Kopien sind gelöscht: {0} sind frei.</translation>
+    </message>
+</context>
+<context>
+    <name>KnownModels</name>
+    <message>
+        <source>Model</source>
+        <translation>Modell</translation>
     </message>
 </context>
 <context>
@@ -5743,8 +5692,8 @@
         <translation>Modell mit Köpfen</translation>
     </message>
     <message>
-        <source>Medusa heads</source>
-        <translation>Medusa-Köpfe</translation>
+        <source>heads</source>
+        <translation>Köpfe</translation>
     </message>
     <message>
         <source>LoRA adapter</source>
@@ -5821,6 +5770,18 @@
     <message>
         <source>{0} tokens/s here with guesses, {1} without (measured).</source>
         <translation>{0} Token/s hier mit Raten, {1} ohne (gemessen).</translation>
+    </message>
+    <message>
+        <source>Its layers go to the machines at {0}. What is planned here is the rest: token vectors, the projection to the vocabulary, and heads.</source>
+        <translation>Seine Schichten gehen zu den Rechnern bei {0}. Geplant wird hier der Rest: Token-Vektoren, die Projektion auf das Vokabular und Köpfe.</translation>
+    </message>
+    <message>
+        <source>Its text part is loaded; pictures can&apos;t be shown to it here.</source>
+        <translation>Geladen wird sein Teil für Text; Bilder lassen sich ihm hier nicht zeigen.</translation>
+    </message>
+    <message>
+        <source>On a card its weights are made anew as nf4, which loses a little more: 2 % more bits per byte than in the file, measured on the demo model.</source>
+        <translation>Auf einer Karte werden seine Gewichte neu als nf4 gebildet, was noch etwas verliert: 2 % mehr Bits je Byte als in der Datei, gemessen am Demo-Modell.</translation>
     </message>
     <message>
         <source>{0} here</source>
@@ -5961,6 +5922,29 @@
     <message>
         <source>{name} computes the answers. All programs together use {used} GiB of its {all} GiB of memory.</source>
         <translation>{name} rechnet die Antworten. Alle Programme zusammen belegen {used} GiB von {all} GiB Speicher.</translation>
+    </message>
+</context>
+<context>
+    <name>ModelStatusView</name>
+    <message>
+        <source>The model could not be loaded.</source>
+        <translation>Das Modell konnte nicht geladen werden.</translation>
+    </message>
+    <message>
+        <source>The model is asleep; it wakes with your next message.</source>
+        <translation>Das Modell ruht; es wacht mit Ihrer nächsten Nachricht auf.</translation>
+    </message>
+    <message>
+        <source>The model is being loaded; you can write already.</source>
+        <translation>Das Modell wird geladen; Sie können schon schreiben.</translation>
+    </message>
+    <message>
+        <source>{0} is a base model: it continues your text.</source>
+        <translation>{0} ist ein Basismodell: Es setzt Ihren Text fort.</translation>
+    </message>
+    <message>
+        <source>{0} is ready.{1}</source>
+        <translation>{0} ist bereit.{1}</translation>
     </message>
 </context>
 <context>
@@ -6241,6 +6225,22 @@
     <message>
         <source>Save and restart</source>
         <translation>Sichern und neu starten</translation>
+    </message>
+    <message>
+        <source>Medusa Chat didn&apos;t end properly last time.</source>
+        <translation>Medusa Chat wurde zuletzt nicht richtig beendet.</translation>
+    </message>
+    <message>
+        <source>Your conversations are kept. The last one isn&apos;t opened by itself, as it may be the cause. The diagnostics may say what happened.</source>
+        <translation>Ihre Gespräche sind gesichert. Das letzte wird nicht von selbst geöffnet, denn es kann die Ursache sein. Die Diagnose sagt vielleicht, was geschah.</translation>
+    </message>
+    <message>
+        <source>Open the last conversation</source>
+        <translation>Letztes Gespräch öffnen</translation>
+    </message>
+    <message>
+        <source>Show diagnostics</source>
+        <translation>Diagnose zeigen</translation>
     </message>
     <message>
         <source>Stream it: {0}, about {1} tokens/s</source>
@@ -6702,6 +6702,62 @@
     <message>
         <source>Also keeps guesses that are merely likely: more of them, in other words.</source>
         <translation>Behält auch, was bloß wahrscheinlich ist: mehr davon, in anderen Worten.</translation>
+    </message>
+    <message>
+        <source>lead over the next best</source>
+        <translation>Vorsprung vor dem nächstbesten</translation>
+    </message>
+    <message>
+        <source>chance after temperature and filters</source>
+        <translation>Wahrscheinlichkeit nach Temperatur und Filtern</translation>
+    </message>
+    <message>
+        <source>noise drawn at this place</source>
+        <translation>Hier ausgelostes Rauschen</translation>
+    </message>
+    <message>
+        <source>entropy (nats)</source>
+        <translation>Entropie (Nat)</translation>
+    </message>
+    <message>
+        <source>needed to be accepted</source>
+        <translation>Zum Annehmen nötig</translation>
+    </message>
+    <message>
+        <source>Each head reads the guesses before its own; small and quick to train.</source>
+        <translation>Jeder Kopf liest die Vorschläge vor seinem eigenen; klein und schnell trainiert.</translation>
+    </message>
+    <message>
+        <source>Medusa, shared projection</source>
+        <translation>Medusa, gemeinsame Projektion</translation>
+    </message>
+    <message>
+        <source>Small and quick to train; they use the model&apos;s own projection.</source>
+        <translation>Klein und schnell trainiert; sie nutzen die Projektion des Modells.</translation>
+    </message>
+    <message>
+        <source>Medusa, plain</source>
+        <translation>Medusa, schlicht</translation>
+    </message>
+    <message>
+        <source>Large; other programs run them, too.</source>
+        <translation>Groß; auch andere Programme können sie nutzen.</translation>
+    </message>
+    <message>
+        <source>Medusa, reading the last token</source>
+        <translation>Medusa, mit Blick auf das letzte Token</translation>
+    </message>
+    <message>
+        <source>They guess better; only this program runs them.</source>
+        <translation>Sie raten besser; nur dieses Programm kann sie nutzen.</translation>
+    </message>
+    <message>
+        <source>EAGLE-3</source>
+        <translation>EAGLE-3</translation>
+    </message>
+    <message>
+        <source>Guesses best, and takes longest to train and to ask.</source>
+        <translation>Rät am besten und braucht am längsten, im Training und beim Raten.</translation>
     </message>
     <message>
         <source>16-bit (bfloat16)</source>
@@ -7384,46 +7440,6 @@
 </context>
 <context>
     <name>Train</name>
-    <message>
-        <source>Hydra</source>
-        <translation>Hydra</translation>
-    </message>
-    <message>
-        <source>Each head reads the guesses before its own; small and quick to train.</source>
-        <translation>Jeder Kopf liest die Vorschläge vor seinem eigenen; klein und schnell trainiert.</translation>
-    </message>
-    <message>
-        <source>Medusa, shared projection</source>
-        <translation>Medusa, gemeinsame Projektion</translation>
-    </message>
-    <message>
-        <source>Small and quick to train; they use the model&apos;s own projection.</source>
-        <translation>Klein und schnell trainiert; sie nutzen die Projektion des Modells.</translation>
-    </message>
-    <message>
-        <source>Medusa, plain</source>
-        <translation>Medusa, schlicht</translation>
-    </message>
-    <message>
-        <source>Large; other programs run them, too.</source>
-        <translation>Groß; auch andere Programme können sie nutzen.</translation>
-    </message>
-    <message>
-        <source>Medusa, reading the last token</source>
-        <translation>Medusa, mit Blick auf das letzte Token</translation>
-    </message>
-    <message>
-        <source>They guess better; only this program runs them.</source>
-        <translation>Sie raten besser; nur dieses Programm kann sie nutzen.</translation>
-    </message>
-    <message>
-        <source>EAGLE-3</source>
-        <translation>EAGLE-3</translation>
-    </message>
-    <message>
-        <source>Guesses best, and takes longest to train and to ask.</source>
-        <translation>Rät am besten und braucht am längsten, im Training und beim Raten.</translation>
-    </message>
     <message>
         <source>Prompts (*.jsonl *.json)</source>
         <translation>Fragen (*.jsonl *.json)</translation>

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pytestqt.qtbot import QtBot
@@ -40,11 +41,14 @@ def appearance(qtbot: QtBot) -> Appearance:
 
 @pytest.fixture
 def open_window(qtbot: QtBot, appearance: Appearance, tmp_path: Path) -> Iterator[OpenWindow]:
-    """Opens a window on an engine and loads the demo model; all are closed at the end."""
+    """Opens a window on an engine and loads the demo model; all are closed at the end.
+
+    What else `MainWindow` takes can be named.
+    """
     bridges: list[EngineBridge] = []
     seeds = count(100)
 
-    def open_on(start: StartEngine, model: Model | None = None) -> MainWindow:
+    def open_on(start: StartEngine, model: Model | None = None, **kept: Any) -> MainWindow:
         bridge = EngineBridge(start)
         bridges.append(bridge)
         choice = demo_choice() if model is None else ModelChoice("Other", *model)
@@ -57,6 +61,7 @@ def open_window(qtbot: QtBot, appearance: Appearance, tmp_path: Path) -> Iterato
             tmp_path,
             resources=resources_dir(),
             make_seed=lambda: next(seeds),
+            **kept,
         )
         qtbot.addWidget(window)
         window.show()
@@ -73,8 +78,10 @@ def open_window(qtbot: QtBot, appearance: Appearance, tmp_path: Path) -> Iterato
 def open_fake(open_window: OpenWindow) -> Callable[[Script], Opened]:
     """Opens a window on an engine that follows a script."""
 
-    def open_scripted(script: Script | None = None, num_before_gate: int = 0) -> Opened:
+    def open_scripted(
+        script: Script | None = None, num_before_gate: int = 0, **kept: Any
+    ) -> Opened:
         engine = FakeEngine(script or Script(), num_before_gate)
-        return open_window(engine.start), engine
+        return open_window(engine.start, **kept), engine
 
     return open_scripted

@@ -34,3 +34,9 @@ def user_messages(window: MainWindow) -> list[UserMessage]:
 def errors(window: MainWindow) -> list[ErrorCard]:
     """What the chat tells of failures."""
     return list(window.page.errors.cards)
+
+
+def figure_texts(answer: AnswerMessage) -> tuple[str, ...]:
+    """What stands below an answer, without the dots between."""
+    shown = (label for label in answer.row._labels if not label.isHidden())
+    return tuple(label.text().removeprefix("· ") for label in shown)

@@ -137,3 +137,11 @@ def underlined_positions(document: QTextDocument) -> set[int]:
         if fragment.underline
         for at in range(fragment.position, fragment.position + utf16_units(fragment.text))
     }
+
+
+def plain_text(document: AnswerDocument) -> str:
+    """An answer as it is read: without markup, a line for each line."""
+    return "\n".join(
+        "".join(span.text for span in spans).replace("\u2028", "\n")
+        for _, spans in document._writer.lines()
+    )

@@ -68,25 +68,24 @@ def test_everything_in_the_window_has_a_name(qtbot: QtBot, open_fake: Open) -> N
 def test_everything_in_the_dialogs_has_a_name(
     qtbot: QtBot, open_fake: Open, run: Run, tmp_path: Path
 ) -> None:
-    window, _ = open_fake()
-    wait_ready(qtbot, window)
     library = Library(
         tmp_path / "d.db",
         tmp_path / "f.json",
         HubSettings(cache_dir=tmp_path / "hub", is_offline=True),
     )
-    window._open_library = lambda: library
+    window, _ = open_fake(open_library=lambda: library)
+    wait_ready(qtbot, window)
 
     async def work() -> None:
-        window.show_models()
-        window.show_about()
-        window.desk.show_settings()
-        window.desk.show_palette()
-        window.desk.show_welcome()
-        window.desk.show_diagnostics()
-        assert window.models is not None
-        await settle(window.models)
-        diagnostics = window.desk.diagnostics
+        window.dialogs.show_models()
+        window.dialogs.show_about()
+        window.dialogs.show_settings()
+        window.dialogs.show_palette()
+        window.dialogs.show_welcome()
+        window.dialogs.show_diagnostics()
+        assert window.dialogs.models is not None
+        await settle(window.dialogs.models)
+        diagnostics = window.dialogs.diagnostics
         assert diagnostics is not None
         assert diagnostics._work is not None
         await diagnostics._work
@@ -99,8 +98,8 @@ def test_everything_in_the_dialogs_has_a_name(
     opened = (AboutDialog, DiagnosticsDialog, LibraryDialog, WelcomeDialog)
     dialogs = [dialog for kind in opened for dialog in window.findChildren(kind)]
     assert len(dialogs) == 4
-    assert window.desk.dialog is not None
-    for dialog in (*dialogs, window.desk.dialog, window.desk.palette):
+    assert window.dialogs.settings is not None
+    for dialog in (*dialogs, window.dialogs.settings, window.dialogs.palette):
         assert nameless(dialog) == [], type(dialog).__name__
 
 

@@ -22,6 +22,7 @@ from tests.app.rendered import (
     blocks_of,
     contents,
     fragments_of,
+    plain_text,
     positions_of_ranges,
     underlined_chars,
     underlined_positions,
@@ -90,7 +91,7 @@ def test_streaming_character_by_character_gives_the_same_document(qapp: object) 
 def test_only_what_may_be_shown_is_shown(qapp: object) -> None:
     view = AnswerDocument(QTextDocument(), STYLE)
     view.append(step(0, (b"Hello!ST", b"OP"), (TARGET, TokenSource("medusa", 1)), 6))
-    assert view.plain_text() == "Hello!"
+    assert plain_text(view) == "Hello!"
     assert view.num_tokens == 2
     assert view.marked_ranges() == ()
     view.finish(generation_done("Hello!"))
@@ -113,7 +114,7 @@ def test_a_final_text_that_departs_from_its_steps_is_marked_up_to_there(
     view = AnswerDocument(QTextDocument(), STYLE)
     view.append(step(0, (b"abcd",), (TokenSource("medusa", 1),), 4))
     view.finish(generation_done("abXY"))
-    assert view.plain_text() == "abXY"
+    assert plain_text(view) == "abXY"
     assert [(one.start, one.end) for one in view.marked_ranges()] == [(0, 2)]
     assert "departs" in caplog.text
 
@@ -121,7 +122,7 @@ def test_a_final_text_that_departs_from_its_steps_is_marked_up_to_there(
 def test_an_answer_from_the_history_has_no_marks(qapp: object) -> None:
     view = AnswerDocument(QTextDocument(), STYLE)
     view.finish(generation_done("# a\n\n*b*"))
-    assert view.plain_text() == "a\nb"
+    assert plain_text(view) == "a\nb"
     assert view.marked_ranges() == ()
 
 
@@ -133,7 +134,7 @@ def test_a_broken_off_answer_keeps_what_is_there(qapp: object) -> None:
     colours = {
         fragment.look[0] for block in blocks_of(view.document) for fragment in fragments_of(block)
     }
-    assert view.plain_text() == "x = '''\nfor\n'''"
+    assert plain_text(view) == "x = '''\nfor\n'''"
     assert STYLE.inks.keyword not in colours
 
 
@@ -208,7 +209,7 @@ def test_nothing_is_loaded_and_no_html_is_read(qtbot: QtBot) -> None:
     document.setTextWidth(300)
     assert document.size().height() > 0
     assert document.asked_for == []
-    assert view.plain_text() == "pic web <img src='file:///a'> l"
+    assert plain_text(view) == "pic web <img src='file:///a'> l"
     links = {one.look[7] for block in blocks_of(document) for one in fragments_of(block)}
     assert links == {""}
 

@@ -183,7 +183,8 @@ def test_files_are_kept_with_the_conversation(
     window.page.composer.submit()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     window, engine = open_kept()
-    window.continue_last()
+    assert window.history is not None
+    window.history.open_last()
     window.chat.regenerate()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     assert "print('hello')" in engine.of_kind(Generate)[-1].messages[0].content

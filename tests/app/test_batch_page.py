@@ -19,6 +19,7 @@ from medusa_core.loading.choice import (
 from medusa_core.messages import WeightFormats
 from tests.app.conftest import Open
 from tests.app.driving import wait_ready
+from tests.app.engine_says import RULES
 from tests.core.test_own_batches import FakeCommand, commands, tell
 
 __all__ = ["commands"]
@@ -42,7 +43,7 @@ def prompts(tmp_path: Path) -> Path:
 def dialog(qtbot: QtBot, own: OwnBatches, tmp_path: Path) -> BatchDialog:
     opened = BatchDialog(own, tmp_path / "tiers")
     qtbot.addWidget(opened)
-    opened.offer(MODEL, "cpu")
+    opened.offer(MODEL, "cpu", RULES)
     opened.show()
     return opened
 
@@ -65,6 +66,7 @@ def test_what_is_chosen_is_what_the_batch_is_asked_for(
     form = dialog.form
     form.use_prompts(prompts)
     assert dialog.start_button.isEnabled()
+    assert [form.rule_box.itemText(n) for n in range(form.rule_box.count())] == ["Greedy", "Sample"]
     form.rule_box.setCurrentIndex(form.rule_box.findData("sample"))
     form.length_box.setValue(64)
     form.memory_box.setValue(1.5)
@@ -83,12 +85,13 @@ def test_what_is_chosen_is_what_the_batch_is_asked_for(
 def test_the_model_is_named_and_that_it_has_no_heads(
     dialog: BatchDialog, prompts: Path, commands: list[FakeCommand]
 ) -> None:
-    dialog.offer(replace(demo_choice(), heads_dir=None), "")
+    dialog.offer(replace(demo_choice(), heads_dir=None), "", ())
     dialog.form.use_prompts(prompts)
     dialog.start_button.click()
     told = commands[0].arguments
     assert told[told.index("--model") + 1] == str(demo_choice().model_dir)
     assert told[told.index("--heads") + 1] == "none", "or shipped ones would be taken"
+    assert "--rule" not in told, "no rule is known yet: the usual one"
     assert "--tier-disk" not in told
 
 
@@ -191,4 +194,4 @@ def test_the_palette_and_the_menu_open_it(
     window, _ = open_fake()
     wait_ready(qtbot, window)
     window.commands.action("batch").trigger()
-    assert window.desk.batch is None  # nothing of this user is kept
+    assert window.dialogs.batch is None  # nothing of this user is kept

@@ -9,7 +9,6 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.chat.controller import LOOP_NOTICE
 from app.chat.messages.answer_message import AnswerMessage
 from app.chat.messages.message_widgets import (
     Notice,
@@ -20,12 +19,14 @@ from app.chat.messages.text_view import (
     TextView,
     plain_document,
 )
+from app.chat.remarks import LOOP, remarks_on
 from app.markdown.formats import Marking
 from app.theme.tokens import DARK, LIGHT
 from app.window.main_window import MainWindow
 from medusa_core.messages import Generate, StopReason
 from tests.app.conftest import Open
-from tests.app.driving import ask, user_messages, wait_ready
+from tests.app.driving import ask, figure_texts, user_messages, wait_ready
+from tests.app.engine_says import LEGEND
 from tests.app.fakes import LONG, Script
 
 
@@ -196,14 +197,14 @@ def test_the_baseline_belongs_to_the_answer_and_stays(qtbot: QtBot, open_fake: O
     window, _ = open_fake()
     wait_ready(qtbot, window)
     answer = ask(qtbot, window, "Hello")
-    shown = answer.row.figure_texts()
+    shown = figure_texts(answer)
     assert shown[2] == "1.80× plain"
     window.keeper.load()
     wait_ready(qtbot, window)
-    assert answer.row.figure_texts() == shown
+    assert figure_texts(answer) == shown
     window.page.control.choose_drafter("none")
     plain = ask(qtbot, window, "Hello")
-    assert not any("× plain" in text for text in plain.row.figure_texts())
+    assert not any("× plain" in text for text in figure_texts(plain))
 
 
 def test_theme_and_zoom_change_shown_answers_and_are_remembered(
@@ -220,7 +221,7 @@ def test_theme_and_zoom_change_shown_answers_and_are_remembered(
         return cursor.charFormat().background().color().name()
 
     assert tint() == LIGHT.mark("blue").tint
-    window.toggle_theme()
+    window.commands.action("theme").trigger()
     assert tint() == DARK.mark("blue").tint
     QTest.keySequence(window, QKeySequence("Ctrl+="))
     QTest.keySequence(window, QKeySequence("Ctrl+="))
@@ -313,7 +314,7 @@ def test_greedy_says_that_it_gives_the_same_text_again(qtbot: QtBot, open_fake: 
     window.chat.regenerate()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     (said,) = notices(window)
-    assert "same text" in said
+    assert "same text again: Greedy" in said
     window.page.control.choose_rule("sample")
     window.chat.regenerate()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
@@ -327,9 +328,9 @@ def test_an_answer_that_repeats_itself_is_told(qtbot: QtBot, open_fake: Open) ->
     assert done is not None
     turn = window.chat.conversation.turns[0]
     looping = replace(done, token_ids=(7, 8) * 40)
-    assert list(window.chat._remarks(turn, looping)) == [LOOP_NOTICE]
+    assert list(remarks_on(turn, looping, LEGEND)) == [LOOP.format("Sample")]
     drawn = replace(looping, settings=replace(done.settings, rule="sample"))
-    assert list(window.chat._remarks(turn, drawn)) == []
+    assert list(remarks_on(turn, drawn, LEGEND)) == []
 
 
 def notices(window: MainWindow) -> list[str]:

@@ -13,7 +13,7 @@ from medusa_core.loading.choice import (
 from medusa_core.loading.state import Phase
 from medusa_core.messages import Cancel, ChatMessage, Generate, LoadModel, Role, StopReason
 from tests.app.conftest import Open
-from tests.app.driving import ask, errors, wait_ready
+from tests.app.driving import ask, errors, figure_texts, wait_ready
 from tests.app.fakes import LONG, Script
 
 
@@ -27,7 +27,7 @@ def test_escape_stops_an_answer_before_its_first_token(qtbot: QtBot, open_fake: 
     assert len(engine.of_kind(Cancel)) == 1
     answer = window.chat.answers[0]
     assert not answer.has_text
-    assert answer.row.figure_texts()[-1] == "stopped"
+    assert figure_texts(answer)[-1] == "stopped"
     engine.gate.set()
     ask(qtbot, window, "next")
     # What was never answered is not told to the model again.
@@ -44,7 +44,7 @@ def test_the_button_stops_an_answer_and_keeps_what_there_is(qtbot: QtBot, open_f
     assert window.page.composer.button.accessibleName() == "Stop"
     window.page.composer.button.click()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    assert answer.row.figure_texts()[-1] == "stopped"
+    assert figure_texts(answer)[-1] == "stopped"
     assert LONG.startswith(answer.view.toPlainText())
     assert window.page.composer.button.accessibleName() == "Send"
     engine.gate.set()
@@ -180,7 +180,7 @@ def test_an_answer_that_failed_on_its_way_can_be_gone_on_with(
     window.chat.send("tell me")
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     (cut,) = window.chat.answers
-    assert cut.row.figure_texts() == ("interrupted",)
+    assert figure_texts(cut) == ("interrupted",)
     assert not cut.row.continue_button.isHidden()
     engine.script = Script()
     cut.row.continue_button.click()

@@ -19,7 +19,7 @@ from medusa_core.messages import (
     StopReason,
 )
 from tests.app.conftest import Open
-from tests.app.driving import ask, wait_ready
+from tests.app.driving import ask, figure_texts, wait_ready
 from tests.app.fakes import LONG, FakeEngine, Script
 
 
@@ -33,8 +33,8 @@ def test_a_prompt_is_sent_and_its_answer_streamed_and_figured(
     assert window.page.composer.text == ""
     request = engine.of_kind(Generate)[0]
     assert request.messages == (ChatMessage(Role.USER, "Hello there"),)
-    assert answer.row.figure_texts()[1:3] == ("2.25 tokens/step", "1.80× plain")
-    assert answer.row.figure_texts()[-1] == "end of answer"
+    assert figure_texts(answer)[1:3] == ("2.25 tokens/step", "1.80× plain")
+    assert figure_texts(answer)[-1] == "end of answer"
     assert answer.row.isVisible()
     assert window.page.strip.tally.num_steps == 4
 

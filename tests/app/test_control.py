@@ -344,7 +344,8 @@ def test_the_smallest_window_shows_all_of_header_and_strip_in_one_row(
 ) -> None:
     window, _ = ready
     page = window.page
-    window.zoom(steps)
+    for _ in range(steps):
+        window.commands.action("zoom-in").trigger()
     page.show_panel(has_panel)
     window.resize(QSize(700, 500))
     qtbot.waitUntil(lambda: window.size() == QSize(700, 500) and page.width() == 700)

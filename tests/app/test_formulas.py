@@ -15,7 +15,7 @@ from app.markdown.model import Paragraph, TextStyle
 from app.markdown.parser import MarkdownParser
 from app.markdown.scripts import FormulaError
 from medusa_core.messages import TARGET
-from tests.app.rendered import STYLE
+from tests.app.rendered import STYLE, plain_text
 from tests.app.streamed import step
 
 
@@ -131,7 +131,7 @@ def test_a_formula_belongs_to_its_last_token_and_is_copied_as_its_source(qapp: o
     pieces = (b"So $x", b"^2$", b" is.")
     view.append(step(0, pieces, (TARGET,) * 3, 12))
     view.finish()
-    assert view.plain_text() == "So x² is."
+    assert plain_text(view) == "So x² is."
     assert [view.token_at(at) for at in (2, 3, 4, 5)] == [0, 1, 1, 2]
     assert view.selected_text(0, 9) == "So $x^2$ is."
     assert view.selected_text(1, 2) == "o"

@@ -17,6 +17,7 @@ from tests.app.rendered import (
     STYLE,
     blocks_of,
     fragments_of,
+    plain_text,
     positions_of_ranges,
     underlined_chars,
     underlined_positions,
@@ -139,7 +140,7 @@ def test_characters_that_qt_takes_for_others_move_no_mark(
     answer = make_answer(pieces, [0, 1, 2], [2], 0, b"".join(pieces).decode())
     check_law_5(answer, bounds)
     view = stream(answer, bounds=bounds)
-    seen = [one for one in view.plain_text() if one == shown or is_unique_char(one)]
+    seen = [one for one in plain_text(view) if one == shown or is_unique_char(one)]
     assert seen == [one for word in WORDS for one in (shown, *word) if one not in "* \n"]
 
 
@@ -151,8 +152,8 @@ def test_characters_that_are_named_move_no_mark(qapp: object, entity: str) -> No
     answer = make_answer(pieces, [0, 1, 2], [2], 0, b"".join(pieces).decode())
     check_law_5(answer)
     view = stream(answer)
-    assert [char for char in view.plain_text() if is_unique_char(char)] == list("一丁丂七")
-    assert len(view.plain_text()) == 6
+    assert [char for char in plain_text(view) if is_unique_char(char)] == list("一丁丂七")
+    assert len(plain_text(view)) == 6
 
 
 class OffByOne(TokenMap):

@@ -33,7 +33,7 @@ from app.markdown.reader import Reader
 from app.theme.appearance import Appearance
 from medusa_core.messages import TARGET, TokenSource
 from tests.app.markdown_samples import wild_documents
-from tests.app.rendered import STYLE, blocks_of, contents
+from tests.app.rendered import STYLE, blocks_of, contents, plain_text
 from tests.app.streamed import (
     ALL_KINDS,
     TIGHT_BOUNDS,
@@ -320,7 +320,7 @@ def test_the_document_of_a_megabyte_has_small_blocks(qapp: object) -> None:
         lengths = [block.length() for block in blocks_of(view.document)]
         assert max(lengths) <= BOUNDS.block + BOUNDS.line
         assert max(lengths[10:]) <= PIECE_CHARS + 1
-        assert view.plain_text().replace("\n", "") == HEAVY[name].replace("\n", "")
+        assert plain_text(view).replace("\n", "") == HEAVY[name].replace("\n", "")
 
 
 def test_the_document_of_a_long_table_has_few_cells(qapp: object) -> None:
@@ -343,7 +343,7 @@ def test_a_message_shows_a_long_answer_in_the_turns_that_follow(
     message.cut_short()
     assert message.document.is_behind
     qtbot.waitUntil(lambda: not message.document.is_behind)
-    assert message.document.plain_text().replace("\n", "") == text
+    assert plain_text(message.document).replace("\n", "") == text
     assert PLAIN_NOTE in {label.text() for label in message.findChildren(QLabel) if shown(label)}
 
 

@@ -32,24 +32,24 @@ async def use(application: Application) -> int:
     window = application.window
     while window.keeper.status.calibrated is None:
         await asyncio.sleep(0.02)
-    await window.offer_installed()
+    await window.models.offer_installed()
     window.chat.send("Hello")
     while window.chat.is_busy:
         await asyncio.sleep(0.02)
-    window.show_models()
-    for tab in range(window.models.tabs.count()):
-        window.models.tabs.setCurrentIndex(tab)
+    window.dialogs.show_models()
+    for tab in range(window.dialogs.models.tabs.count()):
+        window.dialogs.models.tabs.setCurrentIndex(tab)
         await asyncio.sleep(0.3)
     for page in ("General", "Models", "Privacy and storage"):
-        window.desk.show_settings(page)
+        window.dialogs.show_settings(page)
         await asyncio.sleep(0.1)
-    window.desk.show_palette()
-    window.show_about()
-    window.desk.show_diagnostics()
-    while not window.desk.diagnostics.save_button.isEnabled():
+    window.dialogs.show_palette()
+    window.dialogs.show_about()
+    window.dialogs.show_diagnostics()
+    while not window.dialogs.diagnostics.save_button.isEnabled():
         await asyncio.sleep(0.02)
-    rows = window.models.discover.table.rowCount()
-    await window.library.downloads.close()
+    rows = window.dialogs.models.discover.table.rowCount()
+    await window.models.library.downloads.close()
     application.close()
     print(json.dumps({"asked": asked, "rows": rows}))
     return 0

@@ -40,7 +40,7 @@ async def chat(application):
         await until(lambda: not window.chat.is_busy)
         told.append(window.chat.answers[-1].document.text)
     window.settings.choose("theme", "dark")
-    window.show_models()
+    window.dialogs.show_models()
     await asyncio.sleep(1)
     cards = [(card.message, card.hint) for card in window.page.errors.cards]
     window.close()

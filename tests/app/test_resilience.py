@@ -83,12 +83,12 @@ def test_after_a_crash_the_diagnostics_are_offered_and_previewed(
 ) -> None:
     window, _ = open_fake()
     wait_ready(qtbot, window)
-    window.desk.tell_of_crash()
+    window.remedies.tell_of_crash()
     (card,) = errors(window)
 
     async def work() -> None:
         buttons(card)["Show diagnostics"].click()
-        dialog = window.desk.diagnostics
+        dialog = window.dialogs.diagnostics
         assert dialog is not None
         await until(lambda: dialog.preview.toPlainText())
         assert dialog.table.rowCount() > 10
@@ -223,7 +223,7 @@ def test_a_lost_device_offers_to_save_and_restart(qtbot: QtBot, open_fake: Open)
     qtbot.waitUntil(lambda: bool(errors(window)))
     with qtbot.waitSignal(window.closed):
         buttons(errors(window)[0])["Save and restart"].click()
-    assert window.desk.wants_restart
+    assert window.wants_restart
 
 
 def test_out_of_memory_offers_what_is_smaller(qtbot: QtBot, open_fake: Open, run: Run) -> None:

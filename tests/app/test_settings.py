@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 from app.settings.declaration import Page
 from app.settings.device_box import DeviceBox
 from app.settings.editors import editor_of
+from app.settings.hub import hub_settings
 from app.settings.preferences import (
     DECLARATIONS,
     FILE_NAME,
@@ -82,7 +83,7 @@ def test_settings_take_effect_at_once_and_are_kept(
     window, engine = open_fake()
     wait_ready(qtbot, window)
     QTest.keySequence(window, QKeySequence("Ctrl+,"))
-    dialog = window.desk.dialog
+    dialog = window.dialogs.settings
     assert dialog is not None
     assert dialog.isVisible()
     store = window.settings
@@ -119,8 +120,8 @@ def test_offline_is_remembered_and_no_request_leaves(
     window, _ = open_fake()
     window.settings.choose("is_offline", True)
     assert load_preferences(tmp_path).is_offline
-    assert window.desk.effects.hub_settings().is_offline
-    assert window.desk.effects.hub_settings(HubSettings(token="t")).token == "t"
+    assert hub_settings(window.settings.values).is_offline
+    assert hub_settings(window.settings.values, HubSettings(token="t")).token == "t"
 
 
 def test_a_token_is_saved_checked_once_and_removed(
@@ -183,24 +184,20 @@ def test_keys_can_be_changed_taken_from_others_and_reset(
     assert not any(table.holders(one.name, table.keys(one.name)) for one in table.commands)
 
 
-def test_the_palette_finds_commands_and_models_and_what_others_add(
-    qtbot: QtBot, open_fake: Open
-) -> None:
-    from app.widgets.matching import Entry
-
+def test_the_palette_finds_commands_and_models(qtbot: QtBot, open_fake: Open) -> None:
     window, _ = open_fake()
     wait_ready(qtbot, window)
-    ran: list[str] = []
-    palette = window.desk.palette
-    window.desk.add_provider(lambda text: [Entry(f"Find {text}", lambda: ran.append(text))])
+    palette = window.dialogs.palette
     QTest.keySequence(window, QKeySequence("Ctrl+K"))
     assert palette.isVisible()
-    QTest.keyClicks(palette.edit, "lar")
-    assert palette.entries[0].label == "Larger"
-    QTest.keyClick(palette.edit, Qt.Key.Key_Down)
-    assert palette.entries[palette.list.currentRow()].label == "Find lar"
+    QTest.keyClicks(palette.edit, "size")
+    assert [entry.label for entry in palette.entries] == ["Normal size"]
+    palette.edit.setText("l")
+    labels = [entry.label for entry in palette.entries]
+    for _ in range(labels.index("Larger")):
+        QTest.keyClick(palette.edit, Qt.Key.Key_Down)
     QTest.keyClick(palette.edit, Qt.Key.Key_Return)
-    assert ran == ["lar"]
+    assert window.settings.values.zoom > 1
     assert not palette.isVisible()
     palette.open_over(window)
     QTest.keyClicks(palette.edit, "pebble")

@@ -10,6 +10,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.chat.messages.answer_message import AnswerMessage
+from app.chat.messages.code_headers import CodeHeader
 from app.chat.messages.copy_button import COPIED
 from app.chat.messages.message_widgets import UserMessage
 from app.markdown.formats import Marking
@@ -50,8 +51,9 @@ def test_code_has_a_line_with_its_language_and_a_button_that_copies_it(
     qtbot: QtBot, appearance: Appearance
 ) -> None:
     message = answered(qtbot, appearance, "Look:\n\n```pyt", "hon\nx = 1\n\ny = 2\n```\n", "and\n")
-    (header,) = message.view.code_headers
+    (header,) = message.view.findChildren(CodeHeader)
     assert header.label.text() == "python"
+    assert header.button.accessibleDescription() == "Copy this python code"
     code = message.view.document().find("x = 1")
     top = message.view.cursorRect(code).top()
     assert header.isVisible()

@@ -206,13 +206,14 @@ def test_choosing_a_theme_changes_colours_and_tells(appearance: Appearance, qtbo
 
 
 def test_zoom_has_limits_and_a_way_back(appearance: Appearance) -> None:
-    appearance.zoom(1)
-    assert 1.0 < appearance.scale.zoom < MAX_ZOOM
-    appearance.zoom(20)
-    assert appearance.scale.zoom == MAX_ZOOM
-    appearance.zoom(-30)
-    assert appearance.scale.zoom == MIN_ZOOM
-    appearance.zoom(0)
+    def zoom(steps: int) -> float:
+        appearance.zoom_to(appearance.scale.zoomed(steps).zoom)
+        return appearance.scale.zoom
+
+    assert 1.0 < zoom(1) < MAX_ZOOM
+    assert zoom(20) == MAX_ZOOM
+    assert zoom(-30) == MIN_ZOOM
+    appearance.zoom_to(1.0)
     assert appearance.scale.zoom == 1.0
 
 

@@ -132,9 +132,9 @@ def test_menus_settings_palette_and_first_steps_are_german(
     texts = [table.action(name).text() for name in MENU if name is not None]
     assert texts[:2] == ["Baum", "Schritte"]
     assert "Einstellungen…" in texts
-    window.desk.show_palette()
-    assert window.desk.palette.edit.placeholderText() == "Befehl oder Name eingeben"
-    assert "Neues Gespräch" in [entry.label for entry in window.desk.palette.entries]
+    window.dialogs.show_palette()
+    assert window.dialogs.palette.edit.placeholderText() == "Befehl oder Name eingeben"
+    assert "Neues Gespräch" in [entry.label for entry in window.dialogs.palette.entries]
 
 
 def test_the_side_panel_is_german(german: None, qtbot: QtBot, open_fake: Open) -> None:

@@ -153,8 +153,8 @@ def test_settings_palette_and_menus(marked: None, qtbot: QtBot, open_fake: Open,
     before = visible_windows()
 
     async def show() -> None:
-        window.desk.show_settings()
-        window.desk.show_palette()
+        window.dialogs.show_settings()
+        window.dialogs.show_palette()
         while len(visible_windows() - before) < 2 or asyncio.all_tasks() - {asyncio.current_task()}:
             await asyncio.sleep(0.01)
 

@@ -29,7 +29,7 @@ from medusa_core.messages import (
     Unload,
 )
 from tests.app.conftest import OpenWindow
-from tests.app.driving import TIMEOUT_MS, ask, errors, wait_ready
+from tests.app.driving import TIMEOUT_MS, ask, errors, figure_texts, wait_ready
 from tests.app.engine_says import LEGEND
 
 # The embedded model tells at some length here.
@@ -141,7 +141,7 @@ def test_an_answer_streams_in_marked_as_its_steps_say(
     assert marked <= accepted
     assert {index for index in accepted if pieces[index].strip().isalnum()} <= marked
     assert window.page.strip.tally.num_steps == answer.done.num_steps
-    assert all("—" not in text for text in answer.row.figure_texts())
+    assert all("—" not in text for text in figure_texts(answer))
 
 
 def test_escape_stops_an_answer_in_prefill(qtbot: QtBot, window: MainWindow) -> None:
@@ -342,7 +342,7 @@ def test_the_strip_says_that_the_demo_is_too_small_to_gain(
     assert strip.gain_label.isVisible()
     assert strip.gain_label.text() == "· Model too small to be sped up"
     answer = ask(qtbot, window, "Hello!")
-    assert not any("× plain" in text for text in answer.row.figure_texts())
+    assert not any("× plain" in text for text in figure_texts(answer))
     assert strip.mean_label.text().endswith("tokens/step")
     qtbot.waitUntil(lambda: "GiB used" in strip.memory_label.text(), timeout=TIMEOUT_MS)
 

@@ -115,8 +115,8 @@ def talk(folder: Path, answer: str, step_s: float) -> None:
         *(bridge, keeper, looks, Preferences(), folder),
         resources=resources_dir(),
         make_seed=lambda: next(seeds),
+        history=History(folder / "history.db"),
     )
-    window.keep_history(History(folder / "history.db"))
     chat = window.chat
     questions = count()
 

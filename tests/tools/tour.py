@@ -25,7 +25,7 @@ from app.window.application import (
     Options,
     run,
 )
-from medusa_core.api import Budget, HubSettings, Library, open_history
+from medusa_core.api import Budget, HubSettings, Library
 from medusa_core.chats.conversation import (
     Answer,
     Conversation,
@@ -155,11 +155,6 @@ class Tour:
     async def run(self) -> int:
         """Take all pictures and write the index; returns the exit code."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix="tour-") as kept:
-            self._app.window.keep_history(open_history(Path(kept) / "history.db"))
-            return await self._run()
-
-    async def _run(self) -> int:
         self._app.open()
         try:
             await self._visit()
@@ -224,8 +219,8 @@ class Tour:
         chat.open(_written())
         await self._take("written", settle_s=0.6)
         for screen, show in (
-            ("settings", window.desk.show_settings),
-            ("palette", window.desk.show_palette),
+            ("settings", window.dialogs.show_settings),
+            ("palette", window.dialogs.show_palette),
         ):
             before = _windows()
             show()
@@ -284,8 +279,8 @@ class Tour:
     async def _visit_models(self) -> None:
         """The model manager, offline: the catalog, the built-in model, and a refused download."""
         window = self._app.window
-        window.show_models()
-        dialog = window.models
+        window.dialogs.show_models()
+        dialog = window.dialogs.models
         assert dialog is not None
         await self._until(lambda: dialog.discover.details.choice is not None, LOAD_TIMEOUT_S)
         await self._take("models-discover", widget=dialog)
@@ -388,14 +383,15 @@ def main() -> int:
     chosen = options.parse_args()
     themes = [ThemeChoice(chosen.theme)] if chosen.theme else [ThemeChoice.LIGHT, ThemeChoice.DARK]
     os.environ["QT_SCALE_FACTOR"] = str(chosen.scale)  # Qt reads it at its start
-    built = Options(
-        theme=themes[0].value,
-        language=chosen.language,
-        platform=chosen.platform,
-        is_fresh=True,
-        open_library=lambda: _library_in(chosen.folder / ".library"),
-    )
-    return run(built, lambda application: Tour(application, chosen.folder, tuple(themes)).run())
+    with TemporaryDirectory(prefix="tour-") as user:
+        built = Options(
+            theme=themes[0].value,
+            language=chosen.language,
+            platform=chosen.platform,
+            data_dir=Path(user),
+            open_library=lambda: _library_in(chosen.folder / ".library"),
+        )
+        return run(built, lambda application: Tour(application, chosen.folder, tuple(themes)).run())
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.source import source_registry
 from medusa_core.speculation.rules.rule import rule_registry
+from medusa_core.system.jobs.trained_kinds import TRAINED_KINDS
 from tests.tools.engine_texts import FILE, engine_texts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,6 +59,10 @@ def declared_texts() -> tuple[str, ...]:
     offered = (spec.choice for spec in drafter_registry().specs if spec.is_offered)
     choices = (*offered, *(spec.choice for spec in rule_registry().specs))
     told += [text for choice in choices for text in (choice.label, choice.explanation)]
+    rules = (spec.choice for spec in rule_registry().specs)
+    told += [label for rule in rules for _, label in rule.numbers]
+    kinds = (kind for kind in TRAINED_KINDS.values() if kind.label)
+    told += [text for kind in kinds for text in (kind.label, kind.explanation)]
     told += [spec.label for spec in weight_formats().specs]
     return tuple(dict.fromkeys(told))
 

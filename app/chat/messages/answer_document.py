@@ -246,13 +246,6 @@ class AnswerDocument:
         if last is not None:
             yield last
 
-    def plain_text(self) -> str:
-        """The answer as it is read: without markup, a line for each line."""
-        return "\n".join(
-            "".join(span.text for span in spans).replace("\u2028", "\n")
-            for _, spans in self._writer.lines()
-        )
-
     def _formats(self) -> Formats:
         return Formats(self._style, self._marking)
 

@@ -42,7 +42,11 @@ class CodeHeader(QWidget):
         """Head this code."""
         self._code = code
         self.label.setText(language)
-        self.button.setAccessibleDescription(f"Copy this {language} code".replace("  ", " "))
+        self.button.setAccessibleDescription(
+            self.tr("Copy this {0} code").format(language)
+            if language
+            else self.tr("Copy this code")
+        )
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(passed_on(self._code))

@@ -48,7 +48,7 @@ class FigureRow(QWidget):
         self.regenerate_button = self._button(
             self.tr("Regenerate"),
             self.tr(
-                "Answer again (Ctrl+R). The rule Sample takes a new seed; Greedy gives the same "
+                "Answer again (Ctrl+R). A rule that draws takes a new seed; others give the same "
                 "text with the drafter that is chosen now."
             ),
         )
@@ -89,11 +89,6 @@ class FigureRow(QWidget):
             explain(label, f"{figure.name}: {figure.meaning}")
         for index, label in enumerate(self._labels):
             label.setVisible(index < len(figures))
-
-    def figure_texts(self) -> tuple[str, ...]:
-        """What is shown, without the dots between."""
-        shown = (label for label in self._labels if not label.isHidden())
-        return tuple(label.text().removeprefix("· ") for label in shown)
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""

@@ -36,10 +36,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QMessageBox, QSizePolicy, QTextBrowser, QWidget
 
-from app.chat.messages.code_headers import (
-    CodeHeader,
-    CodeHeaders,
-)
+from app.chat.messages.code_headers import CodeHeaders
 from app.chat.messages.quote_bars import quote_bars
 from app.theme.appearance import Appearance
 from app.widgets.numbers import Number
@@ -112,11 +109,6 @@ class TextView(QTextBrowser):
         """Put a header with a Copy button above each block of code."""
         self._headers = CodeHeaders(self.document(), self.viewport(), appearance)
         self._headers.refresh()
-
-    @property
-    def code_headers(self) -> tuple[CodeHeader, ...]:
-        """The headers above blocks of code."""
-        return () if self._headers is None else tuple(self._headers.headers)
 
     def bar_quotes(self, colour: QColor, step_px: float) -> None:
         """Draw bars beside quotations, each level indented so far."""

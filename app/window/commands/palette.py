@@ -15,12 +15,11 @@ from PySide6.QtWidgets import (
 )
 
 from app.theme.appearance import Appearance
-from app.widgets.matching import (
-    Entry,
-    Provider,
-)
+from app.widgets.matching import Entry, Provider, matching
 from app.widgets.table import RowTable
+from app.window.commands.table import CommandTable
 
+NAME = "palette"  # of the command that opens it
 _MOST_SHOWN = 60
 _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
@@ -42,7 +41,7 @@ class Palette(QDialog):
         Args:
             appearance: Sizes.
             parent: The window.
-            providers: Asked for entries, in this order; more may join them later.
+            providers: Asked for entries, in this order.
         """
         super().__init__(parent, Qt.WindowType.Popup)
         self.setObjectName("palette")
@@ -98,6 +97,16 @@ class Palette(QDialog):
         if 0 <= row < len(self.entries):
             self.hide()
             self.entries[row].run()
+
+
+def command_entries(table: CommandTable, words: str) -> Sequence[Entry]:
+    """All commands, but the one that opens the palette."""
+    entries = [
+        Entry(one.label, table.action(one.name).trigger, table.shown_keys(one.name))
+        for one in table.commands
+        if one.name != NAME
+    ]
+    return matching(words, entries)
 
 
 def _behind(entry: Entry) -> str:

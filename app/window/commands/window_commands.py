@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QKeySequence
 
+from app.history.stored import title_of
+from app.theme.appearance import ThemeChoice
 from app.window.commands.command import (
     Command,
     Section,
     standard,
 )
-
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
+from app.window.dialogs import Dialogs
+from app.window.parts import WindowParts
+from medusa_core.loading.state import Phase
 
 _KEY = QKeySequence.StandardKey
 
@@ -29,54 +29,50 @@ MENU: tuple[str | None, ...] = (
 class WindowCommands(QObject):
     """What can be done in a window."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    def __init__(self, parts: WindowParts, dialogs: Dialogs) -> None:
+        super().__init__(parts.window)
+        self._parts = parts
+        self._dialogs = dialogs
 
     def all(self) -> tuple[Command, ...]:
         """The commands, in the order of the palette."""
         return (*self._chat(), *self._models(), *self._view(), *self._application())
 
     def _chat(self) -> tuple[Command, ...]:
-        window = self._window
-        chat, section = window.chat, Section.CHAT
+        page, chat, section = self._parts.page, self._parts.chat, Section.CHAT
         return (
             Command("new-chat", self.tr("New chat"), section, chat.new_chat, standard(_KEY.New)),
             Command(
                 "find",
                 self.tr("Find in this conversation"),
                 section,
-                window.page.find_words,
+                page.find_words,
                 standard(_KEY.Find),
             ),
             Command(
                 "find-next",
                 self.tr("Find next"),
                 section,
-                lambda: window.page.finder.move(1),
+                lambda: page.finder.move(1),
                 ("F3",),
             ),
             Command(
                 "find-previous",
                 self.tr("Find previous"),
                 section,
-                lambda: window.page.finder.move(-1),
+                lambda: page.finder.move(-1),
                 ("Shift+F3",),
             ),
             Command(
                 "search-history",
                 self.tr("Search all conversations"),
                 section,
-                window.search_history,
+                self._search_history,
                 ("Ctrl+Shift+F",),
             ),
-            Command("stop", self.tr("Stop"), section, window.stop, ("Esc",)),
-            Command(
-                "send", self.tr("Send"), section, window.page.composer.submit, ("Ctrl+Return",)
-            ),
-            Command(
-                "attach", self.tr("Attach files…"), section, window.page.composer.ask_for_files, ()
-            ),
+            Command("stop", self.tr("Stop"), section, self._stop, ("Esc",)),
+            Command("send", self.tr("Send"), section, page.composer.submit, ("Ctrl+Return",)),
+            Command("attach", self.tr("Attach files…"), section, page.composer.ask_for_files),
             Command(
                 "regenerate",
                 self.tr("Write the answer again"),
@@ -84,43 +80,35 @@ class WindowCommands(QObject):
                 chat.regenerate,
                 ("Ctrl+R",),
             ),
-            Command(
-                "continue",
-                self.tr("Continue the answer"),
-                section,
-                window.continue_answer,
-            ),
-            Command("export", self.tr("Export this chat…"), section, window.export_chat),
-            Command("export-all", self.tr("Export all chats…"), section, window.export_all),
-            Command("import", self.tr("Import chats…"), section, window.import_chats),
+            Command("continue", self.tr("Continue the answer"), section, chat.go_on),
+            Command("export", self.tr("Export this chat…"), section, self._export_chat),
+            Command("export-all", self.tr("Export all chats…"), section, self._export_all),
+            Command("import", self.tr("Import chats…"), section, self._import_chats),
             Command(
                 "chat-settings",
                 self.tr("Settings of this chat"),
                 section,
-                window.page.toggle_panel,
+                page.toggle_panel,
                 ("Ctrl+Shift+P",),
             ),
         )
 
     def _models(self) -> tuple[Command, ...]:
-        window = self._window
+        dialogs, section = self._dialogs, Section.MODELS
         return (
-            Command(
-                "models", self.tr("Models…"), Section.MODELS, window.show_models, ("Ctrl+Shift+M",)
-            ),
-            Command("open-gguf", self.tr("Open a GGUF file…"), Section.MODELS, window.open_gguf),
-            Command("batch", self.tr("Batch…"), Section.MODELS, window.desk.show_batch),
+            Command("models", self.tr("Models…"), section, dialogs.show_models, ("Ctrl+Shift+M",)),
+            Command("open-gguf", self.tr("Open a GGUF file…"), section, dialogs.open_gguf),
+            Command("batch", self.tr("Batch…"), section, dialogs.show_batch),
         )
 
     def _view(self) -> tuple[Command, ...]:
-        window = self._window
-        insight, section = window.insight, Section.VIEW
+        insight, section = self._parts.insight, Section.VIEW
         return (
             Command(
                 "sidebar",
                 self.tr("List of conversations"),
                 section,
-                window.toggle_sidebar,
+                self._toggle_sidebar,
                 ("Ctrl+B",),
             ),
             Command(
@@ -158,37 +146,80 @@ class WindowCommands(QObject):
                 "zoom-in",
                 self.tr("Larger"),
                 section,
-                lambda: window.zoom(1),
+                lambda: self._zoom(1),
                 standard(_KEY.ZoomIn, "Ctrl+="),
             ),
             Command(
                 "zoom-out",
                 self.tr("Smaller"),
                 section,
-                lambda: window.zoom(-1),
+                lambda: self._zoom(-1),
                 standard(_KEY.ZoomOut),
             ),
             Command(
-                "zoom-normal", self.tr("Normal size"), section, lambda: window.zoom(0), ("Ctrl+0",)
+                "zoom-normal", self.tr("Normal size"), section, lambda: self._zoom(0), ("Ctrl+0",)
             ),
-            Command("theme", self.tr("Light or dark"), section, window.toggle_theme),
+            Command("theme", self.tr("Light or dark"), section, self._toggle_theme),
         )
 
     def _application(self) -> tuple[Command, ...]:
-        window = self._window
-        desk, section = window.desk, Section.APPLICATION
+        window, dialogs, section = self._parts.window, self._dialogs, Section.APPLICATION
         return (
-            Command("palette", self.tr("Find a command…"), section, desk.show_palette, ("Ctrl+K",)),
-            Command("settings", self.tr("Settings…"), section, desk.show_settings, ("Ctrl+,",)),
-            Command("welcome", self.tr("First steps…"), section, desk.show_welcome),
-            Command("diagnostics", self.tr("Diagnostics…"), section, desk.show_diagnostics),
+            Command(
+                "palette", self.tr("Find a command…"), section, dialogs.show_palette, ("Ctrl+K",)
+            ),
+            Command("settings", self.tr("Settings…"), section, dialogs.show_settings, ("Ctrl+,",)),
+            Command("welcome", self.tr("First steps…"), section, dialogs.show_welcome),
+            Command("diagnostics", self.tr("Diagnostics…"), section, dialogs.show_diagnostics),
             Command(
                 "about",
                 self.tr("About Medusa Chat"),
                 section,
-                window.show_about,
+                dialogs.show_about,
                 standard(_KEY.HelpContents),
             ),
             Command("close", self.tr("Close the window"), section, window.close, ("Ctrl+W",)),
             Command("quit", self.tr("Quit"), section, window.close, ("Ctrl+Q",)),
         )
+
+    # What takes more than one call ----------------------------------------------------------------
+
+    def _stop(self) -> None:
+        """Stop the answer that is being written, else the model that is being loaded."""
+        chat, keeper = self._parts.chat, self._parts.keeper
+        if not chat.is_busy and keeper.status.phase is Phase.LOADING:
+            keeper.cancel()
+        chat.stop()
+
+    def _export_chat(self) -> None:
+        """Write the conversation that is shown into a file."""
+        history, shown = self._parts.history, self._parts.chat.conversation
+        if history is not None and shown.turns:
+            history.files.ask_to_export([shown.session_id], title_of(shown.turns[0].prompt.text))
+
+    def _export_all(self) -> None:
+        if (history := self._parts.history) is not None:
+            history.files.ask_to_export(None, "conversations")
+
+    def _import_chats(self) -> None:
+        if (history := self._parts.history) is not None:
+            history.files.ask_to_import()
+
+    def _search_history(self) -> None:
+        if (history := self._parts.history) is not None:
+            history.sidebar.search()
+
+    def _toggle_sidebar(self) -> None:
+        if (history := self._parts.history) is not None:
+            history.sidebar.setVisible(history.sidebar.isHidden())
+
+    def _toggle_theme(self) -> None:
+        """Take the other theme, and keep to it whatever the system says."""
+        is_dark = self._parts.appearance.theme.is_dark
+        choice = ThemeChoice.LIGHT if is_dark else ThemeChoice.DARK
+        self._parts.settings.choose("theme", choice.value)
+
+    def _zoom(self, steps: int) -> None:
+        """Make everything larger or smaller; 0 goes back to normal."""
+        scale = self._parts.appearance.scale
+        self._parts.settings.choose("zoom", scale.zoomed(steps).zoom if steps else 1.0)

@@ -88,6 +88,7 @@ SPEC = RuleSpec(
         "Takes the likeliest token each time.",
         is_exact=True,
         draws=False,
+        numbers=(("margin", "lead over the next best"),),
     ),
     preference=0,
     build=_build,

@@ -73,6 +73,10 @@ SPEC = RuleSpec(
         "Draws each token by its probability.",
         is_exact=True,
         draws=True,
+        numbers=(
+            ("probability", "chance after temperature and filters"),
+            ("noise", "noise drawn at this place"),
+        ),
     ),
     preference=1,
     build=Sample,

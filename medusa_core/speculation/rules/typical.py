@@ -135,6 +135,11 @@ SPEC = RuleSpec(
         "Also keeps guesses that are merely likely: more of them, in other words.",
         is_exact=False,
         draws=True,
+        numbers=(
+            ("probability", "chance after temperature and filters"),
+            ("entropy", "entropy (nats)"),
+            ("threshold", "needed to be accepted"),
+        ),
     ),
     preference=2,
     build=Typical,

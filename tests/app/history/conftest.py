@@ -26,8 +26,9 @@ def open_kept(qtbot: QtBot, open_fake: Open, tmp_path: Path) -> Iterator[OpenKep
     ) -> tuple[MainWindow, FakeEngine]:
         for window in windows:
             window.close()
-        window, engine = open_fake(script, num_before_gate)
-        window.keep_history(History(path), tmp_path / "learned")
+        window, engine = open_fake(
+            script, num_before_gate, history=History(path), learned_dir=tmp_path / "learned"
+        )
         windows.append(window)
         wait_ready(qtbot, window)
         return window, engine

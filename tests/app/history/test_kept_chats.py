@@ -29,7 +29,7 @@ from medusa_core.loading.choice import (
     demo_choice,
 )
 from medusa_core.messages import Cancel, Generate
-from tests.app.driving import ask, errors, user_messages, wait_ready
+from tests.app.driving import ask, errors, figure_texts, user_messages, wait_ready
 from tests.app.fakes import LONG, Script
 from tests.app.history.conftest import OpenKept
 
@@ -82,7 +82,7 @@ def test_a_conversation_is_there_again_with_its_marks_figures_and_versions(
     after = window.chat.answers[-1]
     assert after.document.text == before.document.text
     assert after.marked_ranges() == before.marked_ranges() != ()
-    assert after.row.figure_texts() == before.row.figure_texts()
+    assert figure_texts(after) == figure_texts(before)
     assert after.row.versions.text == "2/2"
     answer = ask(qtbot, window, "three")
     assert answer.has_text
@@ -228,9 +228,9 @@ def test_a_full_disk_costs_nothing_that_was_said(
         (card,) = errors(window)
         assert (card.message, card.hint) == ("The disk is full.", f"Make space. {NOT_SAVED}")
     assert window.history is not None
-    assert window.history.journal.num_waiting > 0
+    assert window.history.journal._waiting
     window.history.journal.flush()
-    assert window.history.journal.num_waiting == 0
+    assert not window.history.journal._waiting
     window.history.refresh()
     assert titles(window) == ["one"]
     window, _ = open_kept()
@@ -541,7 +541,10 @@ def test_the_palette_finds_conversations(qtbot: QtBot, open_kept: OpenKept) -> N
         ask(qtbot, window, text)
     assert window.history is not None
     assert window.history.entries("") == ()
-    (entry,) = window.history.entries("heron")
+    palette = window.dialogs.palette
+    palette.open_over(window)
+    palette.edit.setText("heron")
+    (entry,) = palette.entries
     entry.run()
     assert [message.text for message in user_messages(window)] == ["about herons"]
 
@@ -557,7 +560,7 @@ def test_an_answer_that_the_last_run_did_not_end_can_be_gone_on_with(
     click(window, "long")
     (cut,) = window.chat.answers
     assert LONG.startswith(cut.document.text)
-    assert cut.row.figure_texts() == ("interrupted",)
+    assert figure_texts(cut) == ("interrupted",)
     for button in (cut.row.copy_button, cut.row.regenerate_button, cut.row.continue_button):
         assert not button.isHidden()
     (reroll,) = (a for a in cut.menu_at(5).actions() if a.text() == "Reroll from here")

@@ -125,10 +125,11 @@ def test_a_zoom_and_another_theme_reach_every_panel(
     tree = insight.open_tree()
     tree.tabs.setCurrentIndex(STEP)
     small = tree.view.picture_rect().width()
-    window.zoom(2)
-    window.toggle_theme()
+    for _ in range(2):
+        window.commands.action("zoom-in").trigger()
+    window.commands.action("theme").trigger()
     assert tree.view.picture_rect().width() > small
-    window.zoom(0)
+    window.commands.action("zoom-normal").trigger()
 
 
 def test_hostile_tokens_are_no_markup_anywhere(qtbot: QtBot, open_fake: Open) -> None:

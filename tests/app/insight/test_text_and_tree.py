@@ -53,7 +53,7 @@ def test_the_step_that_is_shown_is_framed_in_the_text(
     window.insight.open_tree()
     window.insight.timeline.go(1)
     assert framed(answer) == [" two three. Four"], "one frame for one step"
-    window.toggle_theme()
+    window.commands.action("theme").trigger()
     assert "".join(framed(answer)) == " two three. Four"
     window.insight.timeline.follow(True)
     assert framed(answer) == []

@@ -8,8 +8,8 @@ import torch
 from PySide6.QtGui import QStandardItemModel
 from pytestqt.qtbot import QtBot
 
-from app.models.details import Subject
 from app.models.library_dialog import LibraryDialog
+from app.models.subject import Subject
 from app.settings.device_box import DeviceBox
 from app.settings.preferences import load_preferences
 from app.window.main_window import MainWindow
@@ -71,7 +71,7 @@ def test_another_device_is_kept_and_the_model_comes_to_it(
     window.settings.remember(device="cuda:7")
 
     async def work() -> None:
-        window.desk.show_settings("Models")
+        window.dialogs.show_settings("Models")
         (box,) = window.findChildren(DeviceBox)
         await until(lambda: box.count() == 5)
         labels = ["Automatic (GTX 1080)", "GTX 1080", "Processor", "cuda:7 (not here)", "Cluster…"]
@@ -95,20 +95,19 @@ def test_another_device_is_kept_and_the_model_comes_to_it(
 def test_the_manager_says_what_is_wrong_with_a_device_that_is_gone(
     run: Run, open_window: Callable[..., MainWindow], library: Library, qtbot: QtBot
 ) -> None:
-    window = open_window(FakeEngine(Script()).start)
+    window = open_window(FakeEngine(Script()).start, open_library=lambda: library)
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
-    window._open_library = lambda: library
     window.settings.remember(device="cuda:3")
 
     async def work() -> None:
-        window.show_models()
-        assert window.models is not None
-        await settle(window.models)
+        window.dialogs.show_models()
+        assert window.dialogs.models is not None
+        await settle(window.dialogs.models)
         await library.downloads.close()
 
     run(work)
-    assert window.models is not None
-    assert "CUDA" in window.models.notice_label.text()
+    assert window.dialogs.models is not None
+    assert "CUDA" in window.dialogs.models.notice_label.text()
 
 
 def test_a_cluster_is_one_more_device(
@@ -130,7 +129,7 @@ def test_a_cluster_is_one_more_device(
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
 
     async def work() -> None:
-        window.desk.show_settings("Models")
+        window.dialogs.show_settings("Models")
         (box,) = window.findChildren(DeviceBox)
         await until(lambda: box._asked is not None and box._asked.done())
         for _ in range(2):

@@ -70,17 +70,16 @@ def test_a_model_dropped_on_the_chat_is_imported_and_loaded_if_wanted(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    window, engine = open_fake()
+    window, engine = open_fake(open_library=lambda: library)
     wait_ready(qtbot, window)
-    window.library = library
     model = write_tiny(tmp_path / "tiny", SPEC)
     no, yes = QMessageBox.StandardButton.No, QMessageBox.StandardButton.Yes
 
     async def drop(button: QMessageBox.StandardButton, path: Path) -> list[str]:
         asked = answer(monkeypatch, button)
         window.dropEvent(dropped(path))
-        if window.desk._import is not None:
-            await asyncio.wait_for(window.desk._import, 20)
+        if window.dialogs._import is not None:
+            await asyncio.wait_for(window.dialogs._import, 20)
         return asked
 
     async def work() -> None:

@@ -6,9 +6,9 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox
 
-from app.models.details import measured_words
 from app.models.installed_rows import cells
 from app.models.library_dialog import LibraryDialog
+from app.models.plan_words import measured_words
 from app.widgets.sizes import (
     duration,
     on_disk,
@@ -218,9 +218,9 @@ def test_what_was_measured_stands_in_place_of_the_estimate(run: Run, dialog: Lib
         (own,) = tab.rows
         tab.mark_loaded(own.folder)
         tab.mark_measured(demo_choice().heads_dir, speeds)
-        assert tab._speeds_of(own, tab.heads_box.currentData()) == speeds
+        assert tab._speeds_of(own) == speeds
         tab.heads_box.setCurrentIndex(0)
-        assert tab._speeds_of(own, tab.heads_box.currentData()) == (), "without heads it is another"
+        assert tab._speeds_of(own) == (), "without heads it is another"
         await settle(dialog)
 
     run(work)

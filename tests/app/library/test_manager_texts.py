@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.models import outlook
-from app.models.details import Subject
 from app.models.library_dialog import LibraryDialog
+from app.models.subject import Subject
 from app.theme.appearance import Appearance
 from app.widgets.sizes import verdict
 from medusa_core.api import HubSettings, JobState, Library, Offer, Pace, Pair, demo_model
@@ -182,7 +182,7 @@ def test_without_a_network_what_we_recommend_is_searched(
 
 
 def test_the_choice_of_weights_stays_with_its_row(dialog: LibraryDialog) -> None:
-    from app.models.details import Subject
+    from app.models.subject import Subject
 
     card(dialog, 24)
     details = dialog.discover.details
@@ -211,12 +211,11 @@ def test_downloads_wait_while_offline_and_go_on_afterwards(
 ) -> None:
     random_file(hub.root / "org" / "big" / "model.safetensors", 8 << 20)
     (hub.root / "org" / "big" / "config.json").write_text("{}", encoding="utf-8")
-    window, _ = open_fake()
-    window._open_library = lambda: library
+    window, _ = open_fake(open_library=lambda: library)
 
     async def work() -> None:
         library.change_settings(replace(settings, bytes_per_s=2 << 20))
-        assert window.need_library() is library
+        assert window.models.open_library() is library
         job = library.downloads.add(Pair("org/big"))
         await until(lambda: library.downloads.jobs[0].done_bytes > 0)
         window.settings.choose("is_offline", True)

@@ -47,15 +47,14 @@ def test_the_header_lists_what_is_here_and_changes_the_model(
     qtbot: QtBot,
 ) -> None:
     engine = FakeEngine(Script())
-    window = open_window(engine.start)
+    window = open_window(engine.start, open_library=lambda: library)
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
-    window._open_library = lambda: library
 
     async def work() -> None:
         for repo in ("org/tiny-chat", "org/tiny-chat-medusa"):
             job = library.downloads.add(Pair(repo))
             await library.downloads.wait(job.id)
-        await window.offer_installed()
+        await window.models.offer_installed()
         await library.downloads.close()
 
     run(work)
@@ -107,7 +106,7 @@ def test_escape_stops_a_model_that_is_being_loaded(
     window = open_window(engine.start)
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
     window.keeper.load(ModelChoice("m", tmp_path))
-    window.stop()
+    window.commands.action("stop").trigger()
     assert engine.of_kind(Cancel), "the load is cancelled"
 
 
@@ -121,13 +120,12 @@ def test_a_model_is_found_downloaded_loaded_in_4_bits_and_talked_with(
     """The whole way of a new user, with the real engine and the real model."""
     for source, name in zip(demo_model(), ("pebble", "pebble-medusa"), strict=True):
         shutil.copytree(source, hub.root / "org" / name)
-    window = open_window(start_engine)
+    window = open_window(start_engine, open_library=lambda: library)
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None, timeout=60_000)
-    window._open_library = lambda: library
 
     async def work() -> None:
-        window.show_models()
-        dialog = window.models
+        window.dialogs.show_models()
+        dialog = window.dialogs.models
         assert dialog is not None
         dialog.discover.search_edit.setText("pebble")
         await until(lambda: len(dialog.discover.offers) == 2)

@@ -11,14 +11,12 @@ from pytestqt.qtbot import QtBot
 from app.chat.error_board import About
 from app.chat.error_card import ErrorCard
 from app.chat.header import describe
-from app.models.details import (
-    Details,
-    Subject,
-)
+from app.models.details import Details
 from app.models.library_dialog import LibraryDialog
+from app.models.subject import Subject
 from app.widgets.stream_words import streamed_words
 from app.window.main_window import MainWindow
-from medusa_core.api import AdapterShape, Budget, Choice, Library, Streamed
+from medusa_core.api import AdapterShape, Budget, Choice, Library, Streamed, places
 from medusa_core.cli.plan import shape_config
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.loading.state import (
@@ -187,7 +185,7 @@ def test_the_card_of_a_load_that_failed_offers_to_stream_it(
     assert button.text() == "Stream it: 27 of 40 layers here, about 11 tokens/s"
     button.click()
     qtbot.waitUntil(lambda: len(engine.of_kind(LoadModel)) == 2)
-    assert engine.of_kind(LoadModel)[-1].tier_disk == window.desk.layers_dir
+    assert engine.of_kind(LoadModel)[-1].tier_disk == places().layers
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
 
 

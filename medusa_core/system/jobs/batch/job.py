@@ -37,7 +37,7 @@ class BatchWish:
         cache: Format of keys and values; empty for plain numbers.
         device: Where to run; empty for the best there is.
         cluster: HOST:PORT of machines that have the layers; empty where they lie here.
-        rule: How tokens are chosen.
+        rule: Name of the rule that chooses tokens; empty for the usual one.
         max_new_tokens: Longest answer; 0 for what the context leaves.
         memory_gib: Of the device's memory; 0 for what is free.
         tier_disk: Folder for layers that have no room in memory; empty for none.
@@ -51,7 +51,7 @@ class BatchWish:
     cache: str = ""
     device: str = ""
     cluster: str = ""
-    rule: str = "greedy"
+    rule: str = ""
     max_new_tokens: int = 512
     memory_gib: float = 0.0
     tier_disk: str = ""

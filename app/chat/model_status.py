@@ -1,0 +1,64 @@
+"""How the model is, shown on the chat's page: its name, its state, and what can run on it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication, QObject
+
+from app.chat.chat_page import ChatPage
+from app.chat.error_board import About
+from app.engine.model_keeper import ModelKeeper
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.theme.appearance import Appearance
+from medusa_core.loading.state import ModelStatus, Phase
+from medusa_core.messages import ModelLoaded
+
+DEMO_NOTE = QT_TRANSLATE_NOOP(
+    "Chat", "It is tiny: expect simple stories and small talk rather than facts."
+)
+
+
+class ModelStatusView(QObject):
+    """Lets the page follow the model."""
+
+    def __init__(self, page: ChatPage, keeper: ModelKeeper, appearance: Appearance) -> None:
+        super().__init__(page)
+        self._page = page
+        self._keeper = keeper
+        self._appearance = appearance
+        keeper.changed.connect(self._show)
+        self._show()
+
+    def _show(self) -> None:
+        page, status = self._page, self._keeper.status
+        if status.loaded is not None:
+            if status.failed is None:
+                page.errors.settle(About.MODEL)
+            self._learn(status.loaded)
+        page.header.show_model(self._keeper.choice)
+        page.header.show_status(status)
+        page.empty.show_model(self._words(status))
+        if status.phase is Phase.FAILED and status.failed is not None:
+            if status.failed.kind != "Cancelled":
+                page.errors.show_failure(status.failed, About.MODEL, can_retry=True)
+        elif status.phase is not Phase.ASLEEP and status.loaded is not None:
+            page.offer(status.loaded)
+            page.strip.show_model(status.loaded, status.calibrated)
+
+    def _learn(self, loaded: ModelLoaded) -> None:
+        """Know the names and colours that came with a model."""
+        specials = dict(loaded.special_tokens) | dict.fromkeys(loaded.end_ids, "")
+        self._appearance.legend.learn(loaded.sources, loaded.rules, specials, loaded.serving)
+
+    def _words(self, status: ModelStatus) -> str:
+        """What an empty conversation says of the model."""
+        if status.phase is Phase.FAILED and status.failed is not None:
+            return self.tr("The model could not be loaded.")
+        if status.phase is Phase.ASLEEP:
+            return self.tr("The model is asleep; it wakes with your next message.")
+        if status.loaded is None:
+            return self.tr("The model is being loaded; you can write already.")
+        choice = self._keeper.choice
+        if status.loaded.continues_text:
+            return self.tr("{0} is a base model: it continues your text.").format(choice.name)
+        note = f" {QCoreApplication.translate('Chat', DEMO_NOTE)}" if choice.is_demo else ""
+        return self.tr("{0} is ready.{1}").format(choice.name, note)

@@ -1,0 +1,51 @@
+"""What is to be said of a complete answer, besides the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from PySide6.QtCore import QCoreApplication
+
+from app.i18n.said import said
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.theme.legend import Legend
+from medusa_core.chats.conversation import Turn
+from medusa_core.chats.repetition import repeats
+from medusa_core.messages import GenerationDone, StopReason
+
+CONTEXT = QT_TRANSLATE_NOOP(
+    "Chat",
+    "The answer ends here because the model's context is full. Continue goes on with it; the "
+    "oldest messages are then left out, unless you chose otherwise under Context.",
+)
+LOOP = QT_TRANSLATE_NOOP(
+    "Chat",
+    "The answer repeats itself, as small models do that always take the likeliest token. Choose "
+    "{0} under Settings of this chat (Ctrl+Shift+P), and regenerate.",
+)
+SAME = QT_TRANSLATE_NOOP(
+    "Chat",
+    "The same text again: {0} always takes the likeliest token. For another answer choose {1} "
+    "under Settings of this chat (Ctrl+Shift+P).",
+)
+
+
+def remarks_on(turn: Turn, done: GenerationDone, legend: Legend) -> Iterator[str]:
+    """The remarks, in the window's language.
+
+    Args:
+        turn: The question with all its answers.
+        done: How the last of them ended.
+        legend: Knows the rules.
+    """
+    if done.stop_reason is StopReason.CONTEXT:
+        yield QCoreApplication.translate("Chat", CONTEXT)
+    rule = legend.rule(done.settings.rule)
+    if rule.draws:
+        return
+    drawing = next((said(other.label) for other in legend.rules if other.draws), "")
+    others = (answer for answer in turn.prompt.answers if answer is not turn.answer)
+    if repeats(done.token_ids):
+        yield QCoreApplication.translate("Chat", LOOP).format(drawing)
+    elif turn.answer.given is None and any(one.text == done.text for one in others):
+        yield QCoreApplication.translate("Chat", SAME).format(said(rule.label), drawing)

@@ -1,0 +1,38 @@
+"""Which LoRA the chosen model is loaded with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSignalBlocker
+from PySide6.QtWidgets import QComboBox
+
+from app.i18n.engine_texts import engine_said
+from app.widgets.choices import add_entry
+from medusa_core.api import AdapterOffer, Installed, Library
+
+
+class AdapterBox(QComboBox):
+    """LoRAs that fit a model, and those that don't with the reason why not."""
+
+    def __init__(self, library: Library) -> None:
+        super().__init__()
+        self._library = library
+        self.setAccessibleName(self.tr("Adapter"))
+        self.setToolTip(
+            self.tr("A LoRA changes what the model says; without it the model is as it was.")
+        )
+
+    @property
+    def chosen(self) -> AdapterOffer | None:
+        """The LoRA; None for none."""
+        offer = self.currentData()
+        return offer if isinstance(offer, AdapterOffer) else None
+
+    def offer(self, item: Installed | None, items: Sequence[Installed]) -> None:
+        """Offer all LoRAs that are here to a model; none is chosen, as it changes what is said."""
+        with QSignalBlocker(self):
+            self.clear()
+            self.addItem(self.tr("none"), None)
+            for offer in () if item is None else self._library.adapters_for(item, items):
+                add_entry(self, offer.name, offer, engine_said(offer.reason))

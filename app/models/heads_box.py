@@ -1,0 +1,54 @@
+"""Which heads the chosen model is loaded with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSignalBlocker
+from PySide6.QtWidgets import QComboBox
+
+from app.i18n.engine_texts import engine_said
+from app.training.gain_words import with_loss
+from app.widgets.choices import add_entry
+from medusa_core.api import Installed, InstalledKind, Library
+from medusa_core.messages import HeadsShape
+
+
+class HeadsBox(QComboBox):
+    """Heads that fit a model, and those that don't with the reason why not."""
+
+    def __init__(self, library: Library) -> None:
+        super().__init__()
+        self._library = library
+        self.setAccessibleName(self.tr("Heads"))
+
+    @property
+    def chosen(self) -> Installed | None:
+        """The heads, or a model that holds its own; None for none."""
+        found = self.currentData()
+        return found if isinstance(found, Installed) else None
+
+    @property
+    def shape(self) -> HeadsShape:
+        """Their sizes."""
+        return HeadsShape() if self.chosen is None else self.chosen.heads
+
+    def offer(self, item: Installed | None, items: Sequence[Installed]) -> None:
+        """Offer all heads that are here to a model, and choose the first that may pay."""
+        with QSignalBlocker(self):
+            self.clear()
+            self.addItem(self.tr("none"), None)
+            if item is None or item.config is None:
+                return
+            if item.kind is InstalledKind.MERGED:
+                self.addItem(self.tr("its own"), item)
+                self.setCurrentIndex(1)
+            for heads, reason in self._library.heads_for(item, items):
+                self._add(heads, engine_said(reason))
+
+    def _add(self, heads: Installed, reason: str) -> None:
+        name = self.tr("{0} (built in)").format(heads.name) if heads.is_built_in else heads.name
+        words = heads.name if reason else with_loss(name, heads.gain)
+        add_entry(self, words, heads, reason)
+        if not reason and heads.may_pay and self.currentIndex() == 0:
+            self.setCurrentIndex(self.count() - 1)

@@ -1,0 +1,83 @@
+"""What is to be said of a plan: how fast it would be, and what one should know before loading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from PySide6.QtCore import QCoreApplication
+
+from app.models.subject import Subject
+from app.widgets.sizes import speed
+from medusa_core.api import Budget, Choice, Forecast, ModelConfig, paced_by
+from medusa_core.messages import DrafterSpeed
+
+
+def forecast_words(told: Forecast, has_heads: bool, draft_model: ModelConfig | None = None) -> str:
+    """How fast a model would be, and who would guess for it."""
+    if draft_model is not None:
+        return QCoreApplication.translate(
+            "Library",
+            "About {0} tokens/s here without guesses (an estimate). How much faster the draft "
+            "model makes it is measured once it is loaded.",
+        ).format(speed(told.plain_tokens_per_s))
+    if not has_heads:
+        return QCoreApplication.translate(
+            "Library",
+            "About {0} tokens/s here (an estimate). It has no heads: guesses come from the chat's "
+            "own text.",
+        ).format(speed(told.plain_tokens_per_s))
+    return QCoreApplication.translate(
+        "Library", "About {0} tokens/s here with its heads, {1} without (an estimate)."
+    ).format(speed(told.tokens_per_s), speed(told.plain_tokens_per_s))
+
+
+def measured_words(speeds: Sequence[DrafterSpeed]) -> str:
+    """How fast a model was here; empty where that wasn't measured."""
+    # Plain decoding is what all are compared with.
+    plain = [one.tokens_per_s for one in speeds if one.x_plain == 1]
+    guessed = [one.tokens_per_s for one in speeds if one.x_plain != 1]
+    if not plain or not guessed:
+        return ""
+    return QCoreApplication.translate(
+        "Library", "{0} tokens/s here with guesses, {1} without (measured)."
+    ).format(speed(max(guessed)), speed(plain[0]))
+
+
+def plan_notes(
+    subject: Subject | None, choice: Choice | None, budget: Budget | None, cluster: str
+) -> Iterator[str]:
+    """Notes beside a plan, a line each.
+
+    Args:
+        subject: The model.
+        choice: As what it is to be loaded.
+        budget: The device.
+        cluster: Where its layers go, as HOST:PORT; empty where they stay here.
+    """
+    if cluster:
+        yield QCoreApplication.translate(
+            "Library",
+            "Its layers go to the machines at {0}. What is planned here is the rest: token "
+            "vectors, the projection to the vocabulary, and heads.",
+        ).format(cluster)
+    config = None if subject is None else subject.config
+    if config is None:
+        return
+    if config.sees:
+        yield QCoreApplication.translate(
+            "Library", "Its text part is loaded; pictures can't be shown to it here."
+        )
+    if choice is not None and budget is not None and _is_made_anew(config, choice, budget):
+        yield QCoreApplication.translate(
+            "Library",
+            "On a card its weights are made anew as nf4, which loses a little more: 2 % more bits "
+            "per byte than in the file, measured on the demo model.",
+        )
+
+
+def _is_made_anew(config: ModelConfig, choice: Choice, budget: Budget) -> bool:
+    """Whether a card's kernels don't know the few bits that a model comes in."""
+    is_kept = not config.holds_blocks or bool(config.stored.card)
+    if budget.hardware.device == "cpu" or is_kept:
+        return False
+    return paced_by(choice.formats, config, budget).startswith("nf4")

@@ -1,0 +1,139 @@
+"""The models that can be changed to: those that are always ready, and those of the library."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from app.chat.error_board import ErrorBoard
+from app.engine.model_keeper import ModelKeeper
+from app.settings.store import SettingsStore
+from app.widgets.matching import Entry, matching
+from medusa_core.errors import MedusaError
+from medusa_core.loading.choice import ModelChoice, ready_choices
+
+if TYPE_CHECKING:
+    from medusa_core.api import Installed, Library
+
+    OpenLibrary = Callable[[], Library]
+
+
+class KnownModels(QObject):
+    """What the header's list and the palette offer.
+
+    Attributes:
+        library: What is installed; None until it is needed, or where there is none.
+
+    Signals:
+        opened: The library (a `Library`) is open from now on.
+        changed: Other models can be changed to.
+    """
+
+    opened = Signal(object)
+    changed = Signal()
+
+    def __init__(
+        self,
+        keeper: ModelKeeper,
+        settings: SettingsStore,
+        errors: ErrorBoard,
+        open_library: OpenLibrary | None,
+    ) -> None:
+        """Know the models that are always ready.
+
+        Args:
+            keeper: Loads them.
+            settings: Remembers the last one, and which model drafts for which.
+            errors: Shows what fails.
+            open_library: Opens the library when it is needed first; None offers none.
+        """
+        super().__init__()
+        self._keeper, self._settings, self._errors = keeper, settings, errors
+        self._open_library = open_library
+        self.library: Library | None = None
+        draft_models = settings.values.draft_models
+        self._choices = {one.model_dir: one.drafted_by(draft_models) for one in ready_choices()}
+        keeper.chosen.connect(self._remember)
+
+    @property
+    def choices(self) -> tuple[ModelChoice, ...]:
+        """The models that can be changed to."""
+        return tuple(self._choices.values())
+
+    def open_library(self) -> Library | None:
+        """The library, opened at the first call; None if there is none."""
+        if self.library is None and self._open_library is not None:
+            try:
+                self.library = self._open_library()
+            except MedusaError as error:
+                self._errors.show_error(error.message, error.hint)
+                return None
+            self.opened.emit(self.library)
+        return self.library
+
+    async def offer_installed(self) -> None:
+        """Offer what is on this computer.
+
+        Raises:
+            MedusaError: The library's folders can't be read.
+        """
+        library = self.open_library()
+        if library is not None:
+            self.list_installed(library, await library.installed())
+
+    def list_installed(self, library: Library, installed: Sequence[Installed]) -> None:
+        """Offer these models, those that are always ready and the loaded one, and no others."""
+        kept = (*(one.model_dir for one in ready_choices()), self._keeper.choice.model_dir)
+        here = {*kept, *(item.folder for item in installed)}
+        self._choices = {path: one for path, one in self._choices.items() if path in here}
+        for item in installed:
+            if item.config is not None and item.is_complete:
+                offered_heads = library.heads_for(item, installed)
+                fitting = [h for h, reason in offered_heads if not reason and h.may_pay]
+                heads_dir = fitting[0].folder if fitting else None
+                name = item.name.rpartition("/")[2]
+                offered = ModelChoice(name, item.folder, heads_dir)
+                self._choices.setdefault(
+                    item.folder, offered.drafted_by(self._settings.values.draft_models)
+                )
+        self.changed.emit()
+
+    async def import_and_load(self, path: Path) -> None:
+        """Take a model among those that are here, and load it; a failure is shown."""
+        library = self.open_library()
+        if library is None:
+            return
+        try:
+            await asyncio.to_thread(library.add_folder, str(path))
+            await self.offer_installed()
+        except MedusaError as error:
+            self._errors.show_error(error.message, error.hint)
+            return
+        self._keeper.load(self._choices.get(path, ModelChoice(path.name, path)))
+
+    def entries(self, words: str) -> Sequence[Entry]:
+        """Models for the palette."""
+        kind = self.tr("Model")
+        entries = [
+            Entry(choice.name, partial(self._keeper.load, choice), kind=kind)
+            for choice in self.choices
+        ]
+        return matching(words, entries)
+
+    def _remember(self) -> None:
+        choice = self._keeper.choice
+        self._settings.remember(model=choice, draft_models=self._draft_models_with(choice))
+        self._choices[choice.model_dir] = choice
+        self.changed.emit()
+
+    def _draft_models_with(self, choice: ModelChoice) -> Mapping[str, str]:
+        """What drafts for whom, with what was loaded now."""
+        model, before = str(choice.model_dir), self._settings.values.draft_models
+        others = {key: folder for key, folder in before.items() if key != model}
+        draft = choice.assistant_dir
+        return others if draft is None else others | {model: str(draft)}
