@@ -264,10 +264,9 @@ def _simulate(args: argparse.Namespace) -> dict[str, object]:
 def _file_and_peer(args: argparse.Namespace) -> Iterator[tuple[Target, float, Path]]:
     """A GGUF file loaded, the seconds that took, and the file for llama.cpp."""
     from medusa_core.loading.target import load_target
-    from medusa_core.system.files.gguf import is_gguf
 
     model, _ = model_dirs(args)
-    if _names(args.peers) != ["llamacpp"] or not is_gguf(model):
+    if _names(args.peers) != ["llamacpp"] or model.is_dir():
         raise RequestError(
             "Steps are compared with llama.cpp's alone, of a GGUF file or of random weights.",
             "Say --peers llamacpp, and --model FILE.gguf or --shape vicuna-7b --quant q4_0.",

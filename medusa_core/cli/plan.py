@@ -28,8 +28,8 @@ from medusa_core.memory.budget import GIB, Budget, imagined_card
 from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
 from medusa_core.memory.tiers import Below, limited
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
-from medusa_core.models.config import ModelConfig, parse_config, read_config
-from medusa_core.system.files.gguf import is_gguf
+from medusa_core.models.config import ModelConfig, parse_config
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.resources import shapes_dir
 from medusa_core.system.user_folders import places
@@ -167,10 +167,11 @@ def _model_facts(model: str) -> Facts:
     if model in shape_names():
         return shape_config(model), HeadsShape()
     settings = settings_from(os.environ)
-    is_here = Path(model).is_dir() or is_gguf(Path(model))
-    folder = Path(model) if is_here else find_snapshot(settings.cache_dir, model)
-    if folder is not None:
-        return read_config(folder), HeadsShape()
+    files = ModelFiles.find(Path(model))
+    if files is None and (snapshot := find_snapshot(settings.cache_dir, model)) is not None:
+        files = ModelFiles.open(snapshot)
+    if files is not None:
+        return files.config, HeadsShape()
     if "/" not in model:
         raise RequestError(
             f"There is no model {model!r}.",

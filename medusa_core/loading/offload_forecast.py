@@ -18,6 +18,7 @@ from medusa_core.memory.recommend import Choice, plan_choice, recommend, settle_
 from medusa_core.memory.tiers import Below, limited, plan_in_tiers
 from medusa_core.messages import Fit, HeadsShape, Placement, Tier
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.system.user_folders import places
 
@@ -208,13 +209,13 @@ def streamed_load(
     """
     from medusa_core.heads.kind import read_shape
     from medusa_core.memory.probe import live_budget
-    from medusa_core.models.config import read_config
 
-    config = read_config(choice.model_dir)
+    config = ModelFiles.open(choice.model_dir).config
     heads = HeadsShape() if choice.heads_dir is None else read_shape(choice.heads_dir)
     budget = limited(live_budget(device, own_bytes), choice.memory_gib)
     context = choice.context_tokens or config.usual_context
-    draft_model = None if choice.assistant_dir is None else read_config(choice.assistant_dir)
+    draft_dir = choice.assistant_dir
+    draft_model = None if draft_dir is None else ModelFiles.open(draft_dir).config
     present = plan_choice(config, heads, choice.formats, budget, context, draft_model=draft_model)
     if present.plan.fit is not Fit.NO or choice.adapter_dir is not None:
         return None

@@ -26,19 +26,18 @@ from medusa_core.memory.recommend import draft_formats, settle_draft_model
 from medusa_core.memory.tiers import limited, plan_in_tiers
 from medusa_core.messages import Fit, HeadsShape, Machine, MemoryPlan, Move, WeightFormats
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.checkpoints.gguf_naming import model_name
 from medusa_core.models.checkpoints.header import check_header
-from medusa_core.models.config import ModelConfig, read_config
+from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder, build_decoder, decoder_of
 from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.lora.adapter_shape import AdapterShape
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.parts import num_linear_parameters
 from medusa_core.models.precision import Precision, hardware_of, precision_of, settle_device
 from medusa_core.models.quant.choice import (
     PartFormats,
     settle_formats,
 )
-from medusa_core.models.quant.format import Hardware
 from medusa_core.models.quantized_cache.kept import (
     KeptModels,
     kept_key,
@@ -46,10 +45,7 @@ from medusa_core.models.quantized_cache.kept import (
 from medusa_core.models.quantized_cache.kept_weights import KeptWeights
 from medusa_core.models.text.raw_text import RawText
 from medusa_core.models.text.same_vocabulary import check_same_vocabulary
-from medusa_core.models.text.template import (
-    Template,
-    open_template,
-)
+from medusa_core.models.text.template import Template
 from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.models.weights import AfterPart, CheckpointWeights, Keep
 from medusa_core.runtime.cluster.line import Cluster
@@ -86,10 +82,6 @@ from medusa_core.speculation.datastore.model_key import model_key
 from medusa_core.speculation.datastore.phrases import (
     Phrases,
     read_phrases,
-)
-from medusa_core.system.files.gguf import (
-    Gguf,
-    read_headers,
 )
 
 log = logging.getLogger(__name__)
@@ -253,10 +245,30 @@ def load_target(
     options: LoadOptions | None = None,
     on_progress: OnProgress | None = None,
 ) -> Target:
-    """Load a target and its heads.
+    """`load_files` of the files at a path.
 
     Args:
         model_dir: Folder in Hugging Face layout, or a GGUF file.
+        heads_dir: As there.
+        options: As there.
+        on_progress: As there.
+
+    Raises:
+        MedusaError: As there.
+    """
+    return load_files(ModelFiles.open(model_dir), heads_dir, options, on_progress)
+
+
+def load_files(
+    files: ModelFiles,
+    heads_dir: Path | None = None,
+    options: LoadOptions | None = None,
+    on_progress: OnProgress | None = None,
+) -> Target:
+    """Load a target and its heads.
+
+    Args:
+        files: The target's files.
         heads_dir: Folder with Medusa heads, or None: heads that lie in the model's own files serve.
         options: How.
         on_progress: Told the stage, the share done and a text for people. What it raises ends the
@@ -275,25 +287,25 @@ def load_target(
     chosen = settle_device(options.device)
     device = chosen.device
     options = replace(options, device=str(device))  # the plan is for what is used
-    source = read_headers(model_dir)
-    config = read_config(source)
+    config = files.config
     formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
     precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
-    tokenizer = Tokenizer.open(source)
-    template = RawText() if options.is_raw else open_template(source, tokenizer)
-    phrases = read_phrases(options.phrases_dir or model_dir, config.vocab_size)
-    checkpoint = Checkpoint.open_model(source)
+    tokenizer = files.tokenizer
+    template = RawText() if options.is_raw else files.template
+    phrases = read_phrases(options.phrases_dir or files.path, config.vocab_size)
+    checkpoint = files.checkpoint()
     check_header(checkpoint, config)
     if heads_dir is None and options.takes_own_heads and has_own_heads(checkpoint.names):
-        heads_dir = model_dir
+        heads_dir = files.path
     shape = HeadsShape() if heads_dir is None else read_shape(heads_dir)
-    draft_model = _planned_draft_model(options, tokenizer, hardware_of(device))
+    draft = None if options.assistant_dir is None else ModelFiles.open(options.assistant_dir)
+    draft_model = None if draft is None else _planned_draft_model(draft, options, tokenizer)
     adapter = None if options.adapter_dir is None else Adapter(options.adapter_dir, config)
     changes = NO_ADAPTER if adapter is None else adapter.shape
     here = config if options.cluster is None else client_config(config)
     plan = plan_target(here, shape, formats, options, draft_model, changes)
     config = replace(config, context_tokens=plan.context_tokens)
-    parts = _Parts(model_dir, config, precision, formats, checkpoint, adapter)
+    parts = _Parts(files, config, precision, formats, checkpoint, adapter)
     model, runner, num_parameters = _open(parts, plan, options, tell)
     with _leaving_on_failure(runner):
         lent = Lent(model.lm_head, config.vocab_size, model.embedding, model)
@@ -307,10 +319,10 @@ def load_target(
             share_workers(runner.ends if isinstance(runner, ClusterRunner) else runner, heads)
             runner.tap(heads.taps)
             heads.reserve(options.sessions * whole_rows(config.context_tokens))
-        assistant = _load_assistant(options, config, tell)
-        log.info("loaded %s as %s on %s", model_dir.name, formats.linears.name, precision.device)
+        assistant = None if draft is None else _load_draft_model(draft, options, config, tell)
+        log.info("loaded %s as %s on %s", files.path.name, formats.linears.name, precision.device)
         return Target(
-            name=_name(source, options.adapter_dir),
+            name=_name(files, options.adapter_dir),
             config=config,
             precision=precision,
             device_note=chosen.note,
@@ -328,7 +340,7 @@ def load_target(
             num_parameters=num_parameters,
             weights_bytes=model.nbytes + buffer_bytes(runner),
             assistant=assistant,
-            learned=_learned(options, config, parts.files, tokenizer),
+            learned=_learned(options, config, parts.weight_files, tokenizer),
         )
 
 
@@ -344,27 +356,22 @@ def _leaving_on_failure(runner: Runner) -> Iterator[None]:
 
 
 def _planned_draft_model(
-    options: LoadOptions, tokenizer: Tokenizer, hardware: Hardware
-) -> DraftModel | None:
+    files: ModelFiles, options: LoadOptions, tokenizer: Tokenizer
+) -> DraftModel:
     """What is to be planned for a draft model, which is refused before anything is loaded."""
-    folder = options.assistant_dir
-    if folder is None:
-        return None
-    config = read_config(folder)
-    check_same_vocabulary(tokenizer, Tokenizer.open(folder), folder.name)
-    return settle_draft_model(config, options.formats, options.dtype, hardware)
+    hardware = hardware_of(torch.device(options.device))
+    check_same_vocabulary(tokenizer, files.tokenizer, files.path.name)
+    return settle_draft_model(files.config, options.formats, options.dtype, hardware)
 
 
-def _name(source: Path | Gguf, adapter_dir: Path | None) -> str:
-    name = model_name(source) if isinstance(source, Gguf) else source.name
-    return name if adapter_dir is None else f"{name} + {adapter_dir.name}"
+def _name(files: ModelFiles, adapter_dir: Path | None) -> str:
+    return files.name if adapter_dir is None else f"{files.name} + {adapter_dir.name}"
 
 
-def _load_assistant(options: LoadOptions, config: ModelConfig, tell: OnProgress) -> Target | None:
+def _load_draft_model(
+    files: ModelFiles, options: LoadOptions, config: ModelConfig, tell: OnProgress
+) -> Target:
     """The smaller model, with a context as long as the target's where it has that."""
-    if options.assistant_dir is None:
-        return None
-    draft_config = read_config(options.assistant_dir)
     its_own = replace(
         options,
         assistant_dir=None,
@@ -375,10 +382,10 @@ def _load_assistant(options: LoadOptions, config: ModelConfig, tell: OnProgress)
         phrases_dir=None,
         learned_dir=None,
         takes_own_heads=False,
-        formats=draft_formats(draft_config, options.formats),
-        context_tokens=min(config.context_tokens, draft_config.context_tokens),
+        formats=draft_formats(files.config, options.formats),
+        context_tokens=min(config.context_tokens, files.config.context_tokens),
     )
-    return load_target(options.assistant_dir, None, its_own, tell)
+    return load_files(files, None, its_own, tell)
 
 
 def _learned(
@@ -454,15 +461,15 @@ class _Parts:
     """What a decoder is read from.
 
     Attributes:
-        model_dir: The model's folder or file.
-        config: Its sizes.
+        files: Of the model.
+        config: Its sizes; the context is what was planned for.
         precision: What it computes in.
         formats: Of its parts.
         checkpoint: Its tensors.
         adapter: What changes them, or None.
     """
 
-    model_dir: Path
+    files: ModelFiles
     config: ModelConfig
     precision: Precision
     formats: PartFormats
@@ -470,15 +477,19 @@ class _Parts:
     adapter: Adapter | None
 
     @property
-    def files(self) -> frozenset[Path]:
-        """All that make the weights what they are."""
+    def title(self) -> str:
+        """Of the model's folder or file, for people."""
+        return self.files.path.name
+
+    @property
+    def weight_files(self) -> frozenset[Path]:
+        """Those that hold the weights and their changes."""
         return self.checkpoint.files | (frozenset() if self.adapter is None else self.adapter.files)
 
     @property
-    def made_from(self) -> dict[str, object]:
-        """What its layers are made from."""
-        beside = {self.model_dir / "config.json"} if self.model_dir.is_dir() else set()
-        return {"files": kept_key(self.files | beside, self.formats.names)}
+    def key(self) -> str:
+        """Names what its quantized weights are made from."""
+        return kept_key(self.weight_files | self.files.sources, self.formats.names)
 
     def decoder(self, keep: Keep | None, after_part: AfterPart) -> Decoder:
         """Read it."""
@@ -492,7 +503,7 @@ class _Parts:
 def _open(parts: _Parts, plan: MemoryPlan, options: LoadOptions, tell: OnProgress) -> Opened:
     """The weights, here or on other machines, and what runs them."""
     if options.cluster is None:
-        store = far_store(plan, parts.precision, options, parts.made_from)
+        store = far_store(plan, parts.precision, options, {"files": parts.key})
         model = _read_decoder(parts, options.kept, store, tell)
         return Opened(model, choose_runner(model, parts.precision), model.num_parameters)
     if parts.adapter is not None:
@@ -505,10 +516,10 @@ def _open(parts: _Parts, plan: MemoryPlan, options: LoadOptions, tell: OnProgres
             "Layers on other machines keep their caches in plain numbers, and attend to all rows.",
             "Leave out --cache-quant and --sparse-attention.",
         )
-    tell("weights", 0.0, f"Dividing the layers of {parts.model_dir.name} at {options.cluster.name}")
+    tell("weights", 0.0, f"Dividing the layers of {parts.title} at {options.cluster.name}")
     return open_on(
         options.cluster,
-        parts.model_dir,
+        parts.files,
         parts.config,
         parts.precision,
         parts.formats,
@@ -524,20 +535,19 @@ def _read_decoder(
     if store is not None:
         return _read_in_tiers(parts, store, tell)
     config, formats = parts.config, parts.formats
-    text = f"Reading the weights of {parts.model_dir.name}"
+    text = f"Reading the weights of {parts.title}"
     after_part = _progress(config, text, tell)
     is_worth_keeping = not formats.linears.is_dense and not config.quantization
     if kept is None or not is_worth_keeping:
         return parts.decoder(None, after_part)
-    key = kept_key(parts.files | {parts.model_dir / "config.json"}, formats.names)
-    if (path := kept.find(key)) is not None:
+    if (path := kept.find(parts.key)) is not None:
         try:
             kept_weights = KeptWeights(path, config, parts.precision, formats, after_part)
             return decoder_of(config)(config, parts.precision, kept_weights)
         except CheckpointError as error:
             kept.discard(path, error)
             after_part = _progress(config, text, tell)
-    writer = kept.writer(key, weights_bytes(config, formats))
+    writer = kept.writer(parts.key, weights_bytes(config, formats))
     if writer is None:
         return parts.decoder(None, after_part)
     with writer:
@@ -548,7 +558,7 @@ def _read_in_tiers(parts: _Parts, store: FarStore, tell: OnProgress) -> Decoder:
     """The weights, of which some layers go below the device."""
     config, precision, formats = parts.config, parts.precision, parts.formats
     told = "Finding" if store.is_stored else "Storing"
-    after_part = _progress(config, f"{told} the layers of {parts.model_dir.name}", tell)
+    after_part = _progress(config, f"{told} the layers of {parts.title}", tell)
     weights = CheckpointWeights(
         parts.checkpoint, config, precision, formats, None, after_part, parts.adapter
     )

@@ -18,11 +18,11 @@ from medusa_core.loading.target import (
     load_target,
 )
 from medusa_core.messages import WeightFormats
-from medusa_core.models.config import read_config as read_model_config
 from medusa_core.models.lora.adapter_shape import (
     ADAPTER,
     is_adapter,
 )
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.runtime.cluster.joining import join_cluster
 from medusa_core.runtime.cluster.runner import ClusterRunner
 from medusa_core.speculation.tuning.threads import settle_threads
@@ -81,7 +81,7 @@ def train_heads(args: argparse.Namespace) -> bool:
             write_asked(asked_in_chats(Path(history)), folder.chats)
     config = folder.config()
     if config.joint:  # before hours pass
-        check_family(read_model_config(model_dir_of(config)))
+        check_family(ModelFiles.open(model_dir_of(config)).config)
     with stopped_by_signals() as stopped:
         if args.watched:
             stop_with_input(stopped)
@@ -117,7 +117,7 @@ def plan_heads(args: argparse.Namespace) -> HeadsPlan:
     """
     config = config_of(args)
     if config.joint:
-        check_family(read_model_config(model_dir_of(config)))
+        check_family(ModelFiles.open(model_dir_of(config)).config)
     base_bytes = memory_of_this_program()
     target = load_for_training(config)
 
@@ -193,10 +193,11 @@ def options_of(config: HeadsConfig) -> LoadOptions:
     Raises:
         ClusterError: The cluster can't be reached.
     """
+    sizes = ModelFiles.open(model_dir_of(config)).config
     return LoadOptions(
         device=config.device,
         formats=WeightFormats(config.quant),
-        context_tokens=min(config.context, read_model_config(model_dir_of(config)).context_tokens),
+        context_tokens=min(config.context, sizes.context_tokens),
         adapter_dir=adapter_dir_of(config),
         memory_gib=config.memory_gib,
         tier_disk=Path(config.tier_disk) if config.tier_disk else None,

@@ -30,6 +30,7 @@ from medusa_core.messages import (
     StepTrace,
     TokenSource,
 )
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.runner.runner import (
@@ -109,7 +110,7 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         tokenizer = Tokenizer(make_tokenizer())
     else:
         (folder / "tokenizer.model").write_bytes(train())
-        tokenizer = Tokenizer.open(folder)
+        tokenizer = ModelFiles.open(folder).tokenizer
     size = max(tokenizer.vocab_size, 320)
     path = write_tiny(folder / "model", TinySpec(vocab_size=size, context_tokens=8000))
     loaded = load_target(path, None, LoadOptions(dtype="float32", device="cpu"))

@@ -22,11 +22,10 @@ from medusa_core.loading.target import (
     load_target,
 )
 from medusa_core.messages import GenerateSettings, WeightFormats
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.config import read_config
 from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.lora.adapter_config import parse_lora_config
 from medusa_core.models.lora.adapter_shape import linear_parts
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import choose_precision
 from medusa_core.models.quant.format import quant_registry
@@ -133,7 +132,7 @@ def quantized(way: str, folder: Path) -> tuple[Path, Path]:
     plain, packed = write_tiny(folder / "plain", SPEC), folder / "packed"
     if way == "gguf":
         packed = write_as_gguf(plain, folder / "model.gguf", "q8_0")
-        numbers = Checkpoint.open_model(packed)
+        numbers = ModelFiles.open(packed).checkpoint()
         found = {name: numbers.floats(name, torch.float32) for name in numbers.names}
     elif way == "nf4":
         quantized_checkpoint(plain, packed, is_nested=False)
@@ -186,7 +185,7 @@ def test_beside_a_layer_it_is_what_merged_it_would_be(
     name: str, model: Path, tmp_path: Path
 ) -> None:
     added = lora_for(model, tmp_path, LORAS[name])
-    config, precision = read_config(model), choose_precision("float64", "cpu")
+    config, precision = ModelFiles.open(model).config, choose_precision("float64", "cpu")
     adapter = Adapter(tmp_path, config)
     weights = load_file(model / "model.safetensors")
     for part in linear_parts(config):
