@@ -345,14 +345,13 @@ class InstalledTab(QWidget):
         ready = next((one for one in ready_choices() if one.model_dir == item.folder), None)
         wanted = ready or ModelChoice(item.name.rpartition("/")[2], item.folder)
         draft = self.draft_box.chosen
-        wanted = replace(
-            wanted,
-            heads_dir=heads_dir,
+        options = replace(
+            wanted.options,
             ignores_plan=ignores_plan,
             assistant_dir=None if draft is None else draft.folder,
             adapter_dir=None if self._adapter is None else self._adapter.folder,
-            tier_disk=self.details.tier_disk if self.details.streams else None,
-        )
+        ).with_layers_in(self.details.layers_dir if self.details.streams else None)
+        wanted = replace(wanted, heads_dir=heads_dir, options=options)
         if choice is not None:
             wanted = wanted.loaded_as(choice.formats, choice.plan.context_tokens)
         self.load_requested.emit(wanted)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,8 +97,8 @@ class Effects(QObject):
     def _move_layers(self) -> None:
         """A streamed model reads its layers from the new folder, where they are written anew."""
         library, keeper = self._window.library, self._window.keeper
-        if keeper.choice.tier_disk is not None:
-            keeper.load(replace(keeper.choice, tier_disk=self._window.desk.layers_dir))
+        if keeper.choice.options.has_disk:
+            keeper.load(keeper.choice.with_layers_in(self._window.desk.layers_dir))
         if library is not None:
             library.layers_dir = self._window.desk.layers_dir
         if self._window.models is not None:

@@ -15,15 +15,8 @@ from torch import Tensor
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import Lent, MedusaHeads
 from medusa_core.heads.weights import HeadWeights
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    far_store,
-    make_caches,
-    plan_target,
-    share_workers,
-)
-from medusa_core.messages import HeadsShape
+from medusa_core.loading.target import Target, far_store, make_caches, plan_target, share_workers
+from medusa_core.messages import HeadsShape, LoadOptions
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.decoder import decoder_of
 from medusa_core.models.model_files import ModelFiles

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from medusa_core.cli.arguments import settings_of
-from medusa_core.cli.generate import (
+from medusa_core.cli.load_arguments import (
     model_dirs,
     options_of,
     ready,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medusa_core.cli.generate import (
+from medusa_core.cli.load_arguments import (
     add_model_arguments,
     open_target,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -24,7 +24,7 @@ from medusa_core.memory.plan import (
 from medusa_core.memory.probe import below_device, live_budget
 from medusa_core.memory.recommend import draft_formats, settle_draft_model
 from medusa_core.memory.tiers import limited, plan_in_tiers
-from medusa_core.messages import Fit, HeadsShape, Machine, MemoryPlan, Move, WeightFormats
+from medusa_core.messages import Fit, HeadsShape, LoadOptions, Machine, MemoryPlan, Move
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig
@@ -48,6 +48,7 @@ from medusa_core.models.text.same_vocabulary import check_same_vocabulary
 from medusa_core.models.text.template import Template
 from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.models.weights import AfterPart, CheckpointWeights, Keep
+from medusa_core.runtime.cluster.joining import join_cluster
 from medusa_core.runtime.cluster.line import Cluster
 from medusa_core.runtime.cluster.opening import (
     Opened,
@@ -87,6 +88,7 @@ from medusa_core.speculation.datastore.phrases import (
 log = logging.getLogger(__name__)
 
 OnProgress = Callable[[str, float, str], None]
+Join = Callable[[str], Cluster]
 
 _MOST_CONTEXT = 8192  # where nobody asks for more: a cache for 128,000 tokens would fill any card
 
@@ -192,47 +194,6 @@ def make_caches(
     return CachePool(config, dtype, device, num_rows, precision.cache_format)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadOptions:
-    """How a target is to be loaded.
-
-    Attributes:
-        dtype: Name of the dtype to compute in; empty for the best on the device.
-        device: Torch device name; empty for the best there is.
-        formats: Weight formats.
-        context_tokens: Longest prompt plus answer; 0 for what fits, up to 8,192.
-        ignores_plan: Load although the plan says that it doesn't fit.
-        sessions: Conversations that have room for a whole context at once.
-        memory_gib: How much of the device's memory it may take; 0 for what is free.
-        tier_disk: Folder for layers that have no room in memory; None where none may lie on a disk.
-        assistant_dir: Folder of a smaller model that drafts for it, or None.
-        adapter_dir: Folder of a LoRA that changes its weights, in PEFT's layout, or None.
-        phrases_dir: Folder of its phrase table; None for the model's own.
-        learned_dir: Where what models say is kept; None keeps nothing.
-        kept: Where quantized models are kept; None keeps nothing.
-        takes_own_heads: Heads that lie in its own files serve where no others are named.
-        cluster: Machines that have the layers; None where all of them lie here.
-        is_raw: No chat template is used: the texts are read as they stand, end to end.
-    """
-
-    dtype: str = ""
-    device: str = ""
-    formats: WeightFormats = field(default_factory=WeightFormats)
-    context_tokens: int = 0
-    ignores_plan: bool = False
-    sessions: int = 1
-    memory_gib: float = 0.0
-    tier_disk: Path | None = None
-    assistant_dir: Path | None = None
-    adapter_dir: Path | None = None
-    phrases_dir: Path | None = None
-    learned_dir: Path | None = None
-    kept: KeptModels | None = None
-    takes_own_heads: bool = True
-    cluster: Cluster | None = None
-    is_raw: bool = False
-
-
 def share_workers(runner: Runner, heads: Heads) -> None:
     """Let the threads that compute a target compute its heads, too."""
     if isinstance(runner, NativeRunner):
@@ -244,6 +205,7 @@ def load_target(
     heads_dir: Path | None = None,
     options: LoadOptions | None = None,
     on_progress: OnProgress | None = None,
+    join: Join = join_cluster,
 ) -> Target:
     """`load_files` of the files at a path.
 
@@ -252,11 +214,12 @@ def load_target(
         heads_dir: As there.
         options: As there.
         on_progress: As there.
+        join: As there.
 
     Raises:
         MedusaError: As there.
     """
-    return load_files(ModelFiles.open(model_dir), heads_dir, options, on_progress)
+    return load_files(ModelFiles.open(model_dir), heads_dir, options, on_progress, join)
 
 
 def load_files(
@@ -264,6 +227,7 @@ def load_files(
     heads_dir: Path | None = None,
     options: LoadOptions | None = None,
     on_progress: OnProgress | None = None,
+    join: Join = join_cluster,
 ) -> Target:
     """Load a target and its heads.
 
@@ -273,6 +237,7 @@ def load_files(
         options: How.
         on_progress: Told the stage, the share done and a text for people. What it raises ends the
             load.
+        join: The way to the machines at an address, which is asked where the options name one.
 
     Raises:
         ModelError: The model or the heads can't be used.
@@ -302,11 +267,11 @@ def load_files(
     draft_model = None if draft is None else _planned_draft_model(draft, options, tokenizer)
     adapter = None if options.adapter_dir is None else Adapter(options.adapter_dir, config)
     changes = NO_ADAPTER if adapter is None else adapter.shape
-    here = config if options.cluster is None else client_config(config)
+    here = client_config(config) if options.cluster else config
     plan = plan_target(here, shape, formats, options, draft_model, changes)
     config = replace(config, context_tokens=plan.context_tokens)
     parts = _Parts(files, config, precision, formats, checkpoint, adapter)
-    model, runner, num_parameters = _open(parts, plan, options, tell)
+    model, runner, num_parameters = _open(parts, plan, options, tell, join)
     with _leaving_on_failure(runner):
         lent = Lent(model.lm_head, config.vocab_size, model.embedding, model)
         heads, trees = None, None
@@ -378,7 +343,7 @@ def _load_draft_model(
         memory_gib=0.0,
         tier_disk=None,
         adapter_dir=None,
-        cluster=None,  # drafting stays here
+        cluster="",  # drafting stays here
         phrases_dir=None,
         learned_dir=None,
         takes_own_heads=False,
@@ -419,13 +384,13 @@ def plan_target(
     plan = plan_memory(config, heads, formats, budget, wanted, sessions, draft_model, adapter)
     if plan.fit is not Fit.NO:
         return plan
-    if options.cluster is None and (options.memory_gib or options.tier_disk is not None):
+    if not options.cluster and (options.memory_gib or options.has_disk):
         if adapter.pairs:
             raise RequestError(
                 "With an adapter all layers must fit the device.",
                 "Merge it into the model first, or leave out --memory-gib and --tier-disk.",
             )
-        below = below_device(options.device, options.tier_disk)
+        below = below_device(options)
         placed = plan_in_tiers(
             config,
             heads,
@@ -500,11 +465,13 @@ class _Parts:
         return build_decoder(self.config, self.precision, self.checkpoint, weights)
 
 
-def _open(parts: _Parts, plan: MemoryPlan, options: LoadOptions, tell: OnProgress) -> Opened:
+def _open(
+    parts: _Parts, plan: MemoryPlan, options: LoadOptions, tell: OnProgress, join: Join
+) -> Opened:
     """The weights, here or on other machines, and what runs them."""
-    if options.cluster is None:
+    if not options.cluster:
         store = far_store(plan, parts.precision, options, {"files": parts.key})
-        model = _read_decoder(parts, options.kept, store, tell)
+        model = _read_decoder(parts, options.kept_dir, store, tell)
         return Opened(model, choose_runner(model, parts.precision), model.num_parameters)
     if parts.adapter is not None:
         raise ClusterError(
@@ -516,9 +483,9 @@ def _open(parts: _Parts, plan: MemoryPlan, options: LoadOptions, tell: OnProgres
             "Layers on other machines keep their caches in plain numbers, and attend to all rows.",
             "Leave out --cache-quant and --sparse-attention.",
         )
-    tell("weights", 0.0, f"Dividing the layers of {parts.title} at {options.cluster.name}")
+    tell("weights", 0.0, f"Dividing the layers of {parts.title} at {options.cluster}")
     return open_on(
-        options.cluster,
+        join(options.cluster),
         parts.files,
         parts.config,
         parts.precision,
@@ -529,7 +496,7 @@ def _open(parts: _Parts, plan: MemoryPlan, options: LoadOptions, tell: OnProgres
 
 
 def _read_decoder(
-    parts: _Parts, kept: KeptModels | None, store: FarStore | None, tell: OnProgress
+    parts: _Parts, kept_dir: Path | None, store: FarStore | None, tell: OnProgress
 ) -> Decoder:
     """The weights, from what was kept of an earlier load if there is such."""
     if store is not None:
@@ -538,8 +505,9 @@ def _read_decoder(
     text = f"Reading the weights of {parts.title}"
     after_part = _progress(config, text, tell)
     is_worth_keeping = not formats.linears.is_dense and not config.quantization
-    if kept is None or not is_worth_keeping:
+    if kept_dir is None or not is_worth_keeping:
         return parts.decoder(None, after_part)
+    kept = KeptModels(kept_dir)
     if (path := kept.find(parts.key)) is not None:
         try:
             kept_weights = KeptWeights(path, config, parts.precision, formats, after_part)

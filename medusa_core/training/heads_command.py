@@ -13,17 +13,15 @@ from torch import Tensor
 from medusa_core.errors import PlanError
 from medusa_core.hub.library.find import installed
 from medusa_core.loading.target import (
-    LoadOptions,
     Target,
     load_target,
 )
-from medusa_core.messages import WeightFormats
+from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.lora.adapter_shape import (
     ADAPTER,
     is_adapter,
 )
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.runtime.cluster.joining import join_cluster
 from medusa_core.runtime.cluster.runner import ClusterRunner
 from medusa_core.speculation.tuning.threads import settle_threads
 from medusa_core.system.prompts import read_prompts
@@ -170,8 +168,9 @@ def load_for_training(config: HeadsConfig) -> Target:
         MedusaError: It can't be loaded.
     """
     options = options_of(config)
-    tries = [replace(options, sessions=sessions, tier_disk=None) for sessions in SESSIONS]
-    if options.tier_disk is not None:  # rather few conversations than layers that come from a disk
+    whole = options.with_layers_in(None)
+    tries = [replace(whole, sessions=sessions) for sessions in SESSIONS]
+    if options.has_disk:  # rather few conversations than layers that come from a disk
         tries += [replace(options, sessions=sessions) for sessions in SESSIONS]
     lacking: PlanError | None = None
     for one in tries:
@@ -188,11 +187,7 @@ def load_for_training(config: HeadsConfig) -> Target:
 
 
 def options_of(config: HeadsConfig) -> LoadOptions:
-    """How the target is loaded.
-
-    Raises:
-        ClusterError: The cluster can't be reached.
-    """
+    """How the target is loaded."""
     sizes = ModelFiles.open(model_dir_of(config)).config
     return LoadOptions(
         device=config.device,
@@ -200,9 +195,8 @@ def options_of(config: HeadsConfig) -> LoadOptions:
         context_tokens=min(config.context, sizes.context_tokens),
         adapter_dir=adapter_dir_of(config),
         memory_gib=config.memory_gib,
-        tier_disk=Path(config.tier_disk) if config.tier_disk else None,
-        cluster=join_cluster(config.cluster),
-    )
+        cluster=config.cluster,
+    ).with_layers_in(config.layers_dir)
 
 
 def judge(config: HeadsConfig, heads_dir: Path) -> HeadsEval:

@@ -14,17 +14,14 @@ from medusa_core.api import demo_model
 from medusa_core.engine.direct import generate
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
+from medusa_core.loading.target import Target, load_target
 from medusa_core.messages import (
     TARGET,
     ChatMessage,
     Generate,
     GenerateSettings,
     GenerationDone,
+    LoadOptions,
     Role,
     StepDone,
     StepTrace,

@@ -16,12 +16,8 @@ from torch import Tensor
 
 from medusa_core.__main__ import main
 from medusa_core.errors import AdapterError
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.loading.target import Target, load_target
+from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.lora.adapter_config import parse_lora_config
 from medusa_core.models.lora.adapter_shape import linear_parts
@@ -314,14 +310,14 @@ def test_without_it_the_target_is_as_it_was(model: Path, tmp_path: Path) -> None
 def test_kept_models_with_and_without_it_are_not_mistaken(model: Path, tmp_path: Path) -> None:
     lora_for(model, tmp_path / "one")
     lora_for(model, tmp_path / "two", LoraSpec(seed=32))
-    kept = KeptModels(tmp_path / "kept")
+    kept = tmp_path / "kept"
 
     def load(adapter: str) -> Tensor:
         lora = tmp_path / adapter if adapter else None
-        return scores(model, "", lora, formats=WeightFormats("int8"), kept=kept)
+        return scores(model, "", lora, formats=WeightFormats("int8"), kept_dir=kept)
 
     first = {name: load(name) for name in ("", "one", "two")}
-    assert len(kept.entries()) == 3
+    assert len(KeptModels(kept).entries()) == 3
     for name, found in first.items():
         assert torch.equal(load(name), found)
     assert not torch.equal(first[""], first["one"])

@@ -9,12 +9,14 @@ from medusa_core.bench.disk_offload import accelerate_row, write_random
 from medusa_core.bench.random_target import shape_config
 from medusa_core.engine.batch.room import sessions_for
 from medusa_core.engine.several import answer_all
-from medusa_core.loading.target import (
+from medusa_core.loading.target import Target, load_target
+from medusa_core.messages import (
+    Generate,
+    GenerateSettings,
+    GenerationDone,
     LoadOptions,
-    Target,
-    load_target,
+    WeightFormats,
 )
-from medusa_core.messages import Generate, GenerateSettings, GenerationDone, WeightFormats
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.runtime.kv.size import whole_rows
 from medusa_core.runtime.offload.layer_stream import LayerStream

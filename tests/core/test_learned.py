@@ -18,12 +18,14 @@ import pytest
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.errors import MedusaError
-from medusa_core.loading.target import (
+from medusa_core.loading.target import Target, load_target
+from medusa_core.messages import (
+    Generate,
+    GenerateSettings,
+    GenerationDone,
     LoadOptions,
-    Target,
-    load_target,
+    TokenSource,
 )
-from medusa_core.messages import Generate, GenerateSettings, GenerationDone, TokenSource
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.datastore.earlier_answers import Learned
 from medusa_core.speculation.datastore.folder import (

@@ -4,13 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from medusa_core.heads.kind import read_shape
-from medusa_core.loading.target import LoadOptions
 from medusa_core.memory.budget import GIB
 from medusa_core.memory.placement import layer_bytes, piece_bytes
 from medusa_core.memory.plan import plan_memory, scratch_bytes
 from medusa_core.memory.probe import live_budget
 from medusa_core.memory.tiers import limited, prompt_rows
-from medusa_core.messages import HeadsShape
+from medusa_core.messages import HeadsShape, LoadOptions
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import hardware_of, settle_device
 from medusa_core.models.quant.choice import settle_formats
