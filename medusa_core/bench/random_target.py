@@ -35,7 +35,6 @@ from medusa_core.models.quant.linear import (
 from medusa_core.models.quant.random_blocks import random_blocks
 from medusa_core.models.weights import embedding_device
 from medusa_core.runtime.runner.choice import (
-    buffer_bytes,
     choose_runner,
 )
 from medusa_core.runtime.tree.tables import typical_table
@@ -186,7 +185,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
         phrases=None,
         trees=typical_table(num_heads) if num_heads else None,
         num_parameters=model.num_parameters,
-        weights_bytes=model.nbytes + buffer_bytes(runner),
+        weights_bytes=model.nbytes + runner.buffer_bytes,
     )
 
 

@@ -54,11 +54,6 @@ from medusa_core.runtime.cluster.opening import (
     Opened,
     open_on,
 )
-from medusa_core.runtime.cluster.remote_cache import (
-    PLACE_DTYPE,
-    place_config,
-)
-from medusa_core.runtime.cluster.runner import ClusterRunner
 from medusa_core.runtime.cluster.share import client_config
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.pool import CachePool
@@ -68,10 +63,8 @@ from medusa_core.runtime.offload.store import (
     TierFolder,
 )
 from medusa_core.runtime.runner.choice import (
-    buffer_bytes,
     choose_runner,
 )
-from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.runner import Runner
 from medusa_core.runtime.tree.tables import (
     TreeTable,
@@ -155,24 +148,20 @@ class Target:
     @property
     def is_divided(self) -> bool:
         """Do other machines have its layers?"""
-        return isinstance(self.runner, ClusterRunner)
+        return bool(self.runner.machines)
 
     def take_moves(self) -> tuple[Move, ...]:
         """Where layers went, of those that lie with other machines, since this was asked last."""
-        return self.runner.crew.take_moves() if isinstance(self.runner, ClusterRunner) else ()
+        return self.runner.take_moves()
 
     @property
     def machines(self) -> tuple[Machine, ...]:
         """The other machines that have its layers, in the order of these."""
-        if not isinstance(self.runner, ClusterRunner):
-            return ()
-        members = self.runner.crew.active
-        return tuple(Machine(member.offer.place, member.share.num_layers) for member in members)
+        return self.runner.machines
 
     def leave_cluster(self) -> None:
         """Tell the machines that have its layers, if others have them, that they aren't needed."""
-        if isinstance(self.runner, ClusterRunner):
-            self.runner.crew.leave()
+        self.runner.leave()
 
     def lend_cache(self, least: int, wanted: int = 0) -> KvCache:
         """A cache out of what was planned; see `CachePool.lend`."""
@@ -187,16 +176,12 @@ def make_caches(
     Raises:
         OutOfMemoryError: The device has no room for it.
     """
-    num_rows = sessions * whole_rows(config.context_tokens)
-    if isinstance(runner, ClusterRunner):  # keys and values lie elsewhere
-        return CachePool(place_config(config), PLACE_DTYPE, torch.device("cpu"), num_rows)
-    dtype, device = runner.cache_dtype, precision.device
-    return CachePool(config, dtype, device, num_rows, precision.cache_format)
+    return runner.reserve(config, precision, sessions * whole_rows(config.context_tokens))
 
 
 def share_workers(runner: Runner, heads: Heads) -> None:
     """Let the threads that compute a target compute its heads, too."""
-    if isinstance(runner, NativeRunner):
+    if runner.workers is not None:
         heads.share_workers(runner.workers)
 
 
@@ -281,7 +266,7 @@ def load_files(
             heads = kind.read(heads_dir, config, precision, lent, formats)
             trees = read_tree_table(heads_dir, heads.num_heads) if kind.is_ranked else None
         if heads is not None:
-            share_workers(runner.ends if isinstance(runner, ClusterRunner) else runner, heads)
+            share_workers(runner, heads)
             runner.tap(heads.taps)
             heads.reserve(options.sessions * whole_rows(config.context_tokens))
         assistant = None if draft is None else _load_draft_model(draft, options, config, tell)
@@ -303,7 +288,7 @@ def load_files(
             trees=trees,
             phrases=phrases,
             num_parameters=num_parameters,
-            weights_bytes=model.nbytes + buffer_bytes(runner),
+            weights_bytes=model.nbytes + runner.buffer_bytes,
             assistant=assistant,
             learned=_learned(options, config, parts.weight_files, tokenizer),
         )
@@ -315,8 +300,7 @@ def _leaving_on_failure(runner: Runner) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if isinstance(runner, ClusterRunner):
-            runner.crew.leave()
+        runner.leave()
         raise
 
 

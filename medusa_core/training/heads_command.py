@@ -22,7 +22,6 @@ from medusa_core.models.lora.adapter_shape import (
     is_adapter,
 )
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.runtime.cluster.runner import ClusterRunner
 from medusa_core.speculation.tuning.threads import settle_threads
 from medusa_core.system.prompts import read_prompts
 from medusa_core.system.resources import (
@@ -87,13 +86,13 @@ def train_heads(args: argparse.Namespace) -> bool:
 
         def load() -> Target:
             target = load_for_training(config)
-            if isinstance(target.runner, ClusterRunner):
-                leaves.append(target.runner.crew.leave)
+            if target.is_divided:  # else nothing of it may be held
+                leaves.append(target.runner.leave)
             return target
 
         def judge_learned(heads_dir: Path) -> HeadsEval:
-            for leave in leaves:
-                leave()
+            while leaves:
+                leaves.pop()()
             return judge(config, heads_dir)
 
         parts = RunParts(

@@ -62,7 +62,7 @@ STOP = "@@stop@@"
 MARKUP = str.maketrans("", "", "*#\n")  # of it, Pebble writes bold, headings and paragraphs
 
 
-class ScriptedRunner:
+class ScriptedRunner(Runner):
     """Chooses the tokens of a script, whatever it reads: a state is its place in the text."""
 
     hidden_dtype = cache_dtype = torch.float32

@@ -25,6 +25,7 @@ from medusa_core.runtime.runner.rows import (
 )
 from medusa_core.runtime.runner.runner import (
     PlacedTree,
+    Runner,
     RunnerSpec,
     keep_some,
     layer_of,
@@ -50,7 +51,7 @@ class _Placed(NamedTuple):
     rotations: Tensor
 
 
-class ResidentRunner:
+class ResidentRunner(Runner):
     """Runs forward passes; see `Runner`."""
 
     def __init__(self, model: Decoder, precision: Precision) -> None:
