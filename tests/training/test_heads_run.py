@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -163,7 +164,8 @@ def test_wherever_layers_lie_the_heads_are_the_same(
         there = replace(here, memory_gib=room, tier_disk=str(tmp_path / "layers"))
     else:
         cluster = cluster_of(model, 2)
-        monkeypatch.setattr(heads_command, "join_cluster", lambda name: cluster if name else None)
+        through = partial(load_target, join=lambda _: cluster)
+        monkeypatch.setattr(heads_command, "load_target", through)
         there = replace(here, cluster="127.0.0.1:6379")
     assert run(tmp_path / "here", here)
     assert run(tmp_path / "there", there)
