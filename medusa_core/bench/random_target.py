@@ -15,7 +15,9 @@ from torch import Tensor
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import Lent, MedusaHeads
 from medusa_core.heads.weights import HeadWeights
-from medusa_core.loading.target import Target, far_store, make_caches, plan_target, share_workers
+from medusa_core.loading.decoder import far_store
+from medusa_core.loading.plan import plan_target
+from medusa_core.loading.target import Target, make_caches, share_workers
 from medusa_core.messages import HeadsShape, LoadOptions
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.decoder import decoder_of

@@ -136,7 +136,7 @@ def _report(args: argparse.Namespace) -> Mapping[str, object]:
 @contextmanager
 def _open(args: argparse.Namespace) -> Iterator[Target]:
     """The target with all drafters that it has in the window, and nothing learned yet."""
-    from medusa_core.loading.target import load_target
+    from medusa_core.loading.load import load_target
 
     with tempfile.TemporaryDirectory(prefix="medusa-learned-") as folder:
         options = replace(options_of(args), learned_dir=Path(folder))
@@ -263,7 +263,7 @@ def _simulate(args: argparse.Namespace) -> dict[str, object]:
 @contextmanager
 def _file_and_peer(args: argparse.Namespace) -> Iterator[tuple[Target, float, Path]]:
     """A GGUF file loaded, the seconds that took, and the file for llama.cpp."""
-    from medusa_core.loading.target import load_target
+    from medusa_core.loading.load import load_target
 
     model, _ = model_dirs(args)
     if _names(args.peers) != ["llamacpp"] or model.is_dir():

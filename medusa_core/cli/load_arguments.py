@@ -128,7 +128,7 @@ def open_target(args: argparse.Namespace) -> Target:
     Raises:
         MedusaError: It can't be loaded.
     """
-    from medusa_core.loading.target import load_target
+    from medusa_core.loading.load import load_target
 
     model_dir, heads_dir = model_dirs(args)
     return ready(args, load_target(model_dir, heads_dir, options_of(args)))

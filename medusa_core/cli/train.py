@@ -197,7 +197,7 @@ def run_pebble(args: argparse.Namespace) -> int:
 def run_phrases(args: argparse.Namespace) -> int:
     """Count what a model often says, and put the table into a folder."""
     log_to_stderr()
-    from medusa_core.loading.target import load_target
+    from medusa_core.loading.load import load_target
     from medusa_core.speculation.datastore.phrases import write_phrases
     from medusa_core.system.prompts import read_prompts
     from medusa_core.training.phrase_counts import PhraseRecipe, make_phrases, opened_by

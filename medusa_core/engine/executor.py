@@ -28,10 +28,8 @@ from medusa_core.errors import (
     RequestError,
     TemplateError,
 )
-from medusa_core.loading.target import (
-    Target,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.memory.heap import give_back_heap
 from medusa_core.messages import (
     AnswerBegun,

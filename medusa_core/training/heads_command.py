@@ -12,10 +12,8 @@ from torch import Tensor
 
 from medusa_core.errors import PlanError
 from medusa_core.hub.library.find import installed
-from medusa_core.loading.target import (
-    Target,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.lora.adapter_shape import (
     ADAPTER,

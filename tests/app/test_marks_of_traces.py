@@ -14,7 +14,8 @@ from medusa_core.api import demo_model
 from medusa_core.engine.direct import generate
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     TARGET,
     ChatMessage,

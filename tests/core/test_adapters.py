@@ -16,7 +16,8 @@ from torch import Tensor
 
 from medusa_core.__main__ import main
 from medusa_core.errors import AdapterError
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.lora.adapter_config import parse_lora_config

@@ -30,7 +30,8 @@ from medusa_core.bench.sweep import _judged
 from medusa_core.engine.direct import generate
 from medusa_core.errors import PromptFileError, RequestError
 from medusa_core.heads.ranked import Ranked
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     ChatMessage,
     GenerateSettings,

@@ -9,7 +9,8 @@ from medusa_core.bench.disk_offload import accelerate_row, write_random
 from medusa_core.bench.random_target import shape_config
 from medusa_core.engine.batch.room import sessions_for
 from medusa_core.engine.several import answer_all
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     Generate,
     GenerateSettings,

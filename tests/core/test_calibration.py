@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.runner.runner import PlacedTree

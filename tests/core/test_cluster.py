@@ -17,7 +17,8 @@ from medusa_core.engine.direct import generate
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.errors import ClusterError, HeadsError, OutOfMemoryError, PlanError, StageBusyError
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     Generate,
     GenerateSettings,
@@ -451,7 +452,7 @@ def test_a_load_that_fails_lets_its_machines_go(
     folder, cluster = folders["tied"][0], cluster_of(folders["tied"][0], 2)
     monkeypatch.setattr("medusa_core.runtime.cluster.crew._WAIT_S", 0.0)
     with monkeypatch.context() as patch:
-        patch.setattr("medusa_core.loading.target.make_caches", full)
+        patch.setattr("medusa_core.loading.load.make_caches", full)
         with pytest.raises(OutOfMemoryError):
             load_target(
                 folder, options=LoadOptions("float64", cluster=ADDRESS), join=lambda _: cluster

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, HeadsError, MedusaError
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.speculation.drafters.chained_source import (

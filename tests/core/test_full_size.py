@@ -28,7 +28,7 @@ import json, resource, sys, time
 from pathlib import Path
 from medusa_core.engine.direct import generate
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 model, heads, kept = map(Path, sys.argv[1:4])
 started = time.perf_counter()
 options = LoadOptions(formats=WeightFormats("q4"), context_tokens=512, kept_dir=kept)

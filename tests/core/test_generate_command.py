@@ -9,7 +9,7 @@ import pytest
 
 from medusa_core.__main__ import main
 from medusa_core.cli.generate import _Printer
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 from medusa_core.messages import (
     TARGET,
     GenerateSettings,

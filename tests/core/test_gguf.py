@@ -18,7 +18,7 @@ from medusa_core.api import demo_model
 from medusa_core.bench.gguf_export import finish
 from medusa_core.bench.random_target import shape_config
 from medusa_core.errors import CheckpointError, ModelError
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.recommend import recommend
 from medusa_core.messages import (

@@ -31,7 +31,7 @@ from transformers import (
 
 from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import CheckpointError, ModelError
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.checkpoints.gguf_config import config_of
 from medusa_core.models.checkpoints.gguf_names import ARCHITECTURES

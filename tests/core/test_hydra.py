@@ -38,7 +38,8 @@ from medusa_core.hub.library.pairing import (
     Fit,
     match,
 )
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     Calibrate,
     Calibrated,

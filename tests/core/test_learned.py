@@ -18,7 +18,8 @@ import pytest
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.errors import MedusaError
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     Generate,
     GenerateSettings,

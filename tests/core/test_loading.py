@@ -14,8 +14,9 @@ from torch import Tensor
 
 from medusa_core.api import demo_model
 from medusa_core.errors import CheckpointError, ModelError, PlanError
-from medusa_core.loading import target as target_module
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading import plan as plan_module
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.memory.budget import Budget
 from medusa_core.messages import (
     Cancel,
@@ -331,7 +332,7 @@ def tight_budget(total: int) -> Budget:
 def test_what_does_not_fit_is_refused_before_anything_is_read(
     engine: EngineHarness, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(target_module, "live_budget", lambda _: tight_budget(100_000))
+    monkeypatch.setattr(plan_module, "live_budget", lambda _: tight_budget(100_000))
     failed = engine.load(
         LoadModel("", "second", model, options=LoadOptions(dtype="float32", context_tokens=512))
     )
@@ -357,7 +358,7 @@ def test_a_context_that_nobody_asked_for_gives_way(
     whole = load_target(model, None, LoadOptions("float32")).plan
     assert whole.context_tokens == 512
     needed = whole.total_bytes - whole.other_bytes - whole.free_bytes - whole.runtime_bytes
-    monkeypatch.setattr(target_module, "live_budget", lambda _: tight_budget(needed - 100_000))
+    monkeypatch.setattr(plan_module, "live_budget", lambda _: tight_budget(needed - 100_000))
     target = load_target(model, None, LoadOptions("float32"))
     assert 0 < target.config.context_tokens < 512
     assert target.plan.free_bytes >= 0

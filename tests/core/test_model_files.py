@@ -8,7 +8,7 @@ import pytest
 
 from medusa_core.api import demo_model
 from medusa_core.errors import CheckpointError
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.model_files import FolderFiles, GgufFiles, ModelFiles
 from medusa_core.models.quantized_cache.kept import KeptModels

@@ -12,7 +12,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from medusa_core.errors import CheckpointError, ModelError
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from medusa_core.models.checkpoints.grouped import middle
 from medusa_core.models.model_files import ModelFiles

@@ -12,7 +12,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from medusa_core.errors import ModelError
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions, TokenSource
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.datastore.phrases import (

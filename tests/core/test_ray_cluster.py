@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from medusa_core.engine.direct import generate
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.speculation.tuning.calibration import measure_costs
 from medusa_core.speculation.tuning.tuner import Tuner

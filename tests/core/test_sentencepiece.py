@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from medusa_core.engine.transcript import transcribe
 from medusa_core.errors import TokenizerError
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.text.detokenizer import Detokenizer

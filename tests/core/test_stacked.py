@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import GptOssConfig
 
 from medusa_core.errors import CheckpointError
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.model_files import ModelFiles

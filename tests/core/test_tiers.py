@@ -26,8 +26,9 @@ from medusa_core.loading.choice import (
     from_json,
 )
 from medusa_core.loading.forecast import Pace
+from medusa_core.loading.load import load_target
 from medusa_core.loading.offload_forecast import streamed_load
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading.target import Target
 from medusa_core.memory import bandwidth, probe
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.memory.placement import layer_bytes, piece_bytes, place_layers

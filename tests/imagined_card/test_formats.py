@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from medusa_core.engine.session import Session
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from medusa_core.models.quant.format import (
     Hardware,

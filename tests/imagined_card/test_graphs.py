@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.runtime.runner.graphs import graphs_pay
 from medusa_core.runtime.runner.resident import ResidentRunner

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from medusa_core.bench.contestant import OwnMode
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.training.asked import bundled_asked

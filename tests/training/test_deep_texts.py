@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions
 from medusa_core.training.deep_texts import deep_texts
 from medusa_core.training.packing import answered

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from medusa_core.errors import TrainingError
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions
 from medusa_core.training.answers import Answer
 from medusa_core.training.pebble.bits import bits_by_source, overall_bits, read_split

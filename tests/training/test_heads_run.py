@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 
 from medusa_core.__main__ import main
 from medusa_core.errors import TrainingError
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions, Role
 from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.system.files.record_json import as_json

@@ -10,7 +10,7 @@ import pytest
 
 from medusa_core.cli.train import add_train_arguments
 from medusa_core.errors import MedusaError, TrainingError
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.text.tokenizer import Tokenizer

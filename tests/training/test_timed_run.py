@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from medusa_core.cli.train import gain_text
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.jobs.heads_gain import HeadsGain

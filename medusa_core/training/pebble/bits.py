@@ -16,7 +16,8 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer
 
 from medusa_core.errors import TrainingError
-from medusa_core.loading.target import Target, load_target
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.training.packing import ANSWER, EncodedDocument
 from medusa_core.training.pebble.corpus import Document, Segment

@@ -10,7 +10,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions
 from medusa_core.system.prompts import Prompt
 from medusa_core.training.answers import Answer

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from medusa_core.errors import TrainingError
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 from medusa_core.speculation.datastore.phrases import write_phrases
 from medusa_core.training.pebble.asked import phrase_questions
 from medusa_core.training.pebble.export import HEADS_NAME, MODEL_NAME, export_model, write_json

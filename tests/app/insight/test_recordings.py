@@ -10,7 +10,7 @@ from app.insight.trace_files import LOADED
 from app.insight.track import Track
 from medusa_core.api import Recording, demo_model, write_trace
 from medusa_core.engine.direct import generate
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 from medusa_core.messages import (
     GIVEN,
     TARGET,
