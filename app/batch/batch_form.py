@@ -24,7 +24,7 @@ from app.widgets.explain import explain
 from app.widgets.file_dialogs import ask_for_file, ask_where_to_save
 from medusa_core.api import BatchWish
 from medusa_core.loading.choice import ModelChoice
-from medusa_core.messages import RuleChoice, cluster_of, device_here
+from medusa_core.messages import LoadOptions, RuleChoice, WeightFormats, cluster_of, device_here
 
 _FILES = QT_TRANSLATE_NOOP("Batch", "Prompts (*.jsonl *.json);;All files (*)")
 _MOST_TOKENS, _USUAL_TOKENS, _MOST_GIB = 100_000, 512, 4096.0
@@ -107,19 +107,23 @@ class BatchForm(QWidget):
             device: As it is chosen in the settings; empty for the best there is.
         """
         memory = self.memory_box.value()
+        may_stream = memory or model.options.has_disk
+        options = LoadOptions(
+            device=device_here(device),
+            formats=WeightFormats(
+                model.options.formats.linears, cache="q4" if self.cache_box.isChecked() else ""
+            ),
+            memory_gib=memory,
+            cluster=cluster_of(device),
+        )
         return BatchWish(
             prompts=self._prompts,
             out=self._out,
             model=str(model.model_dir),
             heads=str(model.heads_dir or "none"),
-            quant=model.formats.linears,
-            cache="q4" if self.cache_box.isChecked() else "",
-            device=device_here(device),
-            cluster=cluster_of(device),
+            options=options.with_layers_in(self.tiers if may_stream else None),
             rule=self.rule_box.currentData() or "",
             max_new_tokens=round(self.length_box.value()),
-            memory_gib=memory,
-            tier_disk=str(self.tiers) if memory or model.tier_disk is not None else "",
         )
 
     def _build(self) -> None:

@@ -132,7 +132,7 @@ class Header(QFrame):
         label = f"{choice.name} · {said(choice.note)}" if choice.note else choice.name
         self.model_button.setText(label)
         self.model_button.setAccessibleName(self.tr("Model: {0}").format(label))
-        draft = choice.assistant_dir
+        draft = choice.options.assistant_dir
         drafts = "" if draft is None else self.tr("{0} drafts for it.").format(draft.name)
         told = self.tr("{0}. Choose another model (Ctrl+Shift+M manages them).").format(label)
         explain(self.model_button, f"{told} {drafts}".strip())

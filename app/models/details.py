@@ -67,7 +67,7 @@ class Details(QWidget):
         forecast_label: How fast it would be here.
         shorten_button: Takes the longest context that fits.
         action_button: What can be done with it.
-        tier_disk: Folder for layers that have no room; None where none may lie on a disk.
+        layers_dir: Folder for layers that have no room; None where none may lie on a disk.
         cluster: Where the layers go, as HOST:PORT; empty where they stay here.
         device: What computes here, by torch's name; empty for the best there is.
 
@@ -84,7 +84,7 @@ class Details(QWidget):
         self._budget: Budget | None = None
         self._best: WeightFormats | None = None
         self._offered = ""  # whose choices the controls hold
-        self.tier_disk: Path | None = None
+        self.layers_dir: Path | None = None
         self.cluster = self.device = ""
         self._choice: Choice | None = None
         self._streamed: Streamed | None = None
@@ -307,7 +307,7 @@ class Details(QWidget):
             subject.draft_model,
             choice,
             budget,
-            self.tier_disk if may_stream else None,
+            self.layers_dir if may_stream else None,
             self.device,
         )
 
@@ -326,7 +326,7 @@ class Details(QWidget):
             self.forecast_label.setText(
                 told or forecast_words(answer, has_heads, question.draft_model)
             )
-        elif question.tier_disk is not None and not question.choice.plan.max_context:
+        elif question.layers_dir is not None and not question.choice.plan.max_context:
             self.forecast_label.setText(
                 self.tr("Streamed it has no room either: try a shorter context.")
             )

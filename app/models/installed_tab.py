@@ -294,14 +294,14 @@ class InstalledTab(QWidget):
         wanted = ready or ModelChoice(item.name.rpartition("/")[2], item.folder)
         heads, draft = self.heads_box.chosen, self.draft_box.chosen
         adapter = self.adapter_box.chosen
-        wanted = replace(
-            wanted,
-            heads_dir=None if heads is None else heads.folder,
+        options = replace(
+            wanted.options,
             ignores_plan=ignores_plan,
             assistant_dir=None if draft is None else draft.folder,
             adapter_dir=None if adapter is None else adapter.folder,
-            tier_disk=self.details.tier_disk if self.details.streams else None,
-        )
+        ).with_layers_in(self.details.layers_dir if self.details.streams else None)
+        heads_dir = None if heads is None else heads.folder
+        wanted = replace(wanted, heads_dir=heads_dir, options=options)
         if choice is not None:
             wanted = wanted.loaded_as(choice.formats, choice.plan.context_tokens)
         self.load_requested.emit(wanted)

@@ -275,7 +275,7 @@ class LibraryDialog(QDialog):
             self.notice_label.setText(error_said(error))
             return
         for tab in (self.discover, self.installed):
-            tab.details.tier_disk = self.library.layers_dir
+            tab.details.layers_dir = self.library.layers_dir
             tab.details.device = device_here(device)
             tab.set_budget(budget, cluster_of(device))
 

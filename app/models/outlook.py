@@ -22,7 +22,7 @@ from medusa_core.api import (
     plan_streamed,
 )
 from medusa_core.errors import MedusaError
-from medusa_core.messages import Fit, HeadsShape
+from medusa_core.messages import Fit, HeadsShape, LoadOptions
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Question:
         draft_model: Sizes of a smaller model that drafts for it; None for none.
         choice: As what it would be loaded.
         budget: The device.
-        tier_disk: Folder for layers that have no room; None where it can't be streamed.
+        layers_dir: Folder for layers that have no room; None where it can't be streamed.
         device: The device by torch's name; empty for the best there is.
     """
 
@@ -46,7 +46,7 @@ class Question:
     draft_model: ModelConfig | None
     choice: Choice
     budget: Budget
-    tier_disk: Path | None
+    layers_dir: Path | None
     device: str
 
 
@@ -111,9 +111,10 @@ def answer_to(question: Question) -> Answer:
     if choice.plan.fit is not Fit.NO:
         pace = measure_pace(budget.hardware.device, paced_by(choice.formats, config, budget))
         return forecast(config, heads, choice.formats, budget, pace)
-    if question.tier_disk is None:
+    if question.layers_dir is None:
         return None
-    device = device_with(budget, question.device, question.tier_disk)
+    options = LoadOptions(device=question.device).with_layers_in(question.layers_dir)
+    device = device_with(budget, options)
     may_shorten = not choice.plan.max_context  # else the user may choose to
     return plan_streamed(
         config, heads, choice, device, question.draft_model, may_shorten=may_shorten

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
@@ -62,8 +61,8 @@ class Effects(QObject):
         """A streamed model reads its layers from the new folder, where they are written anew."""
         library, keeper = self._parts.models.library, self._parts.keeper
         layers_dir = self._parts.layers_dir
-        if keeper.choice.tier_disk is not None:
-            keeper.load(replace(keeper.choice, tier_disk=layers_dir))
+        if keeper.choice.options.has_disk:
+            keeper.load(keeper.choice.with_layers_in(layers_dir))
         if library is not None:
             library.layers_dir = layers_dir
 

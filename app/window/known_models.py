@@ -135,5 +135,5 @@ class KnownModels(QObject):
         """What drafts for whom, with what was loaded now."""
         model, before = str(choice.model_dir), self._settings.values.draft_models
         others = {key: folder for key, folder in before.items() if key != model}
-        draft = choice.assistant_dir
+        draft = choice.options.assistant_dir
         return others if draft is None else others | {model: str(draft)}

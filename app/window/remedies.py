@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -84,7 +83,7 @@ class Remedies(QObject):
             log.info("nothing else can be offered: %s", error.message)
             return
         if streamed is not None:
-            self._add_streamed(card, replace(choice, tier_disk=layers_dir), streamed)
+            self._add_streamed(card, choice.with_layers_in(layers_dir), streamed)
 
     def _add_streamed(self, card: ErrorCard, choice: ModelChoice, streamed: Streamed) -> None:
         words = self.tr("Stream it: {0}, about {1} tokens/s").format(

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import RequestError
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.checkpoints.gguf_names import (
     ARCHITECTURES,
     hugging_face_name,
@@ -151,10 +151,7 @@ def finish(writer: Any) -> None:
 
 def tensors_of(model_dir: Path, config: ModelConfig) -> Iterator[tuple[str, Tensor]]:
     """A folder's tensors under GGUF's names and in its order, float32."""
-    checkpoint, of = (
-        Checkpoint.open_model(model_dir),
-        ARCHITECTURES[_ARCHITECTURES[config.model_type]],
-    )
+    checkpoint, of = open_folder(model_dir), ARCHITECTURES[_ARCHITECTURES[config.model_type]]
     blocks = [f"blk.{layer}.{part}" for layer in range(config.num_layers) for part in _PARTS]
     stems = ("token_embd", "output_norm", "output", *blocks)
     for theirs in (f"{stem}.{ending}" for stem in stems for ending in ("weight", "bias")):

@@ -15,17 +15,13 @@ from torch import Tensor
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import Lent, MedusaHeads
 from medusa_core.heads.weights import HeadWeights
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    far_store,
-    make_caches,
-    plan_target,
-    share_workers,
-)
-from medusa_core.messages import HeadsShape
+from medusa_core.loading.decoder import far_store
+from medusa_core.loading.plan import plan_target
+from medusa_core.loading.target import Target, make_caches, share_workers
+from medusa_core.messages import HeadsShape, LoadOptions
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.decoder import decoder_of
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import DTYPES, Precision, choose_device, hardware_of, precision_of
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
@@ -39,11 +35,8 @@ from medusa_core.models.quant.linear import (
     make_linear,
 )
 from medusa_core.models.quant.random_blocks import random_blocks
-from medusa_core.models.text.template import open_template
-from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.models.weights import embedding_device
 from medusa_core.runtime.runner.choice import (
-    buffer_bytes,
     choose_runner,
 )
 from medusa_core.runtime.tree.tables import typical_table
@@ -166,7 +159,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
     with far_store(plan, precision, options, made_from) or nullcontext() as store:
         given = weights if store is None else store.wrap(weights)
         model = decoder_of(config)(config, precision, given)
-    tokenizer = Tokenizer.open(demo_model_dir())
+    demo = ModelFiles.open(demo_model_dir())
 
     def make(weight: Tensor, bias: Tensor | None) -> QuantLinear:
         spec = formats.fitting(formats.heads, *weight.shape)
@@ -186,15 +179,15 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
         plan=plan,
         runner=runner,
         caches=make_caches(config, runner, precision, options.sessions),
-        tokenizer=tokenizer,
-        template=open_template(demo_model_dir(), tokenizer),
+        tokenizer=demo.tokenizer,
+        template=demo.template,
         eos_token_ids=frozenset(),
         lent=lent,
         heads=heads,
         phrases=None,
         trees=typical_table(num_heads) if num_heads else None,
         num_parameters=model.num_parameters,
-        weights_bytes=model.nbytes + buffer_bytes(runner),
+        weights_bytes=model.nbytes + runner.buffer_bytes,
     )
 
 

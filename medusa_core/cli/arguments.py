@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from medusa_core.chats.setting import (
     Group,
@@ -12,13 +11,16 @@ from medusa_core.chats.setting import (
 )
 from medusa_core.chats.settings import SETTINGS
 from medusa_core.errors import RequestError
-from medusa_core.messages import GenerateSettings, Overflow, WeightFormats
-from medusa_core.models.quant.choice import CACHE_FORMATS
-from medusa_core.models.quant.in_blocks import weight_formats
+from medusa_core.messages import GenerateSettings, Overflow
 
 _GREEDY, _SAMPLE = "greedy", "sample"
 _OTHER_NAMES = {"temperature": ("--temp",)}  # llama.cpp's
 _THINKS = {"usual": None, "on": True, "off": False}
+
+DRAFTER_HELP = (
+    "how tokens are guessed, such as composite (all methods), medusa, ngram (prompt lookup) or "
+    "none (default: the first of these that the model can use)"
+)
 
 
 def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,58 +62,6 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="ID",
         help="never this token",
-    )
-
-
-def add_format_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments for the weight format of every part; shared with the plan."""
-    names = weight_formats().names
-    parser.add_argument("--quant", choices=names, default="", help="weight format of the model")
-    parser.add_argument("--heads-quant", choices=names, default="", help="of the Medusa heads")
-    parser.add_argument("--lm-head-quant", choices=names, default="", help="of the last projection")
-    parser.add_argument("--embedding-quant", choices=names, default="", help="of the token vectors")
-    parser.add_argument(
-        "--embedding-in-ram", action="store_true", help="keep the token vectors off the card"
-    )
-    parser.add_argument(
-        "--cache-quant",
-        choices=CACHE_FORMATS,
-        default="",
-        help="keep keys and values in 4 bits: more conversations at once, each step slower",
-    )
-    parser.add_argument(
-        "--sparse-attention",
-        type=int,
-        default=0,
-        metavar="K",
-        help="take the values of the K rows of the largest weights alone; not exact",
-    )
-
-
-def add_tier_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments for a model that is larger than memory; shared with the plan."""
-    parser.add_argument(
-        "--memory-gib",
-        type=float,
-        default=0.0,
-        help="of the device's memory take so much, and bring the layers that have no room in it "
-        "when they are needed (default: all that is free)",
-    )
-    parser.add_argument(
-        "--tier-disk", type=Path, help="folder on a disk for layers that have no room in memory"
-    )
-
-
-def formats_of(args: argparse.Namespace) -> WeightFormats:
-    """The weight formats that the arguments ask for."""
-    return WeightFormats(
-        linears=args.quant,
-        lm_head=args.lm_head_quant,
-        embedding=args.embedding_quant,
-        heads=args.heads_quant,
-        embedding_in_ram=args.embedding_in_ram,
-        cache=args.cache_quant,
-        attended=args.sparse_attention,
     )
 
 

@@ -7,11 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medusa_core.cli.arguments import add_rule_arguments
-from medusa_core.cli.generate import (
-    DRAFTER_HELP,
-    add_model_arguments,
-)
+from medusa_core.cli.arguments import DRAFTER_HELP, add_rule_arguments
+from medusa_core.cli.load_arguments import add_model_arguments
 from medusa_core.engine.batch.answers_file import AnswersFile
 from medusa_core.engine.batch.lines import read_lines
 from medusa_core.errors import RequestError
@@ -105,7 +102,7 @@ def _answer(
         load_for_batch,
         settings_for,
     )
-    from medusa_core.cli.generate import open_tuner
+    from medusa_core.cli.load_arguments import open_tuner
     from medusa_core.engine.batch.run import BatchRun
     from medusa_core.engine.batch.sparse_effect import sparse_effect
     from medusa_core.speculation.tuning.tuner import Tuner

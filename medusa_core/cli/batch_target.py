@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from medusa_core.cli.arguments import settings_of
-from medusa_core.cli.generate import (
+from medusa_core.cli.load_arguments import (
     model_dirs,
     options_of,
     ready,
@@ -16,16 +16,11 @@ from medusa_core.cli.generate import (
 from medusa_core.engine.batch.lines import BatchLine
 from medusa_core.engine.batch.room import sessions_for
 from medusa_core.errors import MedusaError, PlanError
-from medusa_core.loading.target import (
-    Target,
-    load_target,
-)
+from medusa_core.loading.load import load_files
+from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
-from medusa_core.models.config import ModelConfig, read_config
-from medusa_core.models.text.template import (
-    Template,
-    open_template,
-)
+from medusa_core.models.model_files import ModelFiles
+from medusa_core.models.text.template import Template
 from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.speculation.drafters.lineup import drafters_for
 
@@ -48,9 +43,9 @@ def load_for_batch(args: argparse.Namespace, lines: Sequence[BatchLine]) -> Load
         MedusaError: It can't be loaded, not even for one conversation.
     """
     model_dir, heads_dir = model_dirs(args)
-    config = read_config(model_dir)
-    lengths = _lengths(args, lines, config)
-    context = args.context or min(config.context_tokens, max(lengths))
+    files = ModelFiles.open(model_dir)
+    lengths = _lengths(args, lines, files)
+    context = args.context or min(files.config.context_tokens, max(lengths))
     options = replace(options_of(args), context_tokens=context)
     lacking: PlanError | None = None
     most = min(len(lines), args.together or TOGETHER[0])
@@ -58,7 +53,7 @@ def load_for_batch(args: argparse.Namespace, lines: Sequence[BatchLine]) -> Load
     for together in (most, *fewer):
         sessions = sessions_for([min(length, context) for length in lengths], together, context)
         try:
-            target = load_target(model_dir, heads_dir, replace(options, sessions=sessions))
+            target = load_files(files, heads_dir, replace(options, sessions=sessions))
         except PlanError as error:
             lacking = error
             continue
@@ -81,17 +76,12 @@ def settings_for(args: argparse.Namespace, loaded: Loaded) -> GenerateSettings:
     return replace(settings, max_new_tokens=most)
 
 
-def _lengths(
-    args: argparse.Namespace, lines: Sequence[BatchLine], config: ModelConfig
-) -> list[int]:
+def _lengths(args: argparse.Namespace, lines: Sequence[BatchLine], files: ModelFiles) -> list[int]:
     """Tokens that each conversation may become."""
     if not args.max_new_tokens:
-        return [args.context or config.usual_context] * len(lines)
-    model_dir, _ = model_dirs(args)
-    tokenizer = Tokenizer.open(model_dir)
-    template = open_template(model_dir, tokenizer)
+        return [args.context or files.config.usual_context] * len(lines)
     new_tokens: int = args.max_new_tokens + _SPARE_TOKENS
-    return [_num_tokens(line, template, tokenizer) + new_tokens for line in lines]
+    return [_num_tokens(line, files.template, files.tokenizer) + new_tokens for line in lines]
 
 
 def _num_tokens(line: BatchLine, template: Template, tokenizer: Tokenizer) -> int:

@@ -19,9 +19,9 @@ from medusa_core.cli.arguments import (
     rule_of,
     settings_of,
 )
-from medusa_core.cli.generate import (
+from medusa_core.cli.load_arguments import (
     add_model_arguments,
-    assistant_dir,
+    disk_of,
     known_of,
     model_dirs,
     open_target,
@@ -136,7 +136,7 @@ def _report(args: argparse.Namespace) -> Mapping[str, object]:
 @contextmanager
 def _open(args: argparse.Namespace) -> Iterator[Target]:
     """The target with all drafters that it has in the window, and nothing learned yet."""
-    from medusa_core.loading.target import load_target
+    from medusa_core.loading.load import load_target
 
     with tempfile.TemporaryDirectory(prefix="medusa-learned-") as folder:
         options = replace(options_of(args), learned_dir=Path(folder))
@@ -208,7 +208,7 @@ def _step_cost(args: argparse.Namespace) -> dict[str, object]:
         return _sessions(args)
     if args.peers:
         return _step_race(args)
-    if args.shape and args.tier_disk is not None:
+    if args.shape and disk_of(args) is not None:
         return _streamed(args)
     target = _random(args) if args.shape else open_target(args)
     modes = [name for name in _names(args.modes) if drafter_registry().get(name).serves(target)]
@@ -244,7 +244,7 @@ def _streamed(args: argparse.Namespace) -> dict[str, object]:
 
     args.num_heads = 0
     with _random_and_peer(args) as (target, load_s, _):
-        found = measure_streamed(target, args.tier_disk, load_s, _tell)
+        found = measure_streamed(target, disk_of(args), load_s, _tell)
     print(streamed_table(found))
     return asdict(found)
 
@@ -263,11 +263,10 @@ def _simulate(args: argparse.Namespace) -> dict[str, object]:
 @contextmanager
 def _file_and_peer(args: argparse.Namespace) -> Iterator[tuple[Target, float, Path]]:
     """A GGUF file loaded, the seconds that took, and the file for llama.cpp."""
-    from medusa_core.loading.target import load_target
-    from medusa_core.system.files.gguf import is_gguf
+    from medusa_core.loading.load import load_target
 
     model, _ = model_dirs(args)
-    if _names(args.peers) != ["llamacpp"] or not is_gguf(model):
+    if _names(args.peers) != ["llamacpp"] or model.is_dir():
         raise RequestError(
             "Steps are compared with llama.cpp's alone, of a GGUF file or of random weights.",
             "Say --peers llamacpp, and --model FILE.gguf or --shape vicuna-7b --quant q4_0.",
@@ -348,9 +347,10 @@ def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -
         name: OwnMode(target, settings_of(args, drafter, rows), Tuner(target, tuner.costs))
         for name, drafter in chosen.items()
     }
+    model_dir, assistant_dir = model_dirs(args)[0], options_of(args).assistant_dir
     for name, peer in peer_specs.items():
         contestants[name] = peer.build(
-            PeerOptions(model_dirs(args)[0], target, args.max_new_tokens, assistant_dir(args))
+            PeerOptions(model_dir, target, args.max_new_tokens, assistant_dir)
         )
     race = run_race(contestants, prompts, args.repeats, _show_progress)
     report = make_report(race, modes, peers, target)

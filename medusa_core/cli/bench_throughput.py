@@ -15,17 +15,16 @@ import torch
 from medusa_core.bench.disk_offload import OffloadRow, accelerate_row
 from medusa_core.bench.random_target import random_target
 from medusa_core.bench.step_race import Tell
-from medusa_core.cli.generate import (
+from medusa_core.cli.load_arguments import (
+    disk_of,
     options_of,
+    placing_of,
     ready,
 )
 from medusa_core.engine.batch.room import sessions_for
 from medusa_core.engine.several import answer_all
 from medusa_core.errors import MedusaError, RequestError
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-)
+from medusa_core.loading.target import Target
 from medusa_core.memory.heap import give_back_heap
 from medusa_core.memory.policy.here import (
     Asked,
@@ -109,6 +108,9 @@ def run_throughput(args: argparse.Namespace, tell: Tell) -> dict[str, Any]:
         raise RequestError(
             "A block needs a shape and 2 to 256 prompts.", "Say --shape vicuna-7b --throughput 32."
         )
+    disk = disk_of(args)
+    if disk is None and "accelerate" in args.peers:
+        raise RequestError("Accelerate's layers need a disk.", "Name a folder with --tier-disk.")
     args.lm_head_quant = args.lm_head_quant or args.quant
     requests = _requests(count, new_tokens)
     tell("loading for the block")
@@ -141,11 +143,11 @@ def run_throughput(args: argparse.Namespace, tell: Tell) -> dict[str, Any]:
         layers_here=(here, _here(one)[0]),
         far_gib=far_gib,
     )
-    if "accelerate" in args.peers:
+    if disk is not None and "accelerate" in args.peers:
         del one
         gc.collect()
         memory = round(args.memory_gib * (1 << 30))
-        row = accelerate_row(args.shape, args.tier_disk, memory, _PEER_TOKENS, tell)
+        row = accelerate_row(args.shape, disk, memory, _PEER_TOKENS, tell)
         report = replace(report, accelerate=row)
     tell(_text(report))
     return asdict(report)
@@ -168,7 +170,7 @@ def _target(args: argparse.Namespace, requests: Sequence[Generate], together: in
     new_tokens = requests[0].settings.max_new_tokens
     length = 48 + new_tokens  # more than the prompts have
     sessions = sessions_for([length] * together, together, length)
-    options: LoadOptions = replace(options_of(args), context_tokens=length, sessions=sessions)
+    options = replace(options_of(args), context_tokens=length, sessions=sessions)
     return ready(args, random_target(args.shape, options, 0))
 
 
@@ -184,9 +186,7 @@ def _forecast(
     asked = Asked(target.config, target.formats, target.precision, count, prompt_tokens, new_tokens)
     budget = limited(live_budget(args.device), args.memory_gib)
     rates = Rates(Kept(calibrations_dir()), tell, anew=True)
-    machine = machine_for(
-        asked, budget, below_device(args.device, args.tier_disk), args.tier_disk, rates
-    )
+    machine = machine_for(asked, budget, below_device(placing_of(args)), rates)
     # What is loaded already is free to be taken by what is planned.
     room = round(args.memory_gib * (1 << 30)) if args.memory_gib else machine.device_bytes
     machine = replace(machine, device_bytes=max(machine.device_bytes, room))

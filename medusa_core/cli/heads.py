@@ -56,11 +56,11 @@ def run_convert(args: argparse.Namespace) -> int:
     """Write the heads anew."""
     from medusa_core.heads.reader import read_head_set
     from medusa_core.heads.writer import copy_trees, with_projection, write_heads
-    from medusa_core.models.checkpoints.checkpoint import Checkpoint
+    from medusa_core.models.model_files import ModelFiles
 
     heads, _ = read_head_set(args.source, None)
     if args.model is not None and heads.num_columns is None:
-        checkpoint = Checkpoint.open_model(args.model)
+        checkpoint = ModelFiles.open(args.model).checkpoint()
         tied = "lm_head.weight" not in checkpoint.names
         name = "model.embed_tokens.weight" if tied else "lm_head.weight"
         heads = with_projection(heads, checkpoint.floats(name, None))

@@ -7,10 +7,10 @@ import json
 import os
 from pathlib import Path
 
-from medusa_core.cli.arguments import (
+from medusa_core.cli.load_arguments import (
     add_format_arguments,
     add_tier_arguments,
-    formats_of,
+    placing_of,
 )
 from medusa_core.cli.plan_throughput import (
     add_throughput_arguments,
@@ -27,9 +27,9 @@ from medusa_core.loading.offload_forecast import (
 from medusa_core.memory.budget import GIB, Budget, imagined_card
 from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
 from medusa_core.memory.tiers import Below, limited
-from medusa_core.messages import Fit, HeadsShape, MemoryPlan
-from medusa_core.models.config import ModelConfig, parse_config, read_config
-from medusa_core.system.files.gguf import is_gguf
+from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan
+from medusa_core.models.config import ModelConfig, parse_config
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.resources import shapes_dir
 from medusa_core.system.user_folders import places
@@ -81,23 +81,24 @@ def run(args: argparse.Namespace) -> int:
         _tell_json(args, run_throughput(args, args.model, config))
         return 0
     draft_model = _model_facts(args.assistant)[0] if args.assistant else None
-    device = _device(args)
+    options = placing_of(args)
+    device = _device(args, options)
     budget = device.budget
-    context = args.context or min(_USUAL_CONTEXT, config.context_tokens)
-    if args.context > config.context_tokens:
+    context = options.context_tokens or min(_USUAL_CONTEXT, config.context_tokens)
+    if options.context_tokens > config.context_tokens:
         raise RequestError(
             f"{args.model} reads at most {config.context_tokens:,} tokens.",
             "Ask for a shorter context.",
         )
-    formats = formats_of(args)
+    formats = options.formats
     best = recommend(config, heads, budget, draft_model)
     if best and not formats.linears:
-        formats, context = best.formats, args.context or best.plan.context_tokens
+        formats, context = best.formats, options.context_tokens or best.plan.context_tokens
     choice = plan_choice(config, heads, formats, budget, context, draft_model=draft_model)
     in_tiers = None
-    if choice.plan.fit is Fit.NO and (args.memory_gib or args.tier_disk is not None):
+    if choice.plan.fit is Fit.NO and (options.memory_gib or options.has_disk):
         in_tiers = plan_streamed(
-            config, heads, choice, device, draft_model, may_shorten=not args.context
+            config, heads, choice, device, draft_model, may_shorten=not options.context_tokens
         )
         choice = choice if in_tiers is None else in_tiers.choice
     if args.json:
@@ -167,10 +168,11 @@ def _model_facts(model: str) -> Facts:
     if model in shape_names():
         return shape_config(model), HeadsShape()
     settings = settings_from(os.environ)
-    is_here = Path(model).is_dir() or is_gguf(Path(model))
-    folder = Path(model) if is_here else find_snapshot(settings.cache_dir, model)
-    if folder is not None:
-        return read_config(folder), HeadsShape()
+    files = ModelFiles.find(Path(model))
+    if files is None and (snapshot := find_snapshot(settings.cache_dir, model)) is not None:
+        files = ModelFiles.open(snapshot)
+    if files is not None:
+        return files.config, HeadsShape()
     if "/" not in model:
         raise RequestError(
             f"There is no model {model!r}.",
@@ -194,19 +196,19 @@ def _heads_facts(heads: str) -> HeadsShape:
     return look_at_heads(settings, heads)
 
 
-def _device(args: argparse.Namespace) -> Device:
+def _device(args: argparse.Namespace, options: LoadOptions) -> Device:
     if args.vram_gib is None:
         from medusa_core.memory.probe import live_budget
 
         if args.measure:
             places().bandwidths.unlink(missing_ok=True)
-        budget = limited(live_budget(args.device), args.memory_gib)
-        return device_with(budget, args.device, args.tier_disk)
+        budget = limited(live_budget(options.device), options.memory_gib)
+        return device_with(budget, options)
     if not 0 < args.vram_gib <= 1024:
         raise RequestError(f"A card with {args.vram_gib} GiB can't be planned for.")
     card = imagined_card(args.vram_gib, _capability(args.capability))
-    below = Below(_IMAGINED_MEMORY_BYTES, args.tier_disk is not None)
-    return Device(limited(card, args.memory_gib), below, None, args.tier_disk)
+    below = Below.of(_IMAGINED_MEMORY_BYTES, options)
+    return Device(limited(card, options.memory_gib), below, None)
 
 
 def _capability(text: str) -> tuple[int, int]:

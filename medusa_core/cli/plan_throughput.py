@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medusa_core.cli.arguments import formats_of
+from medusa_core.cli.load_arguments import placing_of
 from medusa_core.errors import PlanError, RequestError
 from medusa_core.memory.budget import GIB
 from medusa_core.memory.policy.cost import (
@@ -73,19 +73,18 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
     from medusa_core.system.files.kept import Kept
 
     new_tokens = _checked(args, config)
-    device = choose_device(args.device)
-    formats = settle_formats(formats_of(args), "", hardware_of(device), config.stored)
+    options, device = placing_of(args), choose_device(args.device)
+    formats = settle_formats(options.formats, "", hardware_of(device), config.stored)
     precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
     prompt_tokens = args.length - new_tokens
     asked = Asked(config, formats, precision, args.prompts, prompt_tokens, new_tokens)
-    budget = limited(live_budget(args.device), args.memory_gib)
+    budget = limited(live_budget(options.device), options.memory_gib)
     work = work_of(asked)
     if args.machine is not None:
         machine = read_machine(args.machine)
     else:
-        below, kept = below_device(args.device, args.tier_disk), Kept(calibrations_dir())
-        rates = Rates(kept, _tell, args.measure)
-        machine = machine_for(asked, budget, below, args.tier_disk, rates)
+        rates = Rates(Kept(calibrations_dir()), _tell, args.measure)
+        machine = machine_for(asked, budget, below_device(options), rates)
     found = policies(work, machine)
     print(_text(args, name, budget, work, machine, found), file=sys.stdout)
     return as_json(work, machine, found)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medusa_core.cli.generate import (
+from medusa_core.cli.load_arguments import (
     add_model_arguments,
     open_target,
 )
@@ -162,7 +162,7 @@ def gain_text(gain: HeadsGain) -> str:
 def run_phrases(args: argparse.Namespace) -> int:
     """Count what a model often says, and put the table into a folder."""
     log_to_stderr(_PROGRESS)
-    from medusa_core.loading.target import load_target
+    from medusa_core.loading.load import load_target
     from medusa_core.models.datastore.phrases import write_phrases
     from medusa_core.system.prompts import read_prompts
     from medusa_core.training.phrase_counts import PhraseRecipe, make_phrases, opened_by

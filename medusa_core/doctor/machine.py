@@ -92,7 +92,7 @@ def _memory() -> Check:
 
 def _demo() -> Check:
     from medusa_core.errors import MedusaError
-    from medusa_core.models.config import read_config
+    from medusa_core.models.model_files import ModelFiles
     from medusa_core.system.resources import (
         demo_heads_dir,
         demo_model_dir,
@@ -102,7 +102,7 @@ def _demo() -> Check:
         if not any(folder.glob("*.safetensors")):
             return Check("Built-in model", False, f"Its weights are missing in {folder}.", _INSTALL)
     try:
-        read_config(demo_model_dir())
+        _ = ModelFiles.open(demo_model_dir()).config  # which would say what is wrong
     except MedusaError as error:
         return Check("Built-in model", False, error.message, _INSTALL)
     return Check("Built-in model", True, "Llama-Pebble is here.")

@@ -14,7 +14,10 @@ from medusa_core.engine.scheduler import Scheduler, Turn
 from medusa_core.engine.session import Session
 from medusa_core.engine.sessions import Sessions
 from medusa_core.engine.verification import verify
-from medusa_core.errors import Cancelled, RequestError
+from medusa_core.errors import (
+    Cancelled,
+    RequestError,
+)
 from medusa_core.memory.heap import give_back_heap
 from medusa_core.messages import (
     AnswerBegun,

@@ -13,11 +13,8 @@ import torch
 
 from medusa_core.engine.admission import check_threads
 from medusa_core.errors import Cancelled, RequestError
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.memory.heap import give_back_heap
 from medusa_core.messages import (
     DrafterSpeed,
@@ -28,8 +25,6 @@ from medusa_core.messages import (
     ModelLoaded,
     Progress,
 )
-from medusa_core.models.quantized_cache.kept import KeptModels
-from medusa_core.runtime.cluster.joining import join_cluster
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.speculation.drafters.source import source_registry
@@ -120,7 +115,7 @@ class ModelSlot:
                 raise Cancelled("Loading was stopped.")
             self._tell(Progress(command.session_id, command.request_id, stage, fraction, text))
 
-        target = load_target(command.model_dir, command.heads_dir, _options(command), on_progress)
+        target = load_target(command.model_dir, command.heads_dir, command.options, on_progress)
         if command.num_threads:
             target.runner.use_threads(command.num_threads, command.num_threads)
         else:
@@ -204,29 +199,10 @@ class ModelSlot:
         return self._target, self._tuner
 
 
-def _options(command: LoadModel) -> LoadOptions:
-    return LoadOptions(
-        dtype=command.dtype,
-        device=command.device,
-        formats=command.formats,
-        context_tokens=command.context_tokens,
-        ignores_plan=command.ignores_plan,
-        memory_gib=command.memory_gib,
-        tier_disk=command.tier_disk,
-        assistant_dir=command.assistant_dir,
-        adapter_dir=command.adapter_dir,
-        phrases_dir=command.phrases_dir,
-        learned_dir=command.learned_dir,
-        kept=None if command.kept_dir is None else KeptModels(command.kept_dir),
-        takes_own_heads=command.takes_own_heads,
-        cluster=join_cluster(command.cluster),
-        is_raw=command.is_raw,
-    )
-
-
 def _folders(command: LoadModel) -> tuple[Path, ...]:
     """Where what is loaded lies."""
-    beside = (command.heads_dir, command.assistant_dir, command.adapter_dir)
+    options = command.options
+    beside = (command.heads_dir, options.assistant_dir, options.adapter_dir)
     named = (command.model_dir, *beside)
     return tuple(folder for folder in named if folder is not None)
 

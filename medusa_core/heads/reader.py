@@ -19,6 +19,7 @@ from medusa_core.heads.medusa import Lent, MakeLinear, MedusaHeads
 from medusa_core.heads.weights import HeadSet, HeadWeights, reads_root
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
@@ -171,7 +172,7 @@ def _open(heads_dir: Path) -> Checkpoint:
         return Checkpoint.open_file(heads_dir / _FILE)
     names = ("model.safetensors", "model.safetensors.index.json")
     if any((heads_dir / name).exists() for name in names):
-        return Checkpoint.open_model(heads_dir)
+        return open_folder(heads_dir)
     pickled = [path for name in _PICKLES if (path := heads_dir / name).exists()]
     if pickled:
         raise HeadsError(

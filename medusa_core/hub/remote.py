@@ -18,8 +18,9 @@ from medusa_core.hub.refusals import access_error, unreachable, unreadable
 from medusa_core.hub.settings import HubSettings
 from medusa_core.hub.wire import BrokenError, Head, Wire
 from medusa_core.messages import HeadsShape
-from medusa_core.models.checkpoints.gguf_config import read_gguf_config
+from medusa_core.models.checkpoints.gguf_config import config_of
 from medusa_core.models.config import ModelConfig, parse_config
+from medusa_core.system.files.gguf import read_beginning
 from medusa_core.system.files.safetensors_header import (
     LENGTH_BYTES,
     TensorEntry,
@@ -105,7 +106,7 @@ def _gguf_config(settings: HubSettings, listing: Listing) -> ModelConfig:
             path.write_bytes(begun)
             os.truncate(path, first.size)  # the rest of it takes no room
             try:
-                return parse_config(*read_gguf_config(path, len(begun)))
+                return parse_config(*config_of(read_beginning(path, len(begun))))
             except CheckpointError:
                 if count >= min(first.size, _HEADER_BYTES[-1]):
                     raise

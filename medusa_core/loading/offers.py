@@ -9,7 +9,7 @@ from medusa_core.loading.choice import ModelChoice
 from medusa_core.memory.probe import live_budget
 from medusa_core.memory.smaller import smaller_choices
 from medusa_core.messages import HeadsShape
-from medusa_core.models.config import read_config
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.in_blocks import weight_formats
 
 _USUAL_CONTEXT = 4096
@@ -45,16 +45,17 @@ def smaller_loads(
         ModelError: Its files can't be read.
         RequestError: There is no such device.
     """
-    config = read_config(choice.model_dir)
+    options, config = choice.options, ModelFiles.open(choice.model_dir).config
     heads = HeadsShape() if choice.heads_dir is None else read_shape(choice.heads_dir)
-    context = context_tokens or choice.context_tokens or min(_USUAL_CONTEXT, config.context_tokens)
+    context = context_tokens or options.context_tokens or min(_USUAL_CONTEXT, config.context_tokens)
     budget = live_budget(device, own_bytes)
-    draft_model = None if choice.assistant_dir is None else read_config(choice.assistant_dir)
-    found = smaller_choices(config, heads, budget, choice.formats, context, draft_model)
+    draft_dir = options.assistant_dir
+    draft_model = None if draft_dir is None else ModelFiles.open(draft_dir).config
+    found = smaller_choices(config, heads, budget, options.formats, context, draft_model)
     return tuple(
         LoadOffer(
             choice.loaded_as(one.formats, one.context_tokens),
-            _label(one.formats.linears) if one.formats != choice.formats else "",
+            _label(one.formats.linears) if one.formats != options.formats else "",
             one.context_tokens,
         )
         for one in found

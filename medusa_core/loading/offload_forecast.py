@@ -16,8 +16,9 @@ from medusa_core.loading.choice import ModelChoice
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.memory.recommend import Choice, plan_choice, recommend, settle_draft_model
 from medusa_core.memory.tiers import Below, limited, plan_in_tiers
-from medusa_core.messages import Fit, HeadsShape, Placement, Tier
+from medusa_core.messages import Fit, HeadsShape, LoadOptions, Placement, Tier
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.system.user_folders import places
 
@@ -109,29 +110,26 @@ class Device:
         budget: What may be taken of it.
         below: What lies below it.
         name: Torch device name; None for a device that isn't here.
-        tier_disk: Folder for layers; None where none may lie on a disk.
     """
 
     budget: Budget
     below: Below
     name: str | None
-    tier_disk: Path | None
 
 
-def device_with(budget: Budget, name: str, tier_disk: Path | None) -> Device:
+def device_with(budget: Budget, options: LoadOptions) -> Device:
     """A device of this computer.
 
     Args:
         budget: What may be taken of it.
-        name: Torch device name; empty for the best there is.
-        tier_disk: Folder for layers; None where none may lie on a disk.
+        options: Name it, and the folder for layers.
 
     Raises:
         RequestError: There is no such device.
     """
     from medusa_core.memory.probe import below_device
 
-    return Device(budget, below_device(name, tier_disk), name, tier_disk)
+    return Device(budget, below_device(options), options.device)
 
 
 def plan_streamed(
@@ -181,20 +179,20 @@ def plan_streamed(
     name = "" if whole is None else whole.formats.linears or "the model as it is stored"
     if device.name is None:
         return Streamed(choice, plan.placement, {}, {}, 0.0, name, 0.0)
-    rates = _rates(plan.placement, device.name, device.tier_disk)
+    rates = _rates(plan.placement, device.name, device.below.disk)
     steps_s, tokens = _expected(config, heads, choice, budget, rates)
     whole_s = 0.0 if whole is None else _expected(config, heads, whole, budget, {})[0][1]
     return Streamed(choice, plan.placement, steps_s, rates, tokens, name, whole_s)
 
 
 def streamed_load(
-    choice: ModelChoice, tier_disk: Path, device: str = "", own_bytes: int = 0
+    choice: ModelChoice, layers_dir: Path, device: str = "", own_bytes: int = 0
 ) -> Streamed | None:
     """`plan_streamed` of a model on this computer.
 
     Args:
         choice: The model.
-        tier_disk: Folder for its layers.
+        layers_dir: Folder for its layers.
         device: Torch device name; empty for the best there is.
         own_bytes: What a loaded model holds there, which loading this one would free.
 
@@ -208,22 +206,23 @@ def streamed_load(
     """
     from medusa_core.heads.kind import read_shape
     from medusa_core.memory.probe import live_budget
-    from medusa_core.models.config import read_config
 
-    config = read_config(choice.model_dir)
+    options, config = choice.options, ModelFiles.open(choice.model_dir).config
     heads = HeadsShape() if choice.heads_dir is None else read_shape(choice.heads_dir)
-    budget = limited(live_budget(device, own_bytes), choice.memory_gib)
-    context = choice.context_tokens or config.usual_context
-    draft_model = None if choice.assistant_dir is None else read_config(choice.assistant_dir)
-    present = plan_choice(config, heads, choice.formats, budget, context, draft_model=draft_model)
-    if present.plan.fit is not Fit.NO or choice.adapter_dir is not None:
+    budget = limited(live_budget(device, own_bytes), options.memory_gib)
+    context = options.context_tokens or config.usual_context
+    draft_dir = options.assistant_dir
+    draft_model = None if draft_dir is None else ModelFiles.open(draft_dir).config
+    present = plan_choice(config, heads, options.formats, budget, context, draft_model=draft_model)
+    if present.plan.fit is not Fit.NO or options.adapter_dir is not None:
         return None
-    may_shorten = not choice.context_tokens
-    place = device_with(budget, device, tier_disk)
+    may_shorten = not options.context_tokens
+    options = replace(options.with_layers_in(layers_dir), device=device)
+    place = device_with(budget, options)
     return plan_streamed(config, heads, present, place, draft_model, may_shorten=may_shorten)
 
 
-def _rates(placement: Placement, device: str, tier_disk: Path | None) -> dict[Tier, float]:
+def _rates(placement: Placement, device: str, disk: Path | None) -> dict[Tier, float]:
     """Bytes a second from every tier that holds layers."""
     from medusa_core.memory.bandwidth import card_bytes_per_s, disk_bytes_per_s
     from medusa_core.models.precision import choose_device
@@ -232,8 +231,8 @@ def _rates(placement: Placement, device: str, tier_disk: Path | None) -> dict[Ti
     rates = {}
     if placement.layers(Tier.MEMORY):
         rates[Tier.MEMORY] = card_bytes_per_s(choose_device(device), kept)
-    if placement.layers(Tier.DISK) and tier_disk is not None:
-        rates[Tier.DISK] = disk_bytes_per_s(tier_disk, kept)
+    if placement.layers(Tier.DISK) and disk is not None:
+        rates[Tier.DISK] = disk_bytes_per_s(disk, kept)
     return rates
 
 

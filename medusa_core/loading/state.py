@@ -110,23 +110,20 @@ class ModelState:
         self._load_id = self._make_id()
         self._loads[self._load_id] = wanted
         self.status = ModelStatus()
+        options = replace(
+            wanted.options,
+            device=device_here(self.device),
+            cluster=cluster_of(self.device),
+            kept_dir=self._kept_dir,
+            learned_dir=self._learned_dir,
+        )
         return LoadModel(
             SESSION,
             self._load_id,
             wanted.model_dir,
             wanted.heads_dir,
-            device=device_here(self.device),
-            cluster=cluster_of(self.device),
-            formats=wanted.formats,
-            context_tokens=wanted.context_tokens,
-            ignores_plan=wanted.ignores_plan,
-            memory_gib=wanted.memory_gib,
-            tier_disk=wanted.tier_disk,
-            kept_dir=self._kept_dir,
+            options,
             calibrations_dir=self._calibrations_dir,
-            assistant_dir=wanted.assistant_dir,
-            learned_dir=self._learned_dir,
-            adapter_dir=wanted.adapter_dir,
             shows_drafts=wanted.is_demo,
         )
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import psutil
 import torch
 
 from medusa_core.errors import RequestError
 from medusa_core.memory.budget import GIB, RUNTIME_BYTES, Budget, DeviceOffer
 from medusa_core.memory.tiers import Below
+from medusa_core.messages import LoadOptions
 from medusa_core.models.precision import choose_device, hardware_of
 from medusa_core.system import cuda as card
 
@@ -40,12 +39,12 @@ def _offered_card(index: int) -> DeviceOffer:
     return DeviceOffer(name, card.name(torch.device(name)), lack)
 
 
-def below_device(device: str, tier_disk: Path | None) -> Below:
-    """What lies below a device: this computer's memory below a card, and a folder on a disk."""
+def below_device(options: LoadOptions) -> Below:
+    """What lies below a device: this computer's memory below a card, and the disk of a load."""
     memory = 0
-    if choose_device(device).type == "cuda":
+    if choose_device(options.device).type == "cuda":
         memory = max(0, psutil.virtual_memory().available - _LEFT_BYTES)
-    return Below(memory, tier_disk is not None)
+    return Below.of(memory, options)
 
 
 def live_budget(device: str = "", own_bytes: int = 0) -> Budget:

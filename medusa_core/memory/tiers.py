@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.memory.placement import layer_bytes, piece_bytes, place_layers
 from medusa_core.memory.plan import DraftModel, chunk_rows, plan_memory, scratch_bytes
-from medusa_core.messages import Fit, HeadsShape, MemoryPlan
+from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.quant.choice import PartFormats
 
@@ -23,11 +24,21 @@ class Below:
 
     Attributes:
         memory_bytes: Room for layers in the computer's memory, where the device has its own.
-        has_disk: Layers may lie on a disk.
+        disk: Folder for layers on a disk; None where none may lie there.
     """
 
     memory_bytes: int = 0
-    has_disk: bool = False
+    disk: Path | None = None
+
+    @property
+    def has_disk(self) -> bool:
+        """May layers lie on a disk?"""
+        return self.disk is not None
+
+    @classmethod
+    def of(cls, memory_bytes: int, options: LoadOptions) -> Below:
+        """So much memory, and the disk that a load may use."""
+        return cls(memory_bytes, options.tier_disk)
 
 
 def limited(budget: Budget, memory_gib: float) -> Budget:

@@ -38,6 +38,7 @@ from medusa_core.messages.events import (
     Verified,
     VerifiedToken,
 )
+from medusa_core.messages.load_options import LoadOptions
 from medusa_core.messages.records import (
     GIVEN,
     NO_SWITCH,
@@ -112,6 +113,7 @@ __all__ = [
     "HeadsShape",
     "LayersMoved",
     "LoadModel",
+    "LoadOptions",
     "Lookahead",
     "Machine",
     "MemoryPlan",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from medusa_core.messages.records import ChatMessage, GenerateSettings, Message, WeightFormats
+from medusa_core.messages.load_options import LoadOptions
+from medusa_core.messages.records import ChatMessage, GenerateSettings, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,50 +16,21 @@ class LoadModel(Message):
     If that fails, what was loaded before is loaded again.
 
     Attributes:
-        model_dir: Folder in Hugging Face layout.
+        model_dir: Folder in Hugging Face layout, or a GGUF file.
         heads_dir: Folder with Medusa heads, or None.
-        dtype: `float64`, `float32`, `bfloat16` or `float16`, to compute in; empty for the best on
-            this device with these formats.
-        device: A torch device name; empty for CUDA where there is one, else the CPU.
-        formats: Weight formats.
-        context_tokens: Longest prompt plus answer; 0 for what fits, up to 8,192.
-        ignores_plan: Load although the plan says that it doesn't fit.
-        kept_dir: Folder where quantized models are kept for the next load; None keeps nothing.
+        options: How.
         calibrations_dir: Folder where measured step costs are kept; None keeps nothing.
         num_threads: CPU threads; 0 for the fastest count, which is measured.
-        memory_gib: How much of the device's memory it may take; 0 for what is free.
-        tier_disk: Folder for layers that have no room in memory; None where none may lie on a disk.
-        assistant_dir: Folder of a smaller model that drafts for it, or None.
-        phrases_dir: Folder of its phrase table; None for the model's own.
-        learned_dir: Folder where what models say is kept for drafts; None keeps nothing.
-        adapter_dir: Folder of a LoRA that changes its weights, in PEFT's layout, or None.
-        cluster: HOST:PORT of machines that have its layers; empty where all of them lie here.
-        is_raw: No chat template is used: the texts are read as they stand, end to end.
         shows_drafts: The default drafter drafts even where plain decoding is faster: the model is
             there to show how.
-        takes_own_heads: Heads that lie in its own files serve where no others are named.
     """
 
     model_dir: Path
     heads_dir: Path | None = None
-    dtype: str = ""
-    device: str = ""
-    formats: WeightFormats = field(default_factory=WeightFormats)
-    context_tokens: int = 0
-    ignores_plan: bool = False
-    kept_dir: Path | None = None
+    options: LoadOptions = field(default_factory=LoadOptions)
     calibrations_dir: Path | None = None
     num_threads: int = 0
-    memory_gib: float = 0.0
-    tier_disk: Path | None = None
-    assistant_dir: Path | None = None
-    phrases_dir: Path | None = None
-    learned_dir: Path | None = None
-    adapter_dir: Path | None = None
-    cluster: str = ""
-    is_raw: bool = False
     shows_drafts: bool = False
-    takes_own_heads: bool = True
 
 
 @dataclass(frozen=True, slots=True)

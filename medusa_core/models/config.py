@@ -7,16 +7,12 @@ import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from medusa_core.errors import ModelError
 from medusa_core.messages import Advice
 from medusa_core.models.advice import read_advice
-from medusa_core.models.checkpoints.gguf_config import (
-    config_of,
-    usual_type,
-)
+from medusa_core.models.checkpoints.gguf_config import usual_type
 from medusa_core.models.checkpoints.packing import Packing
 from medusa_core.models.family import Traits, find_family
 from medusa_core.models.quant.choice import (
@@ -24,11 +20,6 @@ from medusa_core.models.quant.choice import (
     StoredTypes,
 )
 from medusa_core.models.stored import StoredFormat, stored_registry
-from medusa_core.system.files.gguf import (
-    Gguf,
-    read_headers,
-)
-from medusa_core.system.files.json_file import read_json
 
 # Several times what the largest published models have; more is a damaged file.
 _MOST_LAYERS = 1 << 10
@@ -156,23 +147,6 @@ class ModelConfig:
     def row_sizes(self) -> tuple[int, int, int]:
         """Widths of the rows that a step multiplies."""
         return self.hidden_size, self.intermediate_size, self.head_dim
-
-
-def read_config(model: Path | Gguf) -> ModelConfig:
-    """Read and check the `config.json` of a target.
-
-    Args:
-        model: Folder in Hugging Face layout, a GGUF file, or its headers.
-
-    Raises:
-        CheckpointError: The file is missing or damaged.
-        ModelError: It describes something that this engine doesn't run.
-    """
-    source = read_headers(model)
-    if isinstance(source, Gguf):
-        return parse_config(*config_of(source))
-    path = source / "generation_config.json"
-    return parse_config(read_json(source / "config.json"), read_json(path) if path.exists() else {})
 
 
 def parse_config(

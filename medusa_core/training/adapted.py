@@ -13,9 +13,10 @@ from medusa_core.errors import TrainingError
 from medusa_core.messages import WeightFormats
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.header import check_header
-from medusa_core.models.config import ModelConfig, read_config
+from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder, SequenceRows, build_decoder
 from medusa_core.models.family import find_family
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision, choose_device, hardware_of, precision_of
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.runtime.runner.rows import additive_mask
@@ -125,7 +126,8 @@ def load_adapted(
         TrainingError: Models of this family can't be trained so.
     """
     place = choose_device(device)
-    config = read_config(model_dir)
+    files = ModelFiles.open(model_dir)
+    config = files.config
     formats = settle_formats(WeightFormats(quant), dtype, hardware_of(place), config.stored)
     precision = precision_of(formats.compute, place)
     wide = torch.promote_types(precision.compute, torch.float32)
@@ -134,7 +136,7 @@ def load_adapted(
         products = torch.bfloat16
     lora = LoraModule(form, config, wide, seed).to(place)
     target = AdaptedTarget(config, precision, lora)
-    opened = Checkpoint.open_model(model_dir)
+    opened = files.checkpoint()
     check_header(opened, config)
     weights = FrozenWeights(
         *(opened, config, precision, formats, products),

@@ -12,19 +12,14 @@ from torch import Tensor
 
 from medusa_core.errors import PlanError
 from medusa_core.hub.library.find import installed
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import WeightFormats
-from medusa_core.models.config import read_config as read_model_config
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.lora.adapter_shape import (
     ADAPTER,
     is_adapter,
 )
-from medusa_core.runtime.cluster.joining import join_cluster
-from medusa_core.runtime.cluster.runner import ClusterRunner
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.speculation.tuning.threads import settle_threads
 from medusa_core.system.prompts import read_prompts
 from medusa_core.system.resources import (
@@ -81,7 +76,7 @@ def train_heads(args: argparse.Namespace) -> bool:
             write_asked(asked_in_chats(Path(history)), folder.chats)
     config = folder.config()
     if config.joint:  # before hours pass
-        check_family(read_model_config(model_dir_of(config)))
+        check_family(ModelFiles.open(model_dir_of(config)).config)
     with stopped_by_signals() as stopped:
         if args.watched:
             stop_with_input(stopped)
@@ -89,13 +84,13 @@ def train_heads(args: argparse.Namespace) -> bool:
 
         def load() -> Target:
             target = load_for_training(config)
-            if isinstance(target.runner, ClusterRunner):
-                leaves.append(target.runner.crew.leave)
+            if target.is_divided:  # else nothing of it may be held
+                leaves.append(target.runner.leave)
             return target
 
         def judge_learned(heads_dir: Path) -> HeadsEval:
-            for leave in leaves:
-                leave()
+            while leaves:
+                leaves.pop()()
             return judge(config, heads_dir)
 
         parts = RunParts(
@@ -117,7 +112,7 @@ def plan_heads(args: argparse.Namespace) -> HeadsPlan:
     """
     config = config_of(args)
     if config.joint:
-        check_family(read_model_config(model_dir_of(config)))
+        check_family(ModelFiles.open(model_dir_of(config)).config)
     base_bytes = memory_of_this_program()
     target = load_for_training(config)
 
@@ -170,8 +165,9 @@ def load_for_training(config: HeadsConfig) -> Target:
         MedusaError: It can't be loaded.
     """
     options = options_of(config)
-    tries = [replace(options, sessions=sessions, tier_disk=None) for sessions in SESSIONS]
-    if options.tier_disk is not None:  # rather few conversations than layers that come from a disk
+    whole = options.with_layers_in(None)
+    tries = [replace(whole, sessions=sessions) for sessions in SESSIONS]
+    if options.has_disk:  # rather few conversations than layers that come from a disk
         tries += [replace(options, sessions=sessions) for sessions in SESSIONS]
     lacking: PlanError | None = None
     for one in tries:
@@ -188,20 +184,16 @@ def load_for_training(config: HeadsConfig) -> Target:
 
 
 def options_of(config: HeadsConfig) -> LoadOptions:
-    """How the target is loaded.
-
-    Raises:
-        ClusterError: The cluster can't be reached.
-    """
+    """How the target is loaded."""
+    sizes = ModelFiles.open(model_dir_of(config)).config
     return LoadOptions(
         device=config.device,
         formats=WeightFormats(config.quant),
-        context_tokens=min(config.context, read_model_config(model_dir_of(config)).context_tokens),
+        context_tokens=min(config.context, sizes.context_tokens),
         adapter_dir=adapter_dir_of(config),
         memory_gib=config.memory_gib,
-        tier_disk=Path(config.tier_disk) if config.tier_disk else None,
-        cluster=join_cluster(config.cluster),
-    )
+        cluster=config.cluster,
+    ).with_layers_in(config.layers_dir)
 
 
 def judge(config: HeadsConfig, heads_dir: Path) -> HeadsEval:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import typing
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import MedusaError, TrainingError
+from medusa_core.system.files import record_json
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.jobs.trained_kinds import TRAINED_KINDS
 from medusa_core.system.user_folders import places
@@ -161,9 +160,10 @@ class HeadsConfig:
                 "Leave out --adapter, or --joint: heads alone learn with the adapter on.",
             )
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**asdict(self), "data": list(self.data)}
+    @property
+    def layers_dir(self) -> Path | None:
+        """Folder for layers that have no room; None where none may lie on a disk."""
+        return Path(self.tier_disk) if self.tier_disk else None
 
 
 def vocabulary_of(config: HeadsConfig) -> int:
@@ -195,25 +195,10 @@ def config_from(raw: Mapping[str, Any], source: str) -> HeadsConfig:
     Raises:
         TrainingError: A name is unknown, a value has another type, or it makes no sense.
     """
-    kinds = typing.get_type_hints(HeadsConfig)
-    unknown = sorted(set(raw) - set(kinds))
-    if unknown:
-        raise TrainingError(
-            f"{source} names what no run has: {', '.join(unknown)}.",
-            f"There are {', '.join(sorted(kinds))}.",
-        )
-    values = {name: _as(kinds[name], value, f"{source}, {name}") for name, value in raw.items()}
-    return HeadsConfig(**values)
-
-
-def _as(kind: Any, value: Any, where: str) -> Any:
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if kind == tuple[str, ...] and isinstance(value, list) and all(type(v) is str for v in value):
-        return tuple(value)
-    if kind in (str, int, float, bool) and type(value) is kind:
-        return value
-    raise TrainingError(f"{where}: {json.dumps(value)} is of the wrong type.", "See the help.")
+    try:
+        return record_json.from_json(HeadsConfig, raw, source)
+    except ValueError as error:
+        raise TrainingError(str(error), "See the help of train heads.") from error
 
 
 def read_config(path: Path) -> HeadsConfig:

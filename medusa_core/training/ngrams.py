@@ -10,13 +10,12 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from medusa_core.errors import TrainingError
-from medusa_core.models.config import read_config
 from medusa_core.models.datastore.phrases import (
     FILE,
     Phrases,
     write_phrases,
 )
-from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.training.phrase_counts import (
     NUM_HELD_OUT,
     OwnText,
@@ -63,7 +62,8 @@ def count_texts(
         ModelError: The model can't be read.
         TrainingError: The texts hold too little.
     """
-    tokenizer, vocab_size = Tokenizer.open(model_dir), read_config(model_dir).vocab_size
+    files = ModelFiles.open(model_dir)
+    tokenizer, vocab_size = files.tokenizer, files.config.vocab_size
     counted: list[OwnText] = []
     held_out: list[OwnText] = []
     num_texts = num_tokens = 0

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from medusa_core.errors import TrainingError
+from medusa_core.system.files import record_json
 from medusa_core.training.answers import Answer
 from medusa_core.training.heads_config import HeadsConfig, config_from
 
@@ -81,7 +82,7 @@ class RunFolder:
             )
         self.work.mkdir(parents=True, exist_ok=True)
         self.write_settled({})
-        self._replace(_RUN, {"config": config.as_dict()})
+        self._replace(_RUN, {"config": record_json.as_json(config)})
 
     def config(self) -> HeadsConfig:
         """What the run was asked for.

@@ -16,7 +16,7 @@ from medusa_core.loading.choice import (
     ModelChoice,
     demo_choice,
 )
-from medusa_core.messages import WeightFormats
+from medusa_core.messages import LoadOptions, WeightFormats
 from tests.app.conftest import Open
 from tests.app.driving import wait_ready
 from tests.app.engine_says import RULES
@@ -24,7 +24,9 @@ from tests.core.test_own_batches import FakeCommand, commands, tell
 
 __all__ = ["commands"]
 
-MODEL = ModelChoice("org/tiny", Path("/models/tiny"), None, WeightFormats("q4_0"))
+MODEL = ModelChoice(
+    "org/tiny", Path("/models/tiny"), None, options=LoadOptions(formats=WeightFormats("q4_0"))
+)
 
 
 @pytest.fixture
@@ -76,9 +78,10 @@ def test_what_is_chosen_is_what_the_batch_is_asked_for(
     wish = dialog.job.wish
     assert wish is not None
     assert wish.out == str(tmp_path / "questions-answers.jsonl")
-    assert (wish.model, wish.quant, wish.device) == ("/models/tiny", "q4_0", "cpu")
-    assert (wish.rule, wish.max_new_tokens, wish.cache) == ("sample", 64, "q4")
-    assert (wish.memory_gib, wish.tier_disk) == (1.5, str(tmp_path / "tiers"))
+    options = wish.options
+    assert (wish.model, wish.rule, wish.max_new_tokens) == ("/models/tiny", "sample", 64)
+    assert (options.formats, options.device) == (WeightFormats("q4_0", cache="q4"), "cpu")
+    assert (options.memory_gib, options.tier_disk) == (1.5, tmp_path / "tiers")
     assert len(commands) == 1
 
 

@@ -14,22 +14,21 @@ from medusa_core.api import demo_model
 from medusa_core.engine.direct import events_of, generate
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     TARGET,
     ChatMessage,
     Generate,
     GenerateSettings,
     GenerationDone,
+    LoadOptions,
     Role,
     StepDone,
     StepTrace,
     TokenSource,
 )
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.runner.runner import (
@@ -65,7 +64,7 @@ STOP = "@@stop@@"
 MARKUP = str.maketrans("", "", "*#\n")  # of it, Pebble writes bold, headings and paragraphs
 
 
-class ScriptedRunner:
+class ScriptedRunner(Runner):
     """Chooses the tokens of a script, whatever it reads: a state is its place in the text."""
 
     hidden_dtype = cache_dtype = torch.float32
@@ -111,7 +110,7 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         tokenizer = Tokenizer(make_tokenizer())
     else:
         (folder / "tokenizer.model").write_bytes(train())
-        tokenizer = Tokenizer.open(folder)
+        tokenizer = ModelFiles.open(folder).tokenizer
     size = max(tokenizer.vocab_size, 320)
     path = write_tiny(folder / "model", TinySpec(vocab_size=size, context_tokens=8000))
     loaded = load_target(path, None, LoadOptions(dtype="float32", device="cpu"))

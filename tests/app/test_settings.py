@@ -101,7 +101,7 @@ def test_settings_take_effect_at_once_and_are_kept(
     assert window._appearance.scale.zoom == 1.5
     assert not window.chat.records
     assert not window.page.header.record_action.isChecked()
-    qtbot.waitUntil(lambda: engine.of_kind(LoadModel)[-1].device == "cpu")
+    qtbot.waitUntil(lambda: engine.of_kind(LoadModel)[-1].options.device == "cpu")
     assert load_preferences(tmp_path) == store.values
     (box,) = window.findChildren(DeviceBox)
 

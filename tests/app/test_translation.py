@@ -27,7 +27,7 @@ from medusa_core.chats.settings import (
 )
 from medusa_core.errors import MedusaError
 from medusa_core.messages import WeightFormats
-from medusa_core.models.config import read_config
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.quant.format import Hardware
 from medusa_core.system.files.gguf import read_gguf
@@ -96,7 +96,7 @@ def test_what_the_engine_says_is_told_in_german(german: None, text: str, told: s
 def test_errors_of_the_engine_are_told_in_german(german: None, tmp_path: Path) -> None:
     told = []
     for work in (
-        lambda: read_config(tmp_path),
+        lambda: ModelFiles.open(tmp_path).config,
         lambda: read_trace(tmp_path / "missing.json"),
         lambda: read_attachment(tmp_path),
         lambda: Presets(tmp_path).save("exact", ChatSettings()),

@@ -11,7 +11,7 @@ import numpy as np
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.bench.gguf_export import finish, open_writer, tensors_of
-from medusa_core.models.config import read_config
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.json_file import read_json
 
 
@@ -31,7 +31,7 @@ def write_as_gguf(
         pre: How its tokenizer splits texts.
         others: Types of some parts, by the last part of their names.
     """
-    config = read_config(model_dir)
+    config = ModelFiles.open(model_dir).config
     writer = open_writer(config, to)
     _add_tokenizer(writer, model_dir, config.eos_token_ids, pre)
     for name, tensor in tensors_of(model_dir, config):

@@ -26,11 +26,8 @@ from medusa_core.errors import MedusaError
 from medusa_core.heads.kind import read_shape
 from medusa_core.heads.reader import read_head_set
 from medusa_core.heads.writer import write_heads as write_format
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
-from medusa_core.messages import ChatMessage, GenerateSettings, Role
+from medusa_core.loading.load import load_target
+from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
 from medusa_core.speculation.drafters.lineup import serving_drafters
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra

@@ -18,11 +18,8 @@ from typing import Any
 
 from medusa_core.engine.direct import generate
 from medusa_core.errors import MedusaError
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
-from medusa_core.messages import ChatMessage, GenerateSettings, Role
+from medusa_core.loading.load import load_target
+from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
 
 MOST_BYTES = 1 << 30  # a tiny checkpoint has a hundred thousand
 MOST_S = 10.0

@@ -13,12 +13,9 @@ import torch
 from medusa_core.api import demo_model
 from medusa_core.engine.direct import generate
 from medusa_core.engine.session import Session
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import ChatMessage, GenerateSettings, GenerationDone, Role
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import ChatMessage, GenerateSettings, GenerationDone, LoadOptions, Role
 from medusa_core.speculation.tuning.costs import usual_s
 from medusa_core.speculation.tuning.threads import settle_threads
 

@@ -16,17 +16,13 @@ from torch import Tensor
 
 from medusa_core.__main__ import main
 from medusa_core.errors import AdapterError
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import GenerateSettings, WeightFormats
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.config import read_config
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.lora.adapter_config import parse_lora_config
 from medusa_core.models.lora.adapter_shape import linear_parts
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import precision_of
 from medusa_core.models.quant.format import quant_registry
@@ -133,7 +129,7 @@ def quantized(way: str, folder: Path) -> tuple[Path, Path]:
     plain, packed = write_tiny(folder / "plain", SPEC), folder / "packed"
     if way == "gguf":
         packed = write_as_gguf(plain, folder / "model.gguf", "q8_0")
-        numbers = Checkpoint.open_model(packed)
+        numbers = ModelFiles.open(packed).checkpoint()
         found = {name: numbers.floats(name, torch.float32) for name in numbers.names}
     elif way == "nf4":
         quantized_checkpoint(plain, packed, is_nested=False)
@@ -186,7 +182,7 @@ def test_beside_a_layer_it_is_what_merged_it_would_be(
     name: str, model: Path, tmp_path: Path
 ) -> None:
     added = lora_for(model, tmp_path, LORAS[name])
-    config, precision = read_config(model), precision_of("float64", torch.device("cpu"))
+    config, precision = ModelFiles.open(model).config, precision_of("float64", torch.device("cpu"))
     adapter = Adapter(tmp_path, config)
     weights = load_file(model / "model.safetensors")
     for part in linear_parts(config):
@@ -315,14 +311,14 @@ def test_without_it_the_target_is_as_it_was(model: Path, tmp_path: Path) -> None
 def test_kept_models_with_and_without_it_are_not_mistaken(model: Path, tmp_path: Path) -> None:
     lora_for(model, tmp_path / "one")
     lora_for(model, tmp_path / "two", LoraSpec(seed=32))
-    kept = KeptModels(tmp_path / "kept")
+    kept = tmp_path / "kept"
 
     def load(adapter: str) -> Tensor:
         lora = tmp_path / adapter if adapter else None
-        return scores(model, "", lora, formats=WeightFormats("int8"), kept=kept)
+        return scores(model, "", lora, formats=WeightFormats("int8"), kept_dir=kept)
 
     first = {name: load(name) for name in ("", "one", "two")}
-    assert len(kept.entries()) == 3
+    assert len(KeptModels(kept).entries()) == 3
     for name, found in first.items():
         assert torch.equal(load(name), found)
     assert not torch.equal(first[""], first["one"])

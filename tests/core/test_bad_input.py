@@ -18,6 +18,7 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     LoadModel,
+    LoadOptions,
     ModelLoaded,
     Role,
 )
@@ -259,7 +260,9 @@ def engine() -> Iterator[EngineHarness]:
 
 
 def load(engine: EngineHarness, folders: tuple[Path, Path]) -> ModelLoaded | Failed:
-    return engine.load(LoadModel("", engine.name_request(), *folders, "float32", "cpu"))
+    return engine.load(
+        LoadModel("", engine.name_request(), *folders, LoadOptions("float32", "cpu"))
+    )
 
 
 def check_usable(engine: EngineHarness, good: tuple[Path, Path]) -> None:
@@ -412,7 +415,7 @@ def test_senseless_settings_are_refused(
 def test_a_dtype_or_device_that_is_not_there_is_refused(
     dtype: str, device: str, engine: EngineHarness, good: tuple[Path, Path]
 ) -> None:
-    failed = engine.load(LoadModel("", engine.name_request(), *good, dtype, device))
+    failed = engine.load(LoadModel("", engine.name_request(), *good, LoadOptions(dtype, device)))
     check_helpful(failed, "RequestError", dtype or device)
     assert isinstance(failed, Failed)
     assert failed.hint
@@ -423,7 +426,7 @@ def test_a_dtype_or_device_that_is_not_there_is_refused(
 def test_medusa_without_heads_is_refused_and_plain_decoding_works(
     engine: EngineHarness, good: tuple[Path, Path]
 ) -> None:
-    command = LoadModel("", engine.name_request(), good[0], None, "float32", "cpu")
+    command = LoadModel("", engine.name_request(), good[0], None, LoadOptions("float32", "cpu"))
     loaded = engine.load(command)
     assert isinstance(loaded, ModelLoaded)
     assert [choice.name for choice in loaded.drafters] == ["ngram", "lookahead", "none"]

@@ -22,12 +22,9 @@ from medusa_core.engine.batch.run import BatchRun
 from medusa_core.engine.direct import generate
 from medusa_core.engine.generation import Generation
 from medusa_core.errors import BatchError, EngineError, PromptFileError
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import ChatMessage, GenerateSettings, Role
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.jobs.batch.progress import (
     BatchProgress,

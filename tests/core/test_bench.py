@@ -30,19 +30,17 @@ from medusa_core.bench.sweep import _judged
 from medusa_core.engine.direct import generate
 from medusa_core.errors import PromptFileError, RequestError
 from medusa_core.heads.ranked import Ranked
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     ChatMessage,
     GenerateSettings,
+    LoadOptions,
     Role,
     WeightFormats,
 )
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.config import parse_config, read_config
+from medusa_core.models.config import parse_config
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import WalkContext
 from medusa_core.runtime.tree.tables import typical_table
@@ -572,18 +570,20 @@ def test_exported_weights_are_those_of_the_checkpoint(
     import gguf
 
     model_dir, _ = demo_model()
-    config = read_config(model_dir)
+    config = ModelFiles.open(model_dir).config
     write_gguf(model_dir, config, tmp_path / "model.gguf")
     tensors = {t.name: t.data for t in gguf.GGUFReader(tmp_path / "model.gguf").tensors}
     assert len(tensors) == 2 + 9 * config.num_layers
-    checkpoint = Checkpoint.open_model(model_dir)
+    checkpoint = ModelFiles.open(model_dir).checkpoint()
     up = checkpoint.tensor("model.layers.3.mlp.up_proj.weight", (704, 256), torch.float16)
     assert (torch.tensor(tensors["blk.3.ffn_up.weight"]) == up).all()
     query = checkpoint.tensor("model.layers.0.self_attn.q_proj.weight", (256, 256), torch.float16)
     turned = torch.tensor(tensors["blk.0.attn_q.weight"])
     assert (turned[1] == query[32]).all()  # pairs lie side by side
     with pytest.raises(RequestError, match="qwen3"):
-        write_gguf(folders["qwen3"][0], read_config(folders["qwen3"][0]), tmp_path / "x.gguf")
+        write_gguf(
+            folders["qwen3"][0], ModelFiles.open(folders["qwen3"][0]).config, tmp_path / "x.gguf"
+        )
 
 
 def test_contestants_hold_no_cache_between_prompts(load: LoadTarget) -> None:

@@ -9,10 +9,8 @@ from medusa_core.__main__ import main
 from medusa_core.bench.peer import PeerOptions
 from medusa_core.bench.peers import llamacpp
 from medusa_core.errors import PromptFileError
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.messages import LoadOptions
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.system.prompts import read_prompts
 from tests.core.conftest import Folders

@@ -9,13 +9,16 @@ from medusa_core.bench.disk_offload import accelerate_row, write_random
 from medusa_core.bench.random_target import shape_config
 from medusa_core.engine.batch.room import sessions_for
 from medusa_core.engine.several import answer_all
-from medusa_core.loading.target import (
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import (
+    Generate,
+    GenerateSettings,
+    GenerationDone,
     LoadOptions,
-    Target,
-    load_target,
+    WeightFormats,
 )
-from medusa_core.messages import Generate, GenerateSettings, GenerationDone, WeightFormats
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.runtime.kv.size import whole_rows
 from medusa_core.runtime.offload.layer_stream import LayerStream
 from medusa_core.runtime.runner.streaming import StreamingRunner
@@ -97,7 +100,7 @@ def test_random_weights_in_16_bits_have_all_tensors_of_the_shape(tmp_path: Path)
     small = {"num_layers": 2, "vocab_size": 64, "hidden_size": 64, "intermediate_size": 96}
 
     write_random("qwen2.5-0.5b", replace(config, **small), tmp_path)
-    names = Checkpoint.open_model(tmp_path).names
+    names = ModelFiles.open(tmp_path).checkpoint().names
     assert "model.embed_tokens.weight" in names
     assert sum(name.startswith("model.layers.1.") for name in names) >= 9
 

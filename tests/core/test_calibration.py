@@ -12,12 +12,9 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import GenerateSettings
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.search import (

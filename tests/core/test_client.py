@@ -16,6 +16,7 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     LoadModel,
+    LoadOptions,
     Progress,
     StepDone,
     StepTrace,
@@ -33,7 +34,7 @@ def run(work: Coroutine[None, None, None]) -> None:
 
 
 def load_command(folders: Folders) -> LoadModel:
-    return LoadModel("", "load", *folders["grouped"], dtype="float64", num_threads=1)
+    return LoadModel("", "load", *folders["grouped"], LoadOptions(dtype="float64"), num_threads=1)
 
 
 async def answered(

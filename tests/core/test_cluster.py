@@ -17,16 +17,14 @@ from medusa_core.engine.direct import events_of, generate
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.errors import ClusterError, HeadsError, OutOfMemoryError, PlanError, StageBusyError
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     Generate,
     GenerateSettings,
     GenerationDone,
     LayersMoved,
+    LoadOptions,
     Move,
     MoveReason,
     StepDone,
@@ -63,6 +61,7 @@ from tests.core.peers import CONFIGS, peer_of
 from tests.core.test_together import decode_together, requests_of
 from tests.core.tiny import write_text_files
 
+ADDRESS = "10.0.0.1:6379"  # nobody is asked there: the way to the machines is given
 MESSAGES = user_says("tea and toast")
 SETTINGS = GenerateSettings("composite", max_new_tokens=40)
 IDS = [5 + (11 * i) % 300 for i in range(40)]
@@ -78,8 +77,8 @@ def divided(folders: Folders) -> Divided:
         name: str, dtype: str = "float64", num_stages: int = 3
     ) -> tuple[Target, FragileCluster]:
         cluster = cluster_of(folders[name][0], num_stages)
-        options = replace(options_of(name, dtype, "cpu", folders), cluster=cluster)
-        return load_target(*folders[name], options), cluster
+        options = replace(options_of(name, dtype, "cpu", folders), cluster=ADDRESS)
+        return load_target(*folders[name], options, join=lambda _: cluster), cluster
 
     return load
 
@@ -177,9 +176,9 @@ def test_every_family_is_the_same_in_parts(name: str, tmp_path: Path) -> None:
     options = LoadOptions("float64", "cpu")
     whole = load_target(tmp_path, options=options)
     stages = whole.config.num_layers
-    target = load_target(
-        tmp_path, options=replace(options, cluster=cluster_of(tmp_path, max(2, stages)))
-    )
+    cluster = cluster_of(tmp_path, max(2, stages))
+    divided = replace(options, cluster=ADDRESS)
+    target = load_target(tmp_path, options=divided, join=lambda _: cluster)
     taps = (0, 1, stages)
     for each in (whole, target):
         each.runner.tap(taps)
@@ -388,7 +387,7 @@ def test_another_model_is_refused_by_its_hash(folders: Folders, tmp_path: Path) 
     weights.write_bytes(bytes(data))
     cluster = FragileCluster([a_stage(folder, "good"), a_stage(other, "bad")])
     with pytest.raises(ClusterError, match="the model's hash is"):
-        load_target(folder, options=LoadOptions(cluster=cluster))
+        load_target(folder, options=LoadOptions(cluster=ADDRESS), join=lambda _: cluster)
 
 
 @pytest.mark.parametrize(
@@ -414,7 +413,7 @@ def test_other_kernels_are_refused_by_name(
     offer = replace(line.offer(), **changed)
     monkeypatch.setattr(line, "offer", lambda: offer)
     with pytest.raises(ClusterError, match=named):
-        load_target(folder, options=LoadOptions(cluster=cluster))
+        load_target(folder, options=LoadOptions(cluster=ADDRESS), join=lambda _: cluster)
 
 
 def test_another_format_is_refused_by_name(
@@ -425,19 +424,21 @@ def test_another_format_is_refused_by_name(
     line, honest = cluster.all["s0"], cluster.all["s0"].prepare
     monkeypatch.setattr(line, "prepare", lambda wanted: honest(replace(wanted, compute="bfloat16")))
     with pytest.raises(ClusterError, match="s0 can't join: its format of compute is bfloat16"):
-        load_target(folder, options=LoadOptions("float32", cluster=cluster))
+        load_target(folder, options=LoadOptions("float32", cluster=ADDRESS), join=lambda _: cluster)
 
 
 def test_layers_go_where_there_is_memory_for_them(folders: Folders) -> None:
     folder = folders["pebble"][0]
     small = a_stage(folder, "small", 9 << 20)
     cluster = FragileCluster([small, a_stage(folder, "large")])
-    target = load_target(folder, options=LoadOptions("float32", cluster=cluster))
+    target = load_target(
+        folder, options=LoadOptions("float32", cluster=ADDRESS), join=lambda _: cluster
+    )
     counts = {member.name: member.share.num_layers for member in target.runner.crew.active}
     assert counts == {"small": 1, "large": 5}
     both = FragileCluster([a_stage(folder, f"small {i}", 9 << 20) for i in range(2)])
     with pytest.raises(ClusterError, match="room for 2 of 6 layers"):
-        load_target(folder, options=LoadOptions("float32", cluster=both))
+        load_target(folder, options=LoadOptions("float32", cluster=ADDRESS), join=lambda _: both)
 
 
 def test_a_load_that_fails_lets_its_machines_go(
@@ -449,22 +450,30 @@ def test_a_load_that_fails_lets_its_machines_go(
     folder, cluster = folders["tied"][0], cluster_of(folders["tied"][0], 2)
     monkeypatch.setattr("medusa_core.runtime.cluster.crew._WAIT_S", 0.0)
     with monkeypatch.context() as patch:
-        patch.setattr("medusa_core.loading.target.make_caches", full)
+        patch.setattr("medusa_core.loading.load.make_caches", full)
         with pytest.raises(OutOfMemoryError):
-            load_target(folder, options=LoadOptions("float64", cluster=cluster))
-    load_target(folder, options=LoadOptions("float64", cluster=cluster)).leave_cluster()
+            load_target(
+                folder, options=LoadOptions("float64", cluster=ADDRESS), join=lambda _: cluster
+            )
+    load_target(
+        folder, options=LoadOptions("float64", cluster=ADDRESS), join=lambda _: cluster
+    ).leave_cluster()
 
 
 def test_with_a_cluster_no_layer_goes_below_this_machine(folders: Folders) -> None:
     folder, cluster = folders["tied"][0], cluster_of(folders["tied"][0], 2)
-    options = LoadOptions("float64", cluster=cluster, memory_gib=1e-4, tier_disk=Path("layers"))
+    options = LoadOptions("float64", cluster=ADDRESS, memory_gib=1e-4, tier_disk=Path("layers"))
     with pytest.raises(PlanError):
-        load_target(folder, options=options)
+        load_target(folder, options=options, join=lambda _: cluster)
 
 
 def test_without_a_stage_it_is_said_how_to_start_one(folders: Folders) -> None:
     with pytest.raises(ClusterError, match="Nobody offers layers") as caught:
-        load_target(folders["tied"][0], options=LoadOptions(cluster=FragileCluster([])))
+        load_target(
+            folders["tied"][0],
+            options=LoadOptions(cluster=ADDRESS),
+            join=lambda _: FragileCluster([]),
+        )
     assert "serve-layers" in caught.value.hint
 
 
@@ -473,30 +482,35 @@ def test_a_stage_serves_one_client_at_a_time(
 ) -> None:
     folder = folders["tied"][0]
     cluster = cluster_of(folder, 2)
-    options = LoadOptions("float64", cluster=cluster)
-    first = load_target(folder, options=options)
+    options = LoadOptions("float64", cluster=ADDRESS)
+    first = load_target(folder, options=options, join=lambda _: cluster)
     monkeypatch.setattr("medusa_core.runtime.cluster.crew._WAIT_S", 0.0)
     with pytest.raises(StageBusyError, match="serves another client"):
-        load_target(folder, options=options)
+        load_target(folder, options=options, join=lambda _: cluster)
     monkeypatch.setattr("medusa_core.runtime.cluster.stage._IDLE_S", 0.0)
-    second = load_target(folder, options=options)
+    second = load_target(folder, options=options, join=lambda _: cluster)
     with pytest.raises(StageBusyError, match="serves another client now"):
         decode(first, plainly(SETTINGS), MESSAGES)
     first.leave_cluster()  # which drops nobody else's layers
     assert decode(second, plainly(SETTINGS), MESSAGES).token_ids
     monkeypatch.undo()
     second.leave_cluster()
-    load_target(folder, options=options)
+    load_target(folder, options=options, join=lambda _: cluster)
 
 
 def test_what_needs_the_layers_here_is_refused(folders: Folders, tmp_path: Path) -> None:
     model_dir, streams = folders["streams"]
-    options = LoadOptions("float64", cluster=cluster_of(model_dir, 2))
+    cluster = cluster_of(model_dir, 2)
+    options = LoadOptions("float64", cluster=ADDRESS)
     with pytest.raises(HeadsError, match="Streams"):
-        load_target(model_dir, streams, options)
+        load_target(model_dir, streams, options, join=lambda _: cluster)
     lora_for(model_dir, tmp_path / "lora")
     with pytest.raises(ClusterError, match="Adapters can't be used"):
-        load_target(model_dir, options=replace(options, adapter_dir=tmp_path / "lora"))
+        load_target(
+            model_dir,
+            options=replace(options, adapter_dir=tmp_path / "lora"),
+            join=lambda _: cluster,
+        )
 
 
 def test_stages_forget_the_caches_that_nobody_uses(divided: Divided) -> None:

@@ -18,7 +18,8 @@ from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import HeadsShape, WeightFormats
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.header import check_header
-from medusa_core.models.config import ModelConfig, parse_config, read_config
+from medusa_core.models.config import ModelConfig, parse_config
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.parts import BlockParts, block_parts
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.rope import inverse_frequencies
@@ -143,14 +144,14 @@ def model(tmp_path: Path) -> Path:
 def set_config(model: Path, **changes: Any) -> ModelConfig:
     raw = read_json(model / "config.json")
     (model / "config.json").write_text(json.dumps(raw | changes), encoding="utf-8")
-    return read_config(model)
+    return ModelFiles.open(model).config
 
 
 def test_a_model_with_fewer_layers_than_it_says_is_refused_from_its_header(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checkpoint = Checkpoint.open_model(model)
-    check_header(checkpoint, read_config(model))
+    checkpoint = ModelFiles.open(model).checkpoint()
+    check_header(checkpoint, ModelFiles.open(model).config)
     config = set_config(model, num_hidden_layers=1000)
     monkeypatch.setattr(Checkpoint, "raw", lambda *_: pytest.fail("a tensor was read"))
     with pytest.raises(CheckpointError, match=r"layers\.2\."):
@@ -167,14 +168,14 @@ def test_a_model_of_other_sizes_than_it_says_is_refused_from_its_header(
 ) -> None:
     config = set_config(model, **changes)
     with pytest.raises(CheckpointError, match="has shape"):
-        check_header(Checkpoint.open_model(model), config)
+        check_header(ModelFiles.open(model).checkpoint(), config)
 
 
 def test_a_biased_model_without_a_bias_is_refused_from_its_header(tmp_path: Path) -> None:
     bare = write_tiny(tmp_path / "bare", TinySpec())
     config = set_config(bare, attention_bias=True)
     with pytest.raises(CheckpointError, match="bias"):
-        check_header(Checkpoint.open_model(bare), config)
+        check_header(ModelFiles.open(bare).checkpoint(), config)
 
 
 @pytest.mark.parametrize(

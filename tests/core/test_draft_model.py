@@ -10,14 +10,11 @@ import torch
 
 from medusa_core.cli.plan import shape_config
 from medusa_core.errors import RequestError
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.recommend import plan_choice
-from medusa_core.messages import Fit, GenerateSettings, HeadsShape, WeightFormats
+from medusa_core.messages import Fit, GenerateSettings, HeadsShape, LoadOptions, WeightFormats
 from medusa_core.speculation.drafters.source import (
     Memory,
     Paths,

@@ -22,6 +22,7 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     LoadModel,
+    LoadOptions,
     ModelLoaded,
     Race,
     Raced,
@@ -249,7 +250,11 @@ def fresh() -> Iterator[EngineHarness]:
 
 def load_command(folders: Folders, kept: Path | None, request_id: str) -> LoadModel:
     return LoadModel(
-        "", request_id, *folders["grouped"], dtype="float32", device="cpu", calibrations_dir=kept
+        "",
+        request_id,
+        *folders["grouped"],
+        LoadOptions(dtype="float32", device="cpu"),
+        calibrations_dir=kept,
     )
 
 
@@ -303,10 +308,8 @@ def test_what_is_learned_is_kept_for_each_set_of_heads_and_each_draft_model(
             f"load {turn}",
             model,
             heads_dir,
-            dtype="float32",
-            device="cpu",
+            LoadOptions(dtype="float32", device="cpu", assistant_dir=assistant_dir),
             calibrations_dir=kept,
-            assistant_dir=assistant_dir,
         )
         assert isinstance(fresh.load(command), ModelLoaded)
         settings = GenerateSettings(drafter=drafter, max_new_tokens=24, banned=(1,))

@@ -14,13 +14,10 @@ from torch import Tensor
 
 from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, HeadsError, MedusaError
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.speculation.drafters.chained_source import (
     ChainedMemory,
     ChainedSource,
@@ -69,7 +66,7 @@ def asked(source: ChainedSource, path: tuple[int, ...]) -> dict[int, float]:
 
 
 def slowly(target: Target, model: Path, spec: EagleSpec) -> Slowly:
-    checkpoint = Checkpoint.open_model(model)
+    checkpoint = ModelFiles.open(model).checkpoint()
     names = ("model.embed_tokens.weight", "lm_head.weight")
     return Slowly(spec, *(checkpoint.floats(name, torch.float64) for name in names))
 

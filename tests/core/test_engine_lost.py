@@ -19,6 +19,7 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     LoadModel,
+    LoadOptions,
     ModelLoaded,
     Role,
     StepDone,
@@ -43,7 +44,7 @@ def engine() -> Iterator[EngineHarness]:
 
 
 def load(engine: EngineHarness, folders: dict[str, tuple[object, object]]) -> None:
-    engine.submit(LoadModel("", "load", *folders["grouped"], dtype="float64"))  # type: ignore[arg-type]
+    engine.submit(LoadModel("", "load", *folders["grouped"], LoadOptions(dtype="float64")))  # type: ignore[arg-type]
     assert isinstance(engine.wait("load", ModelLoaded, Failed), ModelLoaded)
 
 

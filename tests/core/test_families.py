@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 from medusa_core.errors import CheckpointError, MedusaError, ModelError
 from medusa_core.memory.plan import weights_bytes
 from medusa_core.messages import WeightFormats
-from medusa_core.models.config import read_config
 from medusa_core.models.family import family_registry
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.parts import block_parts
 from medusa_core.models.precision import hardware_of
 from medusa_core.models.quant.choice import settle_formats
@@ -95,7 +95,7 @@ def test_trees_and_chunks_are_paths_run_alone_at_the_edges_of_windows(
 @pytest.mark.parametrize("name", CONFIGS)
 def test_the_plan_knows_every_weight_to_the_byte(name: str, tmp_path: Path) -> None:
     peer_of(name).save_pretrained(tmp_path)
-    config, model = read_config(tmp_path), runner_of(tmp_path)._model
+    config, model = ModelFiles.open(tmp_path).config, runner_of(tmp_path)._model
     formats = settle_formats(WeightFormats(), "float32", hardware_of(torch.device("cpu")))
     vectors = sum(block_parts(config, 0).vectors.values()) * config.num_layers
     num_norms = len(block_parts(config, 0).vectors) * config.num_layers + 1
@@ -107,7 +107,7 @@ def test_the_plan_knows_every_weight_to_the_byte(name: str, tmp_path: Path) -> N
 def test_within_the_old_context_longrope_reads_as_transformers_does(tmp_path: Path) -> None:
     peer = peer_of("phi 4 mini")
     peer.save_pretrained(tmp_path)
-    config = read_config(tmp_path)
+    config = ModelFiles.open(tmp_path).config
     assert (config.usual_context, config.context_tokens) == (64, 512)
     usual = replace(config, context_tokens=config.usual_context)
     for ids in (TOKEN_IDS[:5], TOKEN_IDS[:33], TOKEN_IDS[:64]):
@@ -134,7 +134,7 @@ def test_of_a_model_that_also_sees_the_text_part_is_read(prefix: str, tmp_path: 
         json.dumps({"model_type": "gemma3", "text_config": text, "vision_config": {"a": 1}})
     )
     assert our_logits(runner_of(tmp_path), TOKEN_IDS).equal(wanted)
-    assert read_config(tmp_path).sees
+    assert ModelFiles.open(tmp_path).config.sees
 
 
 def saved(name: str, folder: Path, **changes: object) -> Path:
@@ -158,14 +158,14 @@ def saved(name: str, folder: Path, **changes: object) -> Path:
 def test_no_more_context_is_offered_than_a_window_shows(
     name: str, changes: dict[str, object], context: int, tmp_path: Path
 ) -> None:
-    assert read_config(saved(name, tmp_path, **changes)).context_tokens == context
+    assert ModelFiles.open(saved(name, tmp_path, **changes)).config.context_tokens == context
 
 
 @pytest.mark.parametrize("model_type", ["mixtral", "gpt2", "bert", ""])
 def test_another_family_names_itself_and_what_is_supported(model_type: str, tmp_path: Path) -> None:
     saved("llama 3", tmp_path, model_type=model_type)
     with pytest.raises(ModelError, match=model_type or "unknown") as caught:
-        read_config(tmp_path)
+        _ = ModelFiles.open(tmp_path).config
     for name in family_registry().names:
         assert name in caught.value.hint
 
@@ -183,7 +183,7 @@ def test_what_can_not_be_run_says_why_and_what_to_take(
 ) -> None:
     saved("llama 3", tmp_path, model_type=model_type)
     with pytest.raises(ModelError, match=why) as caught:
-        read_config(tmp_path)
+        _ = ModelFiles.open(tmp_path).config
     assert instead in caught.value.hint
 
 
@@ -216,4 +216,4 @@ def test_frequencies_in_the_file_and_heads_beside_the_model_are_no_matter(tmp_pa
 def test_a_senseless_window_is_refused(window: object, tmp_path: Path) -> None:
     saved("mistral", tmp_path, sliding_window=window)
     with pytest.raises(MedusaError, match="sliding_window"):
-        read_config(tmp_path)
+        _ = ModelFiles.open(tmp_path).config

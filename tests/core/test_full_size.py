@@ -27,12 +27,11 @@ CHILD = """
 import json, resource, sys, time
 from pathlib import Path
 from medusa_core.engine.direct import generate
-from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
-from medusa_core.models.quantized_cache.kept import KeptModels
-from medusa_core.loading.target import LoadOptions, load_target
+from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
+from medusa_core.loading.load import load_target
 model, heads, kept = map(Path, sys.argv[1:4])
 started = time.perf_counter()
-options = LoadOptions(formats=WeightFormats("q4"), context_tokens=512, kept=KeptModels(kept))
+options = LoadOptions(formats=WeightFormats("q4"), context_tokens=512, kept_dir=kept)
 target = load_target(model, heads, options)
 seconds = time.perf_counter() - started
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -9,11 +9,15 @@ import pytest
 
 from medusa_core.__main__ import main
 from medusa_core.cli.generate import _Printer
-from medusa_core.loading.target import (
+from medusa_core.loading.load import load_target
+from medusa_core.messages import (
+    TARGET,
+    GenerateSettings,
     LoadOptions,
-    load_target,
+    StepDone,
+    StepTimes,
+    TokenSource,
 )
-from medusa_core.messages import TARGET, GenerateSettings, StepDone, StepTimes, TokenSource
 from medusa_core.system.user_folders import places
 from tests.core.laws import decode, user_says
 from tests.core.tiny import write_tiny

@@ -18,27 +18,27 @@ from medusa_core.api import demo_model
 from medusa_core.bench.gguf_export import finish
 from medusa_core.bench.random_target import shape_config
 from medusa_core.errors import CheckpointError, ModelError
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
+from medusa_core.loading.load import load_target
 from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.recommend import recommend
-from medusa_core.messages import ChatMessage, GenerateSettings, HeadsShape, Role, WeightFormats
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.config import read_config
+from medusa_core.messages import (
+    ChatMessage,
+    GenerateSettings,
+    HeadsShape,
+    LoadOptions,
+    Role,
+    WeightFormats,
+)
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import (
     StoredTypes,
     settle_formats,
 )
 from medusa_core.models.quant.format import Hardware
-from medusa_core.models.text.template import open_template
-from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.system.files.gguf import (
-    read_entries,
     read_gguf,
 )
 from medusa_core.system.files.gguf_header import GgufHeader
@@ -66,7 +66,7 @@ def pebbles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def test_sizes_are_those_of_the_folder(pebbles: dict[str, Path]) -> None:
-    folder, file = read_config(demo_model()[0]), read_config(pebbles["f32"])
+    folder, file = ModelFiles.open(demo_model()[0]).config, ModelFiles.open(pebbles["f32"]).config
     for name in ("vocab_size", "hidden_size", "intermediate_size", "num_layers", "num_heads"):
         assert getattr(file, name) == getattr(folder, name)
     assert file.rope == folder.rope
@@ -74,15 +74,15 @@ def test_sizes_are_those_of_the_folder(pebbles: dict[str, Path]) -> None:
     assert file.tie_embeddings == folder.tie_embeddings
     assert set(file.eos_token_ids) <= set(folder.eos_token_ids)
     assert file.quantization == ""
-    assert read_config(pebbles["q4_0"]).quantization == "q4_0"
+    assert ModelFiles.open(pebbles["q4_0"]).config.quantization == "q4_0"
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
 def test_tensors_are_those_of_the_folder(family: str, tmp_path: Path) -> None:
     tiny = TinySpec(model_type=family, seed=5)
     folder = write_tiny(tmp_path / family, tiny)
-    ours = Checkpoint.open_model(folder)
-    theirs = Checkpoint.open_model(write_as_gguf(folder, tmp_path / "x.gguf", "f32"))
+    ours = ModelFiles.open(folder).checkpoint()
+    theirs = ModelFiles.open(write_as_gguf(folder, tmp_path / "x.gguf", "f32")).checkpoint()
     assert theirs.names == {name for name in ours.names if "inv_freq" not in name}
     for name in theirs.names:
         assert theirs.shape(name) == ours.shape(name)
@@ -193,10 +193,10 @@ def test_several_files_are_one_model(pebbles: dict[str, Path], tmp_path: Path) -
 
 def test_the_template_and_its_tokens_come_from_the_file(pebbles: dict[str, Path]) -> None:
     folder, file = demo_model()[0], pebbles["q4_0"]
-    ours, theirs = Tokenizer.open(folder), Tokenizer.open(file)
+    ours, theirs = ModelFiles.open(folder).tokenizer, ModelFiles.open(file).tokenizer
     turns = (ChatMessage(Role.USER, "Hello!"),)
-    wanted = open_template(folder, ours).render(turns)
-    assert open_template(file, theirs).render(turns) == wanted
+    wanted = ModelFiles.open(folder).template.render(turns)
+    assert ModelFiles.open(file).template.render(turns) == wanted
     assert theirs.encode_prompt(wanted) == ours.encode_prompt(wanted)
 
 
@@ -256,8 +256,8 @@ def test_a_load_reads_a_header_once(
             read.append(path)
 
     monkeypatch.setattr("medusa_core.system.files.gguf.GgufHeader", Counting)
-    load_target(pebbles["q4_0"])
-    assert read == [pebbles["q4_0"]]
+    load_target(pebbles["q4_0"], options=LoadOptions(assistant_dir=pebbles["q8_0"]))
+    assert read == [pebbles["q4_0"], pebbles["q8_0"]]
 
 
 def test_long_lists_of_texts_are_read_whole_and_no_further(tmp_path: Path) -> None:
@@ -265,12 +265,13 @@ def test_long_lists_of_texts_are_read_whole_and_no_further(tmp_path: Path) -> No
     writer = gguf.GGUFWriter(tmp_path / "x.gguf", "llama")
     writer.add_token_list(texts)
     writer.add_token_scores([float(number) for number in range(1000)])
+    writer.add_tensor("token_embd.weight", np.zeros((4, 4), np.float32))
     finish(writer)
-    found = read_entries(tmp_path / "x.gguf")
+    found = read_gguf(tmp_path / "x.gguf")
     assert found.texts("tokenizer.ggml.tokens") == texts
     assert list(found.numbers("tokenizer.ggml.scores"))[-1] == 999.0
     whole = (tmp_path / "x.gguf").read_bytes()
     for at in (1 << 20, (1 << 20) + 3, len(whole) // 2):
         (tmp_path / "cut.gguf").write_bytes(whole[:at])
         with pytest.raises(CheckpointError, match="is incomplete"):
-            read_entries(tmp_path / "cut.gguf")
+            read_gguf(tmp_path / "cut.gguf")

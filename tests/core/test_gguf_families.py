@@ -31,18 +31,15 @@ from transformers import (
 
 from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import CheckpointError, ModelError
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
-from medusa_core.messages import WeightFormats
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.checkpoints.gguf_config import read_gguf_config
+from medusa_core.loading.load import load_target
+from medusa_core.messages import LoadOptions, WeightFormats
+from medusa_core.models.checkpoints.gguf_config import config_of
 from medusa_core.models.checkpoints.gguf_names import ARCHITECTURES
-from medusa_core.models.config import parse_config, read_config
+from medusa_core.models.config import parse_config
 from medusa_core.models.family import family_registry
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.rope import inverse_frequencies
-from medusa_core.system.files.gguf import read_gguf
+from medusa_core.system.files.gguf import read_beginning, read_gguf
 from tests.core.gguf_converter import convert
 from tests.core.peers import LLAMA3_ROPE, SIZES, make_peer
 from tests.core.test_hostile_gguf import check_mutations
@@ -170,7 +167,7 @@ def test_every_architecture_is_compared() -> None:
 @pytest.mark.parametrize("name", [name for name in CONFIGS if name != "gpt-oss"])
 def test_tensors_have_the_names_and_numbers_of_the_checkpoint(name: str, tmp_path: Path) -> None:
     _, path = saved(name, tmp_path)
-    theirs, ours = load_file(tmp_path / "model.safetensors"), Checkpoint.open_model(path)
+    theirs, ours = load_file(tmp_path / "model.safetensors"), ModelFiles.open(path).checkpoint()
     assert ours.names == theirs.keys()
     for tensor_name, tensor in theirs.items():
         assert ours.shape(tensor_name) == tuple(tensor.shape)
@@ -180,7 +177,7 @@ def test_tensors_have_the_names_and_numbers_of_the_checkpoint(name: str, tmp_pat
 
 def test_experts_of_gpt_oss_stand_one_by_one(tmp_path: Path) -> None:
     _, path = saved("gpt-oss", tmp_path)
-    theirs, ours = load_file(tmp_path / "model.safetensors"), Checkpoint.open_model(path)
+    theirs, ours = load_file(tmp_path / "model.safetensors"), ModelFiles.open(path).checkpoint()
     fused = {name for name in theirs if ".experts." in name}
     one_by_one = {name for name in ours.names if ".experts." in name}
     assert ours.names - one_by_one == theirs.keys() - fused
@@ -198,7 +195,7 @@ def test_experts_of_gpt_oss_stand_one_by_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_sizes_are_those_of_config_json(name: str, tmp_path: Path) -> None:
     _, path = saved(name, tmp_path)
-    theirs, ours = read_config(tmp_path), read_config(path)
+    theirs, ours = ModelFiles.open(tmp_path).config, ModelFiles.open(path).config
     frequencies = [
         inverse_frequencies(config.rope, config.head_rows.turned, config.context_tokens)
         for config in (theirs, ours)
@@ -291,7 +288,7 @@ MORE = {
 @pytest.mark.parametrize("name", sorted(MORE))
 def test_what_a_file_says_is_what_config_json_says(name: str, tmp_path: Path) -> None:
     peer, path = saved(name, tmp_path)
-    found, _, _ = read_gguf_config(path)
+    found, _, _ = config_of(read_gguf(path))
     wanted, rope = peer.config, peer.config.rope_parameters
     sizes = {"num_hidden_layers", "intermediate_size", "vocab_size", "tie_word_embeddings"}
     for key in MORE[name] | sizes:
@@ -304,10 +301,10 @@ def test_what_a_file_says_is_what_config_json_says(name: str, tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["llama 3, tied", "phi4, longer"])
 def test_a_file_that_is_only_begun_tells_its_sizes(name: str, tmp_path: Path) -> None:
     _, path = saved(name, tmp_path)
-    whole, size = read_config(path), path.stat().st_size
+    whole, size = ModelFiles.open(path).config, path.stat().st_size
     header = min(tensor.start for tensor in read_gguf(path).tensors.values())
     path.write_bytes(path.read_bytes()[:header] + bytes(size - header))  # as a sparse file reads
-    begun = parse_config(*read_gguf_config(path, header))
+    begun = parse_config(*config_of(read_beginning(path, header)))
     assert replace(begun, rope=whole.rope) == whole
 
 
@@ -316,11 +313,13 @@ def test_the_first_of_several_files_tells_the_sizes(tmp_path: Path) -> None:
     writer.add_uint16("split.count", 2)
     writer.add_token_list([f"token {number}" for number in range(40)])
     finish(writer)
-    sizes, _, _ = read_gguf_config(tmp_path / "x.gguf", (tmp_path / "x.gguf").stat().st_size)
+    sizes, _, _ = config_of(
+        read_beginning(tmp_path / "x.gguf", (tmp_path / "x.gguf").stat().st_size)
+    )
     assert sizes["vocab_size"] == 40
     assert not sizes["tie_word_embeddings"]
     with pytest.raises(CheckpointError, match="no tensors"):
-        read_gguf_config(tmp_path / "x.gguf")
+        config_of(read_gguf(tmp_path / "x.gguf"))
 
 
 def written(
@@ -356,20 +355,20 @@ def test_what_is_not_supported_is_told_with_what_to_take(
     architecture: str, reason: str, instead: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ModelError, match=reason) as caught:
-        read_config(written(tmp_path / "x.gguf", architecture))
+        _ = ModelFiles.open(written(tmp_path / "x.gguf", architecture)).config
     assert instead in caught.value.hint
 
 
 def test_a_mixture_of_llamas_is_no_llama(tmp_path: Path) -> None:
     path = written(tmp_path / "x.gguf", "llama", {"llama.expert_count": 8})
     with pytest.raises(ModelError, match="experts"):
-        read_config(path)
+        _ = ModelFiles.open(path).config
 
 
 def test_a_granite_that_turns_nothing_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "x.gguf", "granite", {"granite.rope.scaling.finetuned": False})
     with pytest.raises(ModelError, match="position"):
-        read_gguf_config(path)
+        config_of(read_gguf(path))
 
 
 @pytest.mark.parametrize(
@@ -386,7 +385,7 @@ def test_all_ends_of_an_answer_are_found(
     tokens: tuple[str, ...], ends: list[int], tmp_path: Path
 ) -> None:
     path = written(tmp_path / "x.gguf", "llama", {"tokenizer.ggml.eos_token_id": 1}, tokens)
-    assert read_gguf_config(path)[1]["eos_token_id"] == ends
+    assert config_of(read_gguf(path))[1]["eos_token_id"] == ends
 
 
 def test_the_makers_sampling_is_read(tmp_path: Path) -> None:
@@ -394,7 +393,7 @@ def test_the_makers_sampling_is_read(tmp_path: Path) -> None:
     path = written(
         tmp_path / "x.gguf", "llama", {f"general.sampling.{k}": v for k, v in entries.items()}
     )
-    found = read_gguf_config(path)[1]
+    found = config_of(read_gguf(path))[1]
     entries["temperature"] = entries.pop("temp")
     assert entries.items() <= found.items()
 
@@ -404,7 +403,7 @@ def test_what_sees_and_hears_is_left_out(tmp_path: Path) -> None:
     for name in ("token_embd.weight", "v.blk.0.attn_q.weight", "mm.soft_emb_norm.weight"):
         writer.add_tensor(name, np.zeros((8, 4), np.float32))
     finish(writer)
-    names = Checkpoint.open_model(tmp_path / "x.gguf").names
+    names = ModelFiles.open(tmp_path / "x.gguf").checkpoint().names
     assert names == {"model.embed_tokens.weight"}
 
 
@@ -414,5 +413,5 @@ def test_windows_are_where_the_file_says(tmp_path: Path) -> None:
     writer.add_sliding_window_pattern([True, False, False, True])
     writer.add_tensor("token_embd.weight", np.zeros((8, 4), np.float32))
     finish(writer)
-    found = read_gguf_config(tmp_path / "x.gguf")[0]["layer_types"]
+    found = config_of(read_gguf(tmp_path / "x.gguf"))[0]["layer_types"]
     assert [kind == "sliding_attention" for kind in found] == [True, False, False, True]

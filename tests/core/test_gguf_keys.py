@@ -9,8 +9,8 @@ import pytest
 
 from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import CheckpointError, ModelError, TokenizerError
-from medusa_core.models.checkpoints.gguf_config import read_gguf_config
-from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.models.checkpoints.gguf_config import config_of
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.gguf import read_gguf
 
 Add = Callable[[gguf.GGUFWriter], None]
@@ -86,7 +86,7 @@ def test_unknown_keys_may_be_of_any_kind(tmp_path: Path) -> None:
     ids=["a factor", "as an integer", "the older key", "that as an integer"],
 )
 def test_positions_are_stretched_by_each_way_to_write_a_factor(add: Add, tmp_path: Path) -> None:
-    raw, _, _ = read_gguf_config(written(tmp_path / "x.gguf", add))
+    raw, _, _ = config_of(read_gguf(written(tmp_path / "x.gguf", add)))
     assert raw["rope_scaling"] == {"rope_type": "linear", "factor": 4}
 
 
@@ -96,7 +96,7 @@ def test_a_model_that_stretches_nothing_has_no_factor(tmp_path: Path) -> None:
         lambda w: w.add_string("llama.rope.scaling.type", "none"),
         lambda w: w.add_float32("llama.rope.scaling.factor", 4.0),
     )
-    assert "rope_scaling" not in read_gguf_config(path)[0]
+    assert "rope_scaling" not in config_of(read_gguf(path))[0]
 
 
 UNSUPPORTED: dict[str, Add] = {
@@ -114,7 +114,7 @@ def test_what_changes_the_sum_and_is_not_supported_is_refused(
 ) -> None:
     path = written(tmp_path / "x.gguf", UNSUPPORTED[reason], architecture=architecture)
     with pytest.raises(ModelError, match=reason):
-        read_gguf_config(path)
+        config_of(read_gguf(path))
 
 
 def test_keys_that_say_what_is_done_anyway_are_taken(tmp_path: Path) -> None:
@@ -124,11 +124,11 @@ def test_keys_that_say_what_is_done_anyway_are_taken(tmp_path: Path) -> None:
         lambda w: w.add_causal_attention(True),
         lambda w: w.add_clamp_kqv(0.0),
     )
-    assert read_gguf_config(path)[0]["head_dim"] == 16
+    assert config_of(read_gguf(path))[0]["head_dim"] == 16
 
 
 def test_a_vocabulary_of_words_without_merges_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match="merges are missing"):
-        Tokenizer.open(written(tmp_path / "x.gguf", byte_level))
+        _ = ModelFiles.open(written(tmp_path / "x.gguf", byte_level)).tokenizer
     path = written(tmp_path / "y.gguf", byte_level, lambda w: w.add_token_merges(["a b"]))
-    assert len(Tokenizer.open(path).encode("ab")) == 1
+    assert len(ModelFiles.open(path).tokenizer.encode("ab")) == 1

@@ -16,9 +16,8 @@ from transformers.convert_slow_tokenizer import generate_merges
 from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import TokenizerError
 from medusa_core.messages import ChatMessage, Role
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.text.detokenizer import Detokenizer
-from medusa_core.models.text.template import open_template
-from medusa_core.models.text.tokenizer import Tokenizer as OurTokenizer
 from tests.core.gguf_files import add_byte_level
 from tests.core.test_sentencepiece import train as train_pieces
 
@@ -137,7 +136,7 @@ def write(folder: Path, pre: str) -> Path:
 @pytest.mark.parametrize("pre", sorted(SPLITS))
 def test_ids_are_those_of_transformers_on_500_texts(pre: str, tmp_path: Path) -> None:
     reference = train(pre, tmp_path)
-    ours = OurTokenizer.open(write(tmp_path, pre))
+    ours = ModelFiles.open(write(tmp_path, pre)).tokenizer
     for text in texts(500, seed=2):
         ids = reference.encode(text, add_special_tokens=False)
         assert ours.encode(text) == ids, text
@@ -149,7 +148,7 @@ def test_ids_are_those_of_transformers_on_500_texts(pre: str, tmp_path: Path) ->
 def test_an_unknown_way_to_split_is_named(tmp_path: Path) -> None:
     train("gpt-2", tmp_path)
     with pytest.raises(TokenizerError, match="'chameleon'"):
-        OurTokenizer.open(write(tmp_path, "chameleon"))
+        _ = ModelFiles.open(write(tmp_path, "chameleon")).tokenizer
 
 
 def write_pieces(
@@ -196,7 +195,7 @@ def kind_of(
 
 def test_sentencepiece_in_a_file_gives_its_own_ids(tmp_path: Path) -> None:
     peer = sentencepiece.SentencePieceProcessor(model_proto=train_pieces())
-    ours = OurTokenizer.open(write_pieces(tmp_path, peer))
+    ours = ModelFiles.open(write_pieces(tmp_path, peer)).tokenizer
     more = ("  two  spaces  ", "emoji 👩‍👩‍👧 and 日本語")
     for drawn in (*texts(300, seed=4), *more):
         text = drawn.replace("</s>", "")  # which becomes the token itself
@@ -248,7 +247,7 @@ def test_gemmas_ids_are_those_of_transformers_on_500_texts(
     reference = GemmaTokenizer(vocab=vocabulary, merges=generate_merges(vocabulary, scores))
     reference.add_tokens([AddedToken(text, normalized=False) for text in GEMMA_SYMBOLS])
     path = write_pieces(tmp_path, gemma, "gemma2", GEMMA_SYMBOLS, False, writes_spaces)
-    ours = OurTokenizer.open(path)
+    ours = ModelFiles.open(path).tokenizer
     more = ("  two  spaces  ", "     five", "<start_of_turn>user\nhi<end_of_turn>\n", "\n\n\n\n x")
     for text in (*texts(500, seed=5), *more):
         ids = reference.encode(text, add_special_tokens=False)
@@ -260,9 +259,9 @@ def test_gemmas_ids_are_those_of_transformers_on_500_texts(
 def test_a_stream_keeps_gemmas_first_space(
     gemma: sentencepiece.SentencePieceProcessor, tmp_path: Path
 ) -> None:
-    ours = OurTokenizer.open(
+    ours = ModelFiles.open(
         write_pieces(tmp_path, gemma, "gemma2", GEMMA_SYMBOLS, puts_space=False)
-    )
+    ).tokenizer
     assert not ours.strips_space
     assert Detokenizer(ours).push_all(ours.encode(" the lighthouse"))[1] == b" the lighthouse"
 
@@ -273,7 +272,7 @@ PHI3_SYMBOLS = ("<|user|>", "<|end|>")
 def test_phi_3s_special_tokens_swallow_the_line_break_behind_them(tmp_path: Path) -> None:
     pieces = train_pieces(own=PHI3_SYMBOLS)
     peer = sentencepiece.SentencePieceProcessor(model_proto=pieces)
-    ours = OurTokenizer.open(write_pieces(tmp_path, peer, "phi3", PHI3_SYMBOLS))
+    ours = ModelFiles.open(write_pieces(tmp_path, peer, "phi3", PHI3_SYMBOLS)).tokenizer
     user, end = (peer.piece_to_id(text) for text in PHI3_SYMBOLS)
     assert ours.encode("<|user|>\nthe fox<|end|>\n") == [user, *ours.encode("the fox"), end]
     assert ours.encode("<s>\nthe")[1:] == ours.encode("\nthe")
@@ -288,5 +287,5 @@ def test_a_file_without_a_template_is_known_by_what_it_calls_itself(tmp_path: Pa
     finish(writer)
     path = tmp_path / "sha256-0123"
     turns = (ChatMessage(Role.USER, "Hi"),)
-    text = open_template(path, OurTokenizer.open(path)).render(turns)
+    text = ModelFiles.open(path).template.render(turns)
     assert text.endswith("USER: Hi ASSISTANT:")

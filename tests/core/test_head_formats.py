@@ -16,12 +16,9 @@ from medusa_core.heads.format import format_registry
 from medusa_core.heads.reader import read_head_set, read_heads_shape
 from medusa_core.heads.weights import HeadWeights
 from medusa_core.heads.writer import write_heads
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import GenerateSettings, HeadsShape
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import GenerateSettings, HeadsShape, LoadOptions
 from medusa_core.system.resources import demo_heads_dir
 from tests.core.conftest import GROUPED
 from tests.core.laws import check_same_tokens, decode, plainly, user_says

@@ -15,12 +15,9 @@ from medusa_core.heads import medusa
 from medusa_core.heads.medusa import Lent, MedusaHeads
 from medusa_core.heads.reader import read_heads
 from medusa_core.heads.weights import HeadWeights
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import TARGET, TokenSource
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import TARGET, LoadOptions, TokenSource
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.runtime.tree.shape import TreeShape
 from medusa_core.runtime.tree.step import RowBudget

@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.laws import check_same_tokens, decode, plainly, user_says

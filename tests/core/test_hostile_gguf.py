@@ -13,14 +13,12 @@ import torch
 
 from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import CheckpointError, MedusaError
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.gguf_names import (
     ARCHITECTURES,
     hugging_face_name,
 )
 from medusa_core.models.checkpoints.header import check_header
-from medusa_core.models.config import read_config
-from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.gguf import read_gguf
 from tests.core.gguf_files import write_as_gguf
 from tests.core.tiny import TinySpec, write_tiny
@@ -40,9 +38,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 def load(path: Path) -> None:
     """Everything that a load reads of a file."""
-    config = read_config(path)
-    Tokenizer.open(path)
-    checkpoint = Checkpoint.open_model(path)
+    files = ModelFiles.open(path)
+    config, _ = files.config, files.tokenizer
+    checkpoint = files.checkpoint()
     check_header(checkpoint, config)
     for name in sorted(checkpoint.names):
         checkpoint.floats(name, torch.float32)
@@ -151,7 +149,7 @@ def test_senseless_experts_are_refused(shape: tuple[int, ...], tmp_path: Path) -
     writer.add_tensor("blk.0.ffn_up_exps.weight", np.zeros(shape, np.float32))
     finish(writer)
     with pytest.raises(CheckpointError, match="each expert"):
-        Checkpoint.open_model(tmp_path / "x.gguf")
+        ModelFiles.open(tmp_path / "x.gguf").checkpoint()
 
 
 def test_a_file_that_shrinks_while_it_is_read_is_no_read_past_its_end(
@@ -159,7 +157,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_no_read_past_its_end(
 ) -> None:
     path = tmp_path / "x.gguf"
     path.write_bytes(whole)
-    checkpoint = Checkpoint.open_model(path)
+    checkpoint = ModelFiles.open(path).checkpoint()
     tensors = read_gguf(path).tensors
     last = max(tensors, key=lambda name: tensors[name].start)
     path.write_bytes(whole[:-1000])

@@ -22,6 +22,7 @@ from medusa_core.models.text.template import (
 from medusa_core.models.text.template_process import TemplateProcess
 from medusa_core.models.text.template_worker import MEMORY_BYTES
 from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.models.text.written_template import template_in
 from medusa_core.system.resources import (
     demo_model_dir,
     resources_dir,
@@ -130,7 +131,7 @@ def test_a_template_file_of_200_mb_is_not_read(
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: pytest.fail("it was read"))
     (tmp_path / "tokenizer_config.json").unlink(missing_ok=True)
     with pytest.raises(TemplateError, match="characters"):
-        open_template(tmp_path, Tokenizer(make_tokenizer()))
+        open_template(template_in(tmp_path), Tokenizer(make_tokenizer()).knows)
 
 
 @pytest.mark.parametrize("source", ["{{ messages[0].content }}", "\ud800", "{{ bos_token }}"])

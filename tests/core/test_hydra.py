@@ -38,11 +38,8 @@ from medusa_core.hub.library.pairing import (
     Fit,
     match,
 )
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     Calibrate,
     Calibrated,
@@ -50,6 +47,7 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     LoadModel,
+    LoadOptions,
     ModelLoaded,
     Planned,
     WeightFormats,
@@ -343,7 +341,7 @@ def test_the_engine_loads_measures_and_drafts_with_them(name: str, tmp_path: Pat
     heads = write_hydra(tmp_path / "heads", knowing(3, model))
     engine = EngineHarness()
     try:
-        event = engine.load(LoadModel("", "load", model, heads, "float32", "cpu"))
+        event = engine.load(LoadModel("", "load", model, heads, LoadOptions("float32", "cpu")))
         assert isinstance(event, ModelLoaded)
         assert (event.num_heads, event.head_source) == (3, "hydra")
         assert [choice.name for choice in event.drafters][:2] == ["composite", "ngram"]

@@ -12,12 +12,9 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import WeightFormats
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.checksum import checksum
 from medusa_core.models.quant.format import (
@@ -45,14 +42,14 @@ def model(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> KeptModels:
-    return KeptModels(tmp_path / "kept")
+def kept(tmp_path: Path) -> Path:
+    return tmp_path / "kept"
 
 
-def load(model: Path, kept: KeptModels | None, quant: str) -> Target:
+def load(model: Path, kept: Path | None, quant: str) -> Target:
     # The projection in the same format: its shapes are checked like the blocks'.
     return load_target(
-        model, None, LoadOptions(formats=WeightFormats(quant, lm_head=quant), kept=kept)
+        model, None, LoadOptions(formats=WeightFormats(quant, lm_head=quant), kept_dir=kept)
     )
 
 
@@ -208,7 +205,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Pat
     for quant in QUANTS:
         folder = tmp_path_factory.mktemp(quant)
         model = write_tiny(folder / "wide", WIDE)
-        scores = plain_scores(load(model, KeptModels(folder / "kept"), quant), IDS)
+        scores = plain_scores(load(model, folder / "kept", quant), IDS)
         made[quant] = (model, folder / "kept", scores)
     return made
 
@@ -231,14 +228,14 @@ def check_made_anew(
     taken_apart.write(path)
     assert path.read_bytes() != good
     kept = KeptModels(folder)
-    assert torch.equal(plain_scores(load(model, kept, quant), IDS), scores)
+    assert torch.equal(plain_scores(load(model, folder, quant), IDS), scores)
     assert "made anew" in caplog.text
     caplog.clear()
     (entry,) = kept.entries()
     assert entry.path == path
     assert Kept.read(path) == Kept.read(kept_dir / path.name)
     monkeypatch.setattr(KeptModels, "writer", lambda *_: pytest.fail("it was made once more"))
-    assert torch.equal(plain_scores(load(model, kept, quant), IDS), scores)
+    assert torch.equal(plain_scores(load(model, folder, quant), IDS), scores)
     assert not caplog.text
 
 
@@ -272,7 +269,7 @@ def test_a_table_that_is_too_short_for_its_weight_is_never_used(
 
 
 def test_every_tensor_is_checked_before_a_layer_is_built_of_it(
-    model: Path, kept: KeptModels, monkeypatch: pytest.MonkeyPatch
+    model: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load(model, kept, "int8")
     checked: list[str] = []
@@ -284,7 +281,7 @@ def test_every_tensor_is_checked_before_a_layer_is_built_of_it(
 
     monkeypatch.setattr(Checkpoint, "summed", counted)
     load(model, kept, "int8")
-    (entry,) = kept.entries()
+    (entry,) = KeptModels(kept).entries()
     assert sorted(checked) == sorted(read_header(entry.path))
 
 

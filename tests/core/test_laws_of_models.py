@@ -7,12 +7,9 @@ from functools import cache
 import pytest
 
 from medusa_core.bench.random_target import make_random
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from medusa_core.models.config import parse_config
 from medusa_core.models.datastore.phrases import write_phrases
 from medusa_core.models.quant.block_types import BLOCK_TYPES

@@ -19,12 +19,15 @@ from medusa_core.engine.direct import events_of
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
 from medusa_core.errors import MedusaError
-from medusa_core.loading.target import (
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import (
+    Generate,
+    GenerateSettings,
+    GenerationDone,
     LoadOptions,
-    Target,
-    load_target,
+    TokenSource,
 )
-from medusa_core.messages import Generate, GenerateSettings, GenerationDone, TokenSource
 from medusa_core.models.datastore.earlier_answers import Learned
 from medusa_core.models.datastore.folder import (
     forget_learned,

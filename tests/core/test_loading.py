@@ -14,12 +14,9 @@ from torch import Tensor
 
 from medusa_core.api import demo_model
 from medusa_core.errors import CheckpointError, ModelError, PlanError
-from medusa_core.loading import target as target_module
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
+from medusa_core.loading import plan as plan_module
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.memory.budget import Budget
 from medusa_core.messages import (
     Cancel,
@@ -29,6 +26,7 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     LoadModel,
+    LoadOptions,
     ModelLoaded,
     Progress,
     Unload,
@@ -61,18 +59,16 @@ def model(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> KeptModels:
-    return KeptModels(tmp_path / "kept")
+def kept(tmp_path: Path) -> Path:
+    return tmp_path / "kept"
 
 
-def load(model: Path, kept: KeptModels | None = None, quant: str = "q4") -> Target:
-    return load_target(model, None, LoadOptions(formats=WeightFormats(quant), kept=kept))
+def load(model: Path, kept: Path | None = None, quant: str = "q4") -> Target:
+    return load_target(model, None, LoadOptions(formats=WeightFormats(quant), kept_dir=kept))
 
 
 @pytest.mark.parametrize("quant", ["int8", "q4"])
-def test_the_second_load_reads_what_the_first_one_kept(
-    quant: str, model: Path, kept: KeptModels
-) -> None:
+def test_the_second_load_reads_what_the_first_one_kept(quant: str, model: Path, kept: Path) -> None:
     expected = plain_scores(load(model, kept, quant), IDS)
     # Nothing of the checkpoint's numbers is read any more; its files only name the kept model.
     file = model / "model.safetensors"
@@ -84,67 +80,68 @@ def test_the_second_load_reads_what_the_first_one_kept(
     assert not torch.equal(plain_scores(load(model, None, quant), IDS), expected)
 
 
-def test_a_kept_model_gives_the_same_scores(model: Path, kept: KeptModels) -> None:
+def test_a_kept_model_gives_the_same_scores(model: Path, kept: Path) -> None:
     first, second = load(model, kept), load(model, kept)
     assert torch.equal(plain_scores(first, IDS), plain_scores(second, IDS))
     assert second.num_parameters == first.num_parameters
     assert second.weights_bytes == first.weights_bytes
-    assert len(kept.entries()) == 1
+    assert len(KeptModels(kept).entries()) == 1
 
 
-def test_pebble_with_tied_vectors_is_kept_too(kept: KeptModels) -> None:
+def test_pebble_with_tied_vectors_is_kept_too(kept: Path) -> None:
     model, heads = demo_model()
-    options = LoadOptions(formats=WeightFormats("q4", lm_head="int8"), kept=kept)
+    options = LoadOptions(formats=WeightFormats("q4", lm_head="int8"), kept_dir=kept)
     first, second = (load_target(model, heads, options) for _ in range(2))
     assert torch.equal(plain_scores(first, IDS), plain_scores(second, IDS))
-    assert len(kept.entries()) == 1
+    assert len(KeptModels(kept).entries()) == 1
     assert second.num_parameters == first.num_parameters
 
 
-def test_dense_models_are_not_kept(model: Path, kept: KeptModels) -> None:
-    load_target(model, None, LoadOptions("float32", kept=kept))
-    assert kept.entries() == ()
+def test_dense_models_are_not_kept(model: Path, kept: Path) -> None:
+    load_target(model, None, LoadOptions("float32", kept_dir=kept))
+    assert KeptModels(kept).entries() == ()
 
 
-def test_another_format_or_another_file_is_another_kept_model(
-    model: Path, kept: KeptModels
-) -> None:
+def test_another_format_or_another_file_is_another_kept_model(model: Path, kept: Path) -> None:
     load(model, kept, "int8")
     load(model, kept, "q4")
-    assert len(kept.entries()) == 2
+    assert len(KeptModels(kept).entries()) == 2
     tensors = load_file(model / "model.safetensors")
     tensors["lm_head.weight"] = tensors["lm_head.weight"] * 2
     save_file(tensors, model / "model.safetensors")
     doubled = load(model, kept, "q4")
-    assert len(kept.entries()) == 3
+    assert len(KeptModels(kept).entries()) == 3
     assert torch.equal(plain_scores(doubled, IDS), plain_scores(load(model, None, "q4"), IDS))
 
 
-def test_a_damaged_kept_model_is_made_anew(model: Path, kept: KeptModels) -> None:
+def test_a_damaged_kept_model_is_made_anew(model: Path, kept: Path) -> None:
     expected = plain_scores(load(model, kept), IDS)
-    (entry,) = kept.entries()
+    (entry,) = KeptModels(kept).entries()
     entry.path.write_bytes(entry.path.read_bytes()[:-100])
     assert torch.equal(plain_scores(load(model, kept), IDS), expected)
-    assert kept.entries()[0].nbytes == entry.nbytes
+    assert KeptModels(kept).entries()[0].nbytes == entry.nbytes
 
 
-def test_a_load_that_is_stopped_keeps_nothing(model: Path, kept: KeptModels) -> None:
+def test_a_load_that_is_stopped_keeps_nothing(model: Path, kept: Path) -> None:
     def stop(stage: str, fraction: float, text: str) -> None:
         if fraction > 0.3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        load_target(model, None, LoadOptions(formats=WeightFormats("q4"), kept=kept), stop)
+        load_target(model, None, LoadOptions(formats=WeightFormats("q4"), kept_dir=kept), stop)
     assert list((model.parent / "kept").iterdir()) == []
 
 
 def test_what_is_kept_has_a_bound_and_the_longest_unused_goes_first(
     model: Path, tmp_path: Path
 ) -> None:
-    load(model, kept := KeptModels(tmp_path / "kept"), "int8")
-    (old,) = kept.entries()
-    small = KeptModels(tmp_path / "kept", most_bytes=old.nbytes + 1000)
-    load(model, small, "q4")
+    load(model, kept := tmp_path / "kept", "int8")
+    (old,) = KeptModels(kept).entries()
+    small = KeptModels(kept, most_bytes=old.nbytes + 1000)
+    writer = small.writer("another", old.nbytes)
+    assert writer is not None
+    with writer:
+        writer.keep("weight", torch.zeros(4))
     (new,) = small.entries()
     assert new.path != old.path
     assert small.remove_all() == new.nbytes
@@ -152,11 +149,11 @@ def test_what_is_kept_has_a_bound_and_the_longest_unused_goes_first(
 
 
 def test_a_full_disk_costs_the_kept_model_and_not_the_load(
-    model: Path, kept: KeptModels, monkeypatch: pytest.MonkeyPatch
+    model: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 99, 1))  # type: ignore[attr-defined]
     assert load(model, kept).num_parameters > 0
-    assert kept.entries() == ()
+    assert KeptModels(kept).entries() == ()
 
 
 def quantized_checkpoint(source: Path, folder: Path, is_nested: bool, skips: str = "") -> Path:
@@ -281,7 +278,7 @@ def test_sharded_checkpoints_of_true_shapes_are_read_by_the_library_too(tmp_path
 @pytest.fixture
 def engine(model: Path) -> Iterator[EngineHarness]:
     harness = EngineHarness()
-    loaded = harness.load(LoadModel("", "first", model, dtype="float32"))
+    loaded = harness.load(LoadModel("", "first", model, options=LoadOptions(dtype="float32")))
     assert isinstance(loaded, ModelLoaded)
     yield harness
     harness.close()
@@ -295,7 +292,9 @@ def test_a_load_can_be_cancelled_and_the_model_before_is_there_again(
             engine.submit(Cancel("", "second"))
 
     engine.on_event = cancel
-    failed = engine.load(LoadModel("", "second", model, formats=WeightFormats("int8")))
+    failed = engine.load(
+        LoadModel("", "second", model, options=LoadOptions(formats=WeightFormats("int8")))
+    )
     assert isinstance(failed, Failed)
     assert failed.kind == "Cancelled"
     answer = engine.answer("hello", SETTINGS)
@@ -316,7 +315,9 @@ def test_out_of_memory_names_the_part_and_the_model_before_is_there_again(
         return real(self, part, wanted)  # type: ignore[arg-type]
 
     monkeypatch.setattr(weights_module.CheckpointWeights, "_quantized", no_room)
-    failed = engine.load(LoadModel("", "second", model, formats=WeightFormats("int8")))
+    failed = engine.load(
+        LoadModel("", "second", model, options=LoadOptions(formats=WeightFormats("int8")))
+    )
     assert isinstance(failed, Failed)
     assert failed.kind == "OutOfMemoryError"
     assert "layers.1.down" in failed.message
@@ -331,14 +332,21 @@ def tight_budget(total: int) -> Budget:
 def test_what_does_not_fit_is_refused_before_anything_is_read(
     engine: EngineHarness, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(target_module, "live_budget", lambda _: tight_budget(100_000))
-    failed = engine.load(LoadModel("", "second", model, dtype="float32", context_tokens=512))
+    monkeypatch.setattr(plan_module, "live_budget", lambda _: tight_budget(100_000))
+    failed = engine.load(
+        LoadModel("", "second", model, options=LoadOptions(dtype="float32", context_tokens=512))
+    )
     assert isinstance(failed, Failed)
     assert failed.kind == "PlanError"
     assert "a tiny card" in failed.message
     # The same override everywhere.
     loaded = engine.load(
-        LoadModel("", "third", model, dtype="float32", context_tokens=512, ignores_plan=True)
+        LoadModel(
+            "",
+            "third",
+            model,
+            options=LoadOptions(dtype="float32", context_tokens=512, ignores_plan=True),
+        )
     )
     assert isinstance(loaded, ModelLoaded)
     assert loaded.plan.fit is Fit.NO
@@ -350,7 +358,7 @@ def test_a_context_that_nobody_asked_for_gives_way(
     whole = load_target(model, None, LoadOptions("float32")).plan
     assert whole.context_tokens == 512
     needed = whole.total_bytes - whole.other_bytes - whole.free_bytes - whole.runtime_bytes
-    monkeypatch.setattr(target_module, "live_budget", lambda _: tight_budget(needed - 100_000))
+    monkeypatch.setattr(plan_module, "live_budget", lambda _: tight_budget(needed - 100_000))
     target = load_target(model, None, LoadOptions("float32"))
     assert 0 < target.config.context_tokens < 512
     assert target.plan.free_bytes >= 0

@@ -35,6 +35,7 @@ from medusa_core.messages import (
     GenerationDone,
     LayersMoved,
     LoadModel,
+    LoadOptions,
     MemoryPlan,
     Message,
     ModelLoaded,
@@ -89,7 +90,7 @@ TRACE = StepTrace(
     0.5,
 )  # fmt: skip
 EXAMPLES: tuple[Message, ...] = (
-    LoadModel(*IDS, Path("/m"), Path("/h"), "float32", "cpu"),
+    LoadModel(*IDS, Path("/m"), Path("/h"), LoadOptions("float32", "cpu")),
     Unload(*IDS),
     Calibrate(*IDS),
     Race(*IDS),

@@ -15,9 +15,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from medusa_core.messages import WeightFormats
 from medusa_core.models.attention import attend_by_products, attend_fused
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.config import ModelConfig, read_config
+from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import build_decoder
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import hardware_of, precision_of
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.weights import CheckpointWeights
@@ -85,7 +85,10 @@ def runner_of(
 ) -> ResidentRunner:
     """Our runner on a folder's weights; sizes as its files say, or as they are given."""
     precision = precision_of(dtype, torch.device("cpu"))
-    config, checkpoint = config or read_config(model_dir), Checkpoint.open_model(model_dir)
+    config, checkpoint = (
+        config or ModelFiles.open(model_dir).config,
+        ModelFiles.open(model_dir).checkpoint(),
+    )
     formats = settle_formats(WeightFormats(), dtype, hardware_of(precision.device))
     weights = CheckpointWeights(checkpoint, config, precision, formats)
     model = build_decoder(config, precision, checkpoint, weights)
@@ -122,13 +125,13 @@ def test_logits_are_those_of_transformers(case: Case, max_shard_size: str, tmp_p
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_an_old_config_with_rope_scaling_reads_like_a_new_one(case: Case, tmp_path: Path) -> None:
     peer_of(case.spec).save_pretrained(tmp_path)
-    new = read_config(tmp_path)
+    new = ModelFiles.open(tmp_path).config
     raw: dict[str, Any] = json.loads((tmp_path / "config.json").read_text())
     rope = raw.pop("rope_parameters")
     raw["rope_theta"] = rope.pop("rope_theta")
     raw["rope_scaling"] = rope if case.spec.rope else None
     (tmp_path / "config.json").write_text(json.dumps(raw))
-    assert read_config(tmp_path) == new
+    assert ModelFiles.open(tmp_path).config == new
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 64])

@@ -15,13 +15,10 @@ from transformers import AutoModelForCausalLM
 from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, HeadsError
 from medusa_core.heads.kind import kind_of, shape_among
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.static import StaticRunner
 from medusa_core.speculation.drafters.chained_source import (
@@ -79,7 +76,7 @@ def test_drafts_are_those_of_the_equations(name: str, pieces: list[int], tmp_pat
     folder = write_mimo(tmp_path, SPECS[name])
     target = loaded(folder)
     source, deep = hear(target, TEXT, pieces)
-    checkpoint = Checkpoint.open_model(folder)
+    checkpoint = ModelFiles.open(folder).checkpoint()
     names = ("model.embed_tokens.weight", "lm_head.weight")
     slowly = Slowly(SPECS[name], *(checkpoint.floats(name, torch.float64) for name in names))
     source.start(TEXT[-1], 24)
@@ -204,7 +201,7 @@ def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(model: Path) -> No
 
 
 def test_headers_alone_tell_its_sizes(model: Path) -> None:
-    checkpoint = Checkpoint.open_model(model)
+    checkpoint = ModelFiles.open(model).checkpoint()
     shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
     settings = json.loads((model / "config.json").read_text(encoding="utf-8"))
     whole = kind_of(model).shape(model)

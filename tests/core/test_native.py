@@ -11,12 +11,9 @@ import torch
 from torch import Tensor
 
 from medusa_core.api import demo_model
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import GenerateSettings
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.quant import linear
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.runner.compiled_decoder import NativeDecoder

@@ -85,7 +85,7 @@ def test_without_a_library_torch_runs_the_step(tmp_path: Path) -> None:
     """In a process of its own, as a library is chosen once."""
     script = (
         "from medusa_core.api import demo_model\n"
-        "from medusa_core.loading.target import load_target\n"
+        "from medusa_core.loading.load import load_target\n"
         "print(type(load_target(*demo_model()).runner).__name__)\n"
     )
     environment = {**os.environ, "MEDUSA_NATIVE": "0", "OMP_NUM_THREADS": "1"}

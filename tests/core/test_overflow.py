@@ -12,10 +12,8 @@ from medusa_core.engine.generation import Generation
 from medusa_core.engine.overflow import fit
 from medusa_core.engine.session import Session
 from medusa_core.errors import RequestError, TemplateError
-from medusa_core.loading.target import (
-    Target,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import (
     ChatMessage,
     ContextCut,

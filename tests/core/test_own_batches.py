@@ -9,6 +9,7 @@ import pytest
 
 from medusa_core.__main__ import main
 from medusa_core.errors import BatchError
+from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.system.jobs.batch.job import (
     BatchJob,
     BatchWish,
@@ -25,7 +26,8 @@ from medusa_core.system.jobs.batch.row import (
 from tests.core.conftest import Folders
 from tests.core.test_own_heads import FakeCommand
 
-WISH = BatchWish("/data/questions.jsonl", "/data/answers.jsonl", quant="q4_0", memory_gib=1.5)
+OPTIONS = LoadOptions(formats=WeightFormats("q4_0"), memory_gib=1.5)
+WISH = BatchWish("/data/questions.jsonl", "/data/answers.jsonl", options=OPTIONS)
 
 
 @pytest.fixture

@@ -12,12 +12,9 @@ from torch import Tensor
 from medusa_core.errors import HeadsError
 from medusa_core.heads.hydra import HydraHeads
 from medusa_core.heads.kind import read_shape
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from tests.core.conftest import HYDRA
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says

@@ -12,14 +12,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from medusa_core.errors import CheckpointError, ModelError
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from medusa_core.models.checkpoints.grouped import middle
-from medusa_core.models.config import read_config
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.block_types import block_type
 from medusa_core.runtime.runner.native import NativeRunner
 from tests.core.fakes import oracle_spec
@@ -115,7 +112,7 @@ def test_blocks_hold_the_numbers_bit_for_bit(kind: str) -> None:
 def test_the_plan_knows_it_to_the_byte(way: str, folders: Folders) -> None:
     target = load_target(folders(way, "llama")[0])
     assert target.weights_bytes <= target.plan.weights_bytes <= 1.01 * target.weights_bytes
-    assert read_config(folders(way, "llama")[0]).packing is not None
+    assert ModelFiles.open(folders(way, "llama")[0]).config.packing is not None
 
 
 @pytest.mark.parametrize("way", ["gptq", "awq", "compressed, bytes"])
@@ -137,7 +134,7 @@ def test_another_format_is_made_of_the_numbers(folders: Folders) -> None:
 
 
 def test_in_words_it_says_what_it_is(folders: Folders) -> None:
-    packing = read_config(folders("awq, groups of 128", "llama")[0]).packing
+    packing = ModelFiles.open(folders("awq, groups of 128", "llama")[0]).config.packing
     assert packing is not None
     assert packing.label == "AWQ, 4 bits, groups of 128"
 
@@ -171,7 +168,7 @@ def test_what_is_packed_otherwise_is_refused_in_words(
     path = write_tiny(tmp_path, SPEC) / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"quantization_config": said}))
     with pytest.raises(ModelError, match=words) as caught:
-        read_config(tmp_path)
+        _ = ModelFiles.open(tmp_path).config
     assert "GGUF" in caught.value.hint
 
 

@@ -12,12 +12,9 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from medusa_core.errors import ModelError
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import GenerateSettings, TokenSource
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import GenerateSettings, LoadOptions, TokenSource
 from medusa_core.models.datastore.phrases import (
     FILE,
     read_phrases,

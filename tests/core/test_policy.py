@@ -345,7 +345,7 @@ def test_rates_of_this_machine_are_measured_once_and_kept(
 
     def found(anew: bool = False) -> Machine:
         rates = Rates(kept, told.append, anew)
-        return machine_for(asked, budget, Below(0, has_disk=True), tmp_path / "tiers", rates)
+        return machine_for(asked, budget, Below(0, tmp_path / "tiers"), rates)
 
     first = found()
     assert len(told) == 2

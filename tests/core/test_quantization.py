@@ -14,12 +14,9 @@ from torch import Tensor
 from medusa_core.api import demo_model
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from medusa_core.models.quant.block_rounding import round_to
 from medusa_core.models.quant.block_types import block_type
 from medusa_core.models.quant.choice import (

@@ -12,12 +12,15 @@ from medusa_core.engine.generation import Generation
 from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.session import Session
 from medusa_core.errors import RequestError
-from medusa_core.loading.target import (
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import (
+    Generate,
+    GenerateSettings,
+    GenerationDone,
     LoadOptions,
-    Target,
-    load_target,
+    WeightFormats,
 )
-from medusa_core.messages import Generate, GenerateSettings, GenerationDone, WeightFormats
 from medusa_core.models.attention import attend_by_products, attend_sparsely
 from medusa_core.runtime.kv.quantized import (
     QuantizedCache,

@@ -8,12 +8,9 @@ import pytest
 
 from medusa_core.__main__ import main
 from medusa_core.engine.transcript import transcribe
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import ChatMessage, GenerateSettings, Role
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
 from medusa_core.models.text.raw_text import RawText
 from tests.core.conftest import Folders
 from tests.core.laws import decode

@@ -16,13 +16,9 @@ from pathlib import Path
 import pytest
 
 from medusa_core.engine.direct import generate
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import GenerateSettings
-from medusa_core.runtime.cluster.ray_cluster import RayCluster
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.speculation.tuning.calibration import measure_costs
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.prompts import read_prompts
@@ -81,7 +77,7 @@ def token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @contextmanager
 def divided(address: str) -> Iterator[Target]:
-    options = LoadOptions("float32", cluster=RayCluster(address))
+    options = LoadOptions("float32", cluster=address)
     target = load_target(demo_model_dir(), demo_heads_dir(), options)
     try:
         yield target

@@ -12,8 +12,16 @@ from medusa_core.engine.answer_tuning import AnswerTuning
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.scheduler import MOST_TOGETHER, Scheduler, Turn
 from medusa_core.engine.session import Session
-from medusa_core.loading.target import LoadOptions, Target, load_target
-from medusa_core.messages import Generate, GenerateSettings, GenerationDone, Progress, StepDone
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import (
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    LoadOptions,
+    Progress,
+    StepDone,
+)
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree

@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 
 from medusa_core.engine.transcript import transcribe
 from medusa_core.errors import TokenizerError
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import ChatMessage, GenerateSettings, Role
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.text.detokenizer import Detokenizer
 from medusa_core.models.text.tokenizer import Tokenizer
 from tests.core.laws import check_same_tokens, check_sources, decode, plainly, user_says
@@ -80,7 +78,7 @@ def peer(folder: Path) -> sentencepiece.SentencePieceProcessor:
 
 @pytest.fixture(scope="module")
 def ours(folder: Path) -> Tokenizer:
-    return Tokenizer.open(folder)
+    return ModelFiles.open(folder).tokenizer
 
 
 def streamed(tokenizer: Tokenizer, token_ids: list[int]) -> str:
@@ -136,7 +134,7 @@ def test_a_prompt_begins_as_the_models_texts_did_once(ours: Tokenizer) -> None:
 
 def test_a_saved_tokenizer_reads_back_the_same(ours: Tokenizer, tmp_path: Path) -> None:
     ours._tokenizer.save(str(tmp_path / "tokenizer.json"))
-    again = Tokenizer.open(tmp_path)
+    again = ModelFiles.open(tmp_path).tokenizer
     for text in TEXTS:
         assert again.encode_prompt(text) == ours.encode_prompt(text)
         assert streamed(again, again.encode(text)) == streamed(ours, ours.encode(text))
@@ -153,7 +151,7 @@ def test_another_kind_of_model_is_refused(kind: str, tmp_path: Path) -> None:
     data = train("unigram") if kind == "unigram" else train(byte_fallback=False, vocab_size=120)
     (tmp_path / "tokenizer.model").write_bytes(data)
     with pytest.raises(TokenizerError, match="no BPE model with bytes") as caught:
-        Tokenizer.open(tmp_path)
+        _ = ModelFiles.open(tmp_path).tokenizer
     assert caught.value.hint
 
 
@@ -166,7 +164,7 @@ def test_a_damaged_model_is_refused_whatever_the_damage(folder: Path, tmp_path: 
             path.write_bytes(damaged)
             # Damage within a piece's text makes another piece, which nobody can notice.
             with contextlib.suppress(TokenizerError):
-                Tokenizer.open(tmp_path)
+                _ = ModelFiles.open(tmp_path).tokenizer
                 continue
             num_refused += 1
     assert num_refused > 50

@@ -156,7 +156,7 @@ def test_the_first_choice_is_remembered_as_nothing_and_others_as_they_are(fetche
     for other in (
         demo_choice(),
         replace(first, heads_dir=None),
-        replace(first, formats=WeightFormats("q8_0")),
+        first.loaded_as(WeightFormats("q8_0"), 0),
     ):
         assert from_json(as_json(other)) == other
     saved = as_json(replace(first, heads_dir=None))

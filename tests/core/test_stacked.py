@@ -10,13 +10,10 @@ from torch import Tensor
 from transformers import GptOssConfig
 
 from medusa_core.errors import CheckpointError
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
-from medusa_core.messages import WeightFormats
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.config import read_config
+from medusa_core.loading.load import load_target
+from medusa_core.messages import LoadOptions, WeightFormats
+from medusa_core.models.checkpoints.folder_checkpoint import open_folder
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.block_types import block_type
 from tests.core.laws import plain_scores
 from tests.core.peers import GPT_OSS, SIZES, make_peer
@@ -67,7 +64,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_experts_stand_one_by_one_in_either_form(folders: tuple[Path, Path]) -> None:
-    packed, plain = map(Checkpoint.open_model, folders)
+    packed, plain = map(open_folder, folders)
     assert packed.names == plain.names
     for name in plain.names:
         assert packed.shape(name) == plain.shape(name)
@@ -77,7 +74,7 @@ def test_experts_stand_one_by_one_in_either_form(folders: tuple[Path, Path]) -> 
 
 
 def test_blocks_are_those_of_the_block_type(folders: tuple[Path, Path]) -> None:
-    packed = Checkpoint.open_model(folders[0])
+    packed = ModelFiles.open(folders[0]).checkpoint()
     name = "model.layers.1.mlp.experts.2.up_proj.weight"
     assert packed.dtype(name) == "mxfp4"
     found = block_type("mxfp4").dequantize(packed.raw(name))
@@ -96,7 +93,7 @@ def test_both_give_the_scores_of_transformers(folders: tuple[Path, Path]) -> Non
 
 
 def test_on_a_processor_blocks_stay_and_the_plan_knows_them(folders: tuple[Path, Path]) -> None:
-    config = read_config(folders[0])
+    config = ModelFiles.open(folders[0]).config
     assert config.packing is not None
     assert config.stored_type("model.layers.0.self_attn.q_proj.weight") == ""
     target = load_target(folders[0])

@@ -14,12 +14,9 @@ from safetensors.torch import load_file, save_file
 from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, HeadsError
 from medusa_core.heads.kind import kind_of, shape_among
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.static import StaticRunner

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from medusa_core.errors import TemplateError, TokenizerError
 from medusa_core.messages import ChatMessage, Role
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.text.detokenizer import Detokenizer
 from medusa_core.models.text.template import (
     ChatTemplate,
-    is_base_model,
     open_template,
 )
 from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.models.text.written_template import template_in
 from tests.core.tiny import SPECIALS, TEMPLATE, make_tokenizer, write_text_files
 
 RUST = make_tokenizer()
@@ -93,7 +94,7 @@ def test_special_tokens_are_one_token_and_have_no_text() -> None:
 
 def test_a_missing_tokenizer_is_named(tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match=r"tokenizer\.json") as caught:
-        Tokenizer.open(tmp_path)
+        _ = ModelFiles.open(tmp_path).tokenizer
     assert caught.value.hint
 
 
@@ -101,7 +102,7 @@ def test_a_tokenizer_that_is_not_byte_level_is_refused(tmp_path: Path) -> None:
     raw = json.loads(RUST.to_str()) | {"decoder": {"type": "Metaspace"}}
     (tmp_path / "tokenizer.json").write_text(json.dumps(raw))
     with pytest.raises(TokenizerError, match="Metaspace"):
-        Tokenizer.open(tmp_path)
+        _ = ModelFiles.open(tmp_path).tokenizer
 
 
 # Chat templates -----------------------------------------------------------------------------------
@@ -171,13 +172,17 @@ def test_the_file_wins_over_the_key_in_the_config(tmp_path: Path) -> None:
     write_text_files(tmp_path)
     config = json.dumps({"chat_template": "old", "bos_token": {"content": "<|bos|>"}})
     (tmp_path / "tokenizer_config.json").write_text(config)
-    assert open_template(tmp_path, TOKENIZER).render(TURNS).startswith("<|bos|><|system|>s")
+    assert (
+        open_template(template_in(tmp_path), TOKENIZER.knows)
+        .render(TURNS)
+        .startswith("<|bos|><|system|>s")
+    )
     (tmp_path / "chat_template.jinja").unlink()
-    assert open_template(tmp_path, TOKENIZER).render(TURNS) == "old"
+    assert open_template(template_in(tmp_path), TOKENIZER.knows).render(TURNS) == "old"
 
 
 def test_a_model_without_a_template_reads_texts_as_they_stand(tmp_path: Path) -> None:
-    template = open_template(tmp_path, TOKENIZER)
+    template = open_template(template_in(tmp_path), TOKENIZER.knows)
     assert template.continues_text
     assert template.render(TURNS) == "".join(turn.content for turn in TURNS)
 
@@ -223,7 +228,7 @@ def test_of_several_templates_the_default_one_is_taken(tmp_path: Path) -> None:
         {"name": "odd", "template": 3},
     ]
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": templates}))
-    assert open_template(tmp_path, TOKENIZER).render(TURNS) == "chat"
+    assert open_template(template_in(tmp_path), TOKENIZER.knows).render(TURNS) == "chat"
 
 
 CHAT = (
@@ -250,7 +255,7 @@ def test_a_known_model_without_a_template_gets_the_one_it_was_trained_on(
 ) -> None:
     folder = tmp_path / name
     folder.mkdir(parents=True)
-    rendered = open_template(folder, TOKENIZER).render(CHAT)
+    rendered = open_template(template_in(folder), TOKENIZER.knows).render(CHAT)
     assert rendered.endswith(KNOWN[name])
     assert rendered == KNOWN[name] or rendered.startswith(ABOUT)
 
@@ -258,26 +263,26 @@ def test_a_known_model_without_a_template_gets_the_one_it_was_trained_on(
 def test_special_tokens_and_the_configuration_tell_a_model_too(tmp_path: Path) -> None:
     rust = make_tokenizer()
     rust.add_special_tokens(["<|start_header_id|>"])
-    rendered = open_template(tmp_path, Tokenizer(rust)).render(CHAT)
+    rendered = open_template(template_in(tmp_path), Tokenizer(rust).knows).render(CHAT)
     assert rendered.startswith(
         "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot"
     )
     assert rendered.endswith("<|start_header_id|>assistant<|end_header_id|>\n\n")
     (tmp_path / "config.json").write_text('{"_name_or_path": "lmsys/vicuna-13b-v1.3"}')
-    assert open_template(tmp_path, TOKENIZER).render(CHAT).startswith(ABOUT)
+    assert open_template(template_in(tmp_path), TOKENIZER.knows).render(CHAT).startswith(ABOUT)
 
 
 @pytest.mark.parametrize("name", ["qwen" * 1_000_000, [[["vicuna"]]], 7, None], ids=lambda _: "")
 def test_a_name_that_is_none_tells_no_model(name: object, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"_name_or_path": name}))
-    assert open_template(tmp_path, TOKENIZER).continues_text
-    assert is_base_model(tmp_path)
+    assert open_template(template_in(tmp_path), TOKENIZER.knows).continues_text
+    assert ModelFiles.open(tmp_path).is_base
 
 
 @pytest.mark.parametrize("name", ["vicuna", "Llama-2-7b-chat", "Mistral-7B-Instruct", "Yi-6B-Chat"])
 def test_a_system_turn_has_its_place_in_known_templates(name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
     system = ChatMessage(Role.SYSTEM, "Be kind.")
-    rendered = open_template(tmp_path / name, TOKENIZER).render((system, *CHAT))
+    rendered = open_template(template_in(tmp_path / name), TOKENIZER.knows).render((system, *CHAT))
     assert rendered.index("Be kind.") < rendered.index("Hi")
     assert ABOUT not in rendered

@@ -26,12 +26,9 @@ from medusa_core.loading.choice import (
     from_json,
 )
 from medusa_core.loading.forecast import Pace
+from medusa_core.loading.load import load_target
 from medusa_core.loading.offload_forecast import streamed_load
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
+from medusa_core.loading.target import Target
 from medusa_core.memory import bandwidth, probe
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.memory.placement import layer_bytes, piece_bytes, place_layers
@@ -43,6 +40,7 @@ from medusa_core.messages import (
     GenerationDone,
     HeadsShape,
     LoadModel,
+    LoadOptions,
     ModelLoaded,
     StepDone,
     Tier,
@@ -249,12 +247,14 @@ def command(model: tuple[Path, Path], name: str) -> LoadModel:
         "",
         name,
         *model,
-        dtype="float32",
-        device="cpu",
-        context_tokens=options.context_tokens,
+        LoadOptions(
+            dtype="float32",
+            device="cpu",
+            context_tokens=options.context_tokens,
+            memory_gib=options.memory_gib,
+            tier_disk=options.tier_disk,
+        ),
         num_threads=1,
-        memory_gib=options.memory_gib,
-        tier_disk=options.tier_disk,
     )
 
 
@@ -331,7 +331,7 @@ def test_layers_that_stay_are_spread_among_those_that_come() -> None:
     config = shape_config("vicuna-7b")
     formats = settle_formats(WeightFormats("q4_0", lm_head="q4_0"), "", HARDWARE)
     budget = limited(tight(64 * GIB), 2.5)
-    plan = plan_in_tiers(config, HeadsShape(), formats, budget, Below(has_disk=True), 1024)
+    plan = plan_in_tiers(config, HeadsShape(), formats, budget, Below(disk=Path("layers")), 1024)
     assert plan is not None
     placement = plan.placement
     assert placement is not None
@@ -347,7 +347,7 @@ def test_layers_that_stay_are_spread_among_those_that_come() -> None:
 def test_a_context_that_nobody_asked_for_leaves_room_for_layers() -> None:
     config = shape_config("vicuna-7b")
     formats = settle_formats(WeightFormats("q4_0", lm_head="q4_0"), "", HARDWARE)
-    budget, disk = limited(tight(64 * GIB), 1.5), Below(has_disk=True)
+    budget, disk = limited(tight(64 * GIB), 1.5), Below(disk=Path("layers"))
     asked = plan_in_tiers(config, HeadsShape(), formats, budget, disk, 4096)
     free = plan_in_tiers(config, HeadsShape(), formats, budget, disk, 4096, may_shorten=True)
     assert asked is None
@@ -442,14 +442,17 @@ def test_a_model_that_does_not_fit_shows_what_it_would_do_streamed(
     model: tuple[Path, Path], tmp_path: Path
 ) -> None:
     options = with_layers_below(*model, LoadOptions(device="cpu"), 1)
-    choice = ModelChoice("a model", *model, context_tokens=options.context_tokens)
+    choice = ModelChoice(
+        "a model", *model, options=LoadOptions(context_tokens=options.context_tokens)
+    )
     assert streamed_load(choice, tmp_path, "cpu") is None
-    choice = replace(choice, memory_gib=options.memory_gib)
+    choice = replace(choice, options=replace(choice.options, memory_gib=options.memory_gib))
     found = streamed_load(choice, tmp_path, "cpu")
     assert found is not None
     assert len(found.placement.layers(Tier.DEVICE)) == 1
     assert found.tokens_per_s > found.plain_tokens_per_s > 0
-    assert from_json(as_json(replace(choice, tier_disk=tmp_path))).tier_disk == tmp_path
+    choice = choice.with_layers_in(tmp_path)
+    assert from_json(as_json(choice)).options.tier_disk == tmp_path
 
 
 def test_a_disk_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.text.seam import tokenizer_errors
 from medusa_core.models.text.tokenizer import Tokenizer
 from tests.core.tiny import make_tokenizer
@@ -76,7 +77,7 @@ DAMAGED: dict[str, dict[str, object]] = {
 def test_a_damaged_tokenizer_is_a_tokenizer_error(name: str, tmp_path: Path) -> None:
     folder = write(tmp_path, **DAMAGED[name])
     with pytest.raises(TokenizerError) as caught:
-        Tokenizer.open(folder).encode(TEXT)
+        ModelFiles.open(folder).tokenizer.encode(TEXT)
     assert caught.value.hint
     assert caught.value.message.endswith(".")
 
@@ -100,7 +101,7 @@ def test_half_a_character_is_a_tokenizer_error(use: Callable[[Tokenizer, str], o
     ids=["a stride that panics", "a prompt cut short"],
 )
 def test_no_tokenizer_cuts_a_prompt(truncation: dict[str, object], tmp_path: Path) -> None:
-    cutting = Tokenizer.open(write(tmp_path, truncation=truncation))
+    cutting = ModelFiles.open(write(tmp_path, truncation=truncation)).tokenizer
     assert cutting.encode_prompt(TEXT) == Tokenizer(make_tokenizer()).encode_prompt(TEXT)
 
 
@@ -113,14 +114,14 @@ def test_no_tokenizer_pads_a_prompt(tmp_path: Path) -> None:
         "pad_type_id": 0,
         "pad_token": "[PAD]",
     }
-    padded = Tokenizer.open(write(tmp_path, padding=padding))
+    padded = ModelFiles.open(write(tmp_path, padding=padding)).tokenizer
     assert padded.encode(TEXT) == Tokenizer(make_tokenizer()).encode(TEXT)
 
 
 def test_a_sparse_vocabulary_takes_memory_for_the_tokens_it_has(tmp_path: Path) -> None:
     vocabulary = RAW["model"]["vocab"] | {"far": 1_000_000}
     folder = write(tmp_path, model=RAW["model"] | {"vocab": vocabulary})
-    tokenizer = Tokenizer.open(folder)
+    tokenizer = ModelFiles.open(folder).tokenizer
     assert tokenizer.vocab_size == 1_000_001
     assert len(tokenizer.pieces) == len(vocabulary)
     assert tokenizer.bytes_of(1_000_000) == b"far"
@@ -132,7 +133,7 @@ def test_a_piece_as_long_as_a_book_is_refused_before_it_is_cut(tmp_path: Path) -
     piece = b"\x0a" + varint(len(text)) + text
     (tmp_path / "tokenizer.model").write_bytes(b"\x0a" + varint(len(piece)) + piece)
     with pytest.raises(TokenizerError, match="too long"):
-        Tokenizer.open(tmp_path)
+        _ = ModelFiles.open(tmp_path).tokenizer
 
 
 def varint(number: int) -> bytes:
@@ -191,7 +192,7 @@ def test_a_normalizer_that_makes_texts_many_times_longer_is_refused(
     name: str, tmp_path: Path
 ) -> None:
     with pytest.raises(TokenizerError, match="many times longer"):
-        Tokenizer.open(write(tmp_path, normalizer=GROWING[name]))
+        _ = ModelFiles.open(write(tmp_path, normalizer=GROWING[name])).tokenizer
 
 
 @pytest.mark.parametrize(
@@ -205,4 +206,4 @@ def test_a_normalizer_that_makes_texts_many_times_longer_is_refused(
     ],
 )
 def test_usual_normalizers_are_taken(normalizer: object, tmp_path: Path) -> None:
-    assert Tokenizer.open(write(tmp_path, normalizer=normalizer)).encode("hello")
+    assert ModelFiles.open(write(tmp_path, normalizer=normalizer)).tokenizer.encode("hello")

@@ -22,6 +22,7 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     LoadModel,
+    LoadOptions,
     ModelLoaded,
     Planned,
     Progress,
@@ -68,7 +69,9 @@ def fresh() -> Iterator[EngineHarness]:
 
 def load_command(folders: Folders, harness: EngineHarness) -> LoadModel:
     model_dir, heads_dir = folders["grouped"]
-    return LoadModel("", harness.name_request(), model_dir, heads_dir, "float64", "cpu")
+    return LoadModel(
+        "", harness.name_request(), model_dir, heads_dir, LoadOptions("float64", "cpu")
+    )
 
 
 def test_loading_tells_progress_then_what_was_loaded(
@@ -336,7 +339,9 @@ def test_loading_another_model_ends_the_answers_of_the_first(
 
     def load_other(event: Event) -> None:
         if isinstance(event, StepDone) and event.step == 1:
-            fresh.submit(LoadModel("", "other", model_dir, heads_dir, "float32", "cpu"))
+            fresh.submit(
+                LoadModel("", "other", model_dir, heads_dir, LoadOptions("float32", "cpu"))
+            )
 
     fresh.on_event = load_other
     fresh.submit(Generate("s", request_id, user_says("cut short"), LONG))

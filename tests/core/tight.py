@@ -4,14 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from medusa_core.heads.kind import read_shape
-from medusa_core.loading.target import LoadOptions
 from medusa_core.memory.budget import GIB
 from medusa_core.memory.placement import layer_bytes, piece_bytes
 from medusa_core.memory.plan import plan_memory, scratch_bytes
 from medusa_core.memory.probe import live_budget
 from medusa_core.memory.tiers import limited, prompt_rows
-from medusa_core.messages import HeadsShape
-from medusa_core.models.config import read_config
+from medusa_core.messages import HeadsShape, LoadOptions
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import hardware_of, settle_device
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.runtime.offload.layer_stream import NUM_BUFFERS
@@ -21,7 +20,7 @@ def with_layers_below(
     model_dir: Path, heads_dir: Path | None, options: LoadOptions, num_here: int
 ) -> LoadOptions:
     """Options in which so many layers stay on the device; the others lie on a disk beside."""
-    config = read_config(model_dir)
+    config = ModelFiles.open(model_dir).config
     device = settle_device(options.device).device
     formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
     heads = HeadsShape() if heads_dir is None else read_shape(heads_dir)

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core.messages import Failed, GenerateSettings, GenerationDone, LoadModel, ModelLoaded
+from medusa_core.messages import (
+    Failed,
+    GenerateSettings,
+    GenerationDone,
+    LoadModel,
+    LoadOptions,
+    ModelLoaded,
+)
 from medusa_core.models.attention import attend_by_products, attend_fused
 from medusa_core.runtime.runner.rows import additive_mask
 from medusa_core.speculation.drafters.drafter import DrafterSpec
@@ -153,11 +160,12 @@ def test_a_device_that_is_not_there_fails_in_words_and_the_engine_lives_on(
 ) -> None:
     harness = EngineHarness()
     try:
-        failed = harness.load(LoadModel("", "far", *folders["grouped"], "", "cuda:99"))
+        failed = harness.load(LoadModel("", "far", *folders["grouped"], LoadOptions("", "cuda:99")))
         assert isinstance(failed, Failed)
         assert failed.kind == "RequestError"
         assert isinstance(
-            harness.load(LoadModel("", "near", *folders["grouped"], "", DEVICE)), ModelLoaded
+            harness.load(LoadModel("", "near", *folders["grouped"], LoadOptions("", DEVICE))),
+            ModelLoaded,
         )
         assert isinstance(harness.answer("hello", SETTINGS), GenerationDone)
     finally:

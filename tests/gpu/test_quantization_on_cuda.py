@@ -6,12 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from medusa_core.models.quant.format import (
     Hardware,
     QuantSpec,

@@ -19,7 +19,7 @@ from medusa_core.hub.convert.convert import (
 )
 from medusa_core.hub.convert.convert_process import Job
 from medusa_core.hub.convert.convert_source import find_source
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.sandbox.process import Child
 from tests.hub.pickled import HIDDEN, LIMITS, VOCABULARY, assert_same, head_tensors, leftovers, run
 
@@ -112,7 +112,7 @@ def test_shards_are_converted_one_by_one_with_their_index(tmp_path: Path) -> Non
     for path in done.files[:2]:
         found |= load_file(path)
     assert_same(found, wanted)
-    checkpoint = Checkpoint.open_model(tmp_path / "out")
+    checkpoint = ModelFiles.open(tmp_path / "out").checkpoint()
     assert checkpoint.names == wanted.keys()
     index = json.loads(done.files[2].read_text())
     total = sum(tensor.nbytes for tensor in wanted.values())

@@ -16,7 +16,7 @@ from medusa_core.hub.library.other_programs import models_of_others
 from medusa_core.hub.listing import list_repo
 from medusa_core.hub.remote import look_at_model
 from medusa_core.hub.settings import HubSettings
-from medusa_core.models.config import read_config
+from medusa_core.models.model_files import ModelFiles
 from tests.core.gguf_files import write_as_gguf, write_split
 from tests.core.tiny import TinySpec, write_tiny
 from tests.hub.conftest import LoopbackHub
@@ -50,7 +50,7 @@ def test_a_file_is_looked_at_by_its_header(
 ) -> None:
     usual = look_at_model(settings, REPO)
     assert usual.listing.file == "tiny-Q4_0.gguf"
-    assert usual.config == read_config(files["tiny-Q4_0.gguf"])
+    assert usual.config == ModelFiles.open(files["tiny-Q4_0.gguf"]).config
     other = look_at_model(settings, REPO, file="tiny-Q8_0.gguf")
     assert other.config.quantization == "q8_0"
     assert other.listing.needed_bytes == files["tiny-Q8_0.gguf"].stat().st_size

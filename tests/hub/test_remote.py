@@ -17,7 +17,7 @@ from medusa_core.hub.settings import HubSettings
 from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.plan import weights_bytes
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
-from medusa_core.models.config import read_config
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.quant.format import Hardware
 from medusa_core.speculation.drafters.lineup import drafter_registry
@@ -38,7 +38,7 @@ def test_a_model_is_planned_before_a_byte_of_its_weights_is_fetched(
     published: LoopbackHub, settings: HubSettings
 ) -> None:
     remote = look_at_model(settings, "org/tiny-chat")
-    assert remote.config == read_config(published.root / "org" / "tiny-chat")
+    assert remote.config == ModelFiles.open(published.root / "org" / "tiny-chat").config
     assert remote.listing.needed_bytes > 0
     assert not [e for e in published.log if e["path"].endswith(".safetensors") and e["sent"]]
     formats = settle_formats(WeightFormats("nf4-dq"), "", imagined_card(8).hardware)
@@ -102,7 +102,7 @@ def test_a_search_finds_by_name(published: LoopbackHub, settings: HubSettings) -
 def test_heads_that_do_not_fit_have_a_reason(
     heads: HeadsShape, reason: str, tmp_path: Path
 ) -> None:
-    config = read_config(write_tiny(tmp_path / "model", SPEC))
+    config = ModelFiles.open(write_tiny(tmp_path / "model", SPEC)).config
     assert misfit(config, heads) == reason
 
 

@@ -8,12 +8,9 @@ import pytest
 
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.session import Session
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import Generate, GenerateSettings, StepDone, WeightFormats
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import Generate, GenerateSettings, LoadOptions, StepDone, WeightFormats
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.speculation.tuning.tuner import Tuner

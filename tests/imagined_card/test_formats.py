@@ -7,18 +7,14 @@ import pytest
 import torch
 
 from medusa_core.engine.session import Session
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import GenerateSettings, WeightFormats
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from medusa_core.models.quant.format import (
     Hardware,
     QuantSpec,
     quant_registry,
 )
-from medusa_core.models.quantized_cache.kept import KeptModels
 from tests.core.fakes import oracle_spec
 from tests.core.laws import check_cache, check_same_tokens, decode, plain_scores, plainly, user_says
 from tests.core.test_loading import quantized_checkpoint
@@ -53,8 +49,8 @@ def load(
     card: CardMode, folders: tuple[Path, Path], spec: QuantSpec, kept: Path | None = None
 ) -> Target:
     with card.waiting():
-        keeps = None if kept is None else KeptModels(kept)
-        return load_target(*folders, LoadOptions("", "cuda", WeightFormats(spec.name), kept=keeps))
+        formats = WeightFormats(spec.name)
+        return load_target(*folders, LoadOptions("", "cuda", formats, kept_dir=kept))
 
 
 @FORMATS

@@ -9,11 +9,8 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
-from medusa_core.messages import WeightFormats
+from medusa_core.loading.load import load_target
+from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.runtime.runner.graphs import graphs_pay
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.static import StaticRunner

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import LoadOptions
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.rows import additive_mask
 from medusa_core.runtime.runner.runner import PlacedTree

@@ -19,6 +19,7 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     LoadModel,
+    LoadOptions,
     ModelLoaded,
     Role,
     Unload,
@@ -54,7 +55,7 @@ class Desk:
 
 
 def load(desk: Desk, folder: tuple[Path, Path | None], device: str, dtype: str = "float64") -> None:
-    told = desk.ask(LoadModel("", "load", *folder, dtype, device))
+    told = desk.ask(LoadModel("", "load", *folder, LoadOptions(dtype, device)))
     assert isinstance(told[-1], ModelLoaded)
     assert told[-1].device.startswith(device)
 

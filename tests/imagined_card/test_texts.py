@@ -4,11 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
-from medusa_core.messages import GenerateSettings
+from medusa_core.loading.load import load_target
+from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.runtime.runner.static import StaticRunner
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import (

@@ -1,17 +1,15 @@
 """Layers below a card: in the computer's memory, and on a disk below that."""
 
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
-from medusa_core.loading import target as target_module
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
+from medusa_core.loading import plan as plan_module
+from medusa_core.loading.load import load_target
 from medusa_core.memory.placement import layer_bytes
 from medusa_core.memory.tiers import Below
-from medusa_core.messages import GenerateSettings, Tier, WeightFormats
+from medusa_core.messages import GenerateSettings, LoadOptions, Tier, WeightFormats
 from medusa_core.runtime.runner.streaming import StreamingRunner
 from tests.core.conftest import LoadTarget
 from tests.core.laws import check_same_tokens, decode, user_says
@@ -32,7 +30,7 @@ def test_texts_are_those_of_the_cpu_wherever_layers_lie(
     with imagined_card() as card:
         options = with_layers_below(*folders["streamed"], LoadOptions("float64", "cuda"), 1)
         room = num_in_memory * max(layer_bytes(here.config, here.formats))
-        with patch.object(target_module, "below_device", lambda *_: Below(room, has_disk=True)):
+        with patch.object(plan_module, "below_device", lambda *_: Below(room, Path("layers"))):
             there = load_target(*folders["streamed"], options)
         assert isinstance(there.runner, StreamingRunner)
         placement = there.plan.placement

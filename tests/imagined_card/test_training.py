@@ -10,11 +10,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
-from medusa_core.messages import WeightFormats
+from medusa_core.loading.load import load_target
+from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.training.adapted import load_adapted
 from medusa_core.training.answers import Answer
 from medusa_core.training.frozen import _Product

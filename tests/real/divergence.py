@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from medusa_core.models.model_files import ModelFiles
+
 TEXT = (
     "The lighthouse keeper wrote in his diary every night. On the third of March he noted that "
     "the wind had turned to the north, that 14 ships had passed, and that the lamp needed oil. "
@@ -53,10 +55,9 @@ def llama_cpp_logits(path: Path, token_ids: list[int]) -> Tensor:
 
 
 def main() -> None:
-    from medusa_core.models.text.tokenizer import Tokenizer
 
     path = Path(sys.argv[1])
-    token_ids = Tokenizer.open(path).encode(TEXT)
+    token_ids = ModelFiles.open(path).tokenizer.encode(TEXT)
     reference = reference_logits(path, token_ids)
     print(len(token_ids), mean_divergence(reference, llama_cpp_logits(path, token_ids)))
 

@@ -9,12 +9,9 @@ import pytest
 
 from medusa_core.bench.contestant import OwnMode
 from medusa_core.hub.library.shipped_heads import heads_made_for
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
 from medusa_core.speculation.drafters.lineup import serving_drafters
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.prompts import read_prompts

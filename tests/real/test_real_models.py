@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.models.model_files import ModelFiles
 from tests.real.odd_texts import ODD_TEXTS
 from tests.tools.real_models import MODELS
 
@@ -23,7 +23,7 @@ EVERY_MODEL = [
 
 @pytest.mark.parametrize("name", EVERY_MODEL)
 def test_odd_texts_have_the_ids_that_llama_cpp_gives_them(name: str, real_model: Find) -> None:
-    tokenizer = Tokenizer.open(real_model(name))
+    tokenizer = ModelFiles.open(real_model(name)).tokenizer
     table = json.loads(Path(__file__).with_name("ids.json").read_text(encoding="utf-8"))
     assert len(ODD_TEXTS) == 200
     different = [

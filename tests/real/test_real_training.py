@@ -7,11 +7,8 @@ from pathlib import Path
 import pytest
 
 from medusa_core.bench.contestant import OwnMode
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
-from medusa_core.messages import GenerateSettings
+from medusa_core.loading.load import load_target
+from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.training.asked import bundled_asked
 from medusa_core.training.heads_command import load_for_training, trainee_of

@@ -7,10 +7,8 @@ import pytest
 import torch
 
 from medusa_core.errors import TrainingError
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.messages import LoadOptions
 from medusa_core.training.answers import Answer
 from recipe.bits import bits_by_source, overall_bits, read_split
 from recipe.checks import read_checks

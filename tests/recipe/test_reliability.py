@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from medusa_core.heads.weights import HeadSet, HeadWeights
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings
 from medusa_core.speculation.rules.sampling import Sampler
 from medusa_core.training.accuracy import true_ranks

@@ -21,12 +21,9 @@ from medusa_core.chats.trace_file import (
     write_trace,
 )
 from medusa_core.engine.direct import generate
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import ChatMessage, GenerateSettings, Role, StepTrace
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, StepTrace
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.tuning.costs import (
     Asking,

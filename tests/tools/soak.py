@@ -31,6 +31,7 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     LoadModel,
+    LoadOptions,
     ModelLoaded,
     Role,
     Verify,
@@ -122,7 +123,7 @@ class Soak:
     async def _load(self, client: Client) -> None:
         model, heads = next(self._models)
         formats = WeightFormats(linears=self._chance.choice(_FORMATS))
-        command = LoadModel("soak", "load", model, heads, formats=formats)
+        command = LoadModel("soak", "load", model, heads, LoadOptions(formats=formats))
         self._talks.clear()
         self._num_models += 1
         try:

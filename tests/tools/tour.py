@@ -33,7 +33,7 @@ from medusa_core.chats.conversation import (
 )
 from medusa_core.loading.choice import demo_choice
 from medusa_core.loading.state import Phase
-from medusa_core.messages import GenerateSettings
+from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.quant.format import Hardware
 
 log = logging.getLogger(__name__)
@@ -299,7 +299,7 @@ class Tour:
         dialog.tabs.setCurrentWidget(dialog.installed)
         dialog.installed.table.selectRow(folders.index(demo_choice().model_dir))
         details = dialog.installed.details
-        details.tier_disk = self._folder / ".layers"
+        details.layers_dir = self._folder / ".layers"
         dialog.installed.set_budget(SMALL)
         details.quant_box.setCurrentIndex(details.quant_box.findData("bf16"))
         details.context_box.setCurrentIndex(details.context_box.findData(SMALL_CONTEXT))
@@ -314,9 +314,11 @@ class Tour:
         window.keeper.load(
             replace(
                 demo_choice(),
-                memory_gib=SMALL.total_bytes / (1 << 30),
-                context_tokens=SMALL_CONTEXT,
-                tier_disk=self._folder / ".layers",
+                options=LoadOptions(
+                    context_tokens=SMALL_CONTEXT,
+                    memory_gib=SMALL.total_bytes / (1 << 30),
+                    tier_disk=self._folder / ".layers",
+                ),
             )
         )
         await self._until(lambda: window.keeper.status.calibrated is not None, LOAD_TIMEOUT_S)

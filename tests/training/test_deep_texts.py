@@ -4,10 +4,8 @@ from pathlib import Path
 
 import torch
 
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.messages import LoadOptions
 from medusa_core.training.deep_texts import deep_texts
 from medusa_core.training.documents import answered
 from medusa_core.training.positions import computed

@@ -11,12 +11,9 @@ from medusa_core.engine.session import Session
 from medusa_core.errors import TrainingError
 from medusa_core.heads.reader import read_head_set
 from medusa_core.heads.writer import write_heads
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import ChatMessage, Role, WeightFormats
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import ChatMessage, LoadOptions, Role, WeightFormats
 from medusa_core.runtime.tree.tables import read_tree_table
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.training.accuracy import head_accuracies, true_ranks

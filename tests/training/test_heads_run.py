@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,12 +19,10 @@ from safetensors.torch import load_file
 
 from medusa_core.__main__ import main
 from medusa_core.errors import TrainingError
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
-from medusa_core.messages import Role
+from medusa_core.loading.load import load_target
+from medusa_core.messages import LoadOptions, Role
 from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.system.files.record_json import as_json
 from medusa_core.training import heads_command
 from medusa_core.training.asked import bundled_asked, read_asked
 from medusa_core.training.heads_command import load_for_training, trainee_of
@@ -165,7 +164,8 @@ def test_wherever_layers_lie_the_heads_are_the_same(
         there = replace(here, memory_gib=room, tier_disk=str(tmp_path / "layers"))
     else:
         cluster = cluster_of(model, 2)
-        monkeypatch.setattr(heads_command, "join_cluster", lambda name: cluster if name else None)
+        through = partial(load_target, join=lambda _: cluster)
+        monkeypatch.setattr(heads_command, "load_target", through)
         there = replace(here, cluster="127.0.0.1:6379")
     assert run(tmp_path / "here", here)
     assert run(tmp_path / "there", there)
@@ -352,7 +352,9 @@ def test_a_configuration_is_read_from_a_file_and_flags_go_before_it(tmp_path: Pa
     path.write_text('{"kind": "rooted", "minutes": 30, "data": ["x"]}', encoding="utf-8")
     config = read_config(path)
     assert (config.kind, config.minutes, config.data) == ("rooted", 30.0, ("x",))
-    assert config_from(config.as_dict(), "again") == config
+    assert config_from(as_json(config), "again") == config
+    with pytest.raises(TrainingError, match=r"run\.json, minutes is 'x', not of type float"):
+        config_from({"minutes": "x"}, path.name)
 
 
 def test_a_folder_that_holds_something_isnt_written_to(model: Path, tmp_path: Path) -> None:

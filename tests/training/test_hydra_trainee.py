@@ -5,11 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import LoadOptions
 from medusa_core.training.documents import answered
 from medusa_core.training.heads import LOSS_DECAY
 from medusa_core.training.heads_config import HeadsConfig

@@ -16,15 +16,12 @@ from transformers import AutoModelForCausalLM
 from medusa_core.__main__ import main
 from medusa_core.bench.random_target import shape_config
 from medusa_core.errors import TrainingError
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
+from medusa_core.loading.load import load_target
 from medusa_core.memory.budget import imagined_card
-from medusa_core.messages import WeightFormats
-from medusa_core.models.config import read_config
+from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.lora.adapter_shape import ADAPTER
 from medusa_core.models.lora.adapter_writer import write_adapter
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.training.adapted import AdaptedTarget, load_adapted, recomputes
@@ -161,7 +158,7 @@ def test_states_are_the_engines_with_the_adapter_off_and_on(family: str, tmp_pat
     peer_of(FIRST_OF_FAMILY[family]).save_pretrained(tmp_path / "model")
     write_text_files(tmp_path / "model")
     form = LoraForm(3, 6.0)
-    if read_config(tmp_path / "model").traits.experts is not None:
+    if ModelFiles.open(tmp_path / "model").config.traits.experts is not None:
         with pytest.raises(TrainingError, match="experts") as caught:
             load_adapted(tmp_path / "model", form, device="cpu", dtype="float64")
         assert "--joint" in caught.value.hint

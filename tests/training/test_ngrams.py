@@ -10,15 +10,13 @@ import pytest
 
 from medusa_core.cli.train import add_train_arguments
 from medusa_core.errors import MedusaError, TrainingError
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
-from medusa_core.messages import GenerateSettings
+from medusa_core.loading.load import load_target
+from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.datastore.phrases import (
     FILE,
     read_phrases,
 )
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.system.resources import demo_model_dir
 from medusa_core.training.ngrams import count_texts
@@ -112,7 +110,7 @@ def test_a_table_is_what_the_texts_say(model: Path) -> None:
     texts = [SAID * 3, "Nobody came. " + SAID] * 30
     recipe = PhraseRecipe(longest=4)
     found = count_texts(model, texts, recipe, 1 << 30)
-    encode = Tokenizer.open(model).encode
+    encode = ModelFiles.open(model).tokenizer.encode
     counted = [OwnText(tuple(encode(t)), 0) for n, t in enumerate(texts, 1) if n % 20]
     wanted = count_phrases(counted, recipe)
     assert (found.phrases.keys == wanted.keys).all()

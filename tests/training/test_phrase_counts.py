@@ -14,11 +14,8 @@ import pytest
 from medusa_core.cli.train import add_train_arguments
 from medusa_core.engine.direct import generate
 from medusa_core.errors import TrainingError
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
-from medusa_core.messages import ChatMessage, GenerateSettings, Role
+from medusa_core.loading.load import load_target
+from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
 from medusa_core.models.datastore.phrases import (
     FILE,
     next_key,

@@ -12,10 +12,8 @@ from safetensors.torch import load_file
 
 from medusa_core.__main__ import main
 from medusa_core.errors import TrainingError
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.messages import LoadOptions
 from medusa_core.speculation.drafters.sources.streams_source import stream_heads
 from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.heads_config import HeadsConfig

@@ -7,11 +7,9 @@ import pytest
 import torch
 
 from medusa_core.cli.train import gain_text
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import LoadOptions
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.jobs.heads_gain import HeadsGain
 from medusa_core.system.resources import demo_model_dir

@@ -14,7 +14,6 @@ from medusa_core.bench.llamacpp import LlamaCpp, llama_cpp_module
 from medusa_core.bench.peer import PeerOptions, PeerSpec
 from medusa_core.engine.overflow import fit
 from medusa_core.messages import ChatMessage, GenerateSettings
-from medusa_core.system.files.gguf import is_gguf
 
 
 class LlamaCppPeer:
@@ -26,7 +25,7 @@ class LlamaCppPeer:
         self._max_new_tokens = options.max_new_tokens
         num_tokens = options.target.config.context_tokens
         path = options.model_dir
-        if not is_gguf(path):
+        if path.is_dir():
             self._folder = tempfile.TemporaryDirectory(prefix="medusa-gguf-")
             path = Path(self._folder.name) / "model.gguf"
             write_gguf(options.model_dir, options.target.config, path)

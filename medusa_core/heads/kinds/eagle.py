@@ -16,6 +16,7 @@ from medusa_core.heads.medusa import Lent
 from medusa_core.heads.reader import check_sizes, linears_of
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
@@ -25,19 +26,19 @@ from medusa_core.system.files.json_file import read_json
 
 def _claims(heads_dir: Path) -> bool:
     try:
-        return is_eagle(Checkpoint.open_model(heads_dir).names)
+        return is_eagle(open_folder(heads_dir).names)
     except MedusaError:
         return False
 
 
 def _open(heads_dir: Path) -> tuple[Checkpoint, EagleParts]:
-    checkpoint = Checkpoint.open_model(heads_dir)
+    checkpoint = open_folder(heads_dir)
     shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
     return checkpoint, eagle_parts(read_json(heads_dir / "config.json"), shapes)
 
 
 def _shape(heads_dir: Path) -> HeadsShape:
-    checkpoint = Checkpoint.open_model(heads_dir)
+    checkpoint = open_folder(heads_dir)
     shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
     return _sizes(shapes, read_json(heads_dir / "config.json"))
 

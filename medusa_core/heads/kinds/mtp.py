@@ -16,6 +16,7 @@ from medusa_core.heads.mtp_parts import PREFIX, MtpParts, Shapes, has_mtp, mtp_n
 from medusa_core.heads.reader import check_sizes, linears_of
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
@@ -25,13 +26,13 @@ from medusa_core.system.files.json_file import read_json
 
 def _claims(heads_dir: Path) -> bool:
     try:
-        return has_mtp(Checkpoint.open_model(heads_dir).names)
+        return has_mtp(open_folder(heads_dir).names)
     except MedusaError:
         return False
 
 
 def _open(heads_dir: Path) -> tuple[Checkpoint, MtpParts]:
-    checkpoint = Checkpoint.open_model(heads_dir)
+    checkpoint = open_folder(heads_dir)
     return checkpoint, mtp_parts(read_json(heads_dir / "config.json"), _shapes(checkpoint))
 
 

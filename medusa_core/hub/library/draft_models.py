@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from medusa_core.errors import ModelError
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.parts import num_linear_parameters
-from medusa_core.models.text.tokenizer import Tokenizer
 
 # Tables of tokens are padded to rounder numbers; tokenizers of sizes further apart are others.
 _MOST_PADDING = 1024
@@ -70,7 +70,7 @@ class DraftModels:
     def _vocabulary(self, folder: Path) -> _Vocabulary:
         if (known := self._known.get(folder)) is not None:
             return known
-        tokenizer = Tokenizer.open(folder)
+        tokenizer = ModelFiles.open(folder).tokenizer
         told = hashlib.sha256()
         for token_id in range(tokenizer.vocab_size):
             piece = tokenizer.bytes_of(token_id)

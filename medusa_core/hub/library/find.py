@@ -8,7 +8,7 @@ from pathlib import Path
 from medusa_core.errors import RequestError
 from medusa_core.hub.cache_folder import find_snapshot
 from medusa_core.hub.settings import settings_from
-from medusa_core.system.files.gguf import is_gguf
+from medusa_core.models.model_files import ModelFiles
 
 
 def installed(name: str) -> Path:
@@ -17,7 +17,7 @@ def installed(name: str) -> Path:
     Raises:
         RequestError: It is neither a folder nor a repository that was downloaded.
     """
-    if Path(name).is_dir() or is_gguf(Path(name)):
+    if ModelFiles.find(Path(name)) is not None:
         return Path(name)
     snapshot = find_snapshot(settings_from(os.environ).cache_dir, name)
     if snapshot is None:

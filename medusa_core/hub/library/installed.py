@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from medusa_core.errors import CheckpointError, RequestError
+from medusa_core.errors import RequestError
 from medusa_core.hub.cache_folder import read_ref
 from medusa_core.hub.convert.convert_source import (
     HEADS_FILES,
@@ -18,6 +18,7 @@ from medusa_core.hub.convert.convert_source import (
 from medusa_core.hub.library.library_files import (
     expected_files,
     files_in,
+    files_of_model,
     repo_of,
 )
 from medusa_core.hub.library.library_folder import (
@@ -30,11 +31,8 @@ from medusa_core.hub.library.pairing import (
     Pairing,
     pair,
 )
-from medusa_core.system.files.gguf import (
-    files_of,
-    is_first,
-    is_gguf,
-)
+from medusa_core.models.model_files import ModelFiles
+from medusa_core.system.files.gguf import is_first
 
 _PREFIX = "models--"
 _UNFINISHED = (".part", ".incomplete")
@@ -147,19 +145,11 @@ def repo_folder(cache_dir: Path, name: str) -> Path:
 def size_of(folder: Path) -> int:
     """Bytes on disk of the files below a folder, or of a GGUF file, each once, links followed."""
     sizes = {}
-    for path in _parts_of(folder) if is_gguf(folder) else files_in(folder):
+    for path in files_of_model(folder):
         if path.exists():
             stat = path.stat()
             sizes[stat.st_dev, stat.st_ino] = stat.st_size
     return sum(sizes.values())
-
-
-def _parts_of(path: Path) -> tuple[Path, ...]:
-    """The files that are one model with this one, as far as they are here."""
-    try:
-        return files_of(path)
-    except CheckpointError:
-        return (path,)
 
 
 def _repos(cache_dir: Path) -> Iterator[Path]:
@@ -197,10 +187,9 @@ def _refs(repo: Path) -> dict[str, str]:
 
 def _models_in(folder: Path) -> Iterator[Path]:
     """The folder or file itself, or the models right below it."""
-    if is_gguf(folder):
-        yield folder
-        return
     if not folder.is_dir():
+        if ModelFiles.find(folder) is not None:
+            yield folder
         return
     if ggufs := _ggufs_in(folder):
         yield from ggufs

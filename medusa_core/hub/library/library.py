@@ -48,22 +48,18 @@ from medusa_core.hub.settings import HubSettings
 from medusa_core.loading.choice import ready_choices
 from medusa_core.memory.budget import Budget
 from medusa_core.messages import HeadsShape, device_here
-from medusa_core.models.config import ModelConfig, read_config
+from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter_shape import (
     ADAPTER,
     AdapterShape,
     is_adapter,
     read_adapter_shape,
 )
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quantized_cache.kept import KeptModels
-from medusa_core.models.text.template import is_base_model
 from medusa_core.runtime.offload.layer_file import (
     layer_files,
     remove_layer_file,
-)
-from medusa_core.system.files.gguf import (
-    is_gguf,
-    read_headers,
 )
 from medusa_core.system.jobs.heads_gain import (
     HeadsGain,
@@ -439,7 +435,7 @@ class Library:
     def _plan_removal(self, item: Installed) -> Removal:
         """What goes with something in the cache: a revision, or one GGUF model of it."""
         cache = self.settings.cache_dir
-        if not is_gguf(item.folder):
+        if item.folder.is_dir():
             return plan_removal(cache, repo_folder(cache, item.name), item.found.revision)
         return plan_file_removal(cache, item.folder.parents[2], item.folder)
 
@@ -516,8 +512,8 @@ def _shown(found: FoundInstalled) -> Installed:
     problem, config, is_base = "; ".join(found.contents.problems), None, False
     if kind in (InstalledKind.MODEL, InstalledKind.MERGED) and found.is_complete:
         try:
-            source = read_headers(found.path)
-            config, is_base = read_config(source), is_base_model(source)
+            files = ModelFiles.open(found.path)
+            config, is_base = files.config, files.is_base
         except ModelError as error:
             problem = f"{error.message} {error.hint}"
     heads = found.contents.heads

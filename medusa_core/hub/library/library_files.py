@@ -13,6 +13,7 @@ from pathlib import Path
 
 from medusa_core.errors import CheckpointError
 from medusa_core.hub.convert.convert_source import INDEX_FILE
+from medusa_core.system.files.gguf import names_of
 from medusa_core.system.files.json_file import read_json
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -55,6 +56,13 @@ def files_in(folder: Path) -> list[Path]:
         if (path.is_symlink() or path.is_file())
         and not any(part.startswith(".") for part in path.relative_to(folder).parts[:-1])
     ]
+
+
+def files_of_model(path: Path) -> list[Path]:
+    """All files of a model's folder, or those that are one model with a file; some may lack."""
+    if path.is_dir():
+        return files_in(path)
+    return [path.with_name(name) for name in names_of(path.name)]
 
 
 def indexed_files(folder: Path) -> list[str]:

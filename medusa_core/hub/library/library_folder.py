@@ -25,12 +25,13 @@ from medusa_core.hub.library.pairing import (
     heads_facts,
     target_facts,
 )
-from medusa_core.models.checkpoints.gguf_config import read_gguf_config
+from medusa_core.models.checkpoints.gguf_config import config_of
 from medusa_core.models.lora.adapter_shape import (
     adapter_problems,
     is_adapter,
 )
-from medusa_core.system.files.gguf import is_gguf
+from medusa_core.models.model_files import ModelFiles
+from medusa_core.system.files.gguf import read_gguf
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.files.safetensors_header import read_header
 
@@ -79,7 +80,7 @@ def look_into(folder: Path, name: str = "") -> Contents:
         name: What to call it; its own name if empty.
     """
     name = name or folder.name
-    if is_gguf(folder):
+    if not folder.is_dir():
         return _gguf(folder, name)
     problems: list[str] = []
     config = _config(folder, problems)
@@ -96,7 +97,7 @@ def look_into(folder: Path, name: str = "") -> Contents:
 
 def _gguf(path: Path, name: str) -> Contents:
     try:
-        sizes, _, _ = read_gguf_config(path)
+        sizes, _, _ = config_of(read_gguf(path))
     except ModelError as error:
         return Contents(Kind.TARGET, "gguf", (f"{error.message} {error.hint}".strip(),))
     return Contents(Kind.TARGET, "gguf", (), target_facts(name, sizes))
@@ -210,13 +211,13 @@ def check_folder(folder: Path) -> Contents:
         CheckpointError: Something is missing or damaged.
         ModelError: It holds nothing that is known.
     """
-    if not folder.is_dir() and not is_gguf(folder):
+    if ModelFiles.find(folder) is None:
         raise CheckpointError(
             f"{folder} is neither a folder nor a GGUF file.",
             "Choose a folder in Hugging Face layout, or a file that ends in .gguf.",
         )
-    if is_gguf(folder):
-        read_gguf_config(folder)  # which says what is wrong
+    if not folder.is_dir():
+        config_of(read_gguf(folder))  # which says what is wrong
     contents = look_into(folder)
     if contents.problems:
         raise CheckpointError(

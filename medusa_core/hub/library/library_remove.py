@@ -16,12 +16,10 @@ from medusa_core.hub.boundary import Boundary
 from medusa_core.hub.cache_folder import read_ref
 from medusa_core.hub.library.library_files import (
     files_in,
+    files_of_model,
     first_hop,
 )
-from medusa_core.system.files.gguf import (
-    is_gguf,
-    names_of,
-)
+from medusa_core.models.model_files import ModelFiles
 
 if TYPE_CHECKING:
     from huggingface_hub import DeleteCacheStrategy
@@ -90,9 +88,9 @@ def plan_file_removal(cache_dir: Path, repo: Path, file: Path) -> Removal:
         RequestError: That isn't in the cache.
     """
     _check_place(cache_dir, repo)
-    parts = [path for path in map(file.with_name, names_of(file.name)) if _is_there(path)]
+    parts = [path for path in files_of_model(file) if _is_there(path)]
     others = [path for path in files_in(repo / "snapshots") if path not in parts]
-    if not any(is_gguf(path) for path in others):
+    if not any(ModelFiles.find(path) for path in others):
         return plan_removal(cache_dir, repo)
     kept = {first_hop(path) for path in others}
     blobs = {first_hop(path) for path in parts} - kept

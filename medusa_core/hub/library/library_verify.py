@@ -15,14 +15,10 @@ from medusa_core.hub.library.library_files import (
     Expected,
     expected_files,
     expected_of,
-    files_in,
+    files_of_model,
     first_hop,
     indexed_files,
     repo_of,
-)
-from medusa_core.system.files.gguf import (
-    is_gguf,
-    names_of,
 )
 from medusa_core.system.files.safetensors_header import read_header
 
@@ -114,10 +110,8 @@ def verify(
         Cancelled: It was stopped.
         ModelError: A file can't be read.
     """
-    if is_gguf(folder):
-        paths, folder = [folder.with_name(name) for name in names_of(folder.name)], folder.parent
-    else:
-        paths = files_in(folder)
+    paths = files_of_model(folder)
+    folder = folder if folder.is_dir() else folder.parent
     listed = expected_files(folder)
     total = sum(path.stat().st_size for path in paths if path.exists())
     done = 0

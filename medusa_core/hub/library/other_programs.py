@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from medusa_core.system.files.gguf import (
-    is_first,
-    is_gguf,
-)
+from medusa_core.models.model_files import ModelFiles
+from medusa_core.system.files.gguf import is_first
 
 _MANIFEST_BYTES = 1 << 20
 _MODEL_LAYER = "application/vnd.ollama.image.model"
@@ -59,7 +57,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
         return
     for pattern in ("*.gguf", "*/*.gguf", "*/*/*.gguf"):
         for path in sorted(folder.glob(pattern)):
-            if is_gguf(path) and is_first(path) and not path.name.startswith("mmproj"):
+            if not path.is_dir() and is_first(path) and not path.name.startswith("mmproj"):
                 yield path
 
 
@@ -68,7 +66,7 @@ def _of_ollama(folder: Path) -> Iterator[Found]:
     for manifest in sorted(folder.glob("manifests/*/*/*/*")):
         digest = _model_digest(manifest)
         path = folder / "blobs" / digest.replace(":", "-")
-        if digest and is_gguf(path):
+        if digest and ModelFiles.find(path) is not None:
             yield Found(f"{manifest.parent.name}:{manifest.name}", path, "Ollama")
 
 

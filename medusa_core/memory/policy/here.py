@@ -111,22 +111,20 @@ def work_of(asked: Asked) -> Work:
     )
 
 
-def machine_for(
-    asked: Asked, budget: Budget, below: Below, folder: Path | None, rates: Rates
-) -> Machine:
+def machine_for(asked: Asked, budget: Budget, below: Below, rates: Rates) -> Machine:
     """This machine with the rates of a model.
 
     Args:
         asked: The model, and what it is wanted for.
         budget: What may be taken of the device.
         below: What lies below it.
-        folder: On the disk that layers may lie on; None without one.
         rates: What was measured before.
 
     Raises:
         TierError: The disk can't be written.
     """
     config, precision, device = asked.config, asked.precision, asked.precision.device
+    folder = below.disk
     # Attention is measured behind as many tokens as there are on average, in steps of 64.
     tokens = -(-(asked.prompt_tokens + asked.new_tokens // 2) // 64) * 64
 

@@ -1,4 +1,4 @@
-"""Reading tensors out of safetensors files, single or sharded.
+"""Reading tensors out of safetensors files.
 
 Files are read, not mapped: of a mapped file every page that was touched counts as the process's
 memory, and a model would take its size on disk beside its size when loaded.
@@ -17,11 +17,6 @@ from medusa_core.models.checkpoints.checksum import (
     PIECE_BYTES,
     Checksum,
 )
-from medusa_core.system.files.gguf import (
-    Gguf,
-    read_headers,
-)
-from medusa_core.system.files.json_file import read_json
 from medusa_core.system.files.safetensors_header import (
     TensorEntry,
     read_header,
@@ -32,7 +27,6 @@ _TEXT_PARTS = (("language_model.", ""), ("model.language_model.", "model."))
 
 EachPiece = Callable[[memoryview], None]
 
-_INDEX = "model.safetensors.index.json"
 DTYPES = {
     "F64": torch.float64,
     "F32": torch.float32,
@@ -60,37 +54,6 @@ class Checkpoint:
         self.names = frozenset(self._file_of)
         self._entries: dict[Path, dict[str, TensorEntry]] = {}
         self._read: set[str] = set()
-
-    @classmethod
-    def open_model(cls, model: Path | Gguf) -> Checkpoint:
-        """Open a target's weights: `model.safetensors`, the shards its index names, or a GGUF file.
-
-        Args:
-            model: Folder, file, or the headers of GGUF files.
-
-        Raises:
-            CheckpointError: No such file is there, one is missing, or one is damaged.
-            ModelError: It is a GGUF file of an architecture that isn't supported.
-        """
-        model_dir = read_headers(model)
-        if isinstance(model_dir, Gguf):
-            from medusa_core.models.checkpoints.gguf_checkpoint import GgufCheckpoint
-
-            return GgufCheckpoint(model_dir)
-        index = model_dir / _INDEX
-        if index.exists():
-            return _opened(_read_index(model_dir, index))
-        single = model_dir / "model.safetensors"
-        if single.exists():
-            return _opened(dict.fromkeys(read_header(single), single))
-        pickles = sorted(path.name for path in model_dir.glob("*.bin"))
-        raise CheckpointError(
-            f"No model.safetensors in {model_dir}.",
-            f"{pickles[0]} is a pickle, which can run code: get the safetensors version instead, "
-            f"or convert it once: python -m medusa_core convert {model_dir}"
-            if pickles
-            else "Choose a folder in Hugging Face layout, or download the model again.",
-        )
 
     @classmethod
     def open_file(cls, path: Path) -> Checkpoint:
@@ -227,16 +190,6 @@ class Checkpoint:
         return entry
 
 
-def _opened(files: dict[str, Path]) -> Checkpoint:
-    """The tensors of some files."""
-    from medusa_core.models.checkpoints.stacked import (
-        StackedCheckpoint,
-        is_stacked,
-    )
-
-    return StackedCheckpoint(files) if is_stacked(frozenset(files)) else Checkpoint(files)
-
-
 def _text_names(names: Iterable[str]) -> dict[str, str]:
     """The names of a text model's tensors, and what they are called in its files.
 
@@ -288,23 +241,3 @@ def read_bytes(path: Path, entry: TensorEntry, each_piece: EachPiece) -> Tensor:
 
 def _ignore(piece: memoryview) -> None:
     """For those who want no checksum."""
-
-
-def _read_index(model_dir: Path, index: Path) -> dict[str, Path]:
-    weight_map = read_json(index).get("weight_map")
-    if not isinstance(weight_map, dict) or not weight_map:
-        raise CheckpointError(f"{index.name} has no weight_map.", "Download the file again.")
-    shards = {str(shard) for shard in weight_map.values()}
-    outside = [shard for shard in shards if Path(shard).name != shard]
-    if outside:
-        raise CheckpointError(
-            f"{index.name} names a file outside of its folder: {outside[0]}.",
-            "Don't use this download.",
-        )
-    missing = sorted(shard for shard in shards if not (model_dir / shard).exists())
-    if missing:
-        raise CheckpointError(
-            f"{len(missing)} of {len(shards)} weight files are missing, such as {missing[0]}.",
-            "Let the download finish, or download the model again.",
-        )
-    return {str(name): model_dir / str(shard) for name, shard in weight_map.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import CheckpointError, ModelError
@@ -23,8 +22,6 @@ from medusa_core.models.checkpoints.gguf_settings import (
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.system.files.gguf import (
     Gguf,
-    read_beginning,
-    read_gguf,
 )
 
 TITLE = "general.name"  # what a file calls its model; no key of a config.json
@@ -93,24 +90,6 @@ def find_architecture(gguf: Gguf) -> Architecture:
             "Choose a dense model, such as Qwen3 or Llama.",
         )
     return found
-
-
-def read_gguf_config(
-    path: Path, most_bytes: int | None = None
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
-    """What `parse_config` takes, from a GGUF file.
-
-    Args:
-        path: The file.
-        most_bytes: How many bytes of one file are there to be read; None for all of them, and for
-            all files of the model. Where it ends before tensors that stretch positions, these
-            aren't told.
-
-    Raises:
-        CheckpointError: The file is damaged.
-        ModelError: Its architecture isn't supported.
-    """
-    return config_of(read_gguf(path) if most_bytes is None else read_beginning(path, most_bytes))
 
 
 def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
@@ -16,6 +15,7 @@ from medusa_core.models.text.sentencepiece import (
     Piece,
     build_sentencepiece,
 )
+from medusa_core.models.text.written_template import WrittenTemplate
 from medusa_core.system.files.gguf import Gguf
 
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -101,23 +101,8 @@ def make_gguf_tokenizer(gguf: Gguf) -> tuple[RustTokenizer, bool]:
         return _sentencepiece(gguf, path, texts, kinds), False
 
 
-@dataclass(frozen=True, slots=True)
-class GgufChat:
-    """What a GGUF file says of conversations.
-
-    Attributes:
-        template: The chat template; empty where there is none.
-        tokens: Texts of the tokens that it may name, by names such as `bos_token`.
-        names: What the model calls itself.
-    """
-
-    template: str
-    tokens: dict[str, str]
-    names: str
-
-
-def read_chat(gguf: Gguf) -> GgufChat:
-    """Read what a GGUF file says of conversations."""
+def template_of(gguf: Gguf) -> WrittenTemplate:
+    """What a GGUF file says of conversations."""
     texts = gguf.texts(_TOKENS)
     found = {}
     for name, key in _NAMED.items():
@@ -125,7 +110,8 @@ def read_chat(gguf: Gguf) -> GgufChat:
         if isinstance(number, int) and 0 <= number < len(texts):
             found[name] = texts[number]
     names = " ".join(gguf.text(f"general.{key}")[:_MOST_CHARS] for key in _CALLED)
-    return GgufChat(gguf.text("tokenizer.chat_template"), found, names)
+    source = gguf.text("tokenizer.chat_template") or None
+    return WrittenTemplate(gguf.path, source, found, names)
 
 
 def token_texts(gguf: Gguf) -> frozenset[str]:

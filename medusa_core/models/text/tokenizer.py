@@ -10,14 +10,9 @@ from pathlib import Path
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
-from medusa_core.models.text.gguf_tokenizer import make_gguf_tokenizer
 from medusa_core.models.text.growth_bounds import check_growth
 from medusa_core.models.text.seam import tokenizer_errors
 from medusa_core.models.text.sentencepiece import read_sentencepiece
-from medusa_core.system.files.gguf import (
-    Gguf,
-    read_headers,
-)
 from medusa_core.system.files.json_file import read_json
 
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
@@ -76,29 +71,22 @@ class Tokenizer:
         self._decoded: dict[int, tuple[tuple[int, ...], str]] = {}
 
     @classmethod
-    def open(cls, model: Path | Gguf) -> Tokenizer:
-        """Read `tokenizer.json`, else SentencePiece's `tokenizer.model`; or that of a GGUF file.
-
-        Args:
-            model: Folder, file, or the headers of GGUF files.
+    def open_folder(cls, folder: Path) -> Tokenizer:
+        """Read `tokenizer.json`, else SentencePiece's `tokenizer.model`.
 
         Raises:
-            CheckpointError: The GGUF file is damaged.
             TokenizerError: It is missing, damaged, or of a kind that can't be streamed.
         """
-        source = read_headers(model, with_tensors=False)
-        if isinstance(source, Gguf):
-            return cls(*make_gguf_tokenizer(source))
-        path = source / "tokenizer.json"
+        path = folder / "tokenizer.json"
         if path.exists():
             with tokenizer_errors(f"{path.name} can't be read", "Download the file again."):
                 is_byte_level = _is_byte_level(path)
                 tokenizer = RustTokenizer.from_file(str(path))
             return cls(tokenizer, is_byte_level)
-        pieces = source / "tokenizer.model"
+        pieces = folder / "tokenizer.model"
         if pieces.exists():
             return cls(read_sentencepiece(pieces), is_byte_level=False)
-        raise TokenizerError(f"tokenizer.json is missing in {source}.", "Download it again.")
+        raise TokenizerError(f"tokenizer.json is missing in {folder}.", "Download it again.")
 
     def _puts_space(self) -> bool:
         """Does a text get a space before it? Llama's do, Gemma's don't."""

@@ -9,7 +9,7 @@ import torch
 
 from medusa_core import __version__
 from medusa_core.errors import ClusterError
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.runtime.cluster.order import (
     Offer,
     Pace,
@@ -25,20 +25,17 @@ from medusa_core.system.resources import native_dir
 _PIECE_BYTES = 1 << 22
 
 
-def hash_of_model(model_dir: Path) -> str:
+def hash_of_model(files: ModelFiles) -> str:
     """The hash of a model: all bytes of its weights and of its `config.json`.
 
     Args:
-        model_dir: Folder in Hugging Face layout, or a GGUF file.
+        files: Its files.
 
     Raises:
         CheckpointError: A file is missing or damaged.
     """
-    files = set(Checkpoint.open_model(model_dir).files)
-    if model_dir.is_dir():
-        files.add(model_dir / "config.json")
     told = hashlib.sha256()
-    for file in sorted(files, key=lambda path: path.name):
+    for file in sorted(files.sources, key=lambda path: path.name):
         with file.open("rb", buffering=0) as opened:
             while piece := opened.read(_PIECE_BYTES):
                 told.update(piece)

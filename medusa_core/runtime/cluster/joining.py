@@ -5,14 +5,12 @@ from __future__ import annotations
 from medusa_core.runtime.cluster.line import Cluster
 
 
-def join_cluster(address: str) -> Cluster | None:
-    """The cluster at HOST:PORT; None for no address.
+def join_cluster(address: str) -> Cluster:
+    """The cluster at HOST:PORT.
 
     Raises:
         ClusterError: It can't be reached, or Ray isn't installed.
     """
-    if not address:
-        return None
     from medusa_core.runtime.cluster.ray_cluster import RayCluster
 
     return RayCluster(address)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import platform
-from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
 
 from medusa_core.messages import WeightFormats
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.runtime.cluster.crew import Crew
@@ -50,7 +50,7 @@ class Opened(NamedTuple):
 
 def open_on(
     cluster: Cluster,
-    model_dir: Path,
+    files: ModelFiles,
     config: ModelConfig,
     precision: Precision,
     formats: PartFormats,
@@ -61,7 +61,7 @@ def open_on(
 
     Args:
         cluster: The machines.
-        model_dir: This machine's own copy of the model.
+        files: This machine's own copy of the model.
         config: Its sizes; the context is what was planned for.
         precision: What is computed in, and where this machine's part runs.
         formats: Weight formats of its parts, as they are settled here.
@@ -78,14 +78,14 @@ def open_on(
     ours = Offer(
         name="client",
         place=platform.node(),
-        model_hash=hash_of_model(model_dir),
+        model_hash=hash_of_model(files),
         libraries=libraries_here(),
         versions=versions(precision.device),
         memory_bytes=0,
     )
     crew = Crew(cluster, ours, wanted, formats.names, config.num_layers)
     try:
-        model = read_share(model_dir, config, NO_LAYERS, precision, formats)
+        model = read_share(files, config, NO_LAYERS, precision, formats)
     except BaseException:
         crew.leave()
         raise

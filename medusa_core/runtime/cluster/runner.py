@@ -20,9 +20,10 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import StageLostError
+from medusa_core.messages import Machine, Move
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
-from medusa_core.models.precision import DTYPES
+from medusa_core.models.precision import DTYPES, Precision
 from medusa_core.runtime.cluster.crew import Crew
 from medusa_core.runtime.cluster.order import (
     Order,
@@ -31,10 +32,13 @@ from medusa_core.runtime.cluster.order import (
 )
 from medusa_core.runtime.cluster.remote_cache import (
     NO_EPOCH,
+    PLACE_DTYPE,
     Remote,
     RemoteCache,
+    place_config,
 )
 from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.runner import (
     PlacedTree,
@@ -47,7 +51,7 @@ _REPLAYED_ROWS = 64
 R = TypeVar("R")
 
 
-class ClusterRunner:
+class ClusterRunner(Runner):
     """Runs forward passes; see `Runner`.
 
     Attributes:
@@ -73,6 +77,7 @@ class ClusterRunner:
         self.cache_dtype = DTYPES[held.cache]
         self.taps: tuple[int, ...] = ()
         self.ends = ends
+        self.workers = ends.workers
         self.crew = crew
         self._config = config
         self._model = model
@@ -127,6 +132,21 @@ class ClusterRunner:
 
     def logits(self, states: Tensor) -> Tensor:
         return self.ends.logits(states)
+
+    def reserve(self, config: ModelConfig, precision: Precision, num_rows: int) -> CachePool:
+        """Places of rows alone: keys and values lie elsewhere."""
+        return CachePool(place_config(config), PLACE_DTYPE, torch.device("cpu"), num_rows)
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        members = self.crew.active
+        return tuple(Machine(member.offer.place, member.share.num_layers) for member in members)
+
+    def take_moves(self) -> tuple[Move, ...]:
+        return self.crew.take_moves()
+
+    def leave(self) -> None:
+        self.crew.leave()
 
     def _pass(
         self,

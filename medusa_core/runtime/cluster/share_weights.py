@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder, decoder_of
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
@@ -78,7 +77,7 @@ class ShareWeights:
 
 
 def read_share(
-    model_dir: Path,
+    files: ModelFiles,
     config: ModelConfig,
     share: Share,
     precision: Precision,
@@ -87,7 +86,7 @@ def read_share(
     """Read some layers of a target; where they are none, its ends: what embeds and projects.
 
     Args:
-        model_dir: The whole target.
+        files: Of the whole target.
         config: Its sizes.
         share: The layers.
         precision: What it computes in, and where.
@@ -97,8 +96,7 @@ def read_share(
         CheckpointError: A tensor is missing or misshapen.
         OutOfMemoryError: The device has no room.
     """
-    checkpoint = Checkpoint.open_model(model_dir)
-    whole = CheckpointWeights(checkpoint, config, precision, formats)
+    whole = CheckpointWeights(files.checkpoint(), config, precision, formats)
     weights = ShareWeights(whole, config, share) if share.num_layers else whole
     # The family's decoder of the whole: a few layers of it may look like a simpler one's.
     return decoder_of(config)(share_config(config, share), precision, weights)

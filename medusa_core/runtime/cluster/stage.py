@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import ClusterError, StageBusyError
-from medusa_core.models.config import ModelConfig, read_config
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision, hardware_of, precision_of, settle_device
 from medusa_core.models.quant.choice import (
     PartFormats,
@@ -89,13 +90,13 @@ class Stage:
             RequestError: There is no such device.
         """
         self._name = name
-        self._model_dir = model_dir
+        self._files = ModelFiles.open(model_dir)
         self._memory_bytes = memory_bytes or int(psutil.virtual_memory().available * _SPARE)
         self._device = settle_device(device).device
         self._layer_s = layer_s
         self._delay_s = delay_s
-        self._config = read_config(model_dir)
-        self._hash = hash_of_model(model_dir)
+        self._config = self._files.config
+        self._hash = hash_of_model(self._files)
         self._settled: tuple[Precision, PartFormats] | None = None
         self._runner: Runner | None = None
         self._share = NO_LAYERS
@@ -131,7 +132,7 @@ class Stage:
         precision = precision_of(formats.compute, self._device)
         self._settled = precision, formats
         self._forget_layers()
-        first = read_share(self._model_dir, self._config, Share(0, 1), precision, formats)
+        first = read_share(self._files, self._config, Share(0, 1), precision, formats)
         runner = choose_runner(first, precision)
         layer_s = self._layer_s or self._measure(runner, first.config)
         rows = wanted.sessions * whole_rows(wanted.context_tokens)
@@ -159,7 +160,7 @@ class Stage:
         self._forget_layers()
         if not share.num_layers:
             return Held(share, 0, 0, "", "")
-        model = read_share(self._model_dir, self._config, share, precision, formats)
+        model = read_share(self._files, self._config, share, precision, formats)
         self._runner = choose_runner(model, precision)
         self._runner.use_threads(self._num_threads, self._num_threads)
         self._share = share

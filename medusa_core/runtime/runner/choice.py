@@ -14,8 +14,6 @@ from medusa_core.runtime.runner.runner import (
     Runner,
     RunnerSpec,
 )
-from medusa_core.runtime.runner.streaming import StreamingRunner
-from medusa_core.runtime.runner.streaming_native import StreamingNativeRunner
 from medusa_core.system.native.pool import torch_on_one_thread
 from medusa_core.system.registry import Registry
 
@@ -29,13 +27,6 @@ def runner_registry() -> Registry[RunnerSpec]:
 def between_passes(runner: Runner) -> AbstractContextManager[None]:
     """Where drafts are made: with one of torch's threads beside a runner that has its own."""
     return torch_on_one_thread() if isinstance(runner, NativeRunner) else nullcontext()
-
-
-def buffer_bytes(runner: Runner) -> int:
-    """Bytes of the device's memory that layers from below pass through."""
-    if isinstance(runner, StreamingRunner | StreamingNativeRunner):
-        return runner.visits.nbytes
-    return 0
 
 
 def choose_runner(model: Decoder, precision: Precision) -> Runner:

@@ -27,6 +27,7 @@ from medusa_core.runtime.runner.compiled_decoder import (
 )
 from medusa_core.runtime.runner.runner import (
     PlacedTree,
+    Runner,
     RunnerSpec,
     Waited,
     keep_some,
@@ -85,7 +86,7 @@ def _rows_of(placed: Sequence[PlacedTree]) -> list[_Rows]:
     ]
 
 
-class NativeRunner:
+class NativeRunner(Runner):
     """Runs forward passes; see `Runner`. States and scores are float32.
 
     Attributes:
@@ -104,7 +105,7 @@ class NativeRunner:
         self._lm_head = model.lm_head
         self._native = native
         self._library = native.library
-        self.workers = Workers(self._library)
+        self.workers: Workers = Workers(self._library)
         self._pass = PassStruct()
         self._scratch = torch.empty(0)
         self._scratch_for = (0, 0)

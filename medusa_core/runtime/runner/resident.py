@@ -26,6 +26,7 @@ from medusa_core.runtime.runner.rows import (
 )
 from medusa_core.runtime.runner.runner import (
     PlacedTree,
+    Runner,
     RunnerSpec,
     Waited,
     keep_some,
@@ -53,7 +54,7 @@ class _Placed(NamedTuple):
     rotations: Tensor
 
 
-class ResidentRunner:
+class ResidentRunner(Runner):
     """Runs forward passes; see `Runner`."""
 
     def __init__(self, model: Decoder, precision: Precision) -> None:

@@ -9,11 +9,15 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from medusa_core.messages import Machine, Move
+from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import Pruner
+from medusa_core.system.native.pool import Workers
 
 _USUAL_TREE_ROWS = 64  # that no tree goes beyond unless somebody wants it to
 
@@ -44,6 +48,8 @@ class Waited(NamedTuple):
 class Runner(Protocol):
     """Runs forward passes; rows of a pass are written behind the committed rows of a cache.
 
+    What stands below `logits` is as usual for a target of which all lies on this machine's device.
+
     Attributes:
         hidden_dtype: Dtype of the states.
         cache_dtype: Dtype of keys and values.
@@ -51,11 +57,13 @@ class Runner(Protocol):
             stands for what leaves the last. A state has 1 + taps parts of the hidden size, the one
             behind the final norm first.
         waited: How long passes have waited so far; of a card, as far as it has come with its work.
+        workers: The threads of a compiled step, which may compute heads, too; None without one.
     """
 
     hidden_dtype: torch.dtype
     cache_dtype: torch.dtype
     taps: tuple[int, ...]
+    workers: Workers | None = None
 
     @property
     def waited(self) -> Waited: ...
@@ -110,6 +118,33 @@ class Runner(Protocol):
 
     def logits(self, states: Tensor) -> Tensor:
         """The target's scores. [n, (1 + taps) · hidden] → [n, vocabulary]"""
+
+    def reserve(self, config: ModelConfig, precision: Precision, num_rows: int) -> CachePool:
+        """Memory for the rows of all caches.
+
+        Raises:
+            OutOfMemoryError: The device has no room for it.
+        """
+        kept_as = precision.cache_format
+        return CachePool(config, self.cache_dtype, precision.device, num_rows, kept_as)
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Bytes of the device's memory that layers from below pass through."""
+        return 0
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """The other machines that have layers, in the order of these."""
+        return ()
+
+    def take_moves(self) -> tuple[Move, ...]:
+        """Where layers went, of those that other machines have, since this was asked last."""
+        return ()
+
+    def leave(self) -> None:
+        """Tell the other machines that have layers that they aren't needed."""
+        return  # there are none
 
 
 @runtime_checkable

@@ -42,6 +42,10 @@ class StreamingRunner(ResidentRunner):
     def waited(self) -> Waited:
         return Waited(self.visits.waited_s)
 
+    @property
+    def buffer_bytes(self) -> int:
+        return self.visits.nbytes
+
     def _enter(self, index: int) -> None:
         self.visits.enter(index)
 

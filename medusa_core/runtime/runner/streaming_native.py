@@ -55,6 +55,10 @@ class StreamingNativeRunner(NativeRunner):
     def waited(self) -> Waited:
         return Waited(self.visits.waited_s)
 
+    @property
+    def buffer_bytes(self) -> int:
+        return self.visits.nbytes
+
     def verify_pruned(
         self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
     ) -> Tensor:

@@ -202,21 +202,6 @@ def files_of(path: Path) -> tuple[Path, ...]:
     return files
 
 
-def read_headers(model: Path | Gguf, with_tensors: bool = True) -> Path | Gguf:
-    """The headers of a GGUF file, read once for all that need them; a folder as it is.
-
-    Args:
-        model: Folder, file, or headers that were read before.
-        with_tensors: Whether tensors are needed, too.
-
-    Raises:
-        CheckpointError: As `read_gguf` says.
-    """
-    if isinstance(model, Gguf) or not is_gguf(model):
-        return model
-    return read_gguf(model) if with_tensors else read_entries(model)
-
-
 def read_gguf(path: Path) -> Gguf:
     """Read the headers of a model; no tensor is touched.
 
@@ -238,15 +223,6 @@ def read_gguf(path: Path) -> Gguf:
     return Gguf(files, parts[0].version, parts[0].entries, tensors)
 
 
-def read_entries(path: Path) -> Gguf:
-    """Read what one file says of itself, without its tensors.
-
-    Raises:
-        CheckpointError: It is missing, damaged, or of another kind.
-    """
-    return _read_file(path, with_tensors=False)
-
-
 def read_beginning(path: Path, most_bytes: int) -> Gguf:
     """Read the header of one file of which only the first bytes are there.
 
@@ -256,17 +232,17 @@ def read_beginning(path: Path, most_bytes: int) -> Gguf:
     return replace(_read_file(path, most_bytes=most_bytes), begun_bytes=most_bytes)
 
 
-def _read_file(path: Path, with_tensors: bool = True, most_bytes: int = _MOST_HEADER_BYTES) -> Gguf:
+def _read_file(path: Path, most_bytes: int = _MOST_HEADER_BYTES) -> Gguf:
     try:
         with path.open("rb") as file:
-            return _read(GgufHeader(file, path, most_bytes), path, with_tensors)
+            return _read(GgufHeader(file, path, most_bytes), path)
     except FileNotFoundError as error:
         raise CheckpointError(f"No such file: {path}", "Choose another one.") from error
     except OSError as error:
         raise _unreadable(path, error) from error
 
 
-def _read(header: GgufHeader, path: Path, with_tensors: bool) -> Gguf:
+def _read(header: GgufHeader, path: Path) -> Gguf:
     if header.size < len(_MAGIC) or header.take(len(_MAGIC)) != _MAGIC:
         raise CheckpointError(f"{path.name} isn't a GGUF model.", "Choose another file.")
     version = int(header.scalar("I"))
@@ -282,7 +258,7 @@ def _read(header: GgufHeader, path: Path, with_tensors: bool) -> Gguf:
         entries[key] = header.value()
     if wrong := wrong_kind(entries):
         raise header.damaged(wrong)
-    found = [_Entry.read(header) for _ in range(num_tensors)] if with_tensors else []
+    found = [_Entry.read(header) for _ in range(num_tensors)]
     tensors = _placed(found, header, entries, path)
     return Gguf((path,), version, entries, tensors)
 

@@ -10,15 +10,13 @@ from app.insight.trace_files import LOADED
 from app.insight.track import Track
 from medusa_core.api import Recording, demo_model, write_trace
 from medusa_core.engine.direct import generate
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
+from medusa_core.loading.load import load_target
 from medusa_core.messages import (
     GIVEN,
     TARGET,
     ChatMessage,
     GenerateSettings,
+    LoadOptions,
     Role,
     StepDone,
     StepTimes,

@@ -49,8 +49,8 @@ def test_adapters_that_are_here_are_offered_and_one_is_loaded_with_a_model(
         await settle(dialog)
 
     run(work)
-    assert [choice.adapter_dir for choice in loaded] == [None, tmp_path / "style"]
-    assert ModelState(loaded[1]).load().adapter_dir == tmp_path / "style"
+    assert [choice.options.adapter_dir for choice in loaded] == [None, tmp_path / "style"]
+    assert ModelState(loaded[1]).load().options.adapter_dir == tmp_path / "style"
 
 
 def test_an_adapter_beside_weights_in_blocks_is_in_the_plan(

@@ -87,7 +87,7 @@ def test_another_device_is_kept_and_the_model_comes_to_it(
     run(work)
     qtbot.waitUntil(lambda: len(engine.of_kind(LoadModel)) == 2)
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
-    assert engine.of_kind(LoadModel)[-1].device == offers[row].device
+    assert engine.of_kind(LoadModel)[-1].options.device == offers[row].device
     assert window.settings.folder is not None
     assert load_preferences(window.settings.folder).device == offers[row].device
 
@@ -143,8 +143,8 @@ def test_a_cluster_is_one_more_device(
     qtbot.waitUntil(lambda: len(engine.of_kind(LoadModel)) >= 2)
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
     loads = engine.of_kind(LoadModel)
-    assert (loads[-1].cluster, loads[-1].device) == ("10.0.0.2:6379", "")
-    assert (loads[0].cluster, loads[0].device) == ("", "")
+    assert (loads[-1].options.cluster, loads[-1].options.device) == ("10.0.0.2:6379", "")
+    assert (loads[0].options.cluster, loads[0].options.device) == ("", "")
     assert window.settings.folder is not None
     assert load_preferences(window.settings.folder).device == "cluster:10.0.0.2:6379"
 

@@ -121,7 +121,7 @@ def test_search_look_download_and_load(
     assert choice.name == "tiny-chat"
     assert (choice.model_dir / "config.json").is_file()
     assert choice.heads_dir is not None
-    assert choice.formats.linears == "nf4-dq"
+    assert choice.options.formats.linears == "nf4-dq"
 
 
 def test_a_download_survives_the_restart_of_the_application(

@@ -16,7 +16,7 @@ from medusa_core.loading.choice import (
     ModelChoice,
     demo_choice,
 )
-from medusa_core.messages import LoadModel
+from medusa_core.messages import LoadModel, LoadOptions
 from tests.app.fakes import FakeEngine, Script
 from tests.app.library.conftest import Run
 from tests.app.library.managing import card, settle, until
@@ -100,7 +100,7 @@ def test_the_draft_model_is_planned_shown_in_the_bar_and_loaded(
         await settle(dialog)
 
     run(work)
-    assert [choice.assistant_dir for choice in loaded] == [models["small"]]
+    assert [choice.options.assistant_dir for choice in loaded] == [models["small"]]
 
 
 def test_what_drafts_is_remembered_for_each_model(
@@ -115,7 +115,7 @@ def test_what_drafts_is_remembered_for_each_model(
     window = open_window(engine.start)
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
     large, small = models["large"], models["small"]
-    window.keeper.load(ModelChoice("large", large, assistant_dir=small))
+    window.keeper.load(ModelChoice("large", large, options=LoadOptions(assistant_dir=small)))
     key = str(large)
     qtbot.waitUntil(lambda: load_preferences(tmp_path).draft_models == {key: str(small)})
     window.keeper.load(demo_choice())
@@ -124,7 +124,7 @@ def test_what_drafts_is_remembered_for_each_model(
     assert remembered.draft_models == {key: str(small)}
     actions = {action.text(): action for action in window.page.header.model_menu.actions()}
     actions["large"].trigger()
-    assert engine.of_kind(LoadModel)[-1].assistant_dir == small
+    assert engine.of_kind(LoadModel)[-1].options.assistant_dir == small
     qtbot.waitUntil(lambda: "small drafts for it." in window.page.header.model_button.toolTip())
 
     async def work() -> None:
@@ -140,5 +140,6 @@ def test_what_drafts_is_remembered_for_each_model(
     window.keeper.load(ModelChoice("large", large))
     qtbot.waitUntil(lambda: load_preferences(tmp_path).draft_models == {})
     assert (
-        ModelChoice("gone", large).drafted_by({key: str(tmp_path / "gone")}).assistant_dir is None
+        ModelChoice("gone", large).drafted_by({key: str(tmp_path / "gone")}).options.assistant_dir
+        is None
     )

@@ -17,23 +17,30 @@ from medusa_core.loading.choice import (
     from_json,
 )
 from medusa_core.loading.state import Phase
-from medusa_core.messages import Cancel, LoadModel, WeightFormats
+from medusa_core.messages import Cancel, LoadModel, LoadOptions, WeightFormats
 from tests.app.fakes import FakeEngine, Script
 from tests.app.library.conftest import Run
 from tests.app.library.managing import settle, until
 from tests.hub.conftest import LoopbackHub
 
 
+def with_adapter(choice: ModelChoice, folder: Path) -> ModelChoice:
+    return replace(choice, options=replace(choice.options, adapter_dir=folder))
+
+
 def test_choices_are_remembered_and_gone_folders_are_not(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
-    choice = ModelChoice("m", folder, None, WeightFormats("q4"), 2048)
+    choice = ModelChoice(
+        "m", folder, None, options=LoadOptions(formats=WeightFormats("q4"), context_tokens=2048)
+    )
     assert from_json(as_json(choice)) == choice
-    adapted = replace(choice, adapter_dir=folder)
+    adapted = with_adapter(choice, folder)
     assert from_json(as_json(adapted)) == adapted
-    gone = replace(choice, adapter_dir=tmp_path / "gone")
+    gone = with_adapter(choice, tmp_path / "gone")
     assert from_json(as_json(gone)) == choice
-    assert from_json(as_json(replace(demo_choice(), adapter_dir=folder))).adapter_dir == folder
+    demo = with_adapter(demo_choice(), folder)
+    assert from_json(as_json(demo)).options.adapter_dir == folder
     folder.rmdir()
     assert from_json(as_json(choice)) == demo_choice()
     assert from_json({}) == demo_choice()
@@ -94,9 +101,16 @@ def test_the_last_model_is_remembered(
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
     folder = tmp_path / "other"
     folder.mkdir()
-    window.keeper.load(ModelChoice("other", folder, None, WeightFormats("q4"), 1024))
+    window.keeper.load(
+        ModelChoice(
+            "other",
+            folder,
+            None,
+            options=LoadOptions(formats=WeightFormats("q4"), context_tokens=1024),
+        )
+    )
     qtbot.waitUntil(lambda: load_preferences(tmp_path).model.name == "other")
-    assert load_preferences(tmp_path).model.formats.linears == "q4"
+    assert load_preferences(tmp_path).model.options.formats.linears == "q4"
 
 
 def test_escape_stops_a_model_that_is_being_loaded(

@@ -77,7 +77,7 @@ def test_a_model_that_has_no_room_is_offered_streamed(
     run: Run, dialog: LibraryDialog, tmp_path: Path
 ) -> None:
     details = dialog.discover.details
-    details.tier_disk = tmp_path / "layers"
+    details.layers_dir = tmp_path / "layers"
 
     async def work() -> None:
         details.set_budget(SMALL)
@@ -99,7 +99,7 @@ def test_a_model_that_has_no_room_is_offered_streamed(
         config, lora = shape_config("vicuna-13b"), AdapterShape()
         details.show_subject(Subject("With a LoRA", "", config, HeadsShape(), adapter=lora))
         assert details._question() is not None
-        assert details._question().tier_disk is None, "with an adapter all layers must fit"
+        assert details._question().layers_dir is None, "with an adapter all layers must fit"
         await until(lambda: details._outlook._work is not None and details._outlook._work.done())
         assert details.stream_box.isHidden()
 
@@ -133,7 +133,7 @@ def test_it_is_loaded_streamed_or_after_a_question_or_not(
     library.layers_dir = tmp_path / "layers"
     library.add_folder(str(tmp_path / "model"))
     tab = dialog.installed
-    tab.details.tier_disk = library.layers_dir
+    tab.details.layers_dir = library.layers_dir
 
     async def work() -> None:
         await tab.refresh()
@@ -153,8 +153,8 @@ def test_it_is_loaded_streamed_or_after_a_question_or_not(
 
     run(work)
     (choice,) = loaded
-    assert choice.tier_disk == tmp_path / "layers"
-    assert choice.formats.linears == "fp32"
+    assert choice.options.tier_disk == tmp_path / "layers"
+    assert choice.options.formats.linears == "fp32"
 
 
 def test_the_card_of_a_load_that_failed_offers_to_stream_it(
@@ -185,7 +185,7 @@ def test_the_card_of_a_load_that_failed_offers_to_stream_it(
     assert button.text() == "Stream it: 27 of 40 layers here, about 11 tokens/s"
     button.click()
     qtbot.waitUntil(lambda: len(engine.of_kind(LoadModel)) == 2)
-    assert engine.of_kind(LoadModel)[-1].tier_disk == places().layers
+    assert engine.of_kind(LoadModel)[-1].options.tier_disk == places().layers
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
 
 

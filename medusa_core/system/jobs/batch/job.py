@@ -7,14 +7,17 @@ import logging
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from medusa_core.errors import BatchError
+from medusa_core.messages import LoadOptions
+from medusa_core.system.files import record_json
 from medusa_core.system.jobs.batch.progress import (
     BatchProgress,
     read_progress,
 )
+from medusa_core.system.jobs.load_flags import flags_of
 from medusa_core.system.sandbox.command import CommandProcess
 from medusa_core.system.sandbox.problem import problem_of
 
@@ -33,28 +36,18 @@ class BatchWish:
         out: File for the answers.
         model: Folder or GGUF file of the model; empty for that of the first start.
         heads: Folder of its heads, or "none"; empty for shipped ones that were made for it.
-        quant: Weight format of the model; empty for the usual one.
-        cache: Format of keys and values; empty for plain numbers.
-        device: Where to run; empty for the best there is.
-        cluster: HOST:PORT of machines that have the layers; empty where they lie here.
+        options: How the model is loaded.
         rule: Name of the rule that chooses tokens; empty for the usual one.
         max_new_tokens: Longest answer; 0 for what the context leaves.
-        memory_gib: Of the device's memory; 0 for what is free.
-        tier_disk: Folder for layers that have no room in memory; empty for none.
     """
 
     prompts: str
     out: str
     model: str = ""
     heads: str = ""
-    quant: str = ""
-    cache: str = ""
-    device: str = ""
-    cluster: str = ""
+    options: LoadOptions = field(default_factory=LoadOptions)
     rule: str = ""
     max_new_tokens: int = 512
-    memory_gib: float = 0.0
-    tier_disk: str = ""
 
     @property
     def arguments(self) -> list[str]:
@@ -64,16 +57,11 @@ class BatchWish:
             "--out": self.out,
             "--model": self.model,
             "--heads": self.heads,
-            "--quant": self.quant,
-            "--cache-quant": self.cache,
-            "--device": self.device,
-            "--cluster": self.cluster,
             "--rule": self.rule,
             "--max-new-tokens": str(self.max_new_tokens),
-            "--memory-gib": str(self.memory_gib) if self.memory_gib else "",
-            "--tier-disk": self.tier_disk,
         }
-        return ["batch", *(text for pair in told.items() if pair[1] for text in pair)]
+        words = (text for pair in told.items() if pair[1] for text in pair)
+        return ["batch", *words, *flags_of(self.options)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +102,8 @@ class BatchJob:
         """What it was asked for; None where that can't be read."""
         try:
             told = json.loads((self.folder / _WISH).read_text(encoding="utf-8"))
-            return BatchWish(**told)
-        except (OSError, ValueError, TypeError) as error:
+            return record_json.from_json(BatchWish, told, _WISH)
+        except (OSError, ValueError) as error:
             log.warning("%s holds no wish: %r", self.folder, error)
             return None
 
@@ -205,7 +193,7 @@ class OwnBatches:
         try:
             folder = self._free(name)
             folder.mkdir(parents=True)
-            text = json.dumps(asdict(wish), indent=1) + "\n"
+            text = json.dumps(record_json.as_json(wish), indent=1) + "\n"
             (folder / _WISH).write_text(text, encoding="utf-8")
         except OSError as error:
             raise _unwritable(self._root, error) from error

@@ -16,12 +16,9 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer
 
 from medusa_core.errors import TrainingError
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
-from medusa_core.messages import WeightFormats
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.training.documents import ANSWER, EncodedDocument
 from recipe.corpus import Document, Segment
 from recipe.export import load_exported

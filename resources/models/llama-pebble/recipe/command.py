@@ -8,7 +8,7 @@ from typing import Any
 
 from medusa_core.errors import TrainingError
 from medusa_core.hub.library.find import installed
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 from medusa_core.models.datastore.phrases import write_phrases
 from medusa_core.system.prompts import read_prompts
 from medusa_core.system.resources import (

@@ -10,10 +10,8 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.messages import LoadOptions
 from medusa_core.system.prompts import Prompt
 from medusa_core.training.answers import Answer
 from recipe.bits import SourceBits, bits_by_source, overall_bits

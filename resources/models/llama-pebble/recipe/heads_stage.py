@@ -10,11 +10,9 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.writer import write_heads
-from medusa_core.loading.target import (
-    LoadOptions,
-    Target,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import LoadOptions
 from medusa_core.training.accuracy import true_ranks
 from medusa_core.training.answers import Answer
 from medusa_core.training.heads import HeadsForm, HeadsModule, heads_loss, projection_matrix

@@ -15,10 +15,8 @@ from torch import Tensor
 
 from medusa_core.heads.reader import read_head_set
 from medusa_core.heads.weights import HeadSet
-from medusa_core.loading.target import (
-    LoadOptions,
-    load_target,
-)
+from medusa_core.loading.load import load_target
+from medusa_core.messages import LoadOptions
 from medusa_core.system.prompts import Prompt
 from medusa_core.training.heads import projection_matrix
 from medusa_core.training.positions import Positions, collect

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from medusa_core.errors import TrainingError
-from medusa_core.loading.target import load_target
+from medusa_core.loading.load import load_target
 from medusa_core.models.datastore.phrases import write_phrases
 from medusa_core.training.phrase_counts import make_phrases
 from medusa_core.training.precision import trains_in_bf16

@@ -1,0 +1,210 @@
+"""Arguments of the command line that choose a model and how it is loaded, and what they load."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medusa_core.hub.library.find import installed
+from medusa_core.hub.library.shipped_heads import heads_made_for
+from medusa_core.messages import LoadOptions, WeightFormats
+from medusa_core.models.quant.choice import CACHE_FORMATS, DTYPES
+from medusa_core.models.quant.in_blocks import weight_formats
+from medusa_core.system.resources import calibrations_dir, kept_models_dir, start_model
+
+if TYPE_CHECKING:
+    from medusa_core.loading.target import Target
+    from medusa_core.speculation.tuning.known import Known
+    from medusa_core.speculation.tuning.tuner import Tuner
+
+NO_HEADS = "none"  # as a value of --heads
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments that choose a model; shared with the benchmark."""
+    parser.add_argument(
+        *("-m", "--model"),
+        default="",
+        help="folder, GGUF file, or repository in the cache (default: the model of the first "
+        "start, or the demo model where that wasn't fetched)",
+    )
+    parser.add_argument(
+        "--heads",
+        default="",
+        help="folder or repository of Medusa heads, or none (default: shipped ones that were made "
+        "for the model)",
+    )
+    parser.add_argument(
+        "--assistant", default="", help="folder or repository of a smaller model that drafts"
+    )
+    add_adapter_argument(parser)
+    parser.add_argument(
+        "--phrases", type=Path, help="folder of a phrase table (default: the model's own)"
+    )
+    parser.add_argument("--dtype", choices=DTYPES, default="", help="default: best on the device")
+    add_format_arguments(parser)
+    parser.add_argument("--context", type=int, default=0, help="tokens (default: what fits)")
+    parser.add_argument(
+        "--anyway", action="store_true", help="load although the plan says that it doesn't fit"
+    )
+    parser.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: best there is)")
+    add_tier_arguments(parser)
+    parser.add_argument(
+        "--cluster",
+        default="",
+        metavar="HOST:PORT",
+        help="machines that have the layers, where serve-layers runs",
+    )
+    parser.add_argument(
+        "--threads", type=int, default=0, help="CPU threads (default: the fastest count, measured)"
+    )
+
+
+def add_format_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments for the weight format of every part; shared with the plan."""
+    names = weight_formats().names
+    parser.add_argument("--quant", choices=names, default="", help="weight format of the model")
+    parser.add_argument("--heads-quant", choices=names, default="", help="of the Medusa heads")
+    parser.add_argument("--lm-head-quant", choices=names, default="", help="of the last projection")
+    parser.add_argument("--embedding-quant", choices=names, default="", help="of the token vectors")
+    parser.add_argument(
+        "--embedding-in-ram", action="store_true", help="keep the token vectors off the card"
+    )
+    parser.add_argument(
+        "--cache-quant",
+        choices=CACHE_FORMATS,
+        default="",
+        help="keep keys and values in 4 bits: more conversations at once, each step slower",
+    )
+    parser.add_argument(
+        "--sparse-attention",
+        type=int,
+        default=0,
+        metavar="K",
+        help="take the values of the K rows of the largest weights alone; not exact",
+    )
+
+
+def add_tier_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments for a model that is larger than memory; shared with the plan."""
+    parser.add_argument(
+        "--memory-gib",
+        type=float,
+        default=0.0,
+        help="of the device's memory take so much, and bring the layers that have no room in it "
+        "when they are needed (default: all that is free)",
+    )
+    parser.add_argument(
+        "--tier-disk", type=Path, help="folder on a disk for layers that have no room in memory"
+    )
+
+
+def model_dirs(args: argparse.Namespace) -> tuple[Path, Path | None]:
+    """The model and heads that the arguments choose; shipped heads pair with their model."""
+    model = installed(args.model) if args.model else start_model()
+    if args.heads == NO_HEADS:
+        return model, None
+    return model, installed(args.heads) if args.heads else heads_made_for(model)
+
+
+def add_adapter_argument(parser: argparse.ArgumentParser) -> None:
+    """The argument that chooses a LoRA; shared with training."""
+    parser.add_argument(
+        "--adapter", default="", help="folder or repository of a LoRA that changes the model"
+    )
+
+
+def adapter_dir(args: argparse.Namespace) -> Path | None:
+    """The LoRA that the arguments choose."""
+    return installed(args.adapter) if args.adapter else None
+
+
+def open_target(args: argparse.Namespace) -> Target:
+    """Load what the arguments choose, with the threads that they ask for or that serve best.
+
+    Raises:
+        MedusaError: It can't be loaded.
+    """
+    from medusa_core.loading.load import load_target
+
+    model_dir, heads_dir = model_dirs(args)
+    return ready(args, load_target(model_dir, heads_dir, options_of(args)))
+
+
+def options_of(args: argparse.Namespace) -> LoadOptions:
+    """How the arguments of `add_model_arguments` want a target loaded."""
+    return replace(
+        placing_of(args),
+        dtype=args.dtype,
+        ignores_plan=args.anyway,
+        assistant_dir=installed(args.assistant) if args.assistant else None,
+        adapter_dir=adapter_dir(args),
+        phrases_dir=args.phrases,
+        kept_dir=kept_models_dir(),
+        takes_own_heads=args.heads != NO_HEADS,
+        cluster=args.cluster,
+    )
+
+
+def disk_of(args: argparse.Namespace) -> Path | None:
+    """The folder on a disk that the arguments name for layers."""
+    return placing_of(args).tier_disk
+
+
+def placing_of(args: argparse.Namespace) -> LoadOptions:
+    """What the arguments say of formats, context and memory alone, which the plan has, too."""
+    return LoadOptions(
+        device=args.device,
+        formats=formats_of(args),
+        context_tokens=args.context,
+        memory_gib=args.memory_gib,
+        tier_disk=args.tier_disk,
+    )
+
+
+def ready(args: argparse.Namespace, target: Target) -> Target:
+    """The target, with the threads that the arguments ask for or that serve best."""
+    import torch
+
+    from medusa_core.engine.admission import check_threads
+    from medusa_core.speculation.tuning.threads import settle_threads
+
+    check_threads(args.threads)
+    if args.threads:
+        target.runner.use_threads(args.threads, args.threads)
+    else:
+        settle_threads(target, torch.get_num_threads())
+    gc.freeze()  # what was loaded stays: nothing in it needs to be looked through again
+    return target
+
+
+def open_tuner(args: argparse.Namespace, target: Target) -> Tuner:
+    """What chooses trees for a target, with step costs of this machine."""
+    from medusa_core.speculation.tuning.tuner import Tuner
+
+    return Tuner(target, known_of(args, target).costs())
+
+
+def known_of(args: argparse.Namespace, target: Target) -> Known:
+    """What is known on this computer of a target that the arguments chose."""
+    from medusa_core.speculation.tuning.known import Known
+
+    options = options_of(args)
+    named = (*model_dirs(args), options.assistant_dir, options.adapter_dir)
+    return Known(calibrations_dir(), target, [folder for folder in named if folder is not None])
+
+
+def formats_of(args: argparse.Namespace) -> WeightFormats:
+    """The weight formats that the arguments ask for."""
+    return WeightFormats(
+        linears=args.quant,
+        lm_head=args.lm_head_quant,
+        embedding=args.embedding_quant,
+        heads=args.heads_quant,
+        embedding_in_ram=args.embedding_in_ram,
+        cache=args.cache_quant,
+        attended=args.sparse_attention,
+    )

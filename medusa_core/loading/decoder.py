@@ -1,0 +1,201 @@
+"""A target's decoder, read from its files or from what an earlier load kept, and its runner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from medusa_core.errors import CheckpointError, ClusterError
+from medusa_core.memory.plan import (
+    weights_bytes,
+)
+from medusa_core.messages import LoadOptions, MemoryPlan
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.decoder import Decoder, build_decoder, decoder_of
+from medusa_core.models.lora.adapter import Adapter
+from medusa_core.models.model_files import ModelFiles
+from medusa_core.models.parts import num_linear_parameters
+from medusa_core.models.precision import Precision
+from medusa_core.models.quant.choice import (
+    PartFormats,
+)
+from medusa_core.models.quantized_cache.kept import (
+    KeptModels,
+    kept_key,
+)
+from medusa_core.models.quantized_cache.kept_weights import KeptWeights
+from medusa_core.models.weights import AfterPart, CheckpointWeights, Keep
+from medusa_core.runtime.cluster.line import Cluster
+from medusa_core.runtime.cluster.opening import (
+    Opened,
+    open_on,
+)
+from medusa_core.runtime.offload.store import (
+    FarStore,
+    TierFolder,
+)
+from medusa_core.runtime.runner.choice import (
+    choose_runner,
+)
+
+OnProgress = Callable[[str, float, str], None]
+Join = Callable[[str], Cluster]
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderParts:
+    """What a decoder is read from.
+
+    Attributes:
+        files: Of the model.
+        config: Its sizes; the context is what was planned for.
+        precision: What it computes in.
+        formats: Of its parts.
+        checkpoint: Its tensors.
+        adapter: What changes them, or None.
+    """
+
+    files: ModelFiles
+    config: ModelConfig
+    precision: Precision
+    formats: PartFormats
+    checkpoint: Checkpoint
+    adapter: Adapter | None
+
+    @property
+    def title(self) -> str:
+        """Of the model's folder or file, for people."""
+        return self.files.path.name
+
+    @property
+    def weight_files(self) -> frozenset[Path]:
+        """Those that hold the weights and their changes."""
+        return self.checkpoint.files | (frozenset() if self.adapter is None else self.adapter.files)
+
+    @property
+    def key(self) -> str:
+        """Names what its quantized weights are made from."""
+        return kept_key(self.weight_files | self.files.sources, self.formats.names)
+
+    def decoder(self, keep: Keep | None, after_part: AfterPart) -> Decoder:
+        """Read it."""
+        weights = CheckpointWeights(
+            *(self.checkpoint, self.config, self.precision, self.formats),
+            *(keep, after_part, self.adapter),
+        )
+        return build_decoder(self.config, self.precision, self.checkpoint, weights)
+
+
+def open_decoder(
+    parts: DecoderParts, plan: MemoryPlan, options: LoadOptions, tell: OnProgress, join: Join
+) -> Opened:
+    """The weights, here or on other machines, and what runs them.
+
+    Args:
+        parts: What they are read from.
+        plan: Says which layers lie where.
+        options: As the plan was made for.
+        tell: Told the stage, the share done and a text for people.
+        join: The way to the machines at an address, which is asked where the options name one.
+
+    Raises:
+        ModelError: The weights can't be used.
+        OutOfMemoryError: The device has no room.
+        ClusterError: The machines that are to have the layers can't be used.
+        TierError: The disk has no room for layers, or fails.
+    """
+    if not options.cluster:
+        store = far_store(plan, parts.precision, options, {"files": parts.key})
+        model = _read_decoder(parts, options.kept_dir, store, tell)
+        return Opened(model, choose_runner(model, parts.precision), model.num_parameters)
+    if parts.adapter is not None:
+        raise ClusterError(
+            "Adapters can't be used with layers on other machines.",
+            "Merge the adapter into the model, and give that to all machines.",
+        )
+    if not parts.precision.is_usual:
+        raise ClusterError(
+            "Layers on other machines keep their caches in plain numbers, and attend to all rows.",
+            "Leave out --cache-quant and --sparse-attention.",
+        )
+    tell("weights", 0.0, f"Dividing the layers of {parts.title} at {options.cluster}")
+    return open_on(
+        join(options.cluster),
+        parts.files,
+        parts.config,
+        parts.precision,
+        parts.formats,
+        options.formats,
+        options.sessions,
+    )
+
+
+def _read_decoder(
+    parts: DecoderParts, kept_dir: Path | None, store: FarStore | None, tell: OnProgress
+) -> Decoder:
+    """The weights, from what was kept of an earlier load if there is such."""
+    if store is not None:
+        return _read_in_tiers(parts, store, tell)
+    config, formats = parts.config, parts.formats
+    text = f"Reading the weights of {parts.title}"
+    after_part = _progress(config, text, tell)
+    is_worth_keeping = not formats.linears.is_dense and not config.quantization
+    if kept_dir is None or not is_worth_keeping:
+        return parts.decoder(None, after_part)
+    kept = KeptModels(kept_dir)
+    if (path := kept.find(parts.key)) is not None:
+        try:
+            kept_weights = KeptWeights(path, config, parts.precision, formats, after_part)
+            return decoder_of(config)(config, parts.precision, kept_weights)
+        except CheckpointError as error:
+            kept.discard(path, error)
+            after_part = _progress(config, text, tell)
+    writer = kept.writer(parts.key, weights_bytes(config, formats))
+    if writer is None:
+        return parts.decoder(None, after_part)
+    with writer:
+        return parts.decoder(writer.keep, after_part)
+
+
+def _read_in_tiers(parts: DecoderParts, store: FarStore, tell: OnProgress) -> Decoder:
+    """The weights, of which some layers go below the device."""
+    config, precision, formats = parts.config, parts.precision, parts.formats
+    told = "Finding" if store.is_stored else "Storing"
+    after_part = _progress(config, f"{told} the layers of {parts.title}", tell)
+    weights = CheckpointWeights(
+        parts.checkpoint, config, precision, formats, None, after_part, parts.adapter
+    )
+    with store:
+        if store.is_stored:  # what it doesn't read isn't unknown
+            return decoder_of(config)(config, precision, store.wrap(weights))
+        return build_decoder(config, precision, parts.checkpoint, store.wrap(weights))
+
+
+def far_store(
+    plan: MemoryPlan, precision: Precision, options: LoadOptions, made_from: Mapping[str, object]
+) -> FarStore | None:
+    """What takes the layers that lie below the device; None where none do.
+
+    Raises:
+        TierError: The disk has no room for them, or can't be written.
+    """
+    if plan.placement is None:
+        return None
+    folder = None if options.tier_disk is None else TierFolder(options.tier_disk, made_from)
+    return FarStore(plan.placement, precision, folder)
+
+
+def _progress(config: ModelConfig, text: str, tell: OnProgress) -> AfterPart:
+    """Tells the share of the parameters that are read."""
+    tell("weights", 0.0, text)
+    total = num_linear_parameters(config) + 2 * config.vocab_size * config.hidden_size
+    done = 0
+
+    def after_part(num_parameters: int) -> None:
+        nonlocal done
+        done += num_parameters
+        tell("weights", min(1.0, done / total), text)
+
+    return after_part

@@ -1,0 +1,254 @@
+"""Loading a target: its files, its heads, and the smaller model that drafts for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from medusa_core.heads.kind import Heads, has_own_heads, kind_of, read_shape
+from medusa_core.heads.medusa import Lent
+from medusa_core.loading.decoder import DecoderParts, Join, OnProgress, open_decoder
+from medusa_core.loading.plan import plan_target
+from medusa_core.loading.target import Target, make_caches, share_workers
+from medusa_core.memory.plan import (
+    NO_ADAPTER,
+    DraftModel,
+)
+from medusa_core.memory.recommend import draft_formats, settle_draft_model
+from medusa_core.messages import HeadsShape, LoadOptions, MemoryPlan
+from medusa_core.models.checkpoints.header import check_header
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.datastore.earlier_answers import Learned
+from medusa_core.models.datastore.folder import store_of
+from medusa_core.models.datastore.model_key import model_key
+from medusa_core.models.datastore.phrases import (
+    Phrases,
+    read_phrases,
+)
+from medusa_core.models.lora.adapter import Adapter
+from medusa_core.models.model_files import ModelFiles
+from medusa_core.models.precision import hardware_of, precision_of, settle_device
+from medusa_core.models.quant.choice import (
+    settle_formats,
+)
+from medusa_core.models.text.raw_text import RawText
+from medusa_core.models.text.same_vocabulary import check_same_vocabulary
+from medusa_core.models.text.template import Template
+from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.runtime.cluster.joining import join_cluster
+from medusa_core.runtime.cluster.share import client_config
+from medusa_core.runtime.kv.size import whole_rows
+from medusa_core.runtime.runner.runner import Runner
+from medusa_core.runtime.tree.tables import (
+    TreeTable,
+    read_tree_table,
+)
+
+log = logging.getLogger(__name__)
+
+
+def load_target(
+    model_dir: Path,
+    heads_dir: Path | None = None,
+    options: LoadOptions | None = None,
+    on_progress: OnProgress | None = None,
+    join: Join = join_cluster,
+) -> Target:
+    """`load_files` of the files at a path.
+
+    Args:
+        model_dir: Folder in Hugging Face layout, or a GGUF file.
+        heads_dir: As there.
+        options: As there.
+        on_progress: As there.
+        join: As there.
+
+    Raises:
+        MedusaError: As there.
+    """
+    return load_files(ModelFiles.open(model_dir), heads_dir, options, on_progress, join)
+
+
+def load_files(
+    files: ModelFiles,
+    heads_dir: Path | None = None,
+    options: LoadOptions | None = None,
+    on_progress: OnProgress | None = None,
+    join: Join = join_cluster,
+) -> Target:
+    """Load a target and its heads.
+
+    Args:
+        files: The target's files.
+        heads_dir: Folder with Medusa heads, or None: heads that lie in the model's own files serve.
+        options: How.
+        on_progress: Told the stage, the share done and a text for people. What it raises ends the
+            load.
+        join: The way to the machines at an address, which is asked where the options name one.
+
+    Raises:
+        ModelError: The model or the heads can't be used.
+        OutOfMemoryError: The device has no room.
+        PlanError: The device has no room, as is known before.
+        ClusterError: The machines that are to have the layers can't be used.
+        RequestError: The dtype, the format or the device isn't there.
+        TierError: The disk has no room for layers, or fails.
+    """
+    tell = on_progress or _ignore
+    planned = _plan(files, heads_dir, options or LoadOptions())
+    options, parts, draft = planned.options, planned.parts, planned.draft
+    config, precision, formats = parts.config, parts.precision, parts.formats
+    model, runner, num_parameters = open_decoder(parts, planned.plan, options, tell, join)
+    with _leaving_on_failure(runner):
+        lent = Lent(model.lm_head, config.vocab_size, model.embedding, model)
+        heads, trees = None, None
+        if planned.heads_dir is not None:
+            heads, trees = _read_heads(planned.heads_dir, parts, lent, tell)
+            share_workers(runner, heads)
+            runner.tap(heads.taps)
+            heads.reserve(options.sessions * whole_rows(config.context_tokens))
+        assistant = None if draft is None else _load_draft_model(draft, options, config, tell)
+        log.info("loaded %s as %s on %s", parts.title, formats.linears.name, precision.device)
+        return Target(
+            name=_name(files, options.adapter_dir),
+            config=config,
+            precision=precision,
+            device_note=planned.device_note,
+            formats=formats,
+            plan=planned.plan,
+            runner=runner,
+            caches=make_caches(config, runner, precision, options.sessions),
+            tokenizer=files.tokenizer,
+            template=planned.template,
+            eos_token_ids=frozenset(config.eos_token_ids),
+            lent=lent,
+            heads=heads,
+            trees=trees,
+            phrases=planned.phrases,
+            num_parameters=num_parameters,
+            weights_bytes=model.nbytes + runner.buffer_bytes,
+            assistant=assistant,
+            learned=_learned(options, config, parts.weight_files, files.tokenizer),
+        )
+
+
+class _Planned(NamedTuple):
+    """What a load has settled before weights are read.
+
+    Attributes:
+        options: With the name of the device that is used.
+        device_note: Why a card that is here isn't used; empty if none is passed over.
+        parts: What the weights are read from; the context is what was planned for.
+        plan: Where the device's memory goes.
+        template: Writes prompts.
+        phrases: The model's table of phrases, or None.
+        heads_dir: Folder of the heads; the model's own where heads lie among its tensors; or None.
+        draft: Files of the smaller model that drafts, or None.
+    """
+
+    options: LoadOptions
+    device_note: str
+    parts: DecoderParts
+    plan: MemoryPlan
+    template: Template
+    phrases: Phrases | None
+    heads_dir: Path | None
+    draft: ModelFiles | None
+
+
+def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _Planned:
+    """Settle all that is known without weights: what can't be loaded is refused here."""
+    chosen = settle_device(options.device)
+    device = chosen.device
+    options = replace(options, device=str(device))  # the plan is for what is used
+    config = files.config
+    formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
+    precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
+    tokenizer = files.tokenizer
+    template = RawText() if options.is_raw else files.template
+    phrases = read_phrases(options.phrases_dir or files.path, config.vocab_size)
+    checkpoint = files.checkpoint()
+    check_header(checkpoint, config)
+    if heads_dir is None and options.takes_own_heads and has_own_heads(checkpoint.names):
+        heads_dir = files.path
+    shape = HeadsShape() if heads_dir is None else read_shape(heads_dir)
+    draft = None if options.assistant_dir is None else ModelFiles.open(options.assistant_dir)
+    draft_model = None if draft is None else _planned_draft_model(draft, options, tokenizer)
+    adapter = None if options.adapter_dir is None else Adapter(options.adapter_dir, config)
+    changes = NO_ADAPTER if adapter is None else adapter.shape
+    here = client_config(config) if options.cluster else config
+    plan = plan_target(here, shape, formats, options, draft_model, changes)
+    config = replace(config, context_tokens=plan.context_tokens)
+    parts = DecoderParts(files, config, precision, formats, checkpoint, adapter)
+    return _Planned(options, chosen.note, parts, plan, template, phrases, heads_dir, draft)
+
+
+def _read_heads(
+    heads_dir: Path, parts: DecoderParts, lent: Lent, tell: OnProgress
+) -> tuple[Heads, TreeTable | None]:
+    """Heads, and trees for those that draft by ranks."""
+    tell("heads", 1.0, f"Reading the heads of {heads_dir.name}")
+    kind = kind_of(heads_dir)
+    heads = kind.read(heads_dir, parts.config, parts.precision, lent, parts.formats)
+    return heads, read_tree_table(heads_dir, heads.num_heads) if kind.is_ranked else None
+
+
+@contextmanager
+def _leaving_on_failure(runner: Runner) -> Iterator[None]:
+    """Machines that have the layers are let go where the rest of a load fails."""
+    try:
+        yield
+    except BaseException:
+        runner.leave()
+        raise
+
+
+def _planned_draft_model(
+    files: ModelFiles, options: LoadOptions, tokenizer: Tokenizer
+) -> DraftModel:
+    """What is to be planned for a draft model, which is refused before anything is loaded."""
+    hardware = hardware_of(torch.device(options.device))
+    check_same_vocabulary(tokenizer, files.tokenizer, files.path.name)
+    return settle_draft_model(files.config, options.formats, options.dtype, hardware)
+
+
+def _name(files: ModelFiles, adapter_dir: Path | None) -> str:
+    return files.name if adapter_dir is None else f"{files.name} + {adapter_dir.name}"
+
+
+def _load_draft_model(
+    files: ModelFiles, options: LoadOptions, config: ModelConfig, tell: OnProgress
+) -> Target:
+    """The smaller model, with a context as long as the target's where it has that."""
+    its_own = replace(
+        options.with_layers_in(None),
+        assistant_dir=None,
+        memory_gib=0.0,
+        adapter_dir=None,
+        cluster="",  # drafting stays here
+        phrases_dir=None,
+        learned_dir=None,
+        takes_own_heads=False,
+        formats=draft_formats(files.config, options.formats),
+        context_tokens=min(config.context_tokens, files.config.context_tokens),
+    )
+    return load_files(files, None, its_own, tell)
+
+
+def _learned(
+    options: LoadOptions, config: ModelConfig, files: frozenset[Path], tokenizer: Tokenizer
+) -> Learned | None:
+    if options.learned_dir is None:
+        return None
+    key = model_key(files, tokenizer.pieces)
+    return Learned(store_of(options.learned_dir, key), config.vocab_size)
+
+
+def _ignore(stage: str, fraction: float, text: str) -> None:
+    """Progress that nobody watches."""

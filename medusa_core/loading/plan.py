@@ -1,0 +1,84 @@
+"""Where the memory of a device goes as a target is loaded on it."""
+
+from __future__ import annotations
+
+import logging
+
+from medusa_core.errors import PlanError, RequestError
+from medusa_core.memory.budget import GIB
+from medusa_core.memory.plan import (
+    NO_ADAPTER,
+    DraftModel,
+    plan_memory,
+)
+from medusa_core.memory.probe import below_device, live_budget
+from medusa_core.memory.tiers import limited, plan_in_tiers
+from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.lora.adapter_shape import AdapterShape
+from medusa_core.models.quant.choice import (
+    PartFormats,
+)
+
+log = logging.getLogger(__name__)
+
+_MOST_CONTEXT = 8192  # where nobody asks for more: a cache for 128,000 tokens would fill any card
+
+
+def plan_target(
+    config: ModelConfig,
+    heads: HeadsShape,
+    formats: PartFormats,
+    options: LoadOptions,
+    draft_model: DraftModel | None = None,
+    adapter: AdapterShape = NO_ADAPTER,
+) -> MemoryPlan:
+    """The plan for this device as it is now.
+
+    Raises:
+        PlanError: There is no room, and `ignores_plan` isn't set.
+    """
+    if options.memory_gib < 0:
+        raise RequestError(f"{options.memory_gib:g} GiB of memory is less than nothing.")
+    budget = limited(live_budget(options.device), options.memory_gib)
+    sessions = options.sessions
+    usual = min(_MOST_CONTEXT, config.usual_context)
+    wanted = min(options.context_tokens or usual, config.context_tokens)
+    plan = plan_memory(config, heads, formats, budget, wanted, sessions, draft_model, adapter)
+    if plan.fit is not Fit.NO:
+        return plan
+    if not options.cluster and (options.memory_gib or options.has_disk):
+        if adapter.pairs:
+            raise RequestError(
+                "With an adapter all layers must fit the device.",
+                "Merge it into the model first, or leave out --memory-gib and --tier-disk.",
+            )
+        below = below_device(options)
+        placed = plan_in_tiers(
+            config,
+            heads,
+            formats,
+            budget,
+            below,
+            wanted,
+            sessions,
+            draft_model,
+            may_shorten=not options.context_tokens,
+        )
+        if placed is not None:
+            return placed
+    if not options.context_tokens and plan.max_context:
+        longest = plan.max_context
+        return plan_memory(config, heads, formats, budget, longest, sessions, draft_model, adapter)
+    if options.ignores_plan:
+        log.warning("%d bytes are missing by the plan, which is ignored", -plan.free_bytes)
+        return plan
+    raise PlanError(
+        f"This model needs {-plan.free_bytes / GIB:.1f} GiB more than {budget.name} has free.",
+        f"It fits with a context of {plan.max_context:,} tokens; or choose a smaller weight format."
+        if plan.max_context
+        else "Choose a smaller weight format or a smaller model, or close other programs; or name "
+        "a folder for its layers with --tier-disk.",
+        missing_bytes=-plan.free_bytes,
+        max_context=plan.max_context,
+    )

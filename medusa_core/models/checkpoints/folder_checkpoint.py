@@ -1,0 +1,59 @@
+"""The checkpoint in a folder in Hugging Face layout: one safetensors file, or shards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from medusa_core.errors import CheckpointError
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.stacked import StackedCheckpoint, is_stacked
+from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.safetensors_header import read_header
+
+_INDEX = "model.safetensors.index.json"
+
+
+def open_folder(folder: Path) -> Checkpoint:
+    """Open the weights in a folder: `model.safetensors`, or the shards that its index names.
+
+    Raises:
+        CheckpointError: No such file is there, one is missing, or one is damaged.
+    """
+    index = folder / _INDEX
+    if index.exists():
+        return _opened(_read_index(folder, index))
+    single = folder / "model.safetensors"
+    if single.exists():
+        return _opened(dict.fromkeys(read_header(single), single))
+    pickles = sorted(path.name for path in folder.glob("*.bin"))
+    raise CheckpointError(
+        f"No model.safetensors in {folder}.",
+        f"{pickles[0]} is a pickle, which can run code: get the safetensors version instead, "
+        f"or convert it once: python -m medusa_core convert {folder}"
+        if pickles
+        else "Choose a folder in Hugging Face layout, or download the model again.",
+    )
+
+
+def _opened(files: dict[str, Path]) -> Checkpoint:
+    return StackedCheckpoint(files) if is_stacked(frozenset(files)) else Checkpoint(files)
+
+
+def _read_index(folder: Path, index: Path) -> dict[str, Path]:
+    weight_map = read_json(index).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise CheckpointError(f"{index.name} has no weight_map.", "Download the file again.")
+    shards = {str(shard) for shard in weight_map.values()}
+    outside = [shard for shard in shards if Path(shard).name != shard]
+    if outside:
+        raise CheckpointError(
+            f"{index.name} names a file outside of its folder: {outside[0]}.",
+            "Don't use this download.",
+        )
+    missing = sorted(shard for shard in shards if not (folder / shard).exists())
+    if missing:
+        raise CheckpointError(
+            f"{len(missing)} of {len(shards)} weight files are missing, such as {missing[0]}.",
+            "Let the download finish, or download the model again.",
+        )
+    return {str(name): folder / str(shard) for name, shard in weight_map.items()}

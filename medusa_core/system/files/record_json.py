@@ -1,0 +1,81 @@
+"""Records as JSON, by the names and types of their fields."""
+
+from __future__ import annotations
+
+import dataclasses
+import reprlib
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def as_json(record: Any) -> dict[str, Any]:
+    """All fields of a record, in what JSON can hold.
+
+    Args:
+        record: A dataclass, or a named tuple with annotations.
+    """
+    return {name: _written(getattr(record, name)) for name in typing.get_type_hints(type(record))}
+
+
+def from_json(kind: type[T], raw: object, where: str) -> T:
+    """A record from what JSON holds; what is left out is as usual.
+
+    Args:
+        kind: Of the record: a dataclass, or a named tuple with annotations. Its fields are
+            numbers, words, truths, paths, tuples of words, other records, or one of these or None.
+        raw: From JSON.
+        where: It comes from, for people.
+
+    Raises:
+        ValueError: A name is unknown or missing, or a value is of another type; the text says so.
+    """
+    if not isinstance(raw, Mapping):
+        raise _wrong(where, raw, "names and values")
+    hints = typing.get_type_hints(kind)
+    if unknown := sorted(map(str, raw.keys() - hints.keys())):
+        known = ", ".join(sorted(hints))
+        raise ValueError(f"{where} names what isn't known: {', '.join(unknown)}. Known: {known}.")
+    values = {name: _read(hints[name], value, f"{where}, {name}") for name, value in raw.items()}
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise ValueError(f"{where} lacks a value: {error}.") from error
+
+
+def _is_record(kind: Any) -> bool:
+    return dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    if _is_record(value):
+        return as_json(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _read(kind: Any, value: Any, where: str) -> Any:
+    if isinstance(kind, types.UnionType):
+        (of,) = (one for one in typing.get_args(kind) if one is not types.NoneType)
+        return None if value is None else _read(of, value, where)
+    if _is_record(kind):
+        return from_json(kind, value, where)
+    if kind is Path and isinstance(value, str) and value:
+        return Path(value)
+    if kind is float and type(value) is int:
+        return float(value)
+    if kind == tuple[str, ...] and isinstance(value, list) and all(type(v) is str for v in value):
+        return tuple(value)
+    if type(value) is kind:
+        return value
+    name = kind.__name__ if isinstance(kind, type) else kind
+    raise _wrong(where, value, f"of type {name}")
+
+
+def _wrong(where: str, value: object, wanted: str) -> ValueError:
+    return ValueError(f"{where} is {reprlib.repr(value)}, not {wanted}.")
