@@ -49,8 +49,8 @@ _SIZE = QSize(1200, 680)
 _PICKLE_QUESTION = QT_TRANSLATE_NOOP(
     "Library",
     "The heads of this pair are published as a pickle, a kind of file that can run code when it is "
-    "opened. Medusa Chat looks through it first, refuses everything but plain tensors, and "
-    "converts it once, in a process of its own.",
+    "opened. Medusa Chat converts it once, in a process of its own, and refuses everything but "
+    "plain tensors.",
 )
 
 

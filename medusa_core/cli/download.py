@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--convert",
         action="store_true",
-        help="where there are only pickles, which can run code: look through and convert them",
+        help="where there are only pickles, which can run code: convert them",
     )
     parser.add_argument("--limit-mb-s", type=float, default=0.0, help="most megabytes a second")
     add_cache_argument(parser)

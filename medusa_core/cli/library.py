@@ -169,8 +169,8 @@ def run_convert(args: argparse.Namespace) -> int:
     source = find_source(args.source, args.output)
     count = f"{len(source.files)} pickles" if len(source.files) > 1 else "a pickle"
     print(f"{source.folder}: {count}, {_size(source.nbytes)}, to {source.output}")
-    print("A pickle can run code when it is opened. It is checked first, and opened in a process")
-    print("of its own; convert it all the same only if you trust where it comes from.")
+    print("A pickle can run code when it is opened. Here a process of its own opens it, and takes")
+    print("nothing but tensors; convert it all the same only if you trust where it comes from.")
     is_consented = args.yes or _agrees("Convert it?")
     if not is_consented:
         print("nothing was converted")

@@ -1387,10 +1387,6 @@
         <translation>Wählen Sie eine Datei mit Gesprächen: eine von hier, die conversations.json von ChatGPT oder eine von LM Studio.</translation>
     </message>
     <message>
-        <source>Choose a file that does.</source>
-        <translation>Wählen Sie eine Datei, die das tut.</translation>
-    </message>
-    <message>
         <source>Choose a file that was exported here.</source>
         <translation>Wählen Sie eine Datei, die hier exportiert wurde.</translation>
     </message>
@@ -1911,10 +1907,6 @@
         <translation>Installiert sind: {0}.</translation>
     </message>
     <message>
-        <source>It can&apos;t be checked before it is opened. On a computer where that does no harm, open it with torch.load(..., weights_only=True) and save it with safetensors.torch.</source>
-        <translation>Es lässt sich vor dem Öffnen nicht prüfen. Öffnen Sie es auf einem Computer, auf dem es keinen Schaden anrichtet, mit torch.load(..., weights_only=True) und speichern Sie es mit safetensors.torch.</translation>
-    </message>
-    <message>
         <source>It fits with a context of {0} tokens; or choose a smaller weight format.</source>
         <translation>Mit einem Kontext von {0} Token passt es; oder wählen Sie ein kleineres Gewichtsformat.</translation>
     </message>
@@ -2263,6 +2255,10 @@
         <translation>Nichts wurde verändert. Prüfen Sie HF_ENDPOINT und den Proxy, oder versuchen Sie es später noch einmal.</translation>
     </message>
     <message>
+        <source>Nothing was changed. Don&apos;t use this file.</source>
+        <translation>Nichts wurde geändert. Verwenden Sie diese Datei nicht.</translation>
+    </message>
+    <message>
         <source>Nothing was changed. Get the weights as safetensors instead.</source>
         <translation>Nichts wurde verändert. Besorgen Sie stattdessen die Gewichte als safetensors.</translation>
     </message>
@@ -2281,6 +2277,10 @@
     <message>
         <source>Offline mode is on: nothing is asked of the Hub.</source>
         <translation>Der Offline-Modus ist an: Das Hub wird nichts gefragt.</translation>
+    </message>
+    <message>
+        <source>On a computer where that does no harm, open it with torch.load(..., weights_only=True) and save it with safetensors.torch.</source>
+        <translation>Öffnen Sie es auf einem Computer, auf dem es keinen Schaden anrichtet, mit torch.load(..., weights_only=True) und speichern Sie es mit safetensors.torch.</translation>
     </message>
     <message>
         <source>One conversation of the file is too large, or the file is damaged.</source>
@@ -2667,6 +2667,10 @@
         <translation>Die Umwandlung braucht {0} Bytes auf dem Datenträger; frei sind {1}.</translation>
     </message>
     <message>
+        <source>The conversion takes far more memory than its file explains, and was stopped.</source>
+        <translation>Die Umwandlung braucht viel mehr Speicher, als ihre Datei erklärt, und wurde beendet.</translation>
+    </message>
+    <message>
         <source>The converter ended unexpectedly ({0}).</source>
         <translation>Der Umwandler endete unerwartet ({0}).</translation>
     </message>
@@ -2813,10 +2817,6 @@
     <message>
         <source>The pair that Medusa was published with; about 3.6 GB of an 8 GB card in 4 bits.</source>
         <translation>Das Paar, mit dem Medusa veröffentlicht wurde; in 4 Bit etwa 3,6 GB einer Karte mit 8 GB.</translation>
-    </message>
-    <message>
-        <source>The pickle in {0} has {1} bytes; more than {2} are not read.</source>
-        <translation>Das Pickle in {0} hat {1} Bytes; mehr als {2} werden nicht gelesen.</translation>
     </message>
     <message>
         <source>The port may be taken; choose another with --port.</source>
@@ -3647,12 +3647,8 @@
         <translation>{0} war in {1} Sekunden nicht zu lesen.</translation>
     </message>
     <message>
-        <source>{0} declares a storage as torch never does.</source>
-        <translation>{0} sagt einen Speicher an, wie es torch nie tut.</translation>
-    </message>
-    <message>
         <source>{0} declares {1} bytes for storage {2}, but has {3}.</source>
-        <translation>{0} sagt {1} Bytes für den Speicher {2} an, hat aber {3}.</translation>
+        <translation>{0} gibt für Speicherblock {2} {1} Bytes an, hat aber {3}.</translation>
     </message>
     <message>
         <source>{0} decodes by {1}; only byte-level BPE and SentencePiece with bytes can be streamed.</source>
@@ -3701,10 +3697,6 @@
     <message>
         <source>{0} has its columns in another order (g_idx).</source>
         <translation>{0} hat seine Spalten in anderer Reihenfolge (g_idx).</translation>
-    </message>
-    <message>
-        <source>{0} has more than {1} pickle instructions.</source>
-        <translation>{0} hat mehr als {1} Pickle-Anweisungen.</translation>
     </message>
     <message>
         <source>{0} has no EAGLE head.</source>
@@ -3791,12 +3783,12 @@
         <translation>{0} hat {1} Bytes; solche Dateien haben höchstens {2}.</translation>
     </message>
     <message>
-        <source>{0} has {1} members; more than {2} are not read.</source>
-        <translation>{0} hat {1} Teile; mehr als {2} werden nicht gelesen.</translation>
-    </message>
-    <message>
         <source>{0} has {1} rows, which aren&apos;t those of {2} heads.</source>
         <translation>{0} hat {1} Zeilen, die nicht die von {2} Köpfen sind.</translation>
+    </message>
+    <message>
+        <source>{0} holds a tensor without saved numbers.</source>
+        <translation>{0} enthält einen Tensor ohne gespeicherte Zahlen.</translation>
     </message>
     <message>
         <source>{0} holds half a character at {1}, which isn&apos;t text.</source>
@@ -3817,10 +3809,6 @@
     <message>
         <source>{0} holds no tensors by name.</source>
         <translation>{0} enthält keine Tensoren mit Namen.</translation>
-    </message>
-    <message>
-        <source>{0} holds no tensors.</source>
-        <translation>{0} enthält keine Tensoren.</translation>
     </message>
     <message>
         <source>{0} holds no token vectors.</source>
@@ -3871,10 +3859,6 @@
         <translation>{0} enthält {1}, was nicht unterstützt wird.</translation>
     </message>
     <message>
-        <source>{0} holds {1}, which no file of tensors has.</source>
-        <translation>{0} enthält {1}, was keine Datei mit Tensoren hat.</translation>
-    </message>
-    <message>
         <source>{0} in {1} is of a kind that safetensors doesn&apos;t hold ({2}).</source>
         <translation>{0} in {1} ist von einer Art, die safetensors nicht fasst ({2}).</translation>
     </message>
@@ -3917,10 +3901,6 @@
     <message>
         <source>{0} is damaged: its blocks and scales don&apos;t fit each other.</source>
         <translation>{0} ist beschädigt: Seine Blöcke und Faktoren passen nicht zueinander.</translation>
-    </message>
-    <message>
-        <source>{0} is damaged: its pickle can&apos;t be read ({1}).</source>
-        <translation>{0} ist beschädigt: Das Pickle darin ist nicht lesbar ({1}).</translation>
     </message>
     <message>
         <source>{0} is damaged: {1}.</source>
@@ -4095,10 +4075,6 @@
         <translation>{0} von {1} Gewichtsdateien fehlen, etwa {2}.</translation>
     </message>
     <message>
-        <source>{0} promises {1} bytes, but has {2}.</source>
-        <translation>{0} verspricht {1} Bytes, hat aber {2}.</translation>
-    </message>
-    <message>
         <source>{0} rows don&apos;t fit behind {1} of {2} slots.</source>
         <translation>{0} Zeilen passen nicht hinter {1} von {2} Plätzen.</translation>
     </message>
@@ -4127,10 +4103,6 @@
         <translation>{0} Token brauchen Platz im Cache, aber von {1} sind nur {2} frei.</translation>
     </message>
     <message>
-        <source>{0} uses pickle instructions that torch doesn&apos;t write for tensors: {1}.</source>
-        <translation>{0} benutzt Pickle-Anweisungen, die torch für Tensoren nicht schreibt: {1}.</translation>
-    </message>
-    <message>
         <source>{0} was made by a newer version of Medusa Chat.</source>
         <translation>{0} wurde von einer neueren Version von Medusa Chat geschrieben.</translation>
     </message>
@@ -4143,12 +4115,12 @@
         <translation>{0} würde beim Öffnen {1} aufrufen.</translation>
     </message>
     <message>
-        <source>{0}, a GGUF file, or the unquantized version of this model.</source>
-        <translation>{0}, eine GGUF-Datei, oder die unquantisierte Fassung dieses Modells.</translation>
+        <source>{0} would do more than rebuild tensors when it is opened.</source>
+        <translation>{0} würde beim Öffnen mehr tun, als Tensoren wiederherzustellen.</translation>
     </message>
     <message>
-        <source>{0}: something follows the end of its pickle.</source>
-        <translation>{0}: Hinter dem Ende des Pickles folgt etwas.</translation>
+        <source>{0}, a GGUF file, or the unquantized version of this model.</source>
+        <translation>{0}, eine GGUF-Datei, oder die unquantisierte Fassung dieses Modells.</translation>
     </message>
     <message>
         <source>{0}: the setting {1} is {2}.</source>
@@ -5752,10 +5724,6 @@
         <translation>({0} Bit)</translation>
     </message>
     <message>
-        <source>The heads of this pair are published as a pickle, a kind of file that can run code when it is opened. Medusa Chat looks through it first, refuses everything but plain tensors, and converts it once, in a process of its own.</source>
-        <translation>Die Köpfe dieses Paares liegen als Pickle-Datei vor, einer Art von Datei, die beim Öffnen Code ausführen kann. Medusa Chat sieht sie vorher durch, weist alles außer reinen Tensoren ab und wandelt sie einmal um, in einem eigenen Prozess.</translation>
-    </message>
-    <message>
         <source>About {0} tokens/s here without guesses (an estimate). How much faster the draft model makes it is measured once it is loaded.</source>
         <translation>Etwa {0} Tokens/s auf diesem Gerät ohne Vorausraten (geschätzt). Wie viel schneller das Entwurfsmodell es macht, wird gemessen, sobald es geladen ist.</translation>
     </message>
@@ -5814,6 +5782,10 @@
     <message>
         <source>This is a model. Import and load it?</source>
         <translation>Das ist ein Modell. Importieren und laden?</translation>
+    </message>
+    <message>
+        <source>The heads of this pair are published as a pickle, a kind of file that can run code when it is opened. Medusa Chat converts it once, in a process of its own, and refuses everything but plain tensors.</source>
+        <translation>Die Köpfe dieses Paares liegen als Pickle-Datei vor, einer Art von Datei, die beim Öffnen Code ausführen kann. Medusa Chat wandelt sie einmal um, in einem eigenen Prozess, und weist alles außer reinen Tensoren ab.</translation>
     </message>
 </context>
 <context>

@@ -19,13 +19,21 @@ from medusa_core.chats.history.exchange.export import (
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.records import AnswerState
 from medusa_core.system.storage.database import open_database
+from medusa_core.system.storage.database_backup import backup_of
 from tests.history.samples import Clock, filled, tell
 from tests.history.writer import SECOND, SENTENCE
 
 ROOT = Path(__file__).resolve().parents[2]
-MODES = ("write", "take", "migrate", "write", "gently", "salvage")
+MODES = ("write", "take", "migrate", "write", "gently", "salvage", "back up")
 # How long each has something to do.
-LONGEST_S = {"write": 0.6, "take": 0.8, "gently": 0.8, "migrate": 0.25, "salvage": 0.12}
+LONGEST_S = {
+    "write": 0.6,
+    "take": 0.8,
+    "gently": 0.8,
+    "migrate": 0.25,
+    "salvage": 0.12,
+    "back up": 0.4,
+}
 
 
 @pytest.fixture(scope="module")
@@ -107,8 +115,23 @@ def kill_often(before: Path, tmp_path: Path, num_kills: int, seed: int) -> None:
                 assert shouted == ("TWO MINUTES, NOT MORE.",)
                 assert database.rows("SELECT count(*) FROM many") == [(20_000,)]
         else:
+            check_backup(folder, facts)
             check(mode, folder, facts)
         shutil.rmtree(folder)
+
+
+def check_backup(folder: Path, facts: list[list[str]]) -> None:
+    """The backup is whole, has what was stated, and nothing of what was deleted."""
+    backup = backup_of(folder / "history.db")
+    if not backup.exists():
+        assert any(words[0] == "leaves" for words in facts), "only an emptied trash removes it"
+        return
+    with closing(sqlite3.connect(backup)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        names = {name for (name,) in db.execute("SELECT id FROM conversations")}
+    assert {"tea", "ships"} <= names
+    assert {f"b{words[1]}" for words in facts if words[0] == "backed"} <= names
+    assert not {words[1] for words in facts if words[0] == "emptied"} & names
 
 
 def lose_an_index(path: Path) -> None:

@@ -84,6 +84,15 @@ def take(history: History, file: Path, gently: bool) -> None:
         say("taken", number)
 
 
+def back_up(history: History) -> None:
+    """A backup that is made over and over, of more each time."""
+    say("ready")
+    for number in count():
+        history.begin(f"b{number}", "Backed up")
+        history._database.back_up()
+        say("backed", number)
+
+
 def main(mode: str, folder: Path) -> None:
     """Write until the end."""
     path = folder / "history.db"
@@ -95,6 +104,8 @@ def main(mode: str, folder: Path) -> None:
         case "migrate":
             say("ready")
             open_database(path, SECOND).close()
+        case "back up":
+            back_up(History(path))
         case "salvage":
             say("ready")
             open_database(path, MIGRATIONS, mend=mend).close()

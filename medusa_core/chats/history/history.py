@@ -37,6 +37,8 @@ from medusa_core.system.storage.database import (
 
 log = logging.getLogger(__name__)
 
+_BACKUP_AGE_S = 3600.0
+
 
 class History(Answers, Taking, Search, Traces):
     """The history.
@@ -86,6 +88,7 @@ class History(Answers, Taking, Search, Traces):
         else:
             self.cut_unfinished()
             self.forget_staged()
+            self._database.back_up(_BACKUP_AGE_S)  # where the last program was killed
 
     def another(self) -> History:
         """The same history once more, for another thread; only where `is_kept`.
@@ -147,7 +150,9 @@ class History(Answers, Taking, Search, Traces):
         self._database.checkpoint()
 
     def close(self) -> None:
-        """Close the file; may be called again."""
+        """Renew the backup, and close the file; may be called again."""
+        if self._owner.is_locked:
+            self._database.back_up()
         self._database.close()
         self._owner.release()
 

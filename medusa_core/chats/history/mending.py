@@ -13,6 +13,47 @@ from medusa_core.messages import shown_text
 
 _RECOVERED = "Recovered conversation"
 
+# What only the backup has. The numbers of deleted rows are given anew: ids tell whether a
+# conversation and a message are the same. Drafts are left out: they may have been sent since.
+_FROM_BACKUP = (
+    """
+    INSERT OR IGNORE INTO conversations
+    SELECT * FROM backup.conversations WHERE trashed_s IS NULL OR trashed_s >= 0
+    """,
+    """
+    INSERT OR IGNORE INTO folders SELECT * FROM backup.folders
+    WHERE number IN (SELECT folder FROM main.conversations)
+    """,
+    """
+    INSERT OR IGNORE INTO messages
+    SELECT old.* FROM backup.messages AS old
+    JOIN backup.conversations AS theirs ON theirs.number = old.conversation
+    JOIN main.conversations AS ours ON ours.number = theirs.number AND ours.id = theirs.id
+    """,
+    *(
+        f"""
+        INSERT OR IGNORE INTO {table}
+        SELECT old.* FROM backup.{table} AS old
+        JOIN backup.messages AS theirs ON theirs.number = old.message
+        JOIN main.messages AS ours ON ours.number = theirs.number AND ours.id = theirs.id
+        """
+        for table in ("attachments", "answers", "steps")
+    ),
+    # A text is never changed once it is whole: where they differ, it was damaged unseen.
+    """
+    UPDATE messages SET text = old.text FROM backup.messages AS old
+    WHERE old.number = messages.number AND old.id = messages.id
+        AND old.text <> messages.text AND old.text <> ''
+        AND (SELECT state FROM backup.answers WHERE message = old.number)
+            IS (SELECT state FROM main.answers WHERE message = old.number)
+    """,
+)
+# An answer that was being written when the backup was made: its steps may hold more.
+_UNFINISHED = """
+UPDATE answers SET state = 'streaming' WHERE message IN (
+    SELECT number FROM messages WHERE text = '' AND number IN (SELECT message FROM steps)
+)
+"""
 # Conversations whose row is lost.
 _CONVERSATIONS = """
 INSERT INTO conversations (number, id, title, created_s, changed_s, place)
@@ -79,8 +120,20 @@ _INDEX = (
 )
 
 
-def mend(db: sqlite3.Connection) -> None:
-    """Put back what can be told from the rest, and index all words again."""
+def mend(db: sqlite3.Connection, has_backup: bool) -> int:
+    """Put back what the backup has, and what can be told from the rest; index all words again.
+
+    Args:
+        db: The salvaged file.
+        has_backup: It is attached, as `backup`.
+
+    Returns:
+        How many rows came from the backup.
+    """
+    num_rows = 0
+    if has_backup:
+        num_rows = sum(db.execute(sql).rowcount for sql in _FROM_BACKUP)
+        db.execute(_UNFINISHED)
     _restore_messages(db)
     db.create_function("fold", 1, fold, deterministic=True)
     db.create_function("unfold", 1, unfold, deterministic=True)
@@ -89,6 +142,7 @@ def mend(db: sqlite3.Connection) -> None:
         db.execute(sql)
     for sql in _INDEX:
         db.execute(sql)
+    return num_rows
 
 
 def _restore_messages(db: sqlite3.Connection) -> None:

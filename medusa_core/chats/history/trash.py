@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from medusa_core.chats.history.part import Part
@@ -58,6 +59,9 @@ class Trash(Part):
         wanted = None if conversation_ids is None else set(conversation_ids)
         found = self._database.rows("SELECT number, id FROM conversations WHERE trashed_s >= 0")
         gone = [(number, name) for number, name in found if wanted is None or name in wanted]
+        if gone:
+            with suppress(RequestError):  # a kill in between mustn't leave it behind; see below
+                self._remove("backup")
         with self._database.transaction():
             for number, name in gone:
                 self._delete(number, name)
@@ -69,7 +73,8 @@ class Trash(Part):
             listener(tuple(name for _, name in gone))
         # Also where nothing was to be deleted: the last time may have failed behind this point.
         self._database.checkpoint(truncates=True)
-        self._remove("backup-*")
+        self._remove("backup*")
+        self._database.back_up()
 
     def set_aside(self) -> tuple[Path, ...]:
         """Damaged files beside the history: they may still hold what the trash forgot."""

@@ -1,8 +1,9 @@
 """Turning pickles of tensors into safetensors, once and with consent.
 
-A pickle is looked at first (`pickles`), and then opened in a process of its own (`convert_worker`)
-that has bounds on memory and time. What it writes gathers in a folder `.conversion-….partial`
-beside the result; only whole and checked files leave it, the one that makes the others count last.
+A pickle is opened by torch's restricted unpickler (`pickles`) in a process of its own
+(`convert_worker`) that has bounds on memory and time. What that writes gathers in a folder
+`.conversion-….partial` beside the result; only whole and checked files leave it, the one that makes
+the others count last.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from medusa_core.hub.convert.convert_source import (
     MODEL_FILE,
     Source,
 )
-from medusa_core.hub.convert.pickles import inspect_pickle
 from medusa_core.system.files.safetensors_header import read_header
 from medusa_core.system.files.sync import sync_folder
 
@@ -102,7 +102,7 @@ def convert(
             "Agree to its conversion if you trust where it comes from.",
         )
     _refuse_existing(source.output)
-    sizes = [inspect_pickle(path).nbytes for path in source.files]
+    sizes = [path.stat().st_size for path in source.files]
     with _staging(source.output) as staging:
         room = shutil.disk_usage(staging).free - limits.floor_bytes
         # Heads are written raw first, and then in their format.

@@ -17,6 +17,7 @@ from medusa_core.system.sandbox.process import Child
 
 log = logging.getLogger(__name__)
 
+_TORCH_BYTES = 1 << 30
 _KINDS: dict[str, type[MedusaError]] = {
     kind.__name__: kind
     for kind in (
@@ -73,6 +74,12 @@ def run_job(
     def check() -> None:
         if is_cancelled():
             raise Cancelled("The conversion was stopped.", "Nothing was changed.")
+        # Only Linux lets the child bound itself.
+        if child.resident_bytes() > _TORCH_BYTES + job.memory_bytes:
+            raise ConversionError(
+                "The conversion takes far more memory than its file explains, and was stopped.",
+                "Nothing was changed. Don't use this file.",
+            )
 
     try:
         child.send(asdict(job))

@@ -1,4 +1,4 @@
-"""Tensors from a pickle to safetensors, piece by piece. Runs in the converter's process only."""
+"""Tensors as a safetensors file, written piece by piece. Runs in the converter's process only."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from medusa_core.errors import ConversionError
-from medusa_core.hub.convert.pickles import inspect_pickle
-from medusa_core.hub.convert.pickles_storages import check_storages
-
-_DTYPES = {
+DTYPES = {
     torch.float64: "F64",
     torch.float32: "F32",
     torch.float16: "F16",
@@ -27,62 +23,6 @@ _DTYPES = {
     torch.bool: "BOOL",
 }
 _PIECE_BYTES = 16 << 20
-
-
-def load_tensors(path: Path, most_bytes: int) -> dict[str, Tensor]:
-    """The tensors of a pickle, mapped from the file.
-
-    Args:
-        path: A file that torch saved.
-        most_bytes: Most bytes of all tensors.
-
-    Raises:
-        ConversionError: The file is refused, or holds something besides tensors.
-    """
-    inspect_pickle(path)
-    check_storages(path)
-    try:
-        loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except MemoryError as error:
-        raise _too_large(path) from error
-    # torch raises nearly anything for a damaged file, and nothing of it is ours.
-    except Exception as error:
-        raise ConversionError(
-            f"{path.name} can't be read: {str(error).splitlines()[0][:200] or type(error)}.",
-            "Download the file again.",
-        ) from error
-    if not isinstance(loaded, Mapping):
-        raise ConversionError(f"{path.name} holds no tensors by name.", _NOT_WEIGHTS)
-    tensors = {str(name): _checked(name, value, path.name) for name, value in loaded.items()}
-    if not tensors:
-        raise ConversionError(f"{path.name} holds no tensors.", _NOT_WEIGHTS)
-    if sum(tensor.nbytes for tensor in tensors.values()) > most_bytes:
-        raise _too_large(path)
-    return tensors
-
-
-_NOT_WEIGHTS = "Choose the file with the weights alone."
-
-
-def _checked(name: object, value: object, file_name: str) -> Tensor:
-    if not isinstance(name, str) or not isinstance(value, Tensor):
-        raise ConversionError(
-            f"{file_name} holds {name!r}, which is no tensor ({type(value).__name__}).",
-            _NOT_WEIGHTS,
-        )
-    if value.layout != torch.strided or value.dtype not in _DTYPES or value.device.type != "cpu":
-        raise ConversionError(
-            f"{name} in {file_name} is of a kind that safetensors doesn't hold ({value.dtype}).",
-            "Choose the unquantized version of this model.",
-        )
-    return value.detach()
-
-
-def _too_large(path: Path) -> ConversionError:
-    return ConversionError(
-        f"The tensors of {path.name} unfold to more than its size explains, or than there is room.",
-        "It is damaged or made to fill memory: don't use it.",
-    )
 
 
 def write_tensors(
@@ -121,7 +61,7 @@ def _header(order: list[str], tensors: Mapping[str, Tensor]) -> bytes:
         tensor = tensors[name]
         start, end = end, end + tensor.nbytes
         header[name] = {
-            "dtype": _DTYPES[tensor.dtype],
+            "dtype": DTYPES[tensor.dtype],
             "shape": list(tensor.shape),
             "data_offsets": [start, end],
         }

@@ -87,10 +87,8 @@ def _convert_file(
     source: Path, path: Path, written: int, job: Job, report: Callable[[int, int], None]
 ) -> tuple[int, set[str]]:
     """One pickle; returns bytes written so far, and the names of its tensors."""
-    from medusa_core.hub.convert.convert_tensors import (
-        load_tensors,
-        write_tensors,
-    )
+    from medusa_core.hub.convert.convert_tensors import write_tensors
+    from medusa_core.hub.convert.pickles import load_tensors
 
     report(written, 0)
     tensors = load_tensors(source, job.most_bytes - written)

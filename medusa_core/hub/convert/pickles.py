@@ -1,195 +1,221 @@
-"""Pickles of tensors, looked at without being opened: what would opening them call?
+"""Tensors of a file that torch saved, mapped from it. Runs in the converter's process only.
 
-torch keeps tensors in a zip whose `data.pkl` names the functions that put them together. Naming
-`os.system` there is enough to run it. So its names are read by `pickletools`, which runs nothing,
-and compared with a list before any unpickler sees the file.
+torch's restricted unpickler, that of `torch.load(weights_only=True)`, rebuilds tensors and calls
+nothing else. But `torch.load` maps as many bytes as the pickle asks for, and goes on in what lies
+behind them; so the storages that it asks for are looked up here.
 """
 
 from __future__ import annotations
 
-import pickletools
-from collections.abc import Iterator
+import io
+import pickle
+import re
+import struct
+import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import torch
+from torch import Tensor
+from torch._weights_only_unpickler import Unpickler
 
 from medusa_core.errors import ConversionError
-from medusa_core.hub.convert.pickles_archive import (
-    ArchiveLimits,
-    read_archive,
+from medusa_core.hub.convert.convert_tensors import DTYPES
+
+_ZIP = b"PK\x03\x04"
+_ZIP_END, _ZIP_END_BYTES = b"PK\x05\x06", 22
+_HEADER_BYTES, _LENGTHS_AT = 30, 26  # of what stands before a member
+_ENCRYPTED = 1  # bit of a member's flags
+_LEGACY = "legacy"
+_KNOWN = (
+    (b"\x80", _LEGACY),
+    (b"GGUF", "a GGUF file"),
+    (b"version https://git-lfs", "a pointer that git left in place of the file"),
+    (b"<", "a web page"),
+    (b"{", "JSON"),
 )
-
-# All that a state dict saved by torch calls.
-ALLOWED_NAMES = frozenset(
-    {
-        "collections.OrderedDict",
-        "torch._utils._rebuild_tensor_v2",
-        "torch._utils._rebuild_parameter",
-        *(
-            f"torch.{kind}Storage"
-            for kind in (
-                *("Double", "Float", "Half", "BFloat16"),
-                *("Long", "Int", "Short", "Char", "Byte", "Bool"),
-            )
-        ),
-    }
-)
-# Those of protocol 2 that torch writes. None of them reaches a name except GLOBAL.
-_ALLOWED_OPCODES = frozenset(
-    [
-        "PROTO",
-        "STOP",
-        "MARK",
-        "GLOBAL",
-        "REDUCE",
-        "BUILD",
-        "BINPERSID",
-        "NONE",
-        "NEWTRUE",
-        "NEWFALSE",
-        "BININT",
-        "BININT1",
-        "BININT2",
-        "LONG1",
-        "BINFLOAT",
-        "BINUNICODE",
-        "EMPTY_TUPLE",
-        "TUPLE",
-        "TUPLE1",
-        "TUPLE2",
-        "TUPLE3",
-        "EMPTY_LIST",
-        "APPEND",
-        "APPENDS",
-        "EMPTY_DICT",
-        "SETITEM",
-        "SETITEMS",
-        "BINPUT",
-        "LONG_BINPUT",
-        "BINGET",
-        "LONG_BINGET",
-    ]
-)
-_TEXTS = frozenset(
-    [
-        "UNICODE",
-        "BINUNICODE",
-        "SHORT_BINUNICODE",
-        "BINUNICODE8",
-        "STRING",
-        "BINSTRING",
-        "SHORT_BINSTRING",
-    ]
-)
-_PUTS = frozenset({"PUT", "BINPUT", "LONG_BINPUT"})
-_GETS = frozenset({"GET", "BINGET", "LONG_BINGET"})
-_MOST_OPCODES = 4_000_000
+_CALLED = re.compile(r"GLOBAL (\S+)")  # in torch's messages
+_OTHERWISE = "Get the weights as safetensors instead."
+_MISLEADING = "It is damaged, or made to mislead: download it again, or don't use it."
+_WEIGHTS_ALONE = "Choose the file with the weights alone."
 
 
-@dataclass(frozen=True, slots=True)
-class PickleFacts:
-    """What was seen of a pickle of tensors.
-
-    Attributes:
-        nbytes: Size of its file.
-        names: What opening it calls; all of it is on the list.
-    """
-
-    nbytes: int
-    names: frozenset[str]
-
-
-def inspect_pickle(path: Path, limits: ArchiveLimits | None = None) -> PickleFacts:
-    """Make sure that a file of tensors calls nothing but what rebuilds tensors.
+def load_tensors(path: Path, most_bytes: int) -> dict[str, Tensor]:
+    """The tensors of a pickle, mapped from the file.
 
     Args:
         path: A file that torch saved.
-        limits: What its archive may hold.
+        most_bytes: Most bytes of all tensors.
 
     Raises:
-        ConversionError: It calls something else, or isn't what torch saves.
-    """
-    names, opcodes = _walk(read_archive(path, limits or ArchiveLimits()).pickle, path.name)
-    if foreign := sorted(names - ALLOWED_NAMES):
-        raise ConversionError(
-            f"{path.name} would call {', '.join(foreign[:4])} when it is opened.",
-            "Tensors need nothing of the kind. Don't open this file with any program.",
-            name=foreign[0],
-        )
-    if unusual := sorted(opcodes - _ALLOWED_OPCODES):
-        raise ConversionError(
-            f"{path.name} uses pickle instructions that torch doesn't write for tensors: "
-            f"{', '.join(unusual[:4])}.",
-            "Get the weights as safetensors instead.",
-            name=unusual[0],
-        )
-    return PickleFacts(path.stat().st_size, names)
-
-
-def _walk(data: bytes, file_name: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Names that the pickle reaches, and the instructions that it is made of."""
-    names: set[str] = set()
-    opcodes: set[str] = set()
-    texts = _Texts()
-    end = -1
-    for number, (opcode, argument, position) in enumerate(instructions(data, file_name)):
-        if number >= _MOST_OPCODES:
-            raise ConversionError(
-                f"{file_name} has more than {_MOST_OPCODES:,} pickle instructions.",
-                "Get the weights as safetensors instead.",
-            )
-        opcodes.add(opcode)
-        end = position
-        if opcode in ("GLOBAL", "INST"):
-            names.add(str(argument).replace(" ", "."))
-        elif opcode == "STACK_GLOBAL":
-            names.add(texts.as_name())
-        texts.follow(opcode, argument)
-    if end != len(data) - 1:
-        raise ConversionError(
-            f"{file_name}: something follows the end of its pickle.",
-            "Get the weights as safetensors instead.",
-        )
-    return frozenset(names), frozenset(opcodes)
-
-
-def instructions(data: bytes, file_name: str) -> Iterator[tuple[str, object, int]]:
-    """Name, argument and place of each instruction of a pickle; none is run.
-
-    Raises:
-        ConversionError: It is damaged.
+        ConversionError: The file is damaged, misleads, or holds something besides tensors.
     """
     try:
-        for opcode, argument, position in pickletools.genops(data):
-            yield opcode.name, argument, position or 0
-    # A damaged pickle fails in as many ways as there are kinds of arguments.
-    except (ValueError, IndexError, KeyError, OverflowError, MemoryError) as error:
+        with path.open("rb") as file:
+            _check_kind(file, path.name)
+            archive = _read_archive(file, path.name)
+    except OSError as error:
+        raise ConversionError(f"{path} can't be read: {error}.", "Check the disk.") from error
+    # What zipfile raises on damage depends on where the damage is.
+    except (zipfile.BadZipFile, struct.error, RuntimeError, ValueError, EOFError) as error:
+        raise _damaged(path.name, str(error)) from error
+    mapping = cast(
+        "torch.UntypedStorage",
+        torch.UntypedStorage.from_file(str(path), shared=False, nbytes=path.stat().st_size),
+    )
+    unpickled = _unpickle(archive, mapping, path.name)
+    if not isinstance(unpickled, Mapping) or not unpickled:
+        raise ConversionError(f"{path.name} holds no tensors by name.", _WEIGHTS_ALONE)
+    tensors = {name: _checked(name, value, path.name) for name, value in unpickled.items()}
+    if not all(_lies_within(tensor, mapping) for tensor in tensors.values()):
+        raise ConversionError(f"{path.name} holds a tensor without saved numbers.", _MISLEADING)
+    if sum(tensor.nbytes for tensor in tensors.values()) > most_bytes:
+        raise _too_large(path.name)
+    return tensors
+
+
+@dataclass(frozen=True, slots=True)
+class _Archive:
+    """The zip of torch: its pickle, and where in the file each storage begins and ends."""
+
+    pickle: bytes
+    storages: dict[str, tuple[int, int]]
+
+
+def _check_kind(file: BinaryIO, name: str) -> None:
+    """Say what a file is that isn't torch's zip, and refuse a zip that something follows."""
+    first = file.read(32)
+    if not first.startswith(_ZIP):
+        what = next((what for magic, what in _KNOWN if first.startswith(magic)), "of unknown kind")
+        if what == _LEGACY:
+            raise ConversionError(
+                f"{name} is in torch's format from before version 1.6, a bare pickle.",
+                "On a computer where that does no harm, open it with "
+                "torch.load(..., weights_only=True) and save it with safetensors.torch.",
+            )
         raise ConversionError(
-            f"{file_name} is damaged: its pickle can't be read ({error}).",
-            "Download the file again.",
+            f"{name} is {what if first else 'empty'}, not a file that torch saved.", _OTHERWISE
+        )
+    file.seek(-min(_ZIP_END_BYTES, len(first)), io.SEEK_END)
+    if not file.read().startswith(_ZIP_END):
+        raise _damaged(name, "the zip's end is missing, or something follows it")
+
+
+def _read_archive(file: BinaryIO, name: str) -> _Archive:
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+        names = {entry.filename.casefold() for entry in entries}  # torch minds no capitals
+        if len(names) < len(entries) or len({each.partition("/")[0] for each in names}) != 1:
+            raise _damaged(name, "two members have one name, or they lie in different folders")
+        if min(entry.header_offset for entry in entries):
+            raise _damaged(name, "something stands before the zip")
+        for entry in entries:
+            is_stored = entry.compress_type == zipfile.ZIP_STORED
+            if not is_stored or entry.flag_bits & _ENCRYPTED:
+                raise ConversionError(
+                    f"{name} is compressed or encrypted; what it unfolds to isn't known.",
+                    _OTHERWISE,
+                )
+        folder = entries[0].filename.partition("/")[0]
+        order = f"{folder}/byteorder"
+        if order in archive.namelist() and archive.read(order) != b"little":
+            raise ConversionError(f"The numbers in {name} are not little-endian.", _OTHERWISE)
+        if f"{folder}/data.pkl" not in archive.namelist():
+            raise _damaged(name, "it has no data.pkl")
+        data = f"{folder}/data/"
+        return _Archive(
+            archive.read(f"{folder}/data.pkl"),
+            {
+                entry.filename.removeprefix(data): _span(file, entry)
+                for entry in entries
+                if entry.filename.startswith(data)
+            },
+        )
+
+
+def _span(file: BinaryIO, entry: zipfile.ZipInfo) -> tuple[int, int]:
+    """Where the bytes of a member begin and end."""
+    file.seek(entry.header_offset + _LENGTHS_AT)
+    lengths = struct.unpack("<2H", file.read(4))  # of its name and its extra field
+    begin = entry.header_offset + _HEADER_BYTES + sum(lengths)
+    return begin, begin + entry.file_size
+
+
+class _Storages(Unpickler):
+    """torch's restricted unpickler; the storages that it asks for are parts of the mapped file."""
+
+    def __init__(self, archive: _Archive, mapping: torch.UntypedStorage, name: str) -> None:
+        super().__init__(io.BytesIO(archive.pickle), encoding="utf-8")
+        self._archive, self._mapping, self._name = archive, mapping, name
+
+    def persistent_load(self, pid: tuple[Any, ...]) -> torch.TypedStorage:
+        """The storage that a pickle declares."""
+        _, kind, key, _, count = pid
+        dtype = torch.uint8 if kind is torch.UntypedStorage else kind.dtype
+        begin, end = self._archive.storages.get(str(key), (0, 0))
+        is_whole = end - begin == count * dtype.itemsize
+        if not is_whole or not 0 <= begin <= end <= self._mapping.nbytes():
+            raise ConversionError(
+                f"{self._name} declares {count * dtype.itemsize} bytes for storage {key}, "
+                f"but has {end - begin}.",
+                _MISLEADING,
+            )
+        part = self._mapping[begin:end]
+        return torch.TypedStorage(wrap_storage=part, dtype=dtype, _internal=True)  # type: ignore[no-untyped-call]
+
+
+def _unpickle(archive: _Archive, mapping: torch.UntypedStorage, name: str) -> object:
+    """What the pickle holds."""
+    try:
+        return _Storages(archive, mapping, name).load()  # type: ignore[no-untyped-call]
+    except ConversionError:
+        raise
+    except MemoryError as error:
+        raise _too_large(name) from error
+    except pickle.UnpicklingError as error:
+        called = _CALLED.search(str(error))
+        raise ConversionError(
+            f"{name} would call {called[1]} when it is opened."
+            if called
+            else f"{name} would do more than rebuild tensors when it is opened.",
+            "Tensors need nothing of the kind. Don't open this file with any program.",
         ) from error
+    # torch raises nearly anything for a damaged pickle, and nothing of it is ours.
+    except Exception as error:
+        raise _damaged(name, str(error)[:200] or type(error).__name__) from error
 
 
-class _Texts:
-    """The last texts on the stack: STACK_GLOBAL takes a module and a name from there."""
+def _checked(name: object, value: object, file: str) -> Tensor:
+    if not isinstance(name, str) or not isinstance(value, Tensor):
+        raise ConversionError(
+            f"{file} holds {name!r}, which is no tensor ({type(value).__name__}).", _WEIGHTS_ALONE
+        )
+    is_strided = value.layout == torch.strided and value.device.type == "cpu"
+    if not is_strided or value.dtype not in DTYPES or value.is_neg():
+        raise ConversionError(
+            f"{name} in {file} is of a kind that safetensors doesn't hold ({value.dtype}).",
+            "Choose the unquantized version of this model.",
+        )
+    return value.detach()
 
-    def __init__(self) -> None:
-        self._last: list[str] = []
-        self._memo: dict[int, str] = {}
 
-    def as_name(self) -> str:
-        """What STACK_GLOBAL would reach, as far as it can be told without running the pickle."""
-        return ".".join(self._last) or "something unnamed"
+def _lies_within(tensor: Tensor, mapping: torch.UntypedStorage) -> bool:
+    """Whether its numbers are the file's: a pickle may also ask for memory that isn't filled."""
+    storage = tensor.untyped_storage()
+    begin = storage.data_ptr() - mapping.data_ptr()
+    return not storage.nbytes() or 0 <= begin <= mapping.nbytes() - storage.nbytes()
 
-    def follow(self, opcode: str, argument: object) -> None:
-        """Take note of one instruction."""
-        if opcode in _TEXTS:
-            self._push(str(argument))
-        elif opcode in _GETS and argument in self._memo:
-            self._push(self._memo[int(str(argument))])
-        elif opcode in _PUTS and self._last:
-            self._memo[int(str(argument))] = self._last[-1]
-        elif opcode == "MEMOIZE" and self._last:
-            self._memo[len(self._memo)] = self._last[-1]
 
-    def _push(self, text: str) -> None:
-        self._last = [*self._last[-1:], text]
+def _damaged(name: str, reason: str) -> ConversionError:
+    return ConversionError(
+        f"{name} is damaged or incomplete: {reason}.", "Download the file again."
+    )
+
+
+def _too_large(name: str) -> ConversionError:
+    return ConversionError(
+        f"The tensors of {name} unfold to more than its size explains, or than there is room.",
+        "It is damaged or made to fill memory: don't use it.",
+    )

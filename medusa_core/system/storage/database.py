@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import RequestError, StorageError
+from medusa_core.system.storage.database_backup import back_up, backup_of, beside, is_due
 from medusa_core.system.storage.database_copy import (
-    back_up,
     create,
     finish_replacement,
     load_into_memory,
@@ -30,8 +30,8 @@ from medusa_core.system.storage.database_schema import (
     Migration,
     configure,
     connect,
+    migrate,
     nothing_to_mend,
-    run_migration,
     version_of,
 )
 
@@ -135,6 +135,27 @@ class Database:
         if truncates and found is not None and found[0] == 1:
             log.warning("another program reads %s: its log is emptied when that ends", self.path)
 
+    def back_up(self, age_s: float = 0.0) -> None:
+        """Renew the backup beside the file, if something was written since it was made.
+
+        What was written is kept without it: where it can't be made, the log says why.
+
+        Args:
+            age_s: A backup that is younger stays.
+        """
+        if self.path is None:
+            return
+        try:
+            if is_due(self.path, age_s):
+                self.checkpoint()  # the file is older than its backup then
+                back_up(self._db, self.path, backup_of(self.path))
+        except StorageError as error:
+            log.warning("no backup of %s: %s", self.path, error)
+        except (*FAULTS, OSError) as error:
+            if is_damage(error):
+                self._mark_damaged()
+            log.warning("no backup of %s: %s", self.path, error)
+
     def close(self) -> None:
         """Close the file; may be called again."""
         self._db.close()
@@ -149,10 +170,14 @@ class Database:
                 f"This can't be written: {error}.", "It is there already."
             ) from error
         except FAULTS as error:
-            if is_damage(error) and self.path is not None:
-                with suppress(OSError):
-                    marker_of(self.path).touch()
+            if is_damage(error):
+                self._mark_damaged()
             raise as_storage_error(error, self.path) from error
+
+    def _mark_damaged(self) -> None:
+        if self.path is not None:
+            with suppress(OSError):
+                marker_of(self.path).touch()
 
 
 def open_database(
@@ -212,8 +237,7 @@ def open_in_memory(
     configure(db)
     if path is not None:
         load_into_memory(path, db, len(migrations))
-    for number in range(version_of(db), len(migrations)):
-        run_migration(db, migrations[number], number + 1)
+    migrate(db, migrations, len(migrations))
     return Database(db, None, notice)
 
 
@@ -255,6 +279,5 @@ def _migrate(db: sqlite3.Connection, migrations: Sequence[Migration], path: Path
             version=version,
         )
     if 0 < version < len(migrations):
-        back_up(db, path, version)
-    for number in range(version, len(migrations)):
-        run_migration(db, migrations[number], number + 1)
+        back_up(db, path, beside(path, f".backup-{version}"))
+    migrate(db, migrations, len(migrations))

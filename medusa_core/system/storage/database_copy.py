@@ -1,4 +1,4 @@
-"""Files beside a database: a new one before it is in place, backups, and damaged ones.
+"""Files beside a database: a new one before it is in place, and damaged ones.
 
 Each step may be the last one before the power goes: the next start finishes what it finds.
 """
@@ -15,13 +15,19 @@ from contextlib import closing
 from itertools import count
 from pathlib import Path
 
+from medusa_core.system.storage.database_backup import (
+    beside,
+    is_sound,
+    make_private,
+    newest_backup,
+)
 from medusa_core.system.storage.database_faults import FAULTS
 from medusa_core.system.storage.database_salvage import salvage
 from medusa_core.system.storage.database_schema import (
     Mend,
     Migration,
     connect,
-    run_migration,
+    migrate,
     version_of,
 )
 
@@ -29,11 +35,6 @@ log = logging.getLogger(__name__)
 
 _PRIVATE = 0o600
 _BESIDE = ("-wal", "-shm")
-
-
-def beside(path: Path, ending: str) -> Path:
-    """A file whose name begins like the database's."""
-    return path.with_name(path.name + ending)
 
 
 def marker_of(path: Path) -> Path:
@@ -54,7 +55,7 @@ def create(path: Path, migrations: Sequence[Migration]) -> None:
         sqlite3.Error: It can't be made.
         OSError: It can't be made.
     """
-    set_aside(path)  # a log without its file belongs to another one
+    set_aside(path, (*_BESIDE, ".backup"))  # without their file they belong to another one
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
         made = Path(folder) / "new.db"
         build(made, migrations)
@@ -72,38 +73,9 @@ def build(path: Path, migrations: Sequence[Migration]) -> None:
     Raises:
         sqlite3.Error: It can't be made.
     """
-    _make_private(path)
+    make_private(path)
     with closing(connect(path)) as db:
-        for number, migration in enumerate(migrations):
-            run_migration(db, migration, number + 1)
-
-
-def _make_private(path: Path) -> None:
-    """Begin a file that nobody else may read; its log will be the same."""
-    path.touch(_PRIVATE)
-
-
-def back_up(db: sqlite3.Connection, path: Path, version: int) -> Path:
-    """Keep what a file was before it is migrated.
-
-    Raises:
-        sqlite3.Error: There is no room.
-        OSError: It can't be written.
-    """
-    backup, part = beside(path, f".backup-{version}"), beside(path, ".backup-part")
-    part.unlink(missing_ok=True)
-    _make_private(part)
-    with closing(sqlite3.connect(part)) as copy:
-        db.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")
-    part.replace(backup)
-    return backup
-
-
-def backups_of(path: Path) -> list[Path]:
-    """All backups, the newest first."""
-    found = path.parent.glob(f"{path.name}.backup-[0-9]*")
-    return sorted(found, key=lambda backup: backup.stat().st_mtime, reverse=True)
+        migrate(db, migrations, len(migrations))
 
 
 def load_into_memory(path: Path, db: sqlite3.Connection, newest: int) -> None:
@@ -131,8 +103,7 @@ def load_into_memory(path: Path, db: sqlite3.Connection, newest: int) -> None:
 
 def _load(uri: str, db: sqlite3.Connection, newest: int) -> None:
     with closing(sqlite3.connect(uri, uri=True)) as found:
-        is_well = found.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
-        if is_well and version_of(found) <= newest:
+        if is_sound(found) and version_of(found) <= newest:
             found.backup(db)
 
 
@@ -152,14 +123,16 @@ def replace_damaged(path: Path, migrations: Sequence[Migration], mend: Mend) -> 
     work.mkdir()
     made, wreck = work / "new.db", work / "wreck.db"
     _copy(path, wreck)
-    num_rows = salvage(wreck, made, migrations, mend)
-    told = f"what can still be read of it was saved ({num_rows:,} entries)"
-    if not num_rows:
+    backup = newest_backup(path, migrations, work / "backup.db")
+    salvaged = salvage(wreck, made, migrations, mend, backup)
+    told = f"what can still be read of it was saved ({salvaged.num_read:,} entries)"
+    if not salvaged.num_read and backup is None:
         told = "nothing of it can be read, and a new one was begun"
-        for backup in backups_of(path):
-            shutil.copyfile(backup, made)
-            told = "nothing of it can be read, and its last backup took its place"
-            break
+    elif not salvaged.num_read and backup is not None:
+        backup.replace(made)
+        told = "nothing of it can be read, and its last backup took its place"
+    elif salvaged.num_from_backup:
+        told += f", and {salvaged.num_from_backup:,} more came from its last backup"
     made.chmod(_PRIVATE)
     made.replace(_salvaged(path))
     kept = finish_replacement(path)
@@ -178,17 +151,19 @@ def finish_replacement(path: Path) -> str:
     return kept
 
 
-def set_aside(path: Path) -> str:
+def set_aside(path: Path, beside_it: Sequence[str] = _BESIDE) -> str:
     """Rename a file and its log, so that nothing reads them by mistake; returns the new name.
 
     The log goes first: it would be played into whatever file is there.
     """
-    there = [ending for ending in (*_BESIDE, "") if beside(path, ending).exists()]
+    there = [ending for ending in (*beside_it, "") if beside(path, ending).exists()]
     if not there:
         return ""
     names = (f"{path.name}.damaged-{number}" for number in count(1))
     name = next(
-        name for name in names if not any(path.with_name(name + e).exists() for e in ("", *_BESIDE))
+        name
+        for name in names
+        if not any(path.with_name(name + e).exists() for e in ("", *beside_it))
     )
     for ending in there:
         beside(path, ending).replace(path.with_name(name + ending))

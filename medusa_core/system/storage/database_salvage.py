@@ -1,8 +1,7 @@
-"""What can still be read of a damaged SQLite file, row by row.
+"""What can still be read of a damaged SQLite file, row by row, and what its backup has besides.
 
-A page of 4 KB that is lost costs the rows on it, and no more: the schema is put back from a new
-file of the same version, and where the inner pages of a table are lost, its leaves are found by
-their kind.
+A page of 4 KB that is lost costs the rows on it, and no more: what SQLite can't reach of a table is
+read from its pages.
 """
 
 from __future__ import annotations
@@ -10,35 +9,51 @@ from __future__ import annotations
 import logging
 import sqlite3
 import struct
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from medusa_core.system.storage.database_faults import FAULTS
-from medusa_core.system.storage.database_leaves import (
-    PAGE,
-    WreckRow,
-    open_wreck,
-    rows_by_leaf,
-    write_page,
-)
+from medusa_core.system.storage.database_pages import PagesOf, Value
 from medusa_core.system.storage.database_schema import (
     Mend,
     Migration,
     connect,
-    run_migration,
-    version_of,
+    migrate,
 )
 
 log = logging.getLogger(__name__)
 
-_MAGIC = b"SQLite format 3\0"
-_TOP_ROW = 1 << 62
-_NEXT = "WHERE rowid > ? ORDER BY rowid LIMIT 1"
+_KINDS = {"INTEGER": int, "REAL": (float, int), "TEXT": str, "BLOB": bytes}
 _TEXTS = "_content"  # ending of a table of FTS5
+_MOST_INDEXED = 1_000_000
+_VERSION_AT = 60  # in the first page
+
+_Row = tuple[Any, ...]
 
 
-def salvage(wreck: Path, made: Path, migrations: Sequence[Migration], mend: Mend) -> int:
+@dataclass(frozen=True, slots=True)
+class Salvaged:
+    """What became of a damaged file.
+
+    Attributes:
+        num_read: Rows that were read of it.
+        num_from_backup: Rows that only its backup had.
+    """
+
+    num_read: int
+    num_from_backup: int = 0
+
+
+def salvage(
+    wreck: Path,
+    made: Path,
+    migrations: Sequence[Migration],
+    mend: Mend,
+    backup: Path | None = None,
+) -> Salvaged:
     """Fill a new file with what can be read of a damaged one.
 
     Args:
@@ -46,60 +61,90 @@ def salvage(wreck: Path, made: Path, migrations: Sequence[Migration], mend: Mend
         made: The new file.
         migrations: What makes its tables.
         mend: Puts right what the tables say of each other.
-
-    Returns:
-        How many rows were read.
+        backup: A sound file of the newest version with what was there before.
 
     Raises:
         sqlite3.Error: The new file can't be written.
+        OSError: The copy can't be read.
     """
-    _pad(wreck)
-    version = _readable_version(wreck, len(migrations))
-    num_rows = _fill(made, wreck, migrations, version, mend)
-    fresh = wreck.with_name("fresh.db")
-    # Without the first page nothing says which version it was.
-    for guess in range(len(migrations), 0, -1):
-        if num_rows:
-            break
-        fresh.unlink(missing_ok=True)
-        with closing(connect(fresh)) as new:
-            _migrate(new, migrations, 0, guess)
-        _put_schema_back(wreck, fresh)
-        num_rows = _fill(made, wreck, migrations, guess, mend)
-    return num_rows
-
-
-def _fill(
-    made: Path, wreck: Path, migrations: Sequence[Migration], version: int, mend: Mend
-) -> int:
-    """Make the tables of a version, copy what can be read, and bring them to the newest one."""
-    made.unlink(missing_ok=True)
-    num_rows = 0
+    pages = PagesOf(wreck, wreck.with_name(wreck.name + "-wal"))
     with closing(connect(made)) as new:
-        _migrate(new, migrations, 0, version)
+        migrate(new, migrations, _version(pages, len(migrations)))
         new.execute("PRAGMA foreign_keys = OFF")
         new.execute("BEGIN")
-        for table, columns in _tables(new):
-            num_rows += _copy_table(new, wreck, table, columns)
+        num_read = _fill(new, wreck, pages)
         new.execute("COMMIT")
-        _migrate(new, migrations, version, len(migrations))
+        migrate(new, migrations, len(migrations))
+        if backup is not None:
+            new.execute("ATTACH ? AS backup", (str(backup),))
         new.execute("BEGIN")
-        mend(new)
-        for table, row, *_ in new.execute("PRAGMA foreign_key_check").fetchall():
-            new.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
+        num_from_backup = mend(new, backup is not None)
+        for table, row, *_ in new.execute("PRAGMA main.foreign_key_check").fetchall():
+            new.execute(f"DELETE FROM main.{table} WHERE rowid = ?", (row,))
         new.execute("COMMIT")
-    return num_rows
+    return Salvaged(num_read, num_from_backup)
 
 
-def _migrate(
-    db: sqlite3.Connection, migrations: Sequence[Migration], version: int, wanted: int
-) -> None:
-    for number in range(version, wanted):
-        run_migration(db, migrations[number], number + 1)
+def _version(pages: PagesOf, newest: int) -> int:
+    """The version of a damaged file; the newest one if its first page doesn't tell."""
+    first = pages[1]
+    if not first.startswith(b"SQLite format 3\0"):
+        return newest
+    (version,) = struct.unpack_from(">I", first, _VERSION_AT)
+    return version if 0 < version <= newest else newest
 
 
-def _tables(db: sqlite3.Connection) -> list[tuple[str, list[str]]]:
-    """Ordinary tables with their columns, and the texts of search indexes, which are made anew."""
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table, without the column that is the row's number.
+
+    Attributes:
+        name: Its name.
+        columns: Its columns and the types of Python that they hold.
+        key: Where among all columns the number would be; None if it has no column.
+    """
+
+    name: str
+    columns: dict[str, Any]
+    key: int | None
+
+    @property
+    def select(self) -> str:
+        """SQL of number and values."""
+        return f"SELECT {', '.join(['rowid', *self.columns])} FROM {self.name}"
+
+    @property
+    def is_index(self) -> bool:
+        """Whether it holds the texts of an index: it takes whatever it is given."""
+        return self.name.endswith(_TEXTS)
+
+    def insert(self, new: sqlite3.Connection, number: int, values: Sequence[Value]) -> None:
+        """Add a row, if it is one of this table and isn't there."""
+        kinds = list(self.columns.values())[: len(values)]
+        if len(values) > len(self.columns) or not all(
+            value is None or isinstance(value, kind)
+            for value, kind in zip(values, kinds, strict=True)
+        ):
+            return
+        # A row from before a column was added gets what that column is by default.
+        names = ", ".join(["rowid", *list(self.columns)[: len(values)]])
+        places = ", ".join("?" * (len(values) + 1))
+        with suppress(sqlite3.IntegrityError, sqlite3.DataError, OverflowError):
+            new.execute(
+                f"INSERT OR IGNORE INTO {self.name} ({names}) VALUES ({places})", (number, *values)
+            )
+
+    def insert_leaf_row(self, new: sqlite3.Connection, number: int, values: list[Value]) -> None:
+        """Add a row as it lies on a leaf: the column that is its number is empty there."""
+        if self.key is not None and values[self.key : self.key + 1] == [None]:
+            values = values[: self.key] + values[self.key + 1 :]
+        elif self.key is not None:
+            return
+        self.insert(new, number, values)
+
+
+def _tables(db: sqlite3.Connection) -> list[_Table]:
+    """Ordinary tables, and the texts of search indexes, which are made anew."""
     found = db.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'").fetchall()
     virtual = [name for name, sql in found if str(sql).upper().startswith("CREATE VIRTUAL")]
     shadows = tuple(f"{name}_" for name in virtual)
@@ -108,134 +153,76 @@ def _tables(db: sqlite3.Connection) -> list[tuple[str, list[str]]]:
     for name, _ in found:
         if name in texts or not (name in virtual or name.startswith((*shadows, "sqlite_"))):
             columns = db.execute(f"PRAGMA table_info({name})").fetchall()
-            tables.append((name, [column[1] for column in columns]))
+            keys = [place for place, _, kind, *_, is_key in columns if is_key and kind == "INTEGER"]
+            kinds = {
+                column: _KINDS.get(kind, object)
+                for place, column, kind, *_ in columns
+                if place not in keys
+            }
+            tables.append(_Table(name, kinds, keys[0] if keys else None))
     return tables
 
 
-def _copy_table(new: sqlite3.Connection, wreck: Path, table: str, columns: list[str]) -> int:
-    names = ", ".join(columns)
-    values = ", ".join("?" for _ in columns)
-    sql = f"INSERT OR IGNORE INTO {table} (rowid, {names}) VALUES (?, {values})"
-    num_rows = num_odd = 0
-    for row in _Reader(wreck, table, names).rows():
-        try:
-            num_rows += new.execute(sql, row).rowcount
-        except (sqlite3.IntegrityError, sqlite3.DataError, OverflowError):
-            num_odd += 1  # of another table, in most cases
-    log.info("%s: %d rows read, %d of no sense", table, num_rows, num_odd)
-    return num_rows
+def _fill(new: sqlite3.Connection, wreck: Path, pages: PagesOf) -> int:
+    """Copy all rows that can be read; returns how many."""
+    before = new.total_changes
+    tables = _tables(new)
+    torn = []
+    for table in tables:
+        rows = _RowsOf(wreck, table)
+        for number, *values in rows:
+            table.insert(new, number, values)
+        if not rows.are_whole:
+            log.warning("%s is damaged", table.name)
+            torn.append(table)
+    for number, values in pages.rows() if torn else ():
+        for table in torn:
+            if not table.is_index:
+                table.insert_leaf_row(new, number, values)
+    for index in (table for table in torn if table.is_index):
+        tops = [
+            new.execute(f"SELECT coalesce(max(rowid), 0) FROM {table.name}").fetchone()[0]
+            for table in tables
+        ]
+        for number, *values in _rows_by_number(wreck, index, min(max(tops), _MOST_INDEXED)):
+            index.insert(new, number, values)
+    return new.total_changes - before
 
 
-class _Reader:
-    """Reads one table of a damaged file."""
+class _RowsOf:
+    """The rows of a table in order, up to where it is damaged.
 
-    def __init__(self, wreck: Path, table: str, columns: str) -> None:
-        self._wreck = wreck
-        self._sql = f"SELECT rowid, {columns} FROM {table} NOT INDEXED"
-        self._table = table
-        self._is_whole = True
-
-    def rows(self) -> Iterator[WreckRow]:
-        """All rows that can be read; some may come twice."""
-        try:
-            with closing(open_wreck(self._wreck)) as db:
-                yield from self._by_number(db)
-        except FAULTS:
-            self._is_whole = False
-        # FTS5's tables take whatever they are given: nothing says whose leaf it is.
-        if not self._is_whole and not self._table.endswith(_TEXTS):
-            yield from rows_by_leaf(self._wreck, self._table, self._sql)
-
-    def _by_number(self, db: sqlite3.Connection) -> Iterator[WreckRow]:
-        """Rows in order; where a page can't be read, from the next row that can."""
-        at: int | None = -_TOP_ROW
-        while at is not None:
-            try:
-                for row in db.execute(f"{self._sql} WHERE rowid > ? ORDER BY rowid", (at,)):
-                    at = max(at, int(row[0]))
-                    yield row
-                return
-            except FAULTS:
-                self._is_whole = False
-                at = yield from self._up_to_damage(db, at)
-
-    def _up_to_damage(
-        self, db: sqlite3.Connection, at: int
-    ) -> Generator[WreckRow, None, int | None]:
-        """Rows one by one: Python reads one ahead, and doesn't give the last good one.
-
-        Returns:
-            The number behind which rows can be read again; None where there are none.
-        """
-        try:
-            while row := db.execute(f"{self._sql} {_NEXT}", (at,)).fetchone():
-                yield row
-                if row[0] <= at:  # what is torn leads back: leaves tell the rest
-                    return None
-                at = int(row[0])
-        except FAULTS:
-            log.warning("%s is damaged behind row %d", self._table, at)
-            return self._next_readable(db, at)
-        return None
-
-    def _next_readable(self, db: sqlite3.Connection, bad: int) -> int | None:
-        """The number behind which rows can be read again; None where there are none."""
-
-        def is_readable(at: int) -> bool:
-            try:
-                db.execute(f"{self._sql} {_NEXT}", (at,)).fetchone()
-            except FAULTS:
-                return False
-            return True
-
-        bad, width = max(bad, 0), 1
-        while not is_readable(bad + width):
-            width *= 2
-            if bad + width > _TOP_ROW:
-                return None
-        good = bad + width
-        while good - bad > 1:
-            middle = (good + bad) // 2
-            good, bad = (middle, bad) if is_readable(middle) else (good, middle)
-        return good
-
-
-def _readable_version(wreck: Path, newest: int) -> int:
-    """The version of a damaged file, with its log played into it; the newest if it can't be told.
-
-    Tables of a file without its first page are looked for where those of a new one are.
+    Attributes:
+        are_whole: Nothing was found damaged.
     """
-    try:
-        with closing(open_wreck(wreck)) as db:
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            db.execute("PRAGMA journal_mode = DELETE").fetchall()
-            version = version_of(db)
-    except FAULTS:
-        return newest
-    return version if 0 < version <= newest else newest
+
+    def __init__(self, wreck: Path, table: _Table) -> None:
+        self._wreck, self._table = wreck, table
+        self.are_whole = True
+
+    def __iter__(self) -> Iterator[_Row]:
+        try:
+            with closing(_open(self._wreck)) as db:
+                yield from db.execute(f"{self._table.select} NOT INDEXED ORDER BY rowid")
+        except FAULTS:
+            self.are_whole = False
 
 
-def _put_schema_back(wreck: Path, fresh: Path) -> None:
-    """Take the pages that describe the tables from a new file of the same version."""
-    with closing(sqlite3.connect(fresh)) as db:
-        roots = {row[0] for row in db.execute("SELECT rootpage FROM sqlite_schema")}
-    raw = fresh.read_bytes()
-    num_pages = max(1, wreck.stat().st_size // PAGE)
-    for page in range(1, len(raw) // PAGE + 1):
-        if page == 1 or (page not in roots and page <= num_pages):
-            write_page(wreck, page, raw[(page - 1) * PAGE : page * PAGE])
-    _pad(wreck)
+def _rows_by_number(wreck: Path, table: _Table, top: int) -> Iterator[_Row]:
+    """Those rows that can be read, one by one: other tables say which numbers there may be."""
+    with suppress(*FAULTS), closing(_open(wreck)) as db:
+        for number in range(1, top + 1):
+            with suppress(*FAULTS):
+                yield from db.execute(f"{table.select} WHERE rowid = ?", (number,)).fetchall()
 
 
-def _pad(wreck: Path) -> None:
-    """Make a file say how long it is, in whole pages and without free ones."""
-    with wreck.open("r+b") as file:
-        num_bytes = -(-wreck.stat().st_size // PAGE) * PAGE
-        file.truncate(num_bytes)
-        if file.read(len(_MAGIC)) == _MAGIC:
-            file.seek(24)
-            changes = file.read(4)
-            file.seek(28)
-            file.write(struct.pack(">III", num_bytes // PAGE, 0, 0))
-            file.seek(92)
-            file.write(changes)
+def _open(wreck: Path) -> sqlite3.Connection:
+    """A connection to a damaged file.
+
+    Raises:
+        sqlite3.Error: Nothing of it can be read.
+    """
+    db = sqlite3.connect(wreck, isolation_level=None)
+    db.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    db.execute("PRAGMA writable_schema = ON")  # opens files that are shorter than they say
+    return db

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 Migration = str | Callable[[sqlite3.Connection], None]
-Mend = Callable[[sqlite3.Connection], None]
+Mend = Callable[[sqlite3.Connection, bool], int]
+"""Puts right what tables of a salvaged file say of each other. It is told whether a backup is
+attached, as `backup`, and returns how many rows it took from there."""
 
 
-def nothing_to_mend(db: sqlite3.Connection) -> None:
-    """A `mend` for tables without references to each other."""
+def nothing_to_mend(_db: sqlite3.Connection, _has_backup: bool) -> int:
+    """A `mend` for tables without references to each other, and without backups."""
+    return 0
 
 
 def connect(path: Path, busy_s: float = 5.0) -> sqlite3.Connection:
@@ -43,6 +46,16 @@ def version_of(db: sqlite3.Connection) -> int:
     """How many migrations made this file."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     return int(version)
+
+
+def migrate(db: sqlite3.Connection, migrations: Sequence[Migration], version: int) -> None:
+    """Bring a database to a version, if it is of an older one.
+
+    Raises:
+        sqlite3.Error: It can't be written.
+    """
+    for number in range(version_of(db), version):
+        run_migration(db, migrations[number], number + 1)
 
 
 def run_migration(db: sqlite3.Connection, migration: Migration, version: int) -> None:
