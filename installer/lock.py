@@ -33,11 +33,11 @@ def installation_lock(path: Path, wait: Callable[[float], None] = time.sleep) ->
             "Clone the repository into a directory of your own, and run it there.",
         ) from error
     with file:
-        told = False
+        has_waited = False
         while not _try_lock(file):
-            if not told:
+            if not has_waited:
                 say("Another installation is running in this repository; waiting for it.")
-                told = True
+                has_waited = True
             wait(POLL_S)
         yield
 

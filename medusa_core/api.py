@@ -34,7 +34,7 @@ from medusa_core.chats.history.records import (
     AnswerState,
     ConversationInfo,
     Folder,
-    Hit,
+    SearchHit,
     Stored,
     StoredAnswer,
 )
@@ -46,7 +46,7 @@ from medusa_core.chats.trace_file import (
     unpack_trace,
     write_trace,
 )
-from medusa_core.hub.job import Job, JobState, Pair
+from medusa_core.hub.job import DownloadJob, JobState, Pair
 from medusa_core.hub.settings import (
     HubSettings,
     has_token_file,
@@ -79,7 +79,7 @@ from medusa_core.system.resources import (
     calibrations_dir,
     demo_heads_dir,
     demo_model_dir,
-    kept_models_dir,
+    quantized_models_dir,
     resources_dir,
 )
 from medusa_core.system.user_folders import (
@@ -97,38 +97,44 @@ if TYPE_CHECKING:
         Installed,
         InstalledKind,
         Library,
-        Offer,
+        PairOffer,
     )
     from medusa_core.hub.whoami import whoami
     from medusa_core.loading.forecast import (
         Forecast,
-        Pace,
+        ReadRate,
         forecast,
-        measure_pace,
-        paced_by,
+        measure_read_rate,
+        rate_limiting_format,
     )
     from medusa_core.loading.offers import (
         LoadOffer,
         smaller_loads,
     )
     from medusa_core.loading.offload_forecast import (
-        Streamed,
+        OffloadPlan,
         device_with,
-        plan_streamed,
-        streamed_load,
+        offloaded_load,
+        plan_offload,
     )
     from medusa_core.memory.budget import Budget, DeviceOffer
     from medusa_core.memory.now import MemoryNow
     from medusa_core.memory.probe import offered_devices
-    from medusa_core.memory.recommend import Choice, choices, plan_choice, plan_least, recommend
+    from medusa_core.memory.recommend import (
+        Recommendation,
+        choices,
+        plan_choice,
+        plan_least,
+        recommend,
+    )
     from medusa_core.models.config import ModelConfig
     from medusa_core.models.datastore.folder import (
-        forget_learned,
+        forget_answers,
         forget_strangers,
     )
     from medusa_core.models.lora.adapter_shape import AdapterShape
     from medusa_core.runtime.cluster.address import split_address
-    from medusa_core.runtime.cluster.share import client_config
+    from medusa_core.runtime.cluster.layer_range import client_config
     from medusa_core.system.components import (
         component_licences,
         component_versions,
@@ -139,32 +145,33 @@ EventSink = Callable[[messages.Event], None]
 # What the model manager needs is imported when it is asked for: a window opens without it.
 _LATER = {
     **dict.fromkeys(
-        ("AdapterOffer", "Installed", "InstalledKind", "Library", "Offer"),
+        ("AdapterOffer", "Installed", "InstalledKind", "Library", "PairOffer"),
         "medusa_core.hub.library.library",
     ),
     "AdapterShape": "medusa_core.models.lora.adapter_shape",
     "Budget": "medusa_core.memory.budget",
     "DeviceOffer": "medusa_core.memory.budget",
-    "client_config": "medusa_core.runtime.cluster.share",
+    "client_config": "medusa_core.runtime.cluster.layer_range",
     "split_address": "medusa_core.runtime.cluster.address",
     **dict.fromkeys(
-        ("Choice", "choices", "plan_choice", "plan_least", "recommend"),
+        ("Recommendation", "choices", "plan_choice", "plan_least", "recommend"),
         "medusa_core.memory.recommend",
     ),
     "MemoryNow": "medusa_core.memory.now",
     "ModelConfig": "medusa_core.models.config",
     **dict.fromkeys(
-        ("Forecast", "Pace", "forecast", "measure_pace", "paced_by"), "medusa_core.loading.forecast"
+        ("Forecast", "ReadRate", "forecast", "measure_read_rate", "rate_limiting_format"),
+        "medusa_core.loading.forecast",
     ),
     **dict.fromkeys(("LoadOffer", "smaller_loads"), "medusa_core.loading.offers"),
     **dict.fromkeys(
-        ("Streamed", "device_with", "plan_streamed", "streamed_load"),
+        ("OffloadPlan", "device_with", "plan_offload", "offloaded_load"),
         "medusa_core.loading.offload_forecast",
     ),
     "Check": "medusa_core.doctor.check",
     **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.system.components"),
     "whoami": "medusa_core.hub.whoami",
-    **dict.fromkeys(("forget_learned", "forget_strangers"), "medusa_core.models.datastore.folder"),
+    **dict.fromkeys(("forget_answers", "forget_strangers"), "medusa_core.models.datastore.folder"),
     "compose_report": "medusa_core.doctor.report",
     "run_checks": "medusa_core.doctor.doctor",
     "offered_devices": "medusa_core.memory.probe",
@@ -312,10 +319,10 @@ __all__ = [
     "BatchWish",
     "Budget",
     "Check",
-    "Choice",
     "ConversationFile",
     "ConversationInfo",
     "DeviceOffer",
+    "DownloadJob",
     "Engine",
     "EventSink",
     "Exported",
@@ -327,27 +334,27 @@ __all__ = [
     "HeadsTraining",
     "HeadsWish",
     "History",
-    "Hit",
     "HubSettings",
     "Installed",
     "InstalledKind",
-    "Job",
     "JobState",
     "Library",
     "LoadOffer",
     "MemoryNow",
     "ModelConfig",
     "NeedsQuery",
-    "Offer",
+    "OffloadPlan",
     "OwnBatches",
     "OwnHeads",
-    "Pace",
     "Pair",
+    "PairOffer",
     "Places",
+    "ReadRate",
+    "Recommendation",
     "Recording",
+    "SearchHit",
     "Stored",
     "StoredAnswer",
-    "Streamed",
     "calibrations_dir",
     "choices",
     "client_config",
@@ -360,24 +367,25 @@ __all__ = [
     "export_gently",
     "export_page",
     "forecast",
-    "forget_learned",
+    "forget_answers",
     "forget_strangers",
     "format_bits",
     "format_label",
     "has_saved_token",
     "is_trace",
-    "kept_models_dir",
-    "measure_pace",
+    "measure_read_rate",
     "memory_now",
     "messages",
     "offered_devices",
+    "offloaded_load",
     "open_history",
-    "paced_by",
     "pack_trace",
     "places",
     "plan_choice",
     "plan_least",
-    "plan_streamed",
+    "plan_offload",
+    "quantized_models_dir",
+    "rate_limiting_format",
     "read_attachment",
     "read_json",
     "read_rows",
@@ -390,7 +398,6 @@ __all__ = [
     "smaller_loads",
     "split_address",
     "start_engine",
-    "streamed_load",
     "unpack_trace",
     "user_hub_settings",
     "whoami",

@@ -114,7 +114,7 @@ class Client:
 
         Args:
             command: What to load; see `model_state.ModelState.load`.
-            on_progress: Told how far it is.
+            on_progress: Called with how far it is.
 
         Raises:
             MedusaError: It can't be loaded.
@@ -168,8 +168,8 @@ class Client:
             records: Give a `StepTrace` behind every step.
 
         Yields:
-            `AnswerBegun`, `Progress` while the prompt is read, `StepDone` and maybe `StepTrace` for
-            every step, and at the end `GenerationDone`. Leaving earlier cancels the answer; use
+            `AnswerStarted`, `Progress` while the prompt is read, `StepDone` and maybe `StepTrace`
+            for every step, and at the end `GenerationDone`. Leaving earlier cancels the answer; use
             `aclosing`.
 
         Raises:

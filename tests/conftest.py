@@ -144,9 +144,9 @@ def no_dangling_threads() -> Iterator[None]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say which tests were skipped because a real model isn't here."""
-    told = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    reported = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
     missing = sorted(
-        {line.partition(MISSING)[2].strip("')\n ") for line in told if MISSING in line}
+        {line.partition(MISSING)[2].strip("')\n ") for line in reported if MISSING in line}
     )
     if missing:
         terminalreporter.write_line(

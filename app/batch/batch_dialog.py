@@ -21,9 +21,9 @@ from PySide6.QtWidgets import (
 
 from app.batch.batch_form import BatchForm
 from app.batch.batch_view import BatchView
-from app.i18n.engine_texts import error_said
-from app.widgets.asking import confirms
+from app.i18n.engine_texts import error_text
 from app.widgets.closing import close_by_key
+from app.widgets.questions import confirms
 from medusa_core.api import BatchJob, OwnBatches
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import ModelChoice
@@ -168,7 +168,7 @@ class BatchDialog(QDialog):
         try:
             self.job = self._batches.begin(self.form.wish(self._model, self._device))
         except MedusaError as error:
-            self.problem_label.setText(error_said(error))
+            self.problem_label.setText(error_text(error))
             return
         if self.room_box.isChecked():
             self.room_needed.emit()
@@ -180,7 +180,7 @@ class BatchDialog(QDialog):
         try:
             self.job.start()
         except MedusaError as error:
-            self.problem_label.setText(error_said(error))
+            self.problem_label.setText(error_text(error))
             self.job.remove()
             self.job = None
         else:
@@ -201,8 +201,8 @@ class BatchDialog(QDialog):
             self._start()
 
     def _give_up(self) -> None:
-        asked = self.tr("Cancel the batch? The answers that are there stay.")
-        if self.job is not None and confirms(self, asked, self._out()):
+        question = self.tr("Cancel the batch? The answers that are there stay.")
+        if self.job is not None and confirms(self, question, self._out()):
             self._forget()
 
     def _forget(self) -> None:

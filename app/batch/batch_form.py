@@ -21,7 +21,7 @@ from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.choices import offer
 from app.widgets.elided import ElidedLabel
 from app.widgets.explain import explain
-from app.widgets.file_dialogs import ask_for_file, ask_where_to_save
+from app.widgets.file_dialogs import choose_file, choose_save_path
 from medusa_core.api import BatchWish
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import LoadOptions, RuleChoice, WeightFormats, cluster_of, device_here
@@ -163,14 +163,14 @@ class BatchForm(QWidget):
 
     def _choose_prompts(self) -> None:
         words = QCoreApplication.translate("Batch", _FILES)
-        if file := ask_for_file(self, self.tr("File of prompts"), words):
+        if file := choose_file(self, self.tr("File of prompts"), words):
             self.use_prompts(file)
 
     def _choose_out(self) -> None:
         words = QCoreApplication.translate("Batch", _FILES)
         options = QFileDialog.Option.DontConfirmOverwrite  # what is there is kept
         title = self.tr("File for answers")
-        file, _ = ask_where_to_save(self, title, self._out, words, options)
+        file, _ = choose_save_path(self, title, self._out, words, options)
         if file:
             self.use_out(file)
 

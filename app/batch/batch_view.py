@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.batch.results_model import ResultsModel
-from app.i18n.engine_texts import engine_said
+from app.i18n.engine_texts import engine_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.sizes import (
     duration,
@@ -77,9 +77,9 @@ class BatchView(QWidget):
         """Show how far it is, and the answers that have come since."""
         progress = state.progress
         share = progress.num_done / progress.num_lines if progress.num_lines else 0.0
-        self.stage_label.setText(_said(state))
+        self.stage_label.setText(_describe(state))
         self.bar.setValue(round(_FULL * share))
-        problem = f"{engine_said(state.problem)} {engine_said(state.hint)}".strip()
+        problem = f"{engine_text(state.problem)} {engine_text(state.hint)}".strip()
         self.problem_label.setText(problem)
         self.problem_label.setVisible(state.stage == "failed")
         rows, self._end = read_rows(self._out, self._end)
@@ -112,7 +112,7 @@ class BatchView(QWidget):
         column.addWidget(table, 1)
 
 
-def _said(state: BatchState) -> str:
+def _describe(state: BatchState) -> str:
     progress, texts = state.progress, [_tr(_STAGES[state.stage])]
     if progress.num_lines:
         texts.append(_tr(_DONE).format(progress.num_done, progress.num_lines))

@@ -124,17 +124,17 @@ class ChatPage(QWidget):
     def show_context(self, num_used: int, num_tokens: int, note: str = "") -> None:
         """Say how much of the context is used; nothing while that is unknown."""
         known = num_used > 0 and num_tokens > 0
-        told = self.tr("{used} of {all} tokens").format(
+        shown_text = self.tr("{used} of {all} tokens").format(
             used=f"{Number(num_used):,}", all=f"{Number(num_tokens):,}"
         )
-        self._say_context(f"{note}{told}" if known else "", is_warning=False)
+        self._show_context(f"{note}{shown_text}" if known else "", is_warning=False)
         if note:  # it may be cut short
-            explain(self.context_label, f"{note}{told}. {self.tr(CONTEXT_NOTE)}")
+            explain(self.context_label, f"{note}{shown_text}. {self.tr(CONTEXT_NOTE)}")
         self._keys_label.setVisible(not note)
 
     def warn_context(self, text: str) -> None:
         """Say what will happen for want of room, before anything is sent."""
-        self._say_context(text, is_warning=True)
+        self._show_context(text, is_warning=True)
         self._keys_label.hide()
 
     def show_panel(self, is_open: bool) -> None:
@@ -199,7 +199,7 @@ class ChatPage(QWidget):
         if chosen is not None:
             self.header.offer_drafters(self.control.drafters, chosen, self.control.speeds)
 
-    def _say_context(self, text: str, *, is_warning: bool) -> None:
+    def _show_context(self, text: str, *, is_warning: bool) -> None:
         label = self.context_label
         label.setText(text)
         if label.property("warns") != is_warning:  # which costs more than the text

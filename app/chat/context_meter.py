@@ -13,7 +13,7 @@ from app.chat_settings.panel import (
 )
 from app.engine.bridge import EngineBridge
 from app.engine.model_keeper import ModelKeeper
-from app.i18n.engine_texts import engine_said
+from app.i18n.engine_texts import engine_text
 from app.widgets.numbers import Number
 from medusa_core.api import with_attachments
 from medusa_core.chats.conversation import new_id
@@ -47,7 +47,7 @@ class ContextMeter(QObject):
         self._keeper = keeper
         self._conversation = conversation
         self._is_busy = is_busy
-        self._asked = ""
+        self._pending = ""
         self._wait = QTimer(self)
         self._wait.setSingleShot(True)
         self._wait.setInterval(WAIT_MS)
@@ -67,14 +67,14 @@ class ContextMeter(QObject):
             return
         composer = self._page.composer
         draft = with_attachments(composer.text.strip(), composer.files.attachments)
-        said = self._conversation()
-        asked = (*said, ChatMessage(Role.USER, draft)) if draft else said
-        self._asked = new_id()
+        described = self._conversation()
+        question = (*described, ChatMessage(Role.USER, draft)) if draft else described
+        self._pending = new_id()
         self._bridge.submit(
             Count(
                 SESSION,
-                self._asked,
-                self._panel.framed(asked),
+                self._pending,
+                self._panel.framed(question),
                 self._panel.generate_settings(),
                 wants_prompt=self._panel.groups[TEMPLATE].is_open,
             )
@@ -82,12 +82,12 @@ class ContextMeter(QObject):
 
     def _receive(self, events: tuple[Event, ...]) -> None:
         for event in events:
-            if event.request_id != self._asked:
+            if event.request_id != self._pending:
                 continue
             if isinstance(event, Counted):
                 self._show(event)
             elif isinstance(event, Failed):
-                self._panel.template.show_error(engine_said(event.message), engine_said(event.hint))
+                self._panel.template.show_error(engine_text(event.message), engine_text(event.hint))
                 if event.kind == "TemplateError":
                     self._page.warn_context(self.tr("The chat template can't write this chat."))
 
@@ -103,20 +103,20 @@ class ContextMeter(QObject):
 
 
 def _cut(cut: Cut) -> str:
-    told = QCoreApplication.translate("ContextMeter", "{messages} don't fit and won't be read · ")
-    return told.format(messages=_messages(cut))
+    words = QCoreApplication.translate("ContextMeter", "{messages} don't fit and won't be read · ")
+    return words.format(messages=_messages(cut))
 
 
 def describe_cut(cut: Cut) -> str:
     """What the model doesn't read of a conversation any more."""
-    told = QCoreApplication.translate(
+    words = QCoreApplication.translate(
         "ContextMeter", "The model no longer reads {messages}: they don't fit into its context."
     )
-    return told.format(messages=_messages(cut))
+    return words.format(messages=_messages(cut))
 
 
 def _messages(cut: Cut) -> str:
     if cut.num_messages == 1:
         return QCoreApplication.translate("ContextMeter", "1 earlier message")
-    told = QCoreApplication.translate("ContextMeter", "{count} earlier messages")
-    return told.format(count=f"{Number(cut.num_messages):,}")
+    words = QCoreApplication.translate("ContextMeter", "{count} earlier messages")
+    return words.format(count=f"{Number(cut.num_messages):,}")

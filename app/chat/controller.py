@@ -24,7 +24,7 @@ from app.chat.remarks import remarks_on
 from app.chat.running import Running
 from app.engine.bridge import EngineBridge
 from app.engine.model_keeper import ModelKeeper
-from app.i18n.engine_texts import engine_said
+from app.i18n.engine_texts import engine_text
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from medusa_core.chats.conversation import (
@@ -36,7 +36,7 @@ from medusa_core.chats.conversation import (
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
-    AnswerBegun,
+    AnswerStarted,
     Cancel,
     ChatMessage,
     CloseSession,
@@ -67,14 +67,14 @@ class ChatController(QObject):
         errors: What went wrong, as far as it is shown.
         meter: How much of the context is used.
         records: Traces are wanted of the next answers.
-        teaches: Drafts learn from the next answers.
+        updates_datastore: Drafts learn from the next answers.
 
     Signals:
-        answer_begun: This answer (an `AnswerMessage`) is shown; it may be complete.
+        answer_started: This answer (an `AnswerMessage`) is shown; it may be complete.
         answer_ended: An answer of the conversation that is shown is complete, stopped or failed.
-        chat_begun: Another conversation is shown.
+        chat_started: Another conversation is shown.
         marking_changed: Tokens are marked in another way (a `Marking`).
-        asked: A turn (`Conversation`, `Turn`) waits for its answer.
+        prompt_sent: A turn (`Conversation`, `Turn`) waits for its answer.
         grew: An answer (`Answer`) has these new steps.
         ended: A turn (`Conversation`, `Turn`) has the answer that it will have.
         taken_back: A turn (`Conversation`, `Turn`) was removed: nothing came of it.
@@ -82,11 +82,11 @@ class ChatController(QObject):
         moved: Another path of the conversation is shown.
     """
 
-    answer_begun = Signal(object)
+    answer_started = Signal(object)
     answer_ended = Signal()
-    chat_begun = Signal()
+    chat_started = Signal()
     marking_changed = Signal(object)
-    asked = Signal(object, object)
+    prompt_sent = Signal(object, object)
     grew = Signal(object, object)
     ended = Signal(object, object)
     taken_back = Signal(object, object)
@@ -109,7 +109,7 @@ class ChatController(QObject):
         self._appearance = appearance
         self._make_id = make_id
         self.records = True
-        self.teaches = False
+        self.updates_datastore = False
         self.running = Running()
         self.conversation = Conversation(make_id)
         self.path = PathView(page.conversation, self.conversation, appearance)
@@ -176,7 +176,7 @@ class ChatController(QObject):
     def regenerate(self, place: int = -1) -> None:
         """Ask for another answer to a prompt; the old one stays beside it."""
         if self._may_ask():
-            self._begin(self.conversation.ask_again(self._settings(), place))
+            self._begin(self.conversation.retry(self._settings(), place))
 
     def edit(self, place: int, text: str) -> None:
         """Ask something else in the place of a prompt; the old one stays beside it."""
@@ -237,7 +237,7 @@ class ChatController(QObject):
         self._page.strip.begin()
         self._page.composer.set_busy(self.is_busy)
         self._page.composer.setFocus()
-        self.chat_begun.emit()
+        self.chat_started.emit()
 
     def forget(self, session_id: str) -> None:
         """A conversation is gone: stop its answer, free its cache, and show a new one instead."""
@@ -278,7 +278,7 @@ class ChatController(QObject):
         page.strip.marking_changed.connect(self._set_marking)
         self._bridge.arrived.connect(self._receive)
         self._keeper.changed.connect(self._name_model)
-        path.answer_shown.connect(self.answer_begun)
+        path.answer_shown.connect(self.answer_started)
         path.edited.connect(self.edit)
         path.quoted.connect(page.composer.quote)
         path.regenerate_requested.connect(self.regenerate)
@@ -302,7 +302,9 @@ class ChatController(QObject):
         self._leave_messages()
         self.path.refresh()
         is_ready = self._keeper.status.phase is Phase.READY
-        self._say(turn, self.tr("Thinking…") if is_ready else self.tr("Waiting for the model…"))
+        self._show_status(
+            turn, self.tr("Thinking…") if is_ready else self.tr("Waiting for the model…")
+        )
         page = self._page
         page.show_messages(True)
         page.conversation.follow_end()
@@ -315,10 +317,10 @@ class ChatController(QObject):
                 turn.answer.settings,
                 keep_tokens=turn.answer.keep_tokens,
                 records=self.records,
-                teaches=self.teaches,
+                updates_datastore=self.updates_datastore,
             )
         )
-        self.asked.emit(self.conversation, turn)
+        self.prompt_sent.emit(self.conversation, turn)
 
     def _receive(self, events: tuple[Event, ...]) -> None:
         """Take the events of answers under way; all others are of answers given up."""
@@ -332,16 +334,16 @@ class ChatController(QObject):
             self._take_steps(steps.pop(event.request_id, []))
             match event:
                 case Progress():
-                    text = engine_said(event.text).rstrip(".…")
+                    text = engine_text(event.text).rstrip(".…")
                     stop = self.tr(" · Esc stops") if event.stage == "prefill" else ""
-                    said = f"{text} … {event.fraction:.0%}{stop}"
-                    self._say(self.running[event.request_id][1], said)
-                case AnswerBegun():
+                    words = f"{text} … {event.fraction:.0%}{stop}"
+                    self._show_status(self.running[event.request_id][1], words)
+                case AnswerStarted():
                     self._take_up(event)
                 case ContextCut() if self.running[event.request_id][0] is self.conversation:
                     self._page.conversation.add(Notice(describe_cut(event.cut)))
                 case LayersMoved() if self.running[event.request_id][0] is self.conversation:
-                    self._page.conversation.add(Notice(engine_said(event.move.text)))
+                    self._page.conversation.add(Notice(engine_text(event.move.text)))
                 case GenerationDone():
                     self._complete(event)
                 case Failed():
@@ -351,7 +353,7 @@ class ChatController(QObject):
         for rest in steps.values():
             self._take_steps(rest)
 
-    def _take_up(self, event: AnswerBegun) -> None:
+    def _take_up(self, event: AnswerStarted) -> None:
         """Name who writes: the model that was expected may have been refused meanwhile."""
         answer = self.running[event.request_id][1].answer
         choice = self._keeper.choice_of(event.load_id)
@@ -382,7 +384,7 @@ class ChatController(QObject):
         self._page.strip.add(tuple(steps))
         self._show_context(steps[-1].num_context_tokens)
 
-    def _say(self, turn: Turn, text: str) -> None:
+    def _show_status(self, turn: Turn, text: str) -> None:
         """Say what is done before the first token."""
         message = self.path.message_of(turn.answer.id)
         if message is not None:

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.chat.messages.message_widgets import Message
+from app.chat.messages.message_widgets import MessageWidget
 from app.theme.appearance import Appearance
 
 COLUMN_EM = 52
@@ -55,7 +55,7 @@ class ConversationView(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._appearance = appearance
         self._follows_end = True
-        self._messages: list[Message] = []
+        self._messages: list[MessageWidget] = []
         self._page = QWidget()
         self._page_row = QHBoxLayout()
         self._column, self._stack = self._build_column()
@@ -80,11 +80,11 @@ class ConversationView(QScrollArea):
         self.restyle()
 
     @property
-    def messages(self) -> tuple[Message, ...]:
+    def messages(self) -> tuple[MessageWidget, ...]:
         """What is shown, oldest first."""
         return tuple(self._messages)
 
-    def add(self, message: Message) -> None:
+    def add(self, message: MessageWidget) -> None:
         """Show a message at the end."""
         self._messages.append(message)
         if not message.is_laid_out:
@@ -97,7 +97,7 @@ class ConversationView(QScrollArea):
             self._order_focus(message)
         self.changed.emit()
 
-    def remove(self, message: Message) -> None:
+    def remove(self, message: MessageWidget) -> None:
         """Take a message away."""
         self._messages.remove(message)
         self._stack.removeWidget(message)
@@ -118,11 +118,11 @@ class ConversationView(QScrollArea):
         bar.setValue(bar.maximum())
         self._jump.hide()
 
-    def show_laid_out(self, message: Message) -> None:
+    def show_laid_out(self, message: MessageWidget) -> None:
         """Lay a message out, wherever it is; what is seen stays where it is."""
         self._lay_out([message])
 
-    def reveal(self, message: Message, place: QRect) -> None:
+    def reveal(self, message: MessageWidget, place: QRect) -> None:
         """Scroll to a part of a message, which is in its own coordinates."""
         self.show_laid_out(message)
         at = message.mapTo(self._page, place.center())
@@ -212,19 +212,19 @@ class ConversationView(QScrollArea):
                 return
             self._lay_out(seen)
 
-    def _waiting_within(self, margin_px: int) -> list[Message]:
+    def _waiting_within(self, margin_px: int) -> list[MessageWidget]:
         """Messages in or near the view that aren't laid out yet."""
         top = self.verticalScrollBar().value() - margin_px
         bottom = top + self.viewport().height() + 2 * margin_px
         return [one for one in self._between(top, bottom) if not one.is_laid_out]
 
-    def _between(self, top: int, bottom: int) -> list[Message]:
+    def _between(self, top: int, bottom: int) -> list[MessageWidget]:
         """The messages that stand, with a part at least, between two heights of the page."""
         messages = self._messages
         first = bisect_left(messages, top, key=lambda one: one.geometry().bottom())
         return messages[first : bisect_right(messages, bottom, key=lambda one: one.y())]
 
-    def _lay_out(self, messages: list[Message]) -> None:
+    def _lay_out(self, messages: list[MessageWidget]) -> None:
         """Lay messages out; what is seen stays where it is, though heights were estimates."""
         waiting = [message for message in messages if not message.is_laid_out]
         if not waiting or self._is_settling:
@@ -245,7 +245,7 @@ class ConversationView(QScrollArea):
             bar.setValue(anchor.y() - before)
         self._is_settling = False
 
-    def _order_focus(self, message: Message) -> None:
+    def _order_focus(self, message: MessageWidget) -> None:
         """Let Tab go from message to message, in whatever order they were laid out."""
         place = self._messages.index(message)
         before = next((one for one in reversed(self._messages[:place]) if _focusable(one)), None)
@@ -258,7 +258,7 @@ class ConversationView(QScrollArea):
         if now is not None and self.isAncestorOf(now) and now.visibleRegion().isEmpty():
             self.ensureWidgetVisible(now)
 
-    def _anchor(self, top: int) -> Message | None:
+    def _anchor(self, top: int) -> MessageWidget | None:
         """The first message that begins in the view; else the one that fills it."""
         seen = self._between(top, top + self.viewport().height())
         inside = (message for message in seen if message.y() >= top)
@@ -277,7 +277,7 @@ class ConversationView(QScrollArea):
         self._jump.setVisible(not self._follows_end)
 
 
-def _focusable(message: Message) -> list[QWidget]:
+def _focusable(message: MessageWidget) -> list[QWidget]:
     """What Tab stops at in a message; nothing before it is laid out."""
     tab = Qt.FocusPolicy.TabFocus
     return [one for one in message.findChildren(QWidget) if one.focusPolicy() & tab == tab]

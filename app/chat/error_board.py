@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.chat.error_card import ErrorCard
 from app.chat.messages.announcer import Announcer
-from app.i18n.engine_texts import engine_said
+from app.i18n.engine_texts import engine_text
 from app.theme.appearance import Appearance
 from medusa_core.messages import Failed
 
@@ -66,7 +66,7 @@ class ErrorBoard(QScrollArea):
 
         The same error again takes the place of the one before.
         """
-        message, hint = engine_said(message), engine_said(hint)
+        message, hint = engine_text(message), engine_text(hint)
         for same in [one for one in self.cards if (one.message, one.hint) == (message, hint)]:
             self._remove(same)
         card = ErrorCard(message, hint, self._appearance, can_retry=can_retry)
@@ -78,7 +78,7 @@ class ErrorBoard(QScrollArea):
         self._column.addWidget(card)
         self.show()
         self._fit()
-        Announcer(card).say(f"{message} {hint}")
+        Announcer(card).announce(f"{message} {hint}")
         return card
 
     def show_failure(self, failed: Failed, about: About, *, can_retry: bool = False) -> None:

@@ -24,14 +24,14 @@ from app.chat_settings.speeds import (
     in_order,
     show_speeds,
 )
-from app.i18n.engine_texts import engine_said
-from app.i18n.said import said
+from app.i18n.engine_texts import engine_text
+from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedBox, ElidedButton, ElidedLabel
 from app.widgets.explain import explain, wrapped
 from app.widgets.numbers import Number
-from app.widgets.stream_words import here_words
+from app.widgets.offload_words import here_words
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.loading.state import (
     ModelStatus,
@@ -129,13 +129,13 @@ class Header(QFrame):
 
     def show_model(self, choice: ModelChoice) -> None:
         """Say which model answers."""
-        label = f"{choice.name} · {said(choice.note)}" if choice.note else choice.name
+        label = f"{choice.name} · {setting_text(choice.note)}" if choice.note else choice.name
         self.model_button.setText(label)
         self.model_button.setAccessibleName(self.tr("Model: {0}").format(label))
         draft = choice.options.assistant_dir
         drafts = "" if draft is None else self.tr("{0} drafts for it.").format(draft.name)
-        told = self.tr("{0}. Choose another model (Ctrl+Shift+M manages them).").format(label)
-        explain(self.model_button, f"{told} {drafts}".strip())
+        shown_text = self.tr("{0}. Choose another model (Ctrl+Shift+M manages them).").format(label)
+        explain(self.model_button, f"{shown_text} {drafts}".strip())
 
     def offer_models(
         self, choices: Sequence[ModelChoice], choose: ChooseModel, now: ModelChoice
@@ -171,11 +171,11 @@ class Header(QFrame):
         self.drafter_box.clear()
         shown = in_order(drafters)
         for drafter in shown:
-            self.drafter_box.addItem(said(drafter.label), drafter.name)
+            self.drafter_box.addItem(setting_text(drafter.label), drafter.name)
         show_speeds(self.drafter_box, shown, speeds)
         self.drafter_box.setCurrentIndex(self.drafter_box.findData(chosen.name))
         blocker.unblock()
-        now = f"{said(chosen.label)}: {speeds.explained(chosen)}"
+        now = f"{setting_text(chosen.label)}: {speeds.explained(chosen)}"
         explain(self.drafter_box, f"{now} {self.tr(SPEED_UP)}")
 
     def choose_recording(self, on: bool) -> None:
@@ -248,14 +248,14 @@ def describe(status: ModelStatus) -> str:
     if status.phase is Phase.ASLEEP:
         return QCoreApplication.translate("Chat", "asleep: wakes with the next message")
     if status.loaded is None:
-        return f"{engine_said(status.text).rstrip('.…')} … {status.fraction:.0%}"
+        return f"{engine_text(status.text).rstrip('.…')} … {status.fraction:.0%}"
     loaded = status.loaded
     heads = (
         QCoreApplication.translate("Chat", "{0} heads").format(loaded.num_heads)
         if loaded.num_heads
         else QCoreApplication.translate("Chat", "no heads")
     )
-    where = far_words(loaded)
+    where = offloaded_words(loaded)
     count = loaded.num_parameters
     size = f"{Number(count / 1e9):,.1f} B" if count >= 10**9 else f"{Number(count / 1e6):,.1f} M"
     device = loaded.device.upper() + (
@@ -274,7 +274,7 @@ def describe(status: ModelStatus) -> str:
     )
 
 
-def far_words(loaded: ModelLoaded) -> str:
+def offloaded_words(loaded: ModelLoaded) -> str:
     """Where layers lie that aren't on the device; empty where all of them are."""
     if loaded.machines:
         return QCoreApplication.translate("Chat", "layers on {0} machines").format(

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 from app.chat.conversation_view import ConversationView
 from app.chat.messages.answer_message import AnswerMessage
 from app.chat.messages.message_widgets import (
-    Message,
+    MessageWidget,
     UserMessage,
 )
 from app.markdown.formats import Marking
@@ -81,7 +81,7 @@ class PathView(QObject):
         found = (a for a in reversed(self.answers) if a.request_id == answer_id)
         return next(found, None)
 
-    def widget_of(self, message_id: str) -> Message | None:
+    def widget_of(self, message_id: str) -> MessageWidget | None:
         """Where a prompt or an answer is shown; None where it isn't."""
         for shown in self._shown:
             if shown.turn.prompt.id == message_id:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from PySide6.QtCore import QCoreApplication
 
-from app.i18n.said import said
+from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.legend import Legend
 from medusa_core.chats.conversation import Turn
@@ -43,9 +43,9 @@ def remarks_on(turn: Turn, done: GenerationDone, legend: Legend) -> Iterator[str
     rule = legend.rule(done.settings.rule)
     if rule.draws:
         return
-    drawing = next((said(other.label) for other in legend.rules if other.draws), "")
+    drawing = next((setting_text(other.label) for other in legend.rules if other.draws), "")
     others = (answer for answer in turn.prompt.answers if answer is not turn.answer)
     if repeats(done.token_ids):
         yield QCoreApplication.translate("Chat", LOOP).format(drawing)
     elif turn.answer.given is None and any(one.text == done.text for one in others):
-        yield QCoreApplication.translate("Chat", SAME).format(said(rule.label), drawing)
+        yield QCoreApplication.translate("Chat", SAME).format(setting_text(rule.label), drawing)

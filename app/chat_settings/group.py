@@ -63,7 +63,7 @@ class Group(QWidget):
         """Put something under it."""
         self.column.addWidget(widget)
 
-    def say(self, note: str) -> None:
+    def set_note(self, note: str) -> None:
         """Put a remark above its settings, such as why some of them are grey."""
         self._note.setText(note)
         self._note.setVisible(bool(note))

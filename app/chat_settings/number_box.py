@@ -6,7 +6,7 @@ from PySide6.QtCore import QLocale, Qt
 from PySide6.QtGui import QValidator, QWheelEvent
 from PySide6.QtWidgets import QDoubleSpinBox, QWidget
 
-from app.i18n.said import said
+from app.i18n.setting_texts import setting_text
 from app.widgets.numbers import Number
 from medusa_core.chats.setting import Setting
 
@@ -28,18 +28,18 @@ class NumberBox(QDoubleSpinBox):
     def textFromValue(self, value: float) -> str:
         setting = self._setting
         if setting.off is not None and abs(value - setting.off) < setting.step / 1000:
-            return said(setting.off_text)
+            return setting_text(setting.off_text)
         return f"{Number(value):.{setting.decimals}f}"
 
     def valueFromText(self, text: str) -> float:
         setting = self._setting
-        if setting.off is not None and text.strip() in ("", said(setting.off_text)):
+        if setting.off is not None and text.strip() in ("", setting_text(setting.off_text)):
             return setting.off
         return super().valueFromText(_in_this_language(text))
 
     def validate(self, text: str, at: int) -> tuple[QValidator.State, str, int]:
         setting = self._setting
-        word = said(setting.off_text)
+        word = setting_text(setting.off_text)
         if setting.off is not None and word.startswith(text.strip()):
             is_whole = text.strip() == word
             state = QValidator.State.Acceptable if is_whole else QValidator.State.Intermediate

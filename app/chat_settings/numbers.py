@@ -7,10 +7,10 @@ from functools import partial
 from PySide6.QtCore import QObject, QSignalBlocker, Signal
 
 from app.chat_settings.number_box import NumberBox
-from app.chat_settings.row import Row
-from app.i18n.said import said
+from app.chat_settings.row import SettingRow
+from app.i18n.setting_texts import setting_text
 from app.theme.appearance import Appearance
-from medusa_core.chats.setting import Group
+from medusa_core.chats.setting import SettingGroup
 from medusa_core.chats.settings import (
     SETTINGS,
     ChatSettings,
@@ -18,7 +18,7 @@ from medusa_core.chats.settings import (
 from medusa_core.messages import DrafterChoice, RuleChoice
 
 
-class Numbers(QObject):
+class NumberRows(QObject):
     """A row for each declared setting.
 
     Attributes:
@@ -32,20 +32,20 @@ class Numbers(QObject):
 
     def __init__(self, appearance: Appearance) -> None:
         super().__init__()
-        self.rows: dict[str, Row] = {}
+        self.rows: dict[str, SettingRow] = {}
         self.boxes: dict[str, NumberBox] = {}
         for name, setting in SETTINGS.items():
             box = self.boxes[name] = NumberBox(setting)
             low, high = box.textFromValue(setting.low), box.textFromValue(setting.high)
             limits = self.tr("From {low} to {high}.").format(low=low, high=high)
-            meaning = f"{said(setting.meaning)} {said(setting.drafting)} {limits}"
+            meaning = f"{setting_text(setting.meaning)} {setting_text(setting.drafting)} {limits}"
             usual = box.textFromValue(setting.default)
-            row = Row(said(setting.label), box, meaning, usual, appearance)
+            row = SettingRow(setting_text(setting.label), box, meaning, usual, appearance)
             box.valueChanged.connect(partial(self._choose, name))
             row.reset_requested.connect(partial(self._choose, name, setting.default))
             self.rows[name] = row
 
-    def of(self, group: Group) -> list[Row]:
+    def of(self, group: SettingGroup) -> list[SettingRow]:
         """The rows of a group, in order."""
         return [self.rows[name] for name, setting in SETTINGS.items() if setting.group is group]
 
@@ -58,16 +58,18 @@ class Numbers(QObject):
             blocker.unblock()
             self.rows[name].mark_changed(value != setting.default)
 
-    def grey(self, rule: RuleChoice | None, drafter: DrafterChoice | None) -> dict[Group, str]:
+    def grey(
+        self, rule: RuleChoice | None, drafter: DrafterChoice | None
+    ) -> dict[SettingGroup, str]:
         """Grey what does nothing under these.
 
         Returns:
             For each group, why settings of it do nothing.
         """
-        notes: dict[Group, list[str]] = {group: [] for group in Group}
+        notes: dict[SettingGroup, list[str]] = {group: [] for group in SettingGroup}
         for name, setting in SETTINGS.items():
-            lack = said(setting.when.lack(rule, drafter))
-            self.rows[name].say_lack(lack)
+            lack = setting_text(setting.when.lack(rule, drafter))
+            self.rows[name].explain_lack(lack)
             if lack and lack not in notes[setting.group]:
                 notes[setting.group].append(lack)
         return {group: " ".join(lines) for group, lines in notes.items()}

@@ -19,11 +19,11 @@ from PySide6.QtWidgets import (
 
 from app.chat_settings.group import Group
 from app.chat_settings.numbers import (
-    Numbers,
+    NumberRows,
     with_number,
 )
 from app.chat_settings.preset_bar import PresetBar
-from app.chat_settings.row import Row
+from app.chat_settings.row import SettingRow
 from app.chat_settings.seeds import NewSeed
 from app.chat_settings.speeds import (
     Speeds,
@@ -37,7 +37,7 @@ from app.chat_settings.texts import (
     stops_of,
     text_of,
 )
-from app.i18n.said import said
+from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.choices import offer
@@ -47,7 +47,7 @@ from medusa_core.chats.presets import (
     Preset,
     Presets,
 )
-from medusa_core.chats.setting import Group as Kind
+from medusa_core.chats.setting import SettingGroup as Kind
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.messages import (
     ChatMessage,
@@ -142,13 +142,13 @@ class ControlPanel(QFrame):
         self.drafter_box = _box(self.tr("Speed-up"))
         self.policy_box = _box(self.tr("When the chat is too long"))
         self.thinks_box = _box(self.tr("Thinking before an answer"))
-        self.numbers = Numbers(appearance)
+        self.numbers = NumberRows(appearance)
         self.seed_box = SeedBox()
         self.stop_edit = TextBox(
             self.tr("Stop strings"), self.tr("Stop strings, one in a line"), 2, appearance
         )
         self.template = TemplatePreview(appearance)
-        self._rows: list[Row] = []
+        self._rows: list[SettingRow] = []
         self.groups: dict[str, Group] = {}
         self._column = QVBoxLayout()
         self._build()
@@ -201,7 +201,7 @@ class ControlPanel(QFrame):
         offer(self.drafter_box, shown)
         show_speeds(self.drafter_box, shown, self.speeds)
         self.thinks_box.setVisible(loaded.thinking.can_switch)
-        self._kept.heed(loaded.advice)
+        self._kept.apply_advice(loaded.advice)
         if self._is_fresh:
             self._settings = self._beginning
         self._show()
@@ -302,7 +302,7 @@ class ControlPanel(QFrame):
             blocker = QSignalBlocker(box)
             box.setCurrentIndex(-1 if choice is None else box.findData(choice.name))
             blocker.unblock()
-            explain(box, "" if choice is None else said(choice.explanation))
+            explain(box, "" if choice is None else setting_text(choice.explanation))
         measured = self.speeds.measured(self.drafter)
         self.policy_box.setCurrentIndex(self.policy_box.findData(settings.overflow))
         explain(self.policy_box, self.tr(POLICIES[settings.overflow][1]))
@@ -311,14 +311,16 @@ class ControlPanel(QFrame):
         notes = self.numbers.grey(self.rule, self.drafter)
         for kind, note in notes.items():
             is_about_speed = kind is Kind.SPEED_UP
-            self.groups[kind.value].say(f"{measured} {note}".strip() if is_about_speed else note)
+            self.groups[kind.value].set_note(
+                f"{measured} {note}".strip() if is_about_speed else note
+            )
         rule = self.rule
         lack = (
             ""
             if rule is None or rule.draws
-            else self.tr("{0} draws nothing, so it needs no seed.").format(said(rule.label))
+            else self.tr("{0} draws nothing, so it needs no seed.").format(setting_text(rule.label))
         )
-        self._seed_row.say_lack(lack)
+        self._seed_row.explain_lack(lack)
         self._seed_row.mark_changed(settings.seed != usual.seed)
 
     # How it looks ---------------------------------------------------------------------------------
@@ -337,7 +339,7 @@ class ControlPanel(QFrame):
             ),
         )
         self.thinks_box.hide()
-        self._seed_row = Row(
+        self._seed_row = SettingRow(
             self.tr("Seed"),
             self.seed_box,
             self.tr("The same seed repeats the same answer. Drafting does not depend on it."),

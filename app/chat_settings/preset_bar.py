@@ -15,12 +15,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.i18n.said import said
+from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedBox
 from app.widgets.explain import explain, wrapped
-from app.widgets.file_dialogs import ask_for_file, ask_where_to_save
+from app.widgets.file_dialogs import choose_file, choose_save_path
 from medusa_core.chats.presets import (
     Preset,
     Presets,
@@ -142,7 +142,7 @@ class PresetBar(QWidget):
         for preset in self._presets.all:
             self.box.addItem(_name(preset), preset)
             if preset.meaning:
-                tip = wrapped(said(preset.meaning))
+                tip = wrapped(setting_text(preset.meaning))
                 self.box.setItemData(self.box.count() - 1, tip, _TOOLTIP)
         self.box.setCurrentIndex(0 if current is None else self.box.findText(_name(current)))
 
@@ -186,12 +186,12 @@ class PresetBar(QWidget):
 
     def _ask_to_import(self) -> None:
         title = self.tr("Import presets")
-        if path := ask_for_file(self, title, self.tr(FILES)):
+        if path := choose_file(self, title, self.tr(FILES)):
             self.import_from(path)
 
     def _ask_to_export(self, preset: Preset) -> None:
         title, name = self.tr("Export preset"), f"{preset.name}.json"
-        path, _ = ask_where_to_save(self, title, name, self.tr(FILES))
+        path, _ = choose_save_path(self, title, name, self.tr(FILES))
         if path:
             self.export_to(preset, path)
 
@@ -203,4 +203,4 @@ class PresetBar(QWidget):
 
 def _name(preset: Preset) -> str:
     """A preset's name; those of the program have one in each language."""
-    return said(preset.name) if preset.is_builtin else preset.name
+    return setting_text(preset.name) if preset.is_builtin else preset.name

@@ -12,7 +12,7 @@ from app.widgets.explain import explain
 FIELD_EM = 5.6
 
 
-class Row(QWidget):
+class SettingRow(QWidget):
     """One setting.
 
     Attributes:
@@ -59,10 +59,10 @@ class Row(QWidget):
         row.addWidget(field)
         row.addWidget(self.reset_button)
         field.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self.say_lack("")
+        self.explain_lack("")
         self.restyle()
 
-    def say_lack(self, lack: str) -> None:
+    def explain_lack(self, lack: str) -> None:
         """Grey it with the reason why it does nothing; empty if it does something."""
         self.field.setEnabled(not lack)
         self._label.setEnabled(not lack)

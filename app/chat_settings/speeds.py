@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QCoreApplication, QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtWidgets import QComboBox, QStyledItemDelegate, QStyleOptionViewItem
 
-from app.i18n.said import said
+from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.explain import wrapped
 from app.widgets.numbers import Number
@@ -32,23 +32,25 @@ class Speeds:
 
     def explained(self, drafter: DrafterChoice) -> str:
         """What a drafter does, and what was measured of it."""
-        return f"{said(drafter.explanation)} {self.measured(drafter)}".rstrip()
+        return f"{setting_text(drafter.explanation)} {self.measured(drafter)}".rstrip()
 
     def row(self, drafter: DrafterChoice) -> str:
         """The same, short; empty where nothing was measured."""
         speed = self._speeds.get(drafter.name)
         if speed is None:
             return ""
-        told = _tr(_ROW).format(speed.tau, speed.x_plain)
-        return f"{told} · {_tr(_FASTEST_ROW)}" if speed.name == self._fastest else told
+        shown_text = _tr(_ROW).format(speed.tau, speed.x_plain)
+        return f"{shown_text} · {_tr(_FASTEST_ROW)}" if speed.name == self._fastest else shown_text
 
     def measured(self, drafter: DrafterChoice | None) -> str:
         """What was measured of a drafter; empty where nothing was."""
         speed = self._speeds.get(drafter.name) if drafter is not None else None
         if drafter is None or speed is None:
             return ""
-        told = _tr(_MEASURED).format(said(drafter.label), Number(speed.tau), Number(speed.x_plain))
-        return f"{told} {_tr(_FASTEST)}" if speed.name == self._fastest else told
+        shown_text = _tr(_MEASURED).format(
+            setting_text(drafter.label), Number(speed.tau), Number(speed.x_plain)
+        )
+        return f"{shown_text} {_tr(_FASTEST)}" if speed.name == self._fastest else shown_text
 
 
 def _tr(text: str) -> str:
@@ -57,7 +59,7 @@ def _tr(text: str) -> str:
 
 def in_order(drafters: Sequence[DrafterChoice]) -> list[DrafterChoice]:
     """Drafters as lists show them: in one order, whichever of them is the default."""
-    return sorted(drafters, key=lambda drafter: (not drafter.drafts, said(drafter.label)))
+    return sorted(drafters, key=lambda drafter: (not drafter.drafts, setting_text(drafter.label)))
 
 
 def show_speeds(box: QComboBox, drafters: Sequence[DrafterChoice], speeds: Speeds) -> None:

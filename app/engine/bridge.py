@@ -37,7 +37,7 @@ from medusa_core.messages import (
 
 log = logging.getLogger(__name__)
 
-StartEngine = Callable[[EventSink], Engine]
+EngineFactory = Callable[[EventSink], Engine]
 DRAIN_INTERVAL_S = 1 / 30
 LONGEST_INTERVAL_S = 0.2
 AT_ONCE_S = 0.1  # what takes less seems to take nothing (Miller 1968, on conversational computing)
@@ -70,7 +70,7 @@ class EngineBridge(QObject):
     # Without payload: what it announces waits in the deque.
     _woken = Signal()
 
-    def __init__(self, start_engine: StartEngine) -> None:
+    def __init__(self, start_engine: EngineFactory) -> None:
         super().__init__()
         self._start_engine = start_engine
         self._engine: Engine | None = None

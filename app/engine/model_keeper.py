@@ -38,9 +38,9 @@ class ModelKeeper(QObject):
         bridge: EngineBridge,
         choice: ModelChoice,
         *,
-        kept_dir: Path | None = None,
+        quantized_dir: Path | None = None,
         calibrations_dir: Path | None = None,
-        learned_dir: Path | None = None,
+        datastore_dir: Path | None = None,
         make_id: Callable[[], str] = new_id,
     ) -> None:
         """Keep a model.
@@ -48,14 +48,14 @@ class ModelKeeper(QObject):
         Args:
             bridge: To the engine.
             choice: The model to begin with.
-            kept_dir: Where quantized models are kept; None keeps none.
+            quantized_dir: Where quantized models are kept; None keeps none.
             calibrations_dir: Where step costs are kept; None keeps none.
-            learned_dir: Where what models say is kept for drafts; None keeps nothing.
+            datastore_dir: Where what models say is kept for drafts; None keeps nothing.
             make_id: Names requests.
         """
         super().__init__()
         self._bridge = bridge
-        self._state = ModelState(choice, kept_dir, calibrations_dir, learned_dir, make_id)
+        self._state = ModelState(choice, quantized_dir, calibrations_dir, datastore_dir, make_id)
         self._idle = QTimer(self)
         self._idle.setSingleShot(True)
         self._idle.timeout.connect(self.sleep)

@@ -94,7 +94,7 @@ class AboutDialog(QDialog):
 
 
 def _lines(name: str, parts: dict[str, str]) -> QPlainTextEdit:
-    text = QPlainTextEdit("\n".join(f"{part}: {said}" for part, said in parts.items()))
+    text = QPlainTextEdit("\n".join(f"{part}: {words}" for part, words in parts.items()))
     text.setReadOnly(True)
     text.setAccessibleName(name)
     return text

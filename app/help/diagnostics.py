@@ -20,12 +20,12 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.engine_texts import (
-    engine_said,
-    error_said,
+    engine_text,
+    error_text,
 )
 from app.theme.appearance import Appearance
 from app.widgets.closing import close_by_key
-from app.widgets.file_dialogs import ask_where_to_save
+from app.widgets.file_dialogs import choose_save_path
 from app.widgets.table import RowTable
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class DiagnosticsDialog(QDialog):
         works, fails = self.tr("yes"), self.tr("no")
         self.table.show_rows(
             [
-                (error_said(one), engine_said(one.name), works if one.ok else fails)
+                (error_text(one), engine_text(one.name), works if one.ok else fails)
                 for one in sorted(checks, key=lambda check: check.ok)
             ]
         )
@@ -150,6 +150,6 @@ class DiagnosticsDialog(QDialog):
         self.resize(scale.px(60), scale.px(44))
 
     def _ask_where(self) -> None:
-        path, _ = ask_where_to_save(self, self.tr("Save report"), FILE_NAME)
+        path, _ = choose_save_path(self, self.tr("Save report"), FILE_NAME)
         if path:
             self.save(path)

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.i18n.engine_texts import error_said
+from app.i18n.engine_texts import error_text
 from app.models.suggestion import (
     fit_words,
     fits,
@@ -28,12 +28,12 @@ from app.models.suggestion import (
 from app.theme.appearance import Appearance
 from app.widgets.sizes import on_disk
 from app.widgets.table import RowTable
-from medusa_core.api import Budget, Library, Offer
+from medusa_core.api import Budget, Library, PairOffer
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import first_choice
 
 
-class Step(QWidget):
+class WelcomeStep(QWidget):
     """A page: a title, words, and whatever is under them.
 
     Attributes:
@@ -55,7 +55,7 @@ class Step(QWidget):
             self.column.addWidget(label)
 
 
-class WhatStep(Step):
+class WhatStep(WelcomeStep):
     """What this is."""
 
     def __init__(self, appearance: Appearance) -> None:
@@ -72,7 +72,7 @@ class WhatStep(Step):
         self.column.addStretch(1)
 
 
-class ModelStep(Step):
+class ModelStep(WelcomeStep):
     """Which model fits here.
 
     Attributes:
@@ -82,7 +82,7 @@ class ModelStep(Step):
         gguf_button: Opens a file that is here already.
 
     Signals:
-        download_requested: This offer (an `Offer`) is to be fetched.
+        download_requested: This offer (an `PairOffer`) is to be fetched.
         gguf_requested: The user wants to open a GGUF file.
     """
 
@@ -98,7 +98,7 @@ class ModelStep(Step):
         super().__init__(self.tr("Choose a model"), f"{ready} {more}", appearance)
         self._library = library
         self._work: asyncio.Task[None] | None = None
-        self.offers: tuple[Offer, ...] = ()
+        self.offers: tuple[PairOffer, ...] = ()
         self.table = RowTable(
             self.tr("Models that fit"),
             (self.tr("Model"), self.tr("On this computer"), self.tr("Download")),
@@ -140,7 +140,7 @@ class ModelStep(Step):
         try:
             self.show_budget(library, await library.budget())
         except MedusaError as error:
-            self.note.setText(error_said(error))
+            self.note.setText(error_text(error))
 
     def _show(self, budget: Budget | None) -> None:
         here = (first_choice().name, self.tr("Ready"), "–")
@@ -156,7 +156,7 @@ class ModelStep(Step):
             self.download_requested.emit(self.offers[row])
 
 
-class FilesStep(Step):
+class FilesStep(WelcomeStep):
     """Where files go."""
 
     def __init__(self, folders: Mapping[str, Path], appearance: Appearance) -> None:
@@ -184,6 +184,6 @@ class FilesStep(Step):
         self.column.addStretch(1)
 
 
-def _cells(offer: Offer, budget: Budget | None) -> tuple[str, ...]:
+def _cells(offer: PairOffer, budget: Budget | None) -> tuple[str, ...]:
     words = fit_words(offer.config, offer.heads, budget) or "–"
     return (offer.title, words, on_disk(offer.download_bytes))

@@ -12,7 +12,7 @@ from app.history.files import ConversationFiles
 from app.history.journal import Journal
 from app.history.reading import read_or_show
 from app.history.sidebar import Sidebar
-from app.widgets.asking import confirms
+from app.widgets.questions import confirms
 from medusa_core.api import ConversationInfo, Folder, History
 
 
@@ -174,12 +174,12 @@ class ConversationMenu(QObject):
             else _count(chosen)
         )
         copies = self._history.set_aside()
-        told = QCoreApplication.translate(
+        text = QCoreApplication.translate(
             "History", " Damaged copies of the history, which may hold it, go too ({0})."
         ).format(len(copies))
-        asked = QCoreApplication.translate("History", "Delete {0} for good?").format(num)
+        question = QCoreApplication.translate("History", "Delete {0} for good?").format(num)
         more = QCoreApplication.translate("History", "It can't be brought back.")
-        if confirms(self._sidebar, asked, more + (told if copies else "")):
+        if confirms(self._sidebar, question, more + (text if copies else "")):
             ids = None if chosen is None else tuple(one.id for one in chosen)
             self._journal.write(lambda h: h.empty_trash(ids))
             if copies:

@@ -11,7 +11,7 @@ from PySide6.QtCore import QCoreApplication, QObject, Signal
 from PySide6.QtWidgets import QMenu, QWidget
 
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.widgets.file_dialogs import ask_for_files, ask_where_to_save
+from app.widgets.file_dialogs import choose_files, choose_save_path
 from medusa_core.api import ConversationFile, Exported, FileKind, History, export_gently
 from medusa_core.errors import MedusaError
 
@@ -38,12 +38,12 @@ class ConversationFiles(QObject):
 
     Signals:
         imported: Conversations came.
-        said: What was done, for people.
+        notice: What was done, for people.
         failed: What went wrong, and what to do.
     """
 
     imported = Signal()
-    said = Signal(str)
+    notice = Signal(str)
     failed = Signal(str, str)
 
     def __init__(self, window: QWidget, history: History) -> None:
@@ -64,17 +64,17 @@ class ConversationFiles(QObject):
             QCoreApplication.translate("History", words): kind for words, kind in _KINDS.items()
         }
         proposed = f"{_file_name(name)}.md"
-        told, kind = ask_where_to_save(
+        text, kind = choose_save_path(
             self._window,
             self.tr("Export"),
             proposed,
             ";;".join((*kinds, "PDF (*.pdf)")),
         )
-        if told:
+        if text:
             chosen = kinds.get(kind)
-            if told.name == proposed and chosen is not FileKind.MARKDOWN:
-                told = told.with_suffix("")  # nobody typed this ending: the filter was chosen
-            self._start(self.export(told, chosen, conversation_ids))
+            if text.name == proposed and chosen is not FileKind.MARKDOWN:
+                text = text.with_suffix("")  # nobody typed this ending: the filter was chosen
+            self._start(self.export(text, chosen, conversation_ids))
 
     async def export(
         self, path: Path, kind: FileKind | None, conversation_ids: Sequence[str] | None
@@ -97,7 +97,7 @@ class ConversationFiles(QObject):
             log.exception("conversations can't be exported")
             self.failed.emit(self.tr("{0} can't be written.").format(path.name), self._see_log())
         else:
-            self.said.emit(self._told(written, path.name))
+            self.notice.emit(self._describe(written, path.name))
 
     async def _write(
         self, path: Path, kind: FileKind | None, conversation_ids: Sequence[str] | None
@@ -108,17 +108,17 @@ class ConversationFiles(QObject):
 
         return export_pdf(self._history, path, conversation_ids)
 
-    def _told(self, written: Exported, name: str) -> str:
+    def _describe(self, written: Exported, name: str) -> str:
         count, num_damaged = written
-        told = (
+        text = (
             self.tr("1 conversation written to {0}.").format(name)
             if count == 1
             else self.tr("{0} conversations written to {1}.").format(count, name)
         )
         if num_damaged:
             damaged = self.tr("Damaged steps are left out (answers: {0}); all texts are there.")
-            told = f"{told} {damaged.format(num_damaged)}"
-        return told
+            text = f"{text} {damaged.format(num_damaged)}"
+        return text
 
     def _see_log(self) -> str:
         return self.tr("The log says why: please report it.")
@@ -126,14 +126,14 @@ class ConversationFiles(QObject):
     def ask_to_import(self) -> None:
         """Ask for files and take their conversations."""
         files = QCoreApplication.translate("History", _IMPORTED)
-        if told := ask_for_files(self._window, self.tr("Import"), files):
-            self._start(self.import_all(told))
+        if text := choose_files(self._window, self.tr("Import"), files):
+            self._start(self.import_all(text))
 
     async def import_all(self, paths: Sequence[Path]) -> None:
         """Take the conversations of files; says how many came, or what is wrong."""
         num_new = num_known = 0
         for path in paths:
-            self.said.emit(self.tr("Reading {0}…").format(path.name))
+            self.notice.emit(self.tr("Reading {0}…").format(path.name))
             try:
                 file = await asyncio.to_thread(ConversationFile, path)
                 with file:
@@ -148,7 +148,7 @@ class ConversationFiles(QObject):
             num_new, num_known = num_new + taken.num_new, num_known + taken.num_known
         self.imported.emit()
         known = self.tr(", {0} were here already").format(num_known) if num_known else ""
-        self.said.emit(self.tr("{0} imported{1}.").format(num_new, known))
+        self.notice.emit(self.tr("{0} imported{1}.").format(num_new, known))
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.ensure_future(work)

@@ -40,12 +40,12 @@ class Heading:
     folder_id: str | None = None
 
 
-Row = Heading | ConversationInfo
+GroupedRow = Heading | ConversationInfo
 
 
 def rows_of(
     conversations: Iterable[ConversationInfo], folders: Sequence[Folder], now: datetime
-) -> tuple[Row, ...]:
+) -> tuple[GroupedRow, ...]:
     """Pinned ones, then folders, then the others by date.
 
     Args:
@@ -66,7 +66,7 @@ def rows_of(
         else:
             heading = Heading(_day(datetime.fromtimestamp(one.changed_s).date(), now.date()))
         groups.setdefault(heading, []).append(one)
-    rows: list[Row] = []
+    rows: list[GroupedRow] = []
     for heading, members in groups.items():
         if members or heading.folder_id is not None:
             rows += [heading, *members]

@@ -23,7 +23,7 @@ from app.widgets.matching import (
     Entry,
     matching,
 )
-from medusa_core.api import Attachment, ConversationInfo, History, Hit
+from medusa_core.api import Attachment, ConversationInfo, History, SearchHit
 from medusa_core.chats.conversation import (
     Answer,
     Conversation,
@@ -75,7 +75,7 @@ class HistoryKeeper(QObject):
         super().__init__()
         self._chat, self.sidebar, self.history = chat, sidebar, history
         self._composer = composer
-        self._kept_files: tuple[Attachment, ...] = ()
+        self._quantized_files: tuple[Attachment, ...] = ()
         self.journal = Journal(history)
         self._known: set[str] = set()
         self._grown: dict[str, list[StepDone]] = {}
@@ -109,8 +109,8 @@ class HistoryKeeper(QObject):
         text = "\n\n".join(filter(None, (outbox.text, composer.text)))
         self.journal.write(lambda h: h.set_draft(draft_id, text))
         files = (*outbox.attachments, *composer.files.attachments)
-        if files != self._kept_files:  # which may be long
-            self._kept_files = files
+        if files != self._quantized_files:  # which may be long
+            self._quantized_files = files
             self.journal.write(lambda h: h.set_draft_files(draft_id, files))
 
     def close(self) -> None:
@@ -119,7 +119,7 @@ class HistoryKeeper(QObject):
         self.keep_draft()
         self.journal.close()
 
-    def _asked(self, conversation: Conversation, turn: Turn) -> None:
+    def _prompt_sent(self, conversation: Conversation, turn: Turn) -> None:
         name = conversation.session_id
         write = self.journal.write
         if name not in self._known:
@@ -187,7 +187,7 @@ class HistoryKeeper(QObject):
         """Show a conversation of the list, or the message that was found."""
         if isinstance(row, ConversationInfo):
             self.open_conversation(row.id)
-        elif isinstance(row, Hit):
+        elif isinstance(row, SearchHit):
             self.open_conversation(row.conversation_id, row.message_id)
 
     def entries(self, words: str) -> tuple[Entry, ...]:
@@ -224,7 +224,7 @@ class HistoryKeeper(QObject):
             self._chat.forget(name)
         self.refresh()
 
-    def _chat_begun(self) -> None:
+    def _chat_started(self) -> None:
         before = self._shown_id
         text = self._composer.text
         draft_id = before if before in self._known else ""
@@ -240,7 +240,7 @@ class HistoryKeeper(QObject):
         if not self._composer.files.attachments:  # those of this window are at hand
             files = self._read(lambda: self.history.draft_files(draft_id)) or ()
             self._composer.files.show_all(files)
-        self._kept_files = self._composer.files.attachments
+        self._quantized_files = self._composer.files.attachments
 
     def _mark(self) -> None:
         self.sidebar.model.mark_running(self._chat.running.session_ids)
@@ -254,19 +254,19 @@ class HistoryKeeper(QObject):
     def _read(self, read: Callable[[], T]) -> T | None:
         return read_or_show(read, self._chat.errors)
 
-    def _tell(self, message: str, hint: str) -> None:
+    def _show_error(self, message: str, hint: str) -> None:
         kept = QCoreApplication.translate("History", NOT_SAVED)
         self._chat.errors.show_error(message, f"{hint} {kept}".strip())
 
     def _connect(self) -> None:
         chat, sidebar = self._chat, self.sidebar
-        chat.asked.connect(self._asked)
+        chat.prompt_sent.connect(self._prompt_sent)
         chat.grew.connect(self._grew)
         chat.taken_up.connect(self._taken_up)
         chat.ended.connect(self._ended)
         chat.taken_back.connect(self._taken_back)
         chat.moved.connect(self._moved)
-        chat.chat_begun.connect(self._chat_begun)
+        chat.chat_started.connect(self._chat_started)
         sidebar.opened.connect(self.open)
         sidebar.new_requested.connect(chat.new_chat)
         sidebar.search_changed.connect(lambda _: self.refresh())
@@ -276,11 +276,13 @@ class HistoryKeeper(QObject):
         sidebar.empty_requested.connect(self._menu.empty_trash)
         self._menu.changed.connect(self.refresh)
         self._menu.trashed.connect(self.forget)
-        self.journal.failed.connect(self._tell)
+        self.journal.failed.connect(self._show_error)
         self.files.imported.connect(self.refresh)
-        self.files.said.connect(sidebar.say)
+        self.files.notice.connect(sidebar.show_notice)
         self.files.failed.connect(chat.errors.show_error)
-        self.journal.recovered.connect(lambda: self.sidebar.say(self.tr("All is saved again.")))
+        self.journal.recovered.connect(
+            lambda: self.sidebar.show_notice(self.tr("All is saved again."))
+        )
 
 
 def _append(answer_id: str, steps: tuple[StepDone, ...], history: History) -> None:

@@ -58,7 +58,7 @@ class Journal(QObject):
             try:
                 self._waiting[0](self._history)
             except StorageError as error:
-                self._tell(error)
+                self._report(error)
                 return
             except RequestError as error:
                 # Its conversation was deleted meanwhile.
@@ -87,7 +87,7 @@ class Journal(QObject):
         except StorageError as error:
             log.warning("no checkpoint of the history: %s", error.message)
 
-    def _tell(self, error: StorageError) -> None:
+    def _report(self, error: StorageError) -> None:
         self._retry.start()
         if not self._has_failed:
             self._has_failed = True

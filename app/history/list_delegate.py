@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 from app.history.grouping import Heading
 from app.history.list_model import ROW, Index, ListModel, ListRow
 from app.theme.appearance import Appearance
-from medusa_core.api import Hit
+from medusa_core.api import SearchHit
 
 _SNIPPET_LINES = 2
 
@@ -25,7 +25,7 @@ class ListDelegate(QStyledItemDelegate):
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         row, scale = index.data(ROW), self._appearance.scale
         line = QFontMetrics(self._font(row)).height()
-        if isinstance(row, Hit):
+        if isinstance(row, SearchHit):
             small = QFontMetrics(self._font(row, small=True)).height()
             return QSize(0, line + _SNIPPET_LINES * small + scale.px(1.0))
         return QSize(0, line + scale.px(1.0 if isinstance(row, Heading) else 0.8))
@@ -43,7 +43,7 @@ class ListDelegate(QStyledItemDelegate):
         painter.setPen(QColor(theme.muted if isinstance(row, Heading) else theme.text))
         title = row.text if isinstance(row, Heading) else row.title
         metrics = painter.fontMetrics()
-        if not isinstance(row, Heading | Hit) and row.id in self._model.running:
+        if not isinstance(row, Heading | SearchHit) and row.id in self._model.running:
             self._paint_dot(painter, inside)
             inside.setRight(inside.right() - scale.px(0.9))
         line = QRect(inside.left(), inside.top(), inside.width(), metrics.height())
@@ -52,7 +52,7 @@ class ListDelegate(QStyledItemDelegate):
         words = metrics.elidedText(title, Qt.TextElideMode.ElideRight, line.width())
         flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
         painter.drawText(line, flags | Qt.TextFlag.TextSingleLine, words)
-        if isinstance(row, Hit):
+        if isinstance(row, SearchHit):
             self._paint_snippet(painter, inside.adjusted(0, metrics.height(), 0, 0), row)
         painter.restore()
 
@@ -76,7 +76,7 @@ class ListDelegate(QStyledItemDelegate):
         painter.drawEllipse(inside.right() - side, inside.center().y() - side // 2, side, side)
         painter.restore()
 
-    def _paint_snippet(self, painter: QPainter, place: QRect, hit: Hit) -> None:
+    def _paint_snippet(self, painter: QPainter, place: QRect, hit: SearchHit) -> None:
         """The words around what was found, which stands out."""
         text = hit.snippet.replace("\n", " ")
         layout = QTextLayout(text, self._font(hit, small=True))
@@ -105,6 +105,6 @@ class ListDelegate(QStyledItemDelegate):
 
     def _font(self, row: ListRow, *, small: bool = False) -> QFont:
         is_small = small or isinstance(row, Heading)
-        stands_out = isinstance(row, Hit) and not small
+        stands_out = isinstance(row, SearchHit) and not small
         weight = QFont.Weight.DemiBold if stands_out else QFont.Weight.Normal
         return self._appearance.scale.font(0.88 if is_small else 1.0, weight)

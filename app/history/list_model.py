@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt
 
-from app.history.grouping import Heading, Row
-from medusa_core.api import ConversationInfo, Hit
+from app.history.grouping import GroupedRow, Heading
+from medusa_core.api import ConversationInfo, SearchHit
 
-ListRow = Row | Hit
+ListRow = GroupedRow | SearchHit
 ROW = Qt.ItemDataRole.UserRole
 
 Index = QModelIndex | QPersistentModelIndex
@@ -69,7 +69,7 @@ class ListModel(QAbstractListModel):
     def _spoken(self, row: ListRow) -> str:
         if isinstance(row, Heading):
             return self.tr("Heading: {0}").format(row.text)
-        if isinstance(row, Hit):
+        if isinstance(row, SearchHit):
             return f"{row.title}: {row.snippet}"
         state = self.tr(", is being answered") if row.id in self.running else ""
         return f"{row.title}{self.tr(', pinned') if row.is_pinned else ''}{state}"

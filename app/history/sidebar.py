@@ -133,9 +133,9 @@ class Sidebar(QWidget):
     def show_rows(self, rows: tuple[ListRow, ...], notice: str = "") -> None:
         """List these rows, or say why there are none."""
         self.model.show(rows)
-        self.say(notice)
+        self.show_notice(notice)
 
-    def say(self, notice: str) -> None:
+    def show_notice(self, notice: str) -> None:
         """Say something under the list; an empty text says nothing."""
         self.notice_label.setText(notice)
         self.notice_label.setVisible(bool(notice))

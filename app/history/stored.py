@@ -97,19 +97,19 @@ def _has_failed(message: Stored) -> bool:
 
 
 def _answer(message: Stored) -> Answer:
-    told = message.answer
-    if told is None:  # of another program
+    shown_text = message.answer
+    if shown_text is None:  # of another program
         return Answer(
             message.id, GenerateSettings(), text=message.text, created_s=message.created_s
         )
     return Answer(
         message.id,
-        told.settings,
-        model=told.model,
-        model_key=told.model_key,
+        shown_text.settings,
+        model=shown_text.model,
+        model_key=shown_text.model_key,
         text=message.text,
-        stored_steps=lambda: told.steps,
-        done=told.done,
-        is_cut=told.state is AnswerState.CUT,
+        stored_steps=lambda: shown_text.steps,
+        done=shown_text.done,
+        is_cut=shown_text.state is AnswerState.CUT,
         created_s=message.created_s,
     )

@@ -54,13 +54,13 @@ class Titles(QObject):
         super().__init__()
         self._chat, self._bridge, self._keeper, self._journal = chat, bridge, keeper, journal
         self._waiting: dict[str, tuple[ChatMessage, ...]] = {}
-        self._asked: dict[str, str] = {}
+        self._pending: dict[str, str] = {}
         self._idle = QTimer(self)
         self._idle.setSingleShot(True)
         self._idle.setInterval(_IDLE_MS)
         self._idle.timeout.connect(self._ask)
         chat.ended.connect(self._ended)
-        chat.asked.connect(lambda _conversation, _turn: self._give_way())
+        chat.prompt_sent.connect(lambda _conversation, _turn: self._evict())
         bridge.arrived.connect(self._receive)
 
     def _ended(self, conversation: Conversation, turn: Turn) -> None:
@@ -68,38 +68,38 @@ class Titles(QObject):
         is_first = turn.prompt.parent_id == "" and turn.prompt.answers == [turn.answer]
         # The demo is too small to name things.
         if is_first and turn.answer.done is not None and not self._keeper.choice.is_demo:
-            told = (turn.prompt.text[:_MOST_CHARS], turn.answer.text[:_MOST_CHARS])
-            said = (ChatMessage(Role.USER, told[0]), ChatMessage(Role.ASSISTANT, told[1]))
-            self._waiting[conversation.session_id] = (*said, ChatMessage(Role.USER, _ASK))
+            words = (turn.prompt.text[:_MOST_CHARS], turn.answer.text[:_MOST_CHARS])
+            described = (ChatMessage(Role.USER, words[0]), ChatMessage(Role.ASSISTANT, words[1]))
+            self._waiting[conversation.session_id] = (*described, ChatMessage(Role.USER, _ASK))
         if self._waiting:
             self._idle.start()
 
-    def _give_way(self) -> None:
+    def _evict(self) -> None:
         """The user asks: a title can wait."""
         self._idle.stop()
-        for request_id in self._asked:
+        for request_id in self._pending:
             self._bridge.submit(Cancel(_SESSION, request_id))
 
     def _ask(self) -> None:
-        if not self._waiting or self._chat.running or self._asked:
+        if not self._waiting or self._chat.running or self._pending:
             return
         if self._keeper.status.phase is not Phase.READY:
             return
         conversation_id, messages = next(iter(self._waiting.items()))
         request_id = new_id()
-        self._asked[request_id] = conversation_id
+        self._pending[request_id] = conversation_id
         # Whatever drafts for the model: not every one has Medusa heads.
         settings = GenerateSettings(drafter="", max_new_tokens=_MOST_TOKENS, stop=("\n",))
         self._bridge.submit(Generate(_SESSION, request_id, messages, settings))
 
     def _receive(self, events: tuple[Event, ...]) -> None:
         for event in events:
-            if event.request_id not in self._asked:
+            if event.request_id not in self._pending:
                 continue
             if isinstance(event, GenerationDone):
-                self._take(self._asked.pop(event.request_id), event)
+                self._take(self._pending.pop(event.request_id), event)
             elif isinstance(event, Failed):
-                self._waiting.pop(self._asked.pop(event.request_id), None)
+                self._waiting.pop(self._pending.pop(event.request_id), None)
 
     def _take(self, conversation_id: str, done: GenerationDone) -> None:
         self._bridge.submit(CloseSession(_SESSION, new_id()))

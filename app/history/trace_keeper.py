@@ -33,7 +33,7 @@ class TraceKeeper(QObject):
     def __init__(self, insight: Insight, history: History, journal: Journal) -> None:
         super().__init__()
         self._insight, self._history, self._journal = insight, history, journal
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
         self._threads: list[threading.Thread] = []
         insight.recorded.connect(self._keep)
         insight.recall = self.recall
@@ -45,9 +45,9 @@ class TraceKeeper(QObject):
 
         Returns at once: many steps are there a moment later.
         """
-        if answer_id in self._asked:
+        if answer_id in self._requested:
             return
-        self._asked.add(answer_id)
+        self._requested.add(answer_id)
         try:
             packed = self._history.trace(answer_id)
         except MedusaError as error:

@@ -21,7 +21,7 @@ _VALUE = re.compile(r"\{\d+\}")
 _LIST = "translations/engine_texts.json"
 
 
-class Told(Protocol):
+class HasHint(Protocol):
     """An error, or what else has a message and a hint."""
 
     @property
@@ -36,23 +36,23 @@ class _Template(NamedTuple):
     pattern: re.Pattern[str]
 
 
-def engine_said(text: str) -> str:
+def engine_text(text: str) -> str:
     """A text of the engine in the window's language; as it is where nobody translated it."""
-    told = QCoreApplication.translate(_CONTEXT, text)
-    if told != text or not _is_translated():
-        return told
+    words = QCoreApplication.translate(_CONTEXT, text)
+    if words != text or not _is_translated():
+        return words
     for template in _templates():
         if all(part in text for part in template.parts):
             found = template.pattern.fullmatch(text)
             if found is not None:
-                values = (engine_said(value) if " " in value else value for value in found.groups())
+                values = (engine_text(value) if " " in value else value for value in found.groups())
                 return QCoreApplication.translate(_CONTEXT, template.text).format(*values)
     return text
 
 
-def error_said(error: Told) -> str:
+def error_text(error: HasHint) -> str:
     """An error's message and hint in one text."""
-    return f"{engine_said(error.message)} {engine_said(error.hint)}".strip()
+    return f"{engine_text(error.message)} {engine_text(error.hint)}".strip()
 
 
 def _is_translated() -> bool:

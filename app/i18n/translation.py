@@ -29,8 +29,8 @@ def chosen_language(choice: str, folder: Path, wanted: list[str] | None = None) 
         wanted: What the system's user reads, the best first, as `de-DE`; None asks the system.
     """
     offered = languages(folder)
-    asked = wanted if wanted is not None else QLocale.system().uiLanguages()
-    codes = [name.partition("-")[0] for name in asked] if choice == SYSTEM else [choice]
+    question = wanted if wanted is not None else QLocale.system().uiLanguages()
+    codes = [name.partition("-")[0] for name in question] if choice == SYSTEM else [choice]
     return next((code for code in codes if code in offered), SOURCE)
 
 

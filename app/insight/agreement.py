@@ -14,7 +14,7 @@ from medusa_core.messages import Verified
 
 # Of our own fonts: many systems have no emoji. The last is for what no model wrote.
 AGREES, DIFFERS, OPEN, GIVEN = "✓", "✗", "→", "·"
-Span = tuple[int, int]
+TokenSpan = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ NOTHING = Agreement((), 0, 0, None)
 def agreement(
     verified: Verified,
     edited: int | None = None,
-    answers: Sequence[Span] = (),
+    answers: Sequence[TokenSpan] = (),
     specials: Mapping[int, str] = NO_SPECIALS,
 ) -> Agreement:
     """Lay out a verified text.
@@ -108,7 +108,7 @@ def _bonus(cells: list[Cell], edited: int | None) -> int | None:
     return next((i for i in range(start, len(cells)) if cells[i].mark in (DIFFERS, OPEN)), None)
 
 
-def say(table: Agreement) -> str:
+def describe_agreement(table: Agreement) -> str:
     """The table in a sentence or two."""
     if not table.cells:
         return QCoreApplication.translate("Insight", "Nothing verified yet.")
@@ -116,7 +116,7 @@ def say(table: Agreement) -> str:
         return QCoreApplication.translate(
             "Insight", "One token: the model goes on with “{0}”."
         ).format(table.cells[0].output)
-    told = (
+    shown_text = (
         QT_TRANSLATE_NOOP(
             "Insight",
             "{0:,} of the {1:,} tokens of answers are what the model puts there, all computed in "
@@ -127,15 +127,15 @@ def say(table: Agreement) -> str:
             "Insight", "{0:,} of {1:,} outputs equal the next input, all computed in one pass."
         )
     )
-    said = QCoreApplication.translate("Insight", told).format(
+    described = QCoreApplication.translate("Insight", shown_text).format(
         Number(table.num_agreeing), Number(table.num_judged)
     )
     if table.bonus is None:
-        return said
+        return described
     cell = table.cells[table.bonus]
     return QCoreApplication.translate(
         "Insight",
         "{0} From your edit on, they part behind “{1}” (token {2:,}). There "
         "the model goes on with “{3}”, the bonus token (★): it is what the model writes behind "
         "all inputs up to there. In decoding, the inputs behind it would be dropped.",
-    ).format(said, cell.text, Number(table.bonus + 1), cell.output)
+    ).format(described, cell.text, Number(table.bonus + 1), cell.output)

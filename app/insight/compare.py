@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat.messages.answer_message import AnswerMessage
-from app.i18n.engine_texts import error_said
+from app.i18n.engine_texts import error_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.compare_side import Side
 from app.insight.note import note
@@ -46,7 +46,7 @@ HELP = QT_TRANSLATE_NOOP(
 )
 
 
-class _Asked(NamedTuple):
+class _Timed(NamedTuple):
     """What is asked for, and of whom."""
 
     side: Side
@@ -70,10 +70,10 @@ class CompareDialog(QDialog):
         marking: How accepted tokens are marked.
 
     Signals:
-        answer_begun: A side's answer (an `AnswerMessage`) is asked for.
+        answer_started: A side's answer (an `AnswerMessage`) is asked for.
     """
 
-    answer_begun = Signal(object)
+    answer_started = Signal(object)
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class CompareDialog(QDialog):
         self._records = records
         self._temperature = temperature
         self._appearance = appearance
-        self._asked: dict[str, _Asked] = {}
+        self._pending: dict[str, _Timed] = {}
         self._failures: list[str] = []
         self._model = ""
         self.marking = Marking.HEADS
@@ -114,7 +114,7 @@ class CompareDialog(QDialog):
     @property
     def is_running(self) -> bool:
         """Whether a side is still answering."""
-        return bool(self._asked)
+        return bool(self._pending)
 
     def offer(self, loaded: ModelLoaded | None) -> None:
         """Offer what the model can do."""
@@ -130,8 +130,8 @@ class CompareDialog(QDialog):
 
     def settings_of(self, request_id: str) -> GenerateSettings | None:
         """How an answer that is under way here is decoded; None if it isn't one of these."""
-        asked = self._asked.get(request_id)
-        return None if asked is None else asked.settings
+        question = self._pending.get(request_id)
+        return None if question is None else question.settings
 
     @property
     def answers(self) -> tuple[AnswerMessage, ...]:
@@ -162,8 +162,8 @@ class CompareDialog(QDialog):
         for side in self.sides:
             session, request = f"compare-{self._make_id()}", self._make_id()
             settings = side.settings(seed, temperature)
-            self._asked[request] = _Asked(side, session, settings)
-            self.answer_begun.emit(side.begin(request, self.marking))
+            self._pending[request] = _Timed(side, session, settings)
+            self.answer_started.emit(side.begin(request, self.marking))
             self._submit(
                 Generate(
                     session,
@@ -179,14 +179,14 @@ class CompareDialog(QDialog):
 
     def stop(self) -> None:
         """End both answers; what there is of them stays."""
-        for request, asked in self._asked.items():
-            self._submit(Cancel(asked.session_id, request))
+        for request, question in self._pending.items():
+            self._submit(Cancel(question.session_id, request))
 
     def take(self, events: tuple[Event, ...]) -> None:
         """Show what the engine says about the two."""
         steps: dict[str, list[StepDone]] = {}
         for event in events:
-            if event.request_id not in self._asked:
+            if event.request_id not in self._pending:
                 continue
             if isinstance(event, StepDone):
                 steps.setdefault(event.request_id, []).append(event)
@@ -206,18 +206,18 @@ class CompareDialog(QDialog):
         super().done(result)
 
     def _show(self, request: str, steps: list[StepDone]) -> None:
-        self._asked[request].side.take(tuple(steps))
+        self._pending[request].side.take(tuple(steps))
 
     def _end(self, event: GenerationDone | Failed) -> None:
-        side, session, _ = self._asked.pop(event.request_id)
+        side, session, _ = self._pending.pop(event.request_id)
         self._submit(CloseSession(session, self._make_id()))
         if isinstance(event, GenerationDone):
             side.finish(event)
         else:
             if side.answer is not None:
                 side.answer.cut_short()
-            self._failures.append(error_said(event))
-        if not self._asked:
+            self._failures.append(error_text(event))
+        if not self._pending:
             failed = " ".join(dict.fromkeys(self._failures))  # both sides may fail alike
             left, right = (side.done for side in self.sides)
             rule = self._appearance.legend.rule("" if left is None else left.settings.rule)

@@ -52,9 +52,9 @@ class DockTitle(QWidget):
             button.setFixedSize(side, side)
 
     def _show_floating(self, is_floating: bool) -> None:
-        told = self.tr("Put it back") if is_floating else self.tr("Show it in a window of its own")
-        self.float_button.setAccessibleName(told)
-        self.float_button.setToolTip(told)
+        text = self.tr("Put it back") if is_floating else self.tr("Show it in a window of its own")
+        self.float_button.setAccessibleName(text)
+        self.float_button.setToolTip(text)
 
     def _button(self) -> QToolButton:
         button = QToolButton()

@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.insight.agreement import NOTHING, Agreement, agreement, say
+from app.insight.agreement import NOTHING, Agreement, agreement, describe_agreement
 from app.insight.equilibrium_table import ROWS, EquilibriumTable
 from app.insight.note import note
 from app.insight.verifications import Verifications
@@ -69,7 +69,7 @@ class EquilibriumPanel(QWidget):
         self._use_button = QPushButton(self.tr("Verify the conversation"))
         self._verify_button = QPushButton(self.tr("Verify this text"))
         self._next_button = QPushButton(self.tr("Next difference"))
-        self._said = note()
+        self._note = note()
         self._column = QVBoxLayout(self)
         self._build()
         self._connect()
@@ -83,7 +83,7 @@ class EquilibriumPanel(QWidget):
     @property
     def text(self) -> str:
         """What is said about the table."""
-        return self._said.text()
+        return self._note.text()
 
     def open(self) -> None:
         """Begin with the conversation where there is one and nothing is shown yet."""
@@ -101,13 +101,13 @@ class EquilibriumPanel(QWidget):
             return
         self._is_conversation = True
         self._verifications.read(messages=messages)
-        self._say_waiting()
+        self._show_waiting()
 
     def verify_text(self) -> None:
         """Read the user's own text."""
         self._is_conversation = False
         self._verifications.read(text=self.edit.toPlainText())
-        self._say_waiting()
+        self._show_waiting()
 
     def replace(self, token: int, text: str) -> None:
         """Put another text in the place of a token and read everything again."""
@@ -115,7 +115,7 @@ class EquilibriumPanel(QWidget):
             self._fill(self.shown)  # another text is about to come: this one can't be changed
             return
         self._verifications.replace(token, text)
-        self._say_waiting()
+        self._show_waiting()
 
     def take(self, verified: Verified) -> None:
         """Show what the engine says, if it is what was asked last."""
@@ -130,7 +130,7 @@ class EquilibriumPanel(QWidget):
         last = len(self.shown.cells) - 1
         self.table.go_to(last if self.shown.bonus is None else self.shown.bonus)
         if self._verifications.go_on():
-            self._say_waiting()
+            self._show_waiting()
 
     def refuse(self, request_id: str, message: str, hint: str) -> None:
         """The engine couldn't verify; what was shown stays."""
@@ -139,11 +139,13 @@ class EquilibriumPanel(QWidget):
             self._fill(self.shown)
             self.refused.emit(message, hint)
 
-    def tell_of_answer(self) -> None:
+    def announce_answer(self) -> None:
         """The conversation has gone on: what is shown of it is no longer all."""
         if self._is_conversation and self.shown.cells:
-            self._said.setText(
-                self.tr("{0} The conversation has gone on since.").format(say(self.shown))
+            self._note.setText(
+                self.tr("{0} The conversation has gone on since.").format(
+                    describe_agreement(self.shown)
+                )
             )
 
     def forget_conversation(self) -> None:
@@ -152,8 +154,8 @@ class EquilibriumPanel(QWidget):
             self._verifications.give_up()
             self._fill(NOTHING)
 
-    def _say_waiting(self) -> None:
-        self._said.setText(self.tr("Verifying…"))
+    def _show_waiting(self) -> None:
+        self._note.setText(self.tr("Verifying…"))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         # As in the composer: Enter is for the whole text, Shift+Enter begins a line.
@@ -195,7 +197,7 @@ class EquilibriumPanel(QWidget):
         row.addWidget(self._next_button)
         self._column.addLayout(row)
         self._column.addWidget(self.table)
-        self._column.addWidget(self._said)
+        self._column.addWidget(self._note)
         self._column.addWidget(note(QCoreApplication.translate("Insight", HELP)))
         self._column.addStretch(1)
 
@@ -208,4 +210,4 @@ class EquilibriumPanel(QWidget):
 
     def _fill(self, shown: Agreement) -> None:
         self.table.fill(shown, self._appearance.theme)
-        self._said.setText(say(shown))
+        self._note.setText(describe_agreement(shown))

@@ -93,15 +93,15 @@ class Insight(QObject):
         self.compare: CompareDialog | None = None
         self.recall: Callable[[str], None] = _nothing_is_kept
         bridge.arrived.connect(self._receive)
-        chat.answer_begun.connect(self._watch)
-        keeper.changed.connect(self._tell_model)
+        chat.answer_started.connect(self._watch)
+        keeper.changed.connect(self._announce_model)
         appearance.changed.connect(self._restyle)
-        chat.chat_begun.connect(self._chat_begun)
-        chat.answer_ended.connect(self._tell_of_answer)
+        chat.chat_started.connect(self._chat_started)
+        chat.answer_ended.connect(self._announce_answer)
         self.timeline.moved.connect(self._frame_step)
         self.docks.changed.connect(self._docks_changed)
         self.files.opened.connect(self.open_tree)
-        self.files.saved.connect(self._say_saved)
+        self.files.saved.connect(self._note_saved)
 
     # Panels ---------------------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ class Insight(QObject):
             panel.save_requested.connect(self.files.ask_to_save)
             panel.picture_requested.connect(lambda: self.files.ask_for_picture(panel.view))
             self.docks.add(self.tr("Tree"), panel)
-            self._tell_model()
+            self._announce_model()
         was_seen = self.docks.is_seen(self.tree)
         self.docks.show(self.tree)
         if not was_seen:
@@ -146,7 +146,7 @@ class Insight(QObject):
 
             self.steps = StepsPanel(self.timeline, self._appearance)
             self.docks.add(self.tr("Steps"), self.steps)
-            self._tell_model()
+            self._announce_model()
         self.docks.show(self.steps)
         return self.steps
 
@@ -180,10 +180,10 @@ class Insight(QObject):
                 lambda: self._chat.temperature,
                 self._appearance,
             )
-            self.compare.answer_begun.connect(self._watch)
+            self.compare.answer_started.connect(self._watch)
             self.compare.set_marking(self._chat.marking)
             self._chat.marking_changed.connect(self.compare.set_marking)
-            self._tell_model()
+            self._announce_model()
         self.compare.show()
         self.compare.raise_()
         self.compare.edit.setFocus()
@@ -201,24 +201,24 @@ class Insight(QObject):
         self._keeper.wake()
         self._bridge.submit(command)
 
-    def _tell_of_answer(self) -> None:
+    def _announce_answer(self) -> None:
         if self.equilibrium is not None:
-            self.equilibrium.tell_of_answer()
+            self.equilibrium.announce_answer()
 
-    def _chat_begun(self) -> None:
+    def _chat_started(self) -> None:
         """A new conversation has begun: the panels begin anew, too."""
         self.timeline.show(None)
         if self.equilibrium is not None:
             self.equilibrium.forget_conversation()
 
-    def _say_saved(self, path: Path) -> None:
+    def _note_saved(self, path: Path) -> None:
         if self.tree is not None:
-            self.tree.say(self.tr("Saved as {0}.").format(path))
+            self.tree.show_note(self.tr("Saved as {0}.").format(path))
 
     def _use_rows(self, num_rows: int) -> None:
         self._chat.use_tree_rows(num_rows)
 
-    def _tell_model(self) -> None:
+    def _announce_model(self) -> None:
         status = self._keeper.status
         if self.tree is not None:
             self.tree.show_plan(status.calibrated, status.planned)
@@ -262,8 +262,8 @@ class Insight(QObject):
                 self._complete(event)
         self.recordings.add(traces)
         if (track := self.timeline.track) is not None:
-            told = (e for e in events if isinstance(e, StepTrace | GenerationDone))
-            if self.timeline.has_lost or any(e.request_id == track.request_id for e in told):
+            text = (e for e in events if isinstance(e, StepTrace | GenerationDone))
+            if self.timeline.has_lost or any(e.request_id == track.request_id for e in text):
                 self.timeline.grow()
 
     def _begin(self, first: StepDone) -> None:

@@ -15,7 +15,7 @@ from medusa_core.messages import TARGET, BestNode, StepTrace, TokenSource
 _Outline = tuple[list[int], list[int]]  # highest and lowest row of each column of a subtree
 
 
-class State(Enum):
+class NodeState(Enum):
     """Result of a node in its step."""
 
     ROOT = QT_TRANSLATE_NOOP("Insight", "decided before")
@@ -49,7 +49,7 @@ class Node:
     depth: int
     row: int
     text: str
-    state: State
+    state: NodeState
     source: TokenSource
     probability: float | None
     judged: float | None = None
@@ -89,17 +89,17 @@ def lay_out_step(trace: StepTrace, specials: Mapping[int, str] = NO_SPECIALS) ->
     nodes = [
         Node(
             index=index,
-            parent=told.parent,
+            parent=shown_text.parent,
             depth=depths[index],
             row=rows[index],
-            text=show_token(told.text, told.token_id, specials),
+            text=show_token(shown_text.text, shown_text.token_id, specials),
             state=_state(index, trace),
-            source=told.source,
-            probability=told.probability,
-            judged=judged.get((told.parent, told.token_id)),
-            rank=told.rank,
+            source=shown_text.source,
+            probability=shown_text.probability,
+            judged=judged.get((shown_text.parent, shown_text.token_id)),
+            rank=shown_text.rank,
         )
-        for index, told in enumerate(trace.nodes)
+        for index, shown_text in enumerate(trace.nodes)
     ]
     ghost = len(nodes)
     nodes.append(
@@ -109,7 +109,7 @@ def lay_out_step(trace: StepTrace, specials: Mapping[int, str] = NO_SPECIALS) ->
             depth=depths[ghost],
             row=rows[ghost],
             text=show_token(choice.text, choice.token_id, specials),
-            state=State.GHOST,
+            state=NodeState.GHOST,
             source=TARGET,
             probability=None,
             judged=choice.probability,
@@ -135,7 +135,7 @@ def lay_out_plan(best: Sequence[BestNode], num_rows: int, source: str) -> TreeLa
         0,
         rows[0],
         QCoreApplication.translate("Insight", "last token"),
-        State.ROOT,
+        NodeState.ROOT,
         TARGET,
         1.0,
     )
@@ -146,7 +146,7 @@ def lay_out_plan(best: Sequence[BestNode], num_rows: int, source: str) -> TreeLa
             depth=depths[index],
             row=rows[index],
             text=QCoreApplication.translate("Insight", "guess {0}").format(node.rank + 1),
-            state=State.PLANNED,
+            state=NodeState.PLANNED,
             source=TokenSource(source, node.head),
             probability=node.chance,
             rank=node.rank,
@@ -159,23 +159,27 @@ def lay_out_plan(best: Sequence[BestNode], num_rows: int, source: str) -> TreeLa
 def _judged(trace: StepTrace) -> dict[tuple[int, int], float]:
     """What the model gave its choice and the likeliest others, by the node before and the token."""
     return {
-        (verdict.node, told.token_id): told.probability
+        (verdict.node, shown_text.token_id): shown_text.probability
         for verdict in trace.verdicts
-        for told in (*verdict.alternatives, verdict.choice)
+        for shown_text in (*verdict.alternatives, verdict.choice)
     }
 
 
-def _state(index: int, trace: StepTrace) -> State:
+def _state(index: int, trace: StepTrace) -> NodeState:
     path = trace.path
     if index == 0:
-        return State.ROOT
+        return NodeState.ROOT
     if index in path:
-        return State.ACCEPTED
+        return NodeState.ACCEPTED
     if trace.parents[index] not in path:
-        return State.UNREACHED
+        return NodeState.UNREACHED
     is_last = trace.parents[index] == path[-1]
     # Nodes are sorted by rank among their siblings.
-    return State.MISMATCH if is_last and trace.parents.index(path[-1]) == index else State.PASSED
+    return (
+        NodeState.MISMATCH
+        if is_last and trace.parents.index(path[-1]) == index
+        else NodeState.PASSED
+    )
 
 
 def _places(parents: Sequence[int], path: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -11,7 +11,7 @@ from app.widgets.numbers import Number
 from medusa_core.messages import Planned
 
 
-class Forecast(NamedTuple):
+class TreeForecast(NamedTuple):
     """What a tree of some size promises.
 
     Attributes:
@@ -25,13 +25,13 @@ class Forecast(NamedTuple):
     factor: float
 
 
-def forecast(planned: Planned, plain_step_s: float, num_rows: int) -> Forecast:
+def forecast(planned: Planned, plain_step_s: float, num_rows: int) -> TreeForecast:
     """What the best tree of so many rows promises, root included; 1 row is plain decoding."""
     chosen = planned.best_nodes[: num_rows - 1]
     tokens = 1 + sum(node.chance for node in chosen)
     seconds = planned.tree_step_s[num_rows - 2] if chosen else plain_step_s
     speed = tokens / seconds
-    return Forecast(tokens, speed, speed * plain_step_s)
+    return TreeForecast(tokens, speed, speed * plain_step_s)
 
 
 class PlanBar(QWidget):
@@ -74,7 +74,7 @@ class PlanBar(QWidget):
         self.use_box.setToolTip(self.tr("Else the engine chooses what is fastest on this machine"))
         row.addWidget(self.use_box)
         self.slider.valueChanged.connect(self._changed)
-        self.use_box.toggled.connect(lambda _on: self._tell())
+        self.use_box.toggled.connect(lambda _on: self._announce())
 
     @property
     def text(self) -> str:
@@ -106,20 +106,20 @@ class PlanBar(QWidget):
                 else self.tr("this model has no heads")
             )
         else:
-            told = forecast(planned, self._plain_step_s, num_rows)
+            words = forecast(planned, self._plain_step_s, num_rows)
             mark = self.tr(" · the engine's choice") if num_rows == planned.tree_rows else ""
             self._label.setText(
                 self.tr(
                     "{0} rows · expected {1:.2f} tokens/step · {2:,.0f} tokens/s · "
                     "{3:.2f}× plain{4}"
                 ).format(
-                    num_rows, *map(Number, (told.tokens, told.tokens_per_s, told.factor)), mark
+                    num_rows, *map(Number, (words.tokens, words.tokens_per_s, words.factor)), mark
                 )
             )
         self.slider.setAccessibleDescription(self._label.text())
         self.rows_changed.emit(num_rows)
         if self.use_box.isChecked():
-            self._tell()
+            self._announce()
 
-    def _tell(self) -> None:
+    def _announce(self) -> None:
         self.rows_chosen.emit(self.slider.value() if self.use_box.isChecked() else 0)

@@ -60,7 +60,7 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         self.setBackground(QColor(theme.window))
         self.getPlotItem().titleLabel.setAttr("size", f"{scale.px(0.8)}px")
         self.getPlotItem().titleLabel.setAttr("color", theme.text)
-        self.say()
+        self.describe()
         for side in ("left", "bottom"):
             axis = self.getPlotItem().getAxis(side)
             axis.setPen(QColor(theme.border))
@@ -76,7 +76,7 @@ class Plot(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         super().focusOutEvent(event)
         self.getPlotItem().getViewBox().setBorder(None)
 
-    def say(self, *parts: tuple[str, str]) -> None:
+    def describe(self, *parts: tuple[str, str]) -> None:
         """Put a legend behind the title.
 
         Args:

@@ -16,7 +16,7 @@ from medusa_core.messages import GenerationDone, ModelLoaded
 MIB = 2**20
 
 
-class Memory(NamedTuple):
+class ModelMemory(NamedTuple):
     """What a model takes, in MiB.
 
     Attributes:
@@ -30,16 +30,18 @@ class Memory(NamedTuple):
     weights: float
 
 
-def memory_of(loaded: ModelLoaded | None) -> Memory | None:
+def memory_of(loaded: ModelLoaded | None) -> ModelMemory | None:
     """What a model takes; None where it isn't loaded."""
     if loaded is None:
         return None
     plan = loaded.plan
     per_token = plan.kv_bytes / max(1, plan.context_tokens) / MIB
-    return Memory(per_token, plan.kv_bytes / MIB, (plan.weights_bytes + plan.heads_bytes) / MIB)
+    return ModelMemory(
+        per_token, plan.kv_bytes / MIB, (plan.weights_bytes + plan.heads_bytes) / MIB
+    )
 
 
-def say_answer(
+def describe_answer(
     figures: StepFigures,
     done: GenerationDone | None,
     loaded: ModelLoaded | None,
@@ -56,14 +58,14 @@ def say_answer(
     times = QCoreApplication.translate("Insight", "{0}, {1} of it besides these parts").format(
         micro(seconds), micro(around)
     )
-    told = [
+    text = [
         QCoreApplication.translate(
             "Insight", "τ {0:.2f} tokens/step over {1:,} steps; a step takes {2}."
         ).format(Number(tau), Number(len(figures)), times)
     ]
     factor = None if done is None else speed_up(done)  # as under the answer
     if done is not None and factor is not None:
-        told.append(
+        text.append(
             QCoreApplication.translate(
                 "Insight", "{0:.2f}× plain decoding, whose steps take {1}."
             ).format(Number(factor), micro(done.plain_step_s))
@@ -71,7 +73,7 @@ def say_answer(
     memory = memory_of(loaded)
     if memory is not None and loaded is not None:
         used = int(figures.context[-1])
-        told.append(
+        text.append(
             QCoreApplication.translate(
                 "Insight",
                 "Cache: {0:,} of {1:,} tokens, {2:,.1f} of {3:,.1f} MiB. "
@@ -81,10 +83,12 @@ def say_answer(
                 *map(Number, (used * memory.per_token, memory.room, memory.weights)),
             )
         )
-    return " ".join(told)
+    return " ".join(text)
 
 
-def say_step(figures: StepFigures, at: int, memory: Memory | None) -> tuple[str, str, str, str]:
+def describe_step(
+    figures: StepFigures, at: int, memory: ModelMemory | None
+) -> tuple[str, str, str, str]:
     """A step's tokens, times, speed and memory.
 
     Args:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.chat.strip.acceptance import (
+    AcceptanceRate,
     AcceptanceTally,
-    Rate,
 )
 from app.insight.step_parts import PARTS, RARE
 from app.insight.track import Track
@@ -95,7 +95,7 @@ class StepFigures:
         tokens = np.convolve(self.tokens, kernel, "same")
         return tokens / np.convolve(self.seconds, kernel, "same")
 
-    def rates(self) -> tuple[Rate, ...]:
+    def rates(self) -> tuple[AcceptanceRate, ...]:
         """How often each source was right."""
         return self._acceptance.rates()
 

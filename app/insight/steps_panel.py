@@ -14,7 +14,7 @@ from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.note import note
 from app.insight.plots import Plot, TimePlot
 from app.insight.step_parts import PARTS
-from app.insight.steps_facts import memory_of, say_answer, say_step
+from app.insight.steps_facts import describe_answer, describe_step, memory_of
 from app.insight.steps_figures import StepFigures
 from app.insight.timeline import Timeline
 from app.insight.transport import Transport
@@ -185,7 +185,7 @@ class StepsPanel(QWidget):
             return
         if self._timeline.track is not None:
             self.figures.follow(self._timeline.track)
-        self.facts.setText(self._say())
+        self.facts.setText(self._description())
         self._waiting = [
             (self._costs, self._draw_costs),
             (self._rates, self._draw_rates),
@@ -211,7 +211,7 @@ class StepsPanel(QWidget):
         theme, figures = self._appearance.theme, self.figures
         self._tokens.clear_curves()
         colours = (theme.target_bar, theme.agreed.line)
-        self._tokens.say(
+        self._tokens.describe(
             (self.tr("the model's own"), colours[0]), (self.tr("accepted"), colours[1])
         )
         if len(figures):
@@ -224,14 +224,14 @@ class StepsPanel(QWidget):
         names = [QCoreApplication.translate("Insight", PARTS[part]) for part in shown]
         colours = tuple(self._appearance.theme.series(_SERIES[part]).line for part in shown)
         if not len(self.figures):
-            self._times.say(*zip(names, colours, strict=True))
+            self._times.describe(*zip(names, colours, strict=True))
             return
         unit, scale = _unit(float(np.median(self.figures.seconds)))
         self._times.take_unit(unit)
         parts = self.figures.times[shown] * scale
         means = parts.mean(axis=1)
         named = (f"{name} {Number(mean):,.0f}" for name, mean in zip(names, means, strict=True))
-        self._times.say(*zip(named, colours, strict=True))
+        self._times.describe(*zip(named, colours, strict=True))
         self._times.stack(self.figures.numbers, parts, colours)
         # One step that was interrupted must not flatten all others.
         self._times.setYRange(0, 1.3 * float(np.quantile(parts.sum(axis=0), 0.98)))
@@ -273,8 +273,8 @@ class StepsPanel(QWidget):
         axis = self._rates.getPlotItem().getAxis("bottom")
         axis.setTicks([[(place, rate.name) for place, rate in enumerate(rates)]])
         self._rates.setYRange(0, 1)
-        said = ", ".join(f"{rate.name} {rate.share:.0%}" for rate in rates)
-        self._rates.setAccessibleDescription(said or self.tr("nothing yet"))
+        described = ", ".join(f"{rate.name} {rate.share:.0%}" for rate in rates)
+        self._rates.setAccessibleDescription(described or self.tr("nothing yet"))
 
     def _draw_costs(self) -> None:
         theme, calibrated = self._appearance.theme, self._calibrated()
@@ -290,7 +290,7 @@ class StepsPanel(QWidget):
         rows, seconds = zip(*calibrated.step_s, strict=True)
         unit, scale = _unit(seconds[0])
         self._costs.take_unit(unit)
-        self._costs.say()
+        self._costs.describe()
         pen = pg.mkPen(theme.muted, width=2)
         self._costs.plot(rows, np.array(seconds) * scale, pen=pen, symbol="o", symbolSize=4)
         cost = float(np.interp(used, rows, seconds)) * scale
@@ -315,15 +315,15 @@ class StepsPanel(QWidget):
     def _loaded(self) -> ModelLoaded | None:
         return self._status.loaded if self._is_of_this_model() else None
 
-    def _say(self) -> str:
+    def _description(self) -> str:
         track = self._timeline.track
         if not len(self.figures) or track is None:
             return self.tr("No decoding steps yet: ask something.")
-        said = say_answer(self.figures, track.done, self._loaded())
+        described = describe_answer(self.figures, track.done, self._loaded())
         if self._is_of_this_model():
-            return said
+            return described
         return self.tr("{0} Recorded with {1}, which isn't loaded: no comparison.").format(
-            said, track.model
+            described, track.model
         )
 
     def _move_markers(self) -> None:
@@ -332,10 +332,10 @@ class StepsPanel(QWidget):
         for plot in self._over_time:
             plot.mark(number)
         at = None if number is None else int(np.searchsorted(figures.numbers, number))
-        told = (self.tr("no step is shown"),) * len(self._over_time)
+        text = (self.tr("no step is shown"),) * len(self._over_time)
         if at is not None and at < len(figures):
-            told = say_step(figures, at, memory_of(self._loaded()))
-        for plot, words in zip(self._over_time, told, strict=True):
+            text = describe_step(figures, at, memory_of(self._loaded()))
+        for plot, words in zip(self._over_time, text, strict=True):
             plot.setAccessibleDescription(words)
 
     def _go_to(self, number: int) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QCoreApplication
 
-from app.i18n.said import said
+from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.step_parts import part_words
 from app.insight.track import Track
@@ -25,14 +25,14 @@ _ORDINALS = (
 )
 
 
-class Line(NamedTuple):
+class CardLine(NamedTuple):
     """A line of a card."""
 
     name: str
     text: str
 
 
-def card_of(track: Track, token: int, legend: Legend) -> tuple[Line, ...]:
+def card_of(track: Track, token: int, legend: Legend) -> tuple[CardLine, ...]:
     """The lines of a token's card.
 
     Args:
@@ -47,14 +47,14 @@ def card_of(track: Track, token: int, legend: Legend) -> tuple[Line, ...]:
     if index is None:
         if token < track.num_given:
             return (
-                Line(
+                CardLine(
                     QCoreApplication.translate("Insight", "Token"),
                     QCoreApplication.translate("Insight", "given: it was decided before"),
                 ),
             )
         is_lost = token < track.num_tokens
         return (
-            Line(
+            CardLine(
                 QCoreApplication.translate("Insight", "Token"),
                 QCoreApplication.translate(
                     "Insight", "its step left the buffer: newer ones needed the room"
@@ -71,31 +71,31 @@ def card_of(track: Track, token: int, legend: Legend) -> tuple[Line, ...]:
         else QCoreApplication.translate("Insight", "0 (reading the prompt)")
     )
     return (
-        Line(
+        CardLine(
             QCoreApplication.translate("Insight", "Token"),
             show_token(verdict.choice.text, verdict.choice.token_id, legend.specials),
         ),
-        Line(QCoreApplication.translate("Insight", "Id"), f"{verdict.choice.token_id}"),
+        CardLine(QCoreApplication.translate("Insight", "Id"), f"{verdict.choice.token_id}"),
         *_drafted(step, place, is_accepted, legend),
-        Line(
+        CardLine(
             QCoreApplication.translate("Insight", "Step"),
             QCoreApplication.translate("Insight", "{0}, {1} of {2}").format(
                 number, _ordinal(place), step.num_kept
             ),
         ),
-        Line(
+        CardLine(
             QCoreApplication.translate("Insight", "Model's probability"),
             percent(verdict.choice.probability),
         ),
-        Line(QCoreApplication.translate("Insight", "Instead"), _alternatives(verdict, legend)),
-        Line(QCoreApplication.translate("Insight", "Rule"), _rule(rule, verdict)),
+        CardLine(QCoreApplication.translate("Insight", "Instead"), _alternatives(verdict, legend)),
+        CardLine(QCoreApplication.translate("Insight", "Rule"), _rule(rule, verdict)),
         *_lead(rule, verdict),
-        *(Line(_number(rule, name), f"{x:.3g}") for name, x in verdict.numbers),
-        Line(QCoreApplication.translate("Insight", "Time of the step"), _times(step)),
+        *(CardLine(_number(rule, name), f"{x:.3g}") for name, x in verdict.numbers),
+        CardLine(QCoreApplication.translate("Insight", "Time of the step"), _times(step)),
     )
 
 
-def as_html(lines: Iterable[Line]) -> str:
+def as_html(lines: Iterable[CardLine]) -> str:
     """A card for a tooltip: what tokens hold is text, never markup."""
     rows = "".join(
         f"<tr><td style='padding-right:8px; white-space:nowrap'>{escape(name)}</td>"
@@ -105,29 +105,31 @@ def as_html(lines: Iterable[Line]) -> str:
     return f"<table>{rows}</table>"
 
 
-def as_text(lines: Iterable[Line]) -> str:
+def as_text(lines: Iterable[CardLine]) -> str:
     """A card to be read aloud."""
     return "; ".join(f"{name}: {text}" for name, text in lines)
 
 
-def _drafted(step: StepTrace, place: int, is_accepted: bool, legend: Legend) -> tuple[Line, ...]:
+def _drafted(
+    step: StepTrace, place: int, is_accepted: bool, legend: Legend
+) -> tuple[CardLine, ...]:
     if not is_accepted:
         own = QCoreApplication.translate("Insight", "the model itself") + (
             QCoreApplication.translate("Insight", " (bonus token)") if step.step else ""
         )
-        return (Line(QCoreApplication.translate("Insight", "From"), own),)
+        return (CardLine(QCoreApplication.translate("Insight", "From"), own),)
     node = step.nodes[step.path[place + 1]]
     assert node.source not in (TARGET, GIVEN)
     rank = QCoreApplication.translate("Insight", "{0} guess, {1}").format(
         _ordinal(node.rank), percent(node.probability)
     )
     known = (
-        (Line(QCoreApplication.translate("Insight", "Its guess"), rank),)
+        (CardLine(QCoreApplication.translate("Insight", "Its guess"), rank),)
         if node.probability is not None
         else ()
     )
     return (
-        Line(
+        CardLine(
             QCoreApplication.translate("Insight", "From"),
             QCoreApplication.translate("Insight", "{0}, accepted").format(
                 origin(node.source, legend)
@@ -143,17 +145,17 @@ def _ordinal(place: int) -> str:
 
 
 def _number(rule: RuleChoice, name: str) -> str:
-    told = said(rule.number_label(name))
-    return told[:1].upper() + told[1:]
+    shown_text = setting_text(rule.number_label(name))
+    return shown_text[:1].upper() + shown_text[1:]
 
 
-def _lead(rule: RuleChoice, verdict: Verdict) -> tuple[Line, ...]:
+def _lead(rule: RuleChoice, verdict: Verdict) -> tuple[CardLine, ...]:
     """What a rule without chance decided by, where its own margin isn't told: the probabilities."""
     choice, others = verdict.choice.probability, [o.probability for o in verdict.alternatives]
     if rule.draws or verdict.numbers or not others or not 0 < max(others) <= choice:
         return ()
     return (
-        Line(
+        CardLine(
             QCoreApplication.translate("Insight", "Lead over the next best"),
             QCoreApplication.translate("Insight", "{0:.3g} times as likely").format(
                 choice / max(others)
@@ -163,13 +165,16 @@ def _lead(rule: RuleChoice, verdict: Verdict) -> tuple[Line, ...]:
 
 
 def _rule(rule: RuleChoice, verdict: Verdict) -> str:
-    told, choice = f"{said(rule.label)}: {said(rule.explanation)}", verdict.choice
+    shown_text, choice = (
+        f"{setting_text(rule.label)}: {setting_text(rule.explanation)}",
+        verdict.choice,
+    )
     is_likelier = any(other.probability > choice.probability for other in verdict.alternatives)
     if not rule.draws and is_likelier:  # its margin is told where penalties change scores
         return QCoreApplication.translate(
             "Insight", "{0} Likelier ones are not allowed here."
-        ).format(told)
-    return told
+        ).format(shown_text)
+    return shown_text
 
 
 def _alternatives(verdict: Verdict, legend: Legend) -> str:

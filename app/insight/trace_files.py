@@ -15,7 +15,7 @@ from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.recordings import MAX_STEPS, Recordings
 from app.insight.timeline import Timeline
 from app.insight.track import Track
-from app.widgets.file_dialogs import ask_for_file, ask_where_to_save
+from app.widgets.file_dialogs import choose_file, choose_save_path
 from app.widgets.numbers import Number
 from medusa_core.api import Recording, read_trace, write_trace
 from medusa_core.errors import TraceError
@@ -56,7 +56,7 @@ class TraceFiles(QObject):
     def ask_to_open(self) -> None:
         """Ask for a trace and open it."""
         kinds = QCoreApplication.translate("Insight", TRACES)
-        if path := ask_for_file(self._window, self.tr("Open a trace"), kinds):
+        if path := choose_file(self._window, self.tr("Open a trace"), kinds):
             self.open_trace(path)
 
     def open_trace(self, path: Path) -> None:
@@ -78,7 +78,7 @@ class TraceFiles(QObject):
             self._errors.show_error(self.tr("There is no whole recording to save."), problem)
             return
         kinds = QCoreApplication.translate("Insight", TRACES)
-        path, _ = ask_where_to_save(self._window, self.tr("Save the trace"), "trace.json", kinds)
+        path, _ = choose_save_path(self._window, self.tr("Save the trace"), "trace.json", kinds)
         if path:
             self.save_trace(path if path.suffix else path.with_suffix(".json"))
 
@@ -125,7 +125,7 @@ class TraceFiles(QObject):
             )
             return
         kinds = QCoreApplication.translate("Insight", PICTURES)
-        path, _ = ask_where_to_save(self._window, self.tr("Save the picture"), "tree.svg", kinds)
+        path, _ = choose_save_path(self._window, self.tr("Save the picture"), "tree.svg", kinds)
         if path:
             self.save_picture(view, path if path.suffix else path.with_suffix(".svg"))
 

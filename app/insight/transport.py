@@ -104,13 +104,13 @@ class Transport(QWidget):
             last = track[timeline.last].step
             self._label.setText(
                 self.tr("step {0:,} of {1:,}: {2}").format(
-                    Number(step.step), Number(last), say_step(step)
+                    Number(step.step), Number(last), describe_step(step)
                 )
             )
         self.slider.setAccessibleDescription(self._label.text())
 
 
-def say_step(step: StepTrace) -> str:
+def describe_step(step: StepTrace) -> str:
     """What a step gave, in words."""
     if step.step == 0:
         return QCoreApplication.translate("Insight", "the prompt is read, one token")
@@ -120,12 +120,12 @@ def say_step(step: StepTrace) -> str:
         QCoreApplication.translate("Insight", "{0} accepted").format(num_accepted),
         *([QCoreApplication.translate("Insight", "1 of the model's own")] if own else []),
     ]
-    told = (
+    words = (
         QCoreApplication.translate("Insight", "{0} token ({1})")
         if step.num_kept == 1
         else QCoreApplication.translate("Insight", "{0} tokens ({1})")
     )
-    return told.format(step.num_kept, " + ".join(parts))
+    return words.format(step.num_kept, " + ".join(parts))
 
 
 def _button(name: str) -> QToolButton:

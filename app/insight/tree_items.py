@@ -8,7 +8,7 @@ from PySide6.QtCore import QCoreApplication, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from app.insight.layout import Node, State
+from app.insight.layout import Node, NodeState
 from app.insight.tree_style import (
     BADGE_SIZE,
     badge_width,
@@ -32,7 +32,7 @@ _INSET_EM = 0.4
 def place_of(node: Node, appearance: Appearance) -> QRectF:
     """Where a node's box is."""
     scale = appearance.scale
-    width = GHOST_EM if node.state is State.GHOST else NODE_EM[0]
+    width = GHOST_EM if node.state is NodeState.GHOST else NODE_EM[0]
     left, top = node.depth * scale.px(COLUMN_EM), node.row * scale.px(ROW_EM)
     return QRectF(left, top, scale.px(width), scale.px(NODE_EM[1]))
 
@@ -40,20 +40,20 @@ def place_of(node: Node, appearance: Appearance) -> QRectF:
 def describe(node: Node, legend: Legend) -> str:
     """A node in words."""
     state = QCoreApplication.translate("Insight", node.state.value)
-    if node.state is State.ROOT:
+    if node.state is NodeState.ROOT:
         return f"{node.text}: {state}"
-    if node.state is State.GHOST:
+    if node.state is NodeState.GHOST:
         return f"{node.text}: {state}" + (
             "" if node.judged is None else f", {percent(node.judged)}"
         )
     known = "" if node.probability is None else f", {percent(node.probability)}"
-    told = QCoreApplication.translate("Insight", "{0}: {1}, from {2}{3}").format(
+    shown_text = QCoreApplication.translate("Insight", "{0}: {1}, from {2}{3}").format(
         node.text, state, origin(node.source, legend), known
     )
     if node.judged is None:
-        return told
+        return shown_text
     return QCoreApplication.translate("Insight", "{0}; the model gave it {1}").format(
-        told, percent(node.judged)
+        shown_text, percent(node.judged)
     )
 
 

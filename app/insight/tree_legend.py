@@ -8,9 +8,9 @@ from PySide6.QtCore import QCoreApplication, QRectF, QSize
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
-from app.i18n.said import said
+from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.insight.layout import State
+from app.insight.layout import NodeState
 from app.insight.tree_style import Badge, badge_width, look_of, paint_badge
 from app.theme.appearance import Appearance
 from app.theme.legend import (
@@ -20,19 +20,19 @@ from app.theme.legend import (
 from app.widgets.flow_layout import FlowLayout
 from medusa_core.messages import SourceInfo
 
-Sample = State | Badge | str
-_STEP: tuple[tuple[Sample, str], ...] = (
-    (State.ACCEPTED, QT_TRANSLATE_NOOP("Insight", "accepted")),
-    (State.GHOST, QT_TRANSLATE_NOOP("Insight", "what the model chose itself")),
-    (State.MISMATCH, QT_TRANSLATE_NOOP("Insight", "the best guess there, but not chosen")),
-    (State.PASSED, QT_TRANSLATE_NOOP("Insight", "not chosen")),
-    (State.UNREACHED, QT_TRANSLATE_NOOP("Insight", "behind a wrong guess")),
+LegendSample = NodeState | Badge | str
+_STEP: tuple[tuple[LegendSample, str], ...] = (
+    (NodeState.ACCEPTED, QT_TRANSLATE_NOOP("Insight", "accepted")),
+    (NodeState.GHOST, QT_TRANSLATE_NOOP("Insight", "what the model chose itself")),
+    (NodeState.MISMATCH, QT_TRANSLATE_NOOP("Insight", "the best guess there, but not chosen")),
+    (NodeState.PASSED, QT_TRANSLATE_NOOP("Insight", "not chosen")),
+    (NodeState.UNREACHED, QT_TRANSLATE_NOOP("Insight", "behind a wrong guess")),
 )
 _CHANCE = (
     "44%",
     QT_TRANSLATE_NOOP("Insight", "chance that the drafter gave it; paler: less"),
 )
-Samples = tuple[tuple[Sample, str], ...]
+Samples = tuple[tuple[LegendSample, str], ...]
 
 
 def step_samples(legend: Legend) -> Samples:
@@ -50,7 +50,10 @@ def plan_samples(legend: Legend) -> Samples:
     """What a planned tree shows."""
     numbered = (_badge(info, legend) for info in legend.sources if info.is_numbered)
     return (
-        (State.PLANNED, QCoreApplication.translate("Insight", "a row of the tree, for a guess")),
+        (
+            NodeState.PLANNED,
+            QCoreApplication.translate("Insight", "a row of the tree, for a guess"),
+        ),
         *numbered,
         (
             "44%",
@@ -63,7 +66,7 @@ def plan_samples(legend: Legend) -> Samples:
 
 def _badge(info: SourceInfo, legend: Legend) -> tuple[Badge, str]:
     mark = Mark(info.name, 1)
-    return Badge(legend.badge(mark), mark), said(info.explanation)
+    return Badge(legend.badge(mark), mark), setting_text(info.explanation)
 
 
 class TreeLegend(QWidget):
@@ -95,7 +98,7 @@ class TreeLegend(QWidget):
         samples = self._samples(self._appearance.legend)
         for sample, meaning in samples:
             self._flow.addWidget(self._entry(sample, meaning))
-        self.setAccessibleDescription("; ".join(_said(samples)))
+        self.setAccessibleDescription("; ".join(_describe(samples)))
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
@@ -104,7 +107,7 @@ class TreeLegend(QWidget):
             swatch.updateGeometry()
             swatch.update()
 
-    def _entry(self, sample: Sample, meaning: str) -> QWidget:
+    def _entry(self, sample: LegendSample, meaning: str) -> QWidget:
         entry = QWidget()
         row = QHBoxLayout(entry)
         row.setContentsMargins(0, 0, 0, 0)
@@ -124,7 +127,7 @@ class TreeLegend(QWidget):
 class _Swatch(QWidget):
     """A small box, or a badge, as it is drawn in the tree."""
 
-    def __init__(self, sample: State | Badge, appearance: Appearance) -> None:
+    def __init__(self, sample: NodeState | Badge, appearance: Appearance) -> None:
         super().__init__()
         self._sample = sample
         self._appearance = appearance
@@ -152,8 +155,8 @@ class _Swatch(QWidget):
         painter.end()
 
 
-def _said(samples: Samples) -> Iterator[str]:
+def _describe(samples: Samples) -> Iterator[str]:
     """The legend in words; boxes have none but their meaning."""
     for sample, meaning in samples:
         name = sample.name if isinstance(sample, Badge) else sample
-        yield meaning if isinstance(name, State) else f"{name}: {meaning}"
+        yield meaning if isinstance(name, NodeState) else f"{name}: {meaning}"

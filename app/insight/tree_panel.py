@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.insight.layout import State, TreeLayout, lay_out_plan, lay_out_step
+from app.insight.layout import NodeState, TreeLayout, lay_out_plan, lay_out_step
 from app.insight.note import note
 from app.insight.plan_bar import PlanBar
 from app.insight.timeline import Timeline
@@ -93,7 +93,7 @@ class TreePanel(QWidget):
         # with an answer's first step would slow that answer.
         self._words = QStackedWidget()
         self.legends = (TreeLegend(step_samples, appearance), TreeLegend(plan_samples, appearance))
-        self._said = note()
+        self._note = note()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(LIVE_MS)
@@ -181,7 +181,7 @@ class TreePanel(QWidget):
             column.addWidget(words)
             column.addStretch(1)
             self._words.addWidget(page)
-        self._column.addWidget(self._said)
+        self._column.addWidget(self._note)
         self._column.addWidget(self._words)
 
     def _connect(self) -> None:
@@ -195,9 +195,9 @@ class TreePanel(QWidget):
         self.table_button.toggled.connect(self._table_toggled)
         self.table_button.toggled.connect(lambda _on: self._refresh())
         self.view.node_chosen.connect(self._choose)
-        self.view.node_chosen.connect(self._tell)
+        self.view.node_chosen.connect(self._announce)
         self.table.node_chosen.connect(self._choose)
-        self.table.node_chosen.connect(self._tell)
+        self.table.node_chosen.connect(self._announce)
 
     def _track_changed(self) -> None:
         if self._timeline.follows:  # a tab that turns as an answer begins would slow that answer
@@ -244,7 +244,7 @@ class TreePanel(QWidget):
         if not self.isVisible():
             return
         layout = self._layout()
-        self.say("")
+        self.show_note("")
         if self.table_button.isChecked():
             self.table.show_layout(layout)
         else:
@@ -260,8 +260,12 @@ class TreePanel(QWidget):
         return lay_out_plan(best, self.plan.slider.value(), source)
 
     def _plan_help(self) -> str:
-        told = QCoreApplication.translate("Insight", PLAN_HELP)
-        return told if self._planned is None else f"{told} {say_accuracies(self._planned)}"
+        shown_text = QCoreApplication.translate("Insight", PLAN_HELP)
+        return (
+            shown_text
+            if self._planned is None
+            else f"{shown_text} {describe_accuracies(self._planned)}"
+        )
 
     def _choose(self, index: int) -> None:
         layout = self._layout()
@@ -271,16 +275,16 @@ class TreePanel(QWidget):
         self.table.choose(index)
         token, track = self._token_of(index), self._timeline.track
         if token is not None and track is not None:
-            self.say(as_text(card_of(track, token, self._appearance.legend)))
+            self.show_note(as_text(card_of(track, token, self._appearance.legend)))
         else:
-            self.say(describe(layout.nodes[index], self._appearance.legend))
+            self.show_note(describe(layout.nodes[index], self._appearance.legend))
 
-    def say(self, text: str) -> None:
+    def show_note(self, text: str) -> None:
         """Say something of the chosen node; nothing takes no room."""
-        self._said.setText(text)
-        self._said.setVisible(bool(text))
+        self._note.setText(text)
+        self._note.setVisible(bool(text))
 
-    def _tell(self, index: int) -> None:
+    def _announce(self, index: int) -> None:
         token = self._token_of(index)
         if token is not None:
             self.token_chosen.emit(token)
@@ -292,11 +296,11 @@ class TreePanel(QWidget):
             return None
         first = track.first_token(self._timeline.index)
         state = self._layout().nodes[index].state
-        if state is State.ROOT:
+        if state is NodeState.ROOT:
             return first - 1 if first > 0 else None
-        if state is State.ACCEPTED:
+        if state is NodeState.ACCEPTED:
             place = step.path.index(index) - 1
-        elif state is State.GHOST:
+        elif state is NodeState.GHOST:
             place = len(step.path) - 1
         else:
             return None
@@ -320,7 +324,7 @@ class TreePanel(QWidget):
         return button
 
 
-def say_accuracies(planned: Planned) -> str:
+def describe_accuracies(planned: Planned) -> str:
     """How often the heads' first guesses are right, in words; empty without heads."""
     rows = enumerate(planned.head_accuracies, 1)
     firsts = ", ".join(

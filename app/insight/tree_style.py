@@ -8,7 +8,7 @@ from typing import NamedTuple
 from PySide6.QtCore import QCoreApplication, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
-from app.insight.layout import Node, State
+from app.insight.layout import Node, NodeState
 from app.theme.appearance import Appearance
 from app.theme.legend import (
     Legend,
@@ -39,14 +39,14 @@ class Look(NamedTuple):
     ink: QColor
 
 
-def look_of(state: State, probability: float | None, theme: Theme) -> Look:
+def look_of(state: NodeState, probability: float | None, theme: Theme) -> Look:
     """The look of a node: its state gives the colour, its chance the opacity of the fill."""
     colour, width, pattern = _line_of(state, theme)
     frame, line = QPen(colour, width, pattern), QPen(colour, 1.4 * width, pattern)
     fill = QColor(_fill_of(state, theme))
-    if state not in (State.ROOT, State.GHOST):
+    if state not in (NodeState.ROOT, NodeState.GHOST):
         fill.setAlphaF(opacity_of(probability))
-    is_muted = state in (State.PASSED, State.UNREACHED)
+    is_muted = state in (NodeState.PASSED, NodeState.UNREACHED)
     return Look(frame, line, fill, QColor(theme.muted if is_muted else theme.text))
 
 
@@ -57,30 +57,30 @@ def opacity_of(probability: float | None) -> float:
     return _LEAST_OPACITY + (1 - _LEAST_OPACITY) * math.sqrt(min(1.0, probability))
 
 
-def _line_of(state: State, theme: Theme) -> tuple[QColor, float, Qt.PenStyle]:
+def _line_of(state: NodeState, theme: Theme) -> tuple[QColor, float, Qt.PenStyle]:
     solid, dashed, dotted = Qt.PenStyle.SolidLine, Qt.PenStyle.DashLine, Qt.PenStyle.DotLine
     looks = {
-        State.ROOT: (theme.muted, 1.4, solid),
-        State.ACCEPTED: (theme.agreed.line, 2.4, solid),
-        State.MISMATCH: (theme.danger, 1.6, dashed),
-        State.PASSED: (theme.muted, 1.0, solid),
-        State.UNREACHED: (theme.border, 1.0, solid),
-        State.GHOST: (theme.accent, 2.0, dotted),
-        State.PLANNED: (theme.accent, 1.2, solid),
+        NodeState.ROOT: (theme.muted, 1.4, solid),
+        NodeState.ACCEPTED: (theme.agreed.line, 2.4, solid),
+        NodeState.MISMATCH: (theme.danger, 1.6, dashed),
+        NodeState.PASSED: (theme.muted, 1.0, solid),
+        NodeState.UNREACHED: (theme.border, 1.0, solid),
+        NodeState.GHOST: (theme.accent, 2.0, dotted),
+        NodeState.PLANNED: (theme.accent, 1.2, solid),
     }
     colour, width, pattern = looks[state]
     return QColor(colour), width, pattern
 
 
-def _fill_of(state: State, theme: Theme) -> str:
+def _fill_of(state: NodeState, theme: Theme) -> str:
     fills = {
-        State.ROOT: theme.raised,
-        State.ACCEPTED: theme.agreed.tint,
-        State.MISMATCH: theme.danger_surface,
-        State.PASSED: theme.hover,
-        State.UNREACHED: theme.raised,
-        State.GHOST: theme.window,
-        State.PLANNED: theme.selection,
+        NodeState.ROOT: theme.raised,
+        NodeState.ACCEPTED: theme.agreed.tint,
+        NodeState.MISMATCH: theme.danger_surface,
+        NodeState.PASSED: theme.hover,
+        NodeState.UNREACHED: theme.raised,
+        NodeState.GHOST: theme.window,
+        NodeState.PLANNED: theme.selection,
     }
     return fills[state]
 
@@ -104,7 +104,7 @@ def badges_of(source: TokenSource, legend: Legend) -> tuple[Badge, ...]:
 
 def words_of(node: Node) -> str:
     """What a node's box says."""
-    if node.state is not State.GHOST:
+    if node.state is not NodeState.GHOST:
         return node.text
     if node.judged is None:
         return QCoreApplication.translate("Insight", "model chose {0}").format(node.text)
@@ -115,7 +115,7 @@ def words_of(node: Node) -> str:
 
 def note_of(node: Node) -> str:
     """How likely its drafter held a node; empty where that isn't known, and for the model's own."""
-    known = node.state is not State.ROOT and node.probability is not None
+    known = node.state is not NodeState.ROOT and node.probability is not None
     return f"{node.probability:.0%}" if known else ""
 
 

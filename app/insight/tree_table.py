@@ -12,7 +12,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.insight.layout import State, TreeLayout
+from app.insight.layout import NodeState, TreeLayout
 from app.insight.words import origin, percent
 from app.theme.legend import Legend
 
@@ -56,7 +56,7 @@ class TreeTable(QTableWidget):
         header = self.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setStretchLastSection(True)
-        self.itemSelectionChanged.connect(self._tell)
+        self.itemSelectionChanged.connect(self._announce)
 
     def sizeHint(self) -> QSize:
         return self.minimumSizeHint()  # what room there is comes on top
@@ -68,7 +68,7 @@ class TreeTable(QTableWidget):
         texts = {node.index: node.text for node in layout.nodes}
         for row, node in enumerate(layout.nodes):
             cells = (
-                str(node.index) if node.state is not State.GHOST else "–",
+                str(node.index) if node.state is not NodeState.GHOST else "–",
                 str(node.depth),
                 node.text,
                 origin(node.source, self._legend),
@@ -92,7 +92,7 @@ class TreeTable(QTableWidget):
             self.selectRow(index)
         self.blockSignals(False)
 
-    def _tell(self) -> None:
+    def _announce(self) -> None:
         rows = self.selectionModel().selectedRows()
         if rows:
             self.node_chosen.emit(rows[0].row())

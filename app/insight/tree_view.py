@@ -138,7 +138,7 @@ class TreeView(QGraphicsView):
         scene, nodes = self.scene(), self.layout_shown.nodes
         scene.clear()
         if not nodes:
-            self._say_nothing()
+            self._clear_note()
             return
         scene.addItem(Lines(nodes, self._appearance))
         for node in nodes:
@@ -148,7 +148,7 @@ class TreeView(QGraphicsView):
         if self._fits:
             self._scale_to_fit()
 
-    def _say_nothing(self) -> None:
+    def _clear_note(self) -> None:
         """Say why there is no tree."""
         words = self.scene().addText(
             QCoreApplication.translate("Insight", NOTHING), self._appearance.scale.font()

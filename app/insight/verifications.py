@@ -48,14 +48,14 @@ class Verifications:
         self.written: tuple[tuple[int, int], ...] = ()
         self._submit = submit
         self._make_id = make_id
-        self._asked = ""  # the running request; empty without one
+        self._pending = ""  # the running request; empty without one
         self._edit: Edit | None = None  # what it is about; None for a text that is read first
         self._waiting: list[Edit] = []
         self._first: int | None = None  # where the edits that were made in a row begin
 
     @property
     def is_reading(self) -> bool:
-        return bool(self._asked) and self._edit is None
+        return bool(self._pending) and self._edit is None
 
     def read(self, messages: tuple[ChatMessage, ...] = (), text: str = "") -> None:
         """Verify another text; edits of the last one are no longer wanted."""
@@ -65,12 +65,12 @@ class Verifications:
     def replace(self, token: int, text: str) -> None:
         """Verify the same text with another one in the place of a token."""
         self._waiting.append(Edit(token, token + 1, text))
-        if not self._asked:
+        if not self._pending:
             self.go_on()
 
     def answers(self, request_id: str) -> bool:
         """Whether this is the request that runs."""
-        return bool(self._asked) and request_id == self._asked
+        return bool(self._pending) and request_id == self._pending
 
     def take(self, verified: Verified) -> int | None:
         """Take what the running request gave.
@@ -80,7 +80,7 @@ class Verifications:
         """
         edit, num_more = self._edit, len(verified.tokens) - len(self.token_ids)
         self.token_ids = tuple(token.token_id for token in verified.tokens)
-        self._asked, self._edit = "", None
+        self._pending, self._edit = "", None
         if edit is None:
             self._first, self.written = None, verified.answers
             return None
@@ -103,9 +103,9 @@ class Verifications:
 
     def give_up(self) -> None:
         """The running request failed: what waits for it is dropped."""
-        self._asked, self._edit, self._first = "", None, None
+        self._pending, self._edit, self._first = "", None, None
         self._waiting.clear()
 
     def _ask(self, request: Verify, edit: Edit | None = None) -> None:
-        self._asked, self._edit = request.request_id, edit
+        self._pending, self._edit = request.request_id, edit
         self._submit(request)

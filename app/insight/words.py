@@ -93,10 +93,10 @@ def origin(source: TokenSource, legend: Legend) -> str:
     joint = QCoreApplication.translate("Insight", " and ")
     names = joint.join(map(legend.name, marks))
     # A head's number says how far it looked.
-    says_depth = any(legend.info(mark.source).is_numbered for mark in marks)
+    names_depth = any(legend.info(mark.source).is_numbered for mark in marks)
     return (
         names
-        if says_depth
+        if names_depth
         else QCoreApplication.translate("Insight", "{0}, {1} ahead").format(names, source.head)
     )
 

@@ -9,7 +9,16 @@ from markdown_it.token import Token
 
 from app.markdown.block import ORIGINS
 from app.markdown.inline import runs_from_tokens
-from app.markdown.model import Block, CodeBlock, Marker, Paragraph, Place, Rule, Runs, Table
+from app.markdown.model import (
+    CodeBlock,
+    MarkdownBlock,
+    Marker,
+    Paragraph,
+    Place,
+    Runs,
+    Table,
+    ThematicBreak,
+)
 from app.markdown.source_map import one_to_one_runs
 
 
@@ -36,7 +45,7 @@ class Flattener:
         inline_tokens: Callable[[str], Sequence[Token]],
         origins: Sequence[int],
     ) -> None:
-        self.blocks: list[Block] = []
+        self.blocks: list[MarkdownBlock] = []
         self._inline_tokens = inline_tokens
         self._origins = origins
         self._lists: list[_List] = []
@@ -70,7 +79,7 @@ class Flattener:
                 self._code(token)
             case "hr":
                 self._emit_waiting_marker()
-                self.blocks.append(Rule(self._place()))
+                self.blocks.append(ThematicBreak(self._place()))
             case _:
                 self._take_text(token)
 

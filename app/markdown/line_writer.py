@@ -8,7 +8,7 @@ from itertools import groupby
 from PySide6.QtGui import QTextBlock, QTextCursor, QTextDocument, QTextTable
 
 from app.markdown.formats import Formats, LineLook
-from app.markdown.model import Block, CodeBlock, Paragraph, Rule, Table
+from app.markdown.model import CodeBlock, MarkdownBlock, Paragraph, Table, ThematicBreak
 from app.markdown.spans import Span, Spans, utf16_length
 
 
@@ -51,7 +51,11 @@ class LineWriter:
         return cursor
 
     def patch(
-        self, first_line: int, block: Block, old_lines: Sequence[Spans], new_lines: Sequence[Spans]
+        self,
+        first_line: int,
+        block: MarkdownBlock,
+        old_lines: Sequence[Spans],
+        new_lines: Sequence[Spans],
     ) -> None:
         """Turn the lines of a block into others.
 
@@ -104,7 +108,7 @@ class LineWriter:
         cursor.removeSelectedText()
 
 
-def look_of(block: Block, line: int) -> LineLook:
+def look_of(block: MarkdownBlock, line: int) -> LineLook:
     """What the characters of a line of a block share."""
     is_quoted = block.place.quote_depth > 0
     match block:
@@ -115,7 +119,7 @@ def look_of(block: Block, line: int) -> LineLook:
         case Table():
             is_header = line < len(block.alignments)
             return LineLook(is_header=is_header, is_quoted=is_quoted)
-        case Rule():
+        case ThematicBreak():
             return LineLook()
 
 

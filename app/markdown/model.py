@@ -130,16 +130,16 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ThematicBreak:
     """A horizontal line."""
 
     place: Place
 
 
-Block = Paragraph | CodeBlock | Table | Rule
+MarkdownBlock = Paragraph | CodeBlock | Table | ThematicBreak
 
 
-def runs_of(block: Block) -> tuple[Runs, ...]:
+def runs_of(block: MarkdownBlock) -> tuple[Runs, ...]:
     """The runs of a block, one tuple for each line of text that it shows.
 
     Args:
@@ -155,5 +155,5 @@ def runs_of(block: Block) -> tuple[Runs, ...]:
             return block.lines
         case Table():
             return tuple(cell for row in block.rows for cell in row)
-        case Rule():
+        case ThematicBreak():
             return ((),)

@@ -13,7 +13,7 @@ from app.markdown.block import LINE_STARTS, WatchedBlockParser
 from app.markdown.flatten import Flattener
 from app.markdown.formula_rule import FORMULA, formula_block_rule, formula_rule
 from app.markdown.inline import WatchedInlineParser
-from app.markdown.model import Block, CodeBlock
+from app.markdown.model import CodeBlock, MarkdownBlock
 from app.markdown.source_map import clean
 
 _MAX_NESTING = 100
@@ -82,7 +82,7 @@ class Parsed:
         settled: The part that stays as it is if all lines given were complete.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[MarkdownBlock, ...]
     settled: Settled
 
 
@@ -165,7 +165,7 @@ def _line_start(tokens: list[Token], cut: int, env: EnvType) -> int:
     return int(env[LINE_STARTS][line_map[0]]) if line_map else 0
 
 
-def _only_last_open(blocks: list[Block]) -> tuple[Block, ...]:
+def _only_last_open(blocks: list[MarkdownBlock]) -> tuple[MarkdownBlock, ...]:
     """Close all code but the last block."""
     last = len(blocks) - 1
     return tuple(

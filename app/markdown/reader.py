@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from app.markdown.bounds import Bounds
-from app.markdown.model import Block, CodeBlock
+from app.markdown.model import CodeBlock, MarkdownBlock
 from app.markdown.parser import MarkdownParser, Settled
 from app.markdown.plain import last_piece, plain_blocks
 
@@ -17,7 +17,7 @@ _NOTHING = Settled(0, 0, "")
 class BlockSink(Protocol):
     """What shows the blocks of a text whose end changes."""
 
-    def show_tail(self, blocks: Sequence[Block]) -> None:
+    def show_tail(self, blocks: Sequence[MarkdownBlock]) -> None:
         """Make the part after the frozen blocks equal to these blocks."""
 
     def freeze(self, num_blocks: int) -> None:
@@ -131,7 +131,7 @@ class Reader:
         )
         return check if is_long or check > bounds.formatted else None
 
-    def _settle(self, end: int) -> tuple[Block, ...]:
+    def _settle(self, end: int) -> tuple[MarkdownBlock, ...]:
         """Freeze what no continuation can change, judged by complete lines alone.
 
         Returns:
@@ -148,7 +148,7 @@ class Reader:
         self._settled = settled
         return parsed.blocks[settled.num_blocks :]
 
-    def _parse(self, end: int) -> tuple[Block, ...]:
+    def _parse(self, end: int) -> tuple[MarkdownBlock, ...]:
         start = self._settled.end
         return self._parser.parse(self.text[start:end], start, self._settled.prefix).blocks
 
@@ -173,7 +173,7 @@ def _end_of_complete_lines(text: str, end: int) -> int:
     return max(text.rfind("\n", 0, end), text.rfind("\r", 0, max(0, end - 1))) + 1
 
 
-def _closed(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+def _closed(blocks: tuple[MarkdownBlock, ...]) -> tuple[MarkdownBlock, ...]:
     """The same blocks, with nothing to follow."""
     if blocks and isinstance(last := blocks[-1], CodeBlock):
         return (*blocks[:-1], replace(last, is_open=False))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from app.markdown.highlight import Stretches, line_inks
-from app.markdown.model import Block, CodeBlock, Runs, TextStyle, runs_of
+from app.markdown.model import CodeBlock, MarkdownBlock, Runs, TextStyle, runs_of
 from app.markdown.tokens import NO_TOKEN, TokenMap
 from app.theme.legend import Mark
 from app.theme.text_style import Ink
@@ -36,7 +36,10 @@ Spans = tuple[Span, ...]
 
 
 def spans_of_block(
-    block: Block, tokens: TokenMap, old: Block | None = None, old_lines: Sequence[Spans] = ()
+    block: MarkdownBlock,
+    tokens: TokenMap,
+    old: MarkdownBlock | None = None,
+    old_lines: Sequence[Spans] = (),
 ) -> list[Spans]:
     """Spans of each line of a block.
 
@@ -60,7 +63,7 @@ def spans_of_block(
 
 
 def _spans_of_code(
-    block: CodeBlock, tokens: TokenMap, old: Block | None, old_lines: Sequence[Spans]
+    block: CodeBlock, tokens: TokenMap, old: MarkdownBlock | None, old_lines: Sequence[Spans]
 ) -> list[Spans]:
     num_same = 0
     # Once code is complete, what stands in later lines may colour earlier ones.

@@ -9,7 +9,15 @@ from PySide6.QtGui import QTextCursor, QTextDocument
 
 from app.markdown.formats import Formats
 from app.markdown.line_writer import LineWriter, look_of
-from app.markdown.model import Block, CodeBlock, Paragraph, Rule, Runs, Table, runs_of
+from app.markdown.model import (
+    CodeBlock,
+    MarkdownBlock,
+    Paragraph,
+    Runs,
+    Table,
+    ThematicBreak,
+    runs_of,
+)
 from app.markdown.spans import Span, Spans, spans_of_block, utf16_length
 from app.markdown.tokens import TokenMap
 
@@ -26,7 +34,7 @@ class _Written:
         lines: Spans of its lines; each line is one QTextBlock.
     """
 
-    block: Block
+    block: MarkdownBlock
     start: int
     on_spacer: bool
     first_line: int
@@ -50,7 +58,7 @@ class DocumentWriter:
         self._tokens = tokens
         self._written: list[_Written] = []
         self._num_frozen = 0
-        self._held: list[Block] = []
+        self._held: list[MarkdownBlock] = []
         self._on_spacer = True
         self.clear(formats)
 
@@ -79,7 +87,7 @@ class DocumentWriter:
         cursor.endEditBlock()
         self._num_frozen, self._held = num_frozen, held
 
-    def show_tail(self, blocks: Sequence[Block]) -> None:
+    def show_tail(self, blocks: Sequence[MarkdownBlock]) -> None:
         """Make the part after the frozen blocks equal to these blocks.
 
         Args:
@@ -138,7 +146,7 @@ class DocumentWriter:
 
     # What is there and stays ---------------------------------------------------------------------
 
-    def _num_same(self, blocks: Sequence[Block]) -> int:
+    def _num_same(self, blocks: Sequence[MarkdownBlock]) -> int:
         num_same = 0
         for written, block in zip(self._written[self._num_frozen :], blocks, strict=False):
             if written.block != block:
@@ -162,7 +170,7 @@ class DocumentWriter:
             self._mark_spacer()
         del self._written[num_kept:]
 
-    def _patch(self, written: _Written, block: Block) -> bool:
+    def _patch(self, written: _Written, block: MarkdownBlock) -> bool:
         """Turn the last block of the document into another of its kind, if that can be done."""
         if not _can_become(written.block, block):
             return False
@@ -186,14 +194,14 @@ class DocumentWriter:
 
     # What is new ---------------------------------------------------------------------------------
 
-    def _write(self, block: Block) -> None:
+    def _write(self, block: MarkdownBlock) -> None:
         start, on_spacer = self._document.characterCount() - 1, self._on_spacer
         lines = spans_of_block(block, self._tokens)
         cursor = self._line_writer.cursor(start)
         match block:
             case Paragraph():
                 first_line = self._write_paragraph(cursor, block, lines[0])
-            case Rule():
+            case ThematicBreak():
                 self._begin_block(cursor)
                 cursor.setBlockFormat(self._formats.rule(block.place))
                 cursor.setBlockCharFormat(self._formats.line(look_of(block, 0)))
@@ -246,7 +254,7 @@ class DocumentWriter:
         cursor.setBlockFormat(self._formats.spacer())
 
 
-def _can_become(old: Block, new: Block) -> bool:
+def _can_become(old: MarkdownBlock, new: MarkdownBlock) -> bool:
     """Whether a written block can be turned into another by changing its lines alone."""
     if old.place != new.place:
         return False
@@ -262,5 +270,5 @@ def _can_become(old: Block, new: Block) -> bool:
     return False
 
 
-def _is_empty(block: Block) -> bool:
-    return isinstance(block, Rule) or (isinstance(block, Paragraph) and not block.runs)
+def _is_empty(block: MarkdownBlock) -> bool:
+    return isinstance(block, ThematicBreak) or (isinstance(block, Paragraph) and not block.runs)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QComboBox
 
-from app.i18n.engine_texts import engine_said
+from app.i18n.engine_texts import engine_text
 from app.widgets.choices import add_entry
 from medusa_core.api import AdapterOffer, Installed, Library
 
@@ -35,4 +35,4 @@ class AdapterBox(QComboBox):
             self.clear()
             self.addItem(self.tr("none"), None)
             for offer in () if item is None else self._library.adapters_for(item, items):
-                add_entry(self, offer.name, offer, engine_said(offer.reason))
+                add_entry(self, offer.name, offer, engine_text(offer.reason))

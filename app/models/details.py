@@ -17,31 +17,31 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.i18n.engine_texts import engine_said
-from app.i18n.said import said
+from app.i18n.engine_texts import engine_text
+from app.i18n.setting_texts import setting_text
 from app.models.memory_bar import MemoryBar
 from app.models.outlook import (
-    Answer,
     Outlook,
-    Question,
+    OutlookQuery,
+    OutlookResult,
 )
 from app.models.plan_words import forecast_words, measured_words, plan_notes
 from app.models.subject import Subject
 from app.theme.appearance import Appearance
 from app.widgets.numbers import Number
+from app.widgets.offload_words import offload_plan_words
 from app.widgets.sizes import (
     FIT_WORDS,
     gib,
     library_text,
     verdict,
 )
-from app.widgets.stream_words import streamed_words
 from medusa_core.api import (
     AdapterShape,
     Budget,
-    Choice,
     ModelConfig,
-    Streamed,
+    OffloadPlan,
+    Recommendation,
     choices,
     client_config,
     format_label,
@@ -86,8 +86,8 @@ class Details(QWidget):
         self._offered = ""  # whose choices the controls hold
         self.layers_dir: Path | None = None
         self.cluster = self.device = ""
-        self._choice: Choice | None = None
-        self._streamed: Streamed | None = None
+        self._choice: Recommendation | None = None
+        self._offload_plan: OffloadPlan | None = None
         self._outlook = Outlook(self._take_answer, lambda why: self.forecast_label.setText(why))
         self.bar = MemoryBar(appearance)
         self._title = _label("", "modelName")
@@ -97,7 +97,7 @@ class Details(QWidget):
         self.ram_box.setToolTip(
             self.tr("A step reads only a few of them; this frees memory on the card.")
         )
-        self.stream_box = QCheckBox(self.tr("Stream the layers that have no room"))
+        self.stream_box = QCheckBox(self.tr("Offload the layers that have no room"))
         self.stream_box.setToolTip(
             self.tr(
                 "They are read anew for every step, while others are computed. Guesses pay most "
@@ -121,14 +121,18 @@ class Details(QWidget):
         self.show_subject(None)
 
     @property
-    def choice(self) -> Choice | None:
+    def choice(self) -> Recommendation | None:
         """What is chosen now; None while the sizes are unknown."""
-        return self._choice if self._streamed is None or not self.streams else self._streamed.choice
+        return (
+            self._choice
+            if self._offload_plan is None or not self.streams
+            else self._offload_plan.choice
+        )
 
     @property
     def streams(self) -> bool:
         """Is it to be loaded although not all of it has room?"""
-        return self._streamed is not None and self.stream_box.isChecked()
+        return self._offload_plan is not None and self.stream_box.isChecked()
 
     def set_budget(self, budget: Budget, cluster: str = "") -> None:
         """Plan for this device, and for layers at a cluster if there is one."""
@@ -215,12 +219,12 @@ class Details(QWidget):
         del blockers
 
     def _offer_formats(
-        self, subject: Subject, config: ModelConfig, budget: Budget, best: Choice | None
+        self, subject: Subject, config: ModelConfig, budget: Budget, best: Recommendation | None
     ) -> None:
         self.quant_box.clear()
         recommended = "" if best is None else best.formats.linears
-        is_kept = budget.hardware.device == "cpu"  # a card makes others of a file's blocks
-        best_name = recommended or (config.quantization if is_kept else "")
+        is_saved = budget.hardware.device == "cpu"  # a card makes others of a file's blocks
+        best_name = recommended or (config.quantization if is_saved else "")
         best_name = f" ({best_name})" if best_name else ""
         self.quant_box.addItem(self.tr("Best for this computer{0}").format(best_name), recommended)
         if config.quantization:
@@ -228,8 +232,8 @@ class Details(QWidget):
         model = self.quant_box.model()
         for choice in choices(config, subject.heads, budget, 2048, subject.draft_model):
             name = choice.formats.linears
-            words = engine_said(choice.lack) or library_text(FIT_WORDS[choice.plan.fit])
-            self.quant_box.addItem(f"{said(format_label(name))} · {words}", name)
+            words = engine_text(choice.lack) or library_text(FIT_WORDS[choice.plan.fit])
+            self.quant_box.addItem(f"{setting_text(format_label(name))} · {words}", name)
             if choice.lack and isinstance(model, QStandardItemModel):
                 item = model.item(self.quant_box.count() - 1)
                 item.setEnabled(False)
@@ -245,7 +249,7 @@ class Details(QWidget):
 
     def _replan(self) -> None:
         subject, budget, config = self._subject, self._budget, self._config
-        self._choice = self._streamed = None
+        self._choice = self._offload_plan = None
         if subject is not None and config is not None and budget is not None:
             wanted = self._best if self.quant_box.currentIndex() == 0 else None
             wanted = wanted or WeightFormats(str(self.quant_box.currentData() or ""))
@@ -274,7 +278,7 @@ class Details(QWidget):
     def _show_choice(self) -> None:
         plan = self.choice.plan if self.choice else None
         self.bar.show_plan(plan)
-        self.stream_box.setVisible(self._streamed is not None)
+        self.stream_box.setVisible(self._offload_plan is not None)
         self.shorten_button.setVisible(
             plan is not None and plan.fit is Fit.NO and plan.max_context > 0
         )
@@ -282,18 +286,18 @@ class Details(QWidget):
             unknown = self._subject is not None
             self.verdict_label.setText(self.tr("Reading sizes…") if unknown else "")
             return
-        device = said(self._budget.name) if self._budget else ""
+        device = setting_text(self._budget.name) if self._budget else ""
         ram = self.tr(", {0} in RAM").format(gib(plan.ram_bytes)) if plan.ram_bytes else ""
-        fits = self.tr("Fits streamed, with a context of {0:,} tokens") if self.streams else ""
+        fits = self.tr("Fits offloaded, with a context of {0:,} tokens") if self.streams else ""
         fits = fits.format(Number(plan.context_tokens)) or verdict(plan)
-        told = f"{fits} · {device}: {gib(plan.total_bytes)}{ram}"
+        shown_text = f"{fits} · {device}: {gib(plan.total_bytes)}{ram}"
         notes = plan_notes(self._subject, self.choice, self._budget, self.cluster)
-        self.verdict_label.setText("\n".join((told, *notes)))
+        self.verdict_label.setText("\n".join((shown_text, *notes)))
         self.shorten_button.setText(
             self.tr("Fits if context ≤ {0:,}").format(Number(plan.max_context))
         )
 
-    def _question(self) -> Question | None:
+    def _question(self) -> OutlookQuery | None:
         """What is to be found out of what is chosen; None for what can't be."""
         subject, choice, budget = self._subject, self._choice, self._budget
         if subject is None or subject.config is None or choice is None or budget is None:
@@ -301,7 +305,7 @@ class Details(QWidget):
         if self.cluster or not choice.plan.is_live:
             return None
         may_stream = subject.adapter is None  # with an adapter all layers must fit
-        return Question(
+        return OutlookQuery(
             subject.config,
             subject.heads,
             subject.draft_model,
@@ -311,24 +315,24 @@ class Details(QWidget):
             self.device,
         )
 
-    def _take_answer(self, question: Question, answer: Answer) -> None:
-        """Say how fast what was asked about would be, or offer to stream it."""
+    def _take_answer(self, question: OutlookQuery, answer: OutlookResult) -> None:
+        """Say how fast what was asked about would be, or offer to offload it."""
         has_heads = bool(question.heads.num_heads)
-        if isinstance(answer, Streamed):
-            self._streamed = answer
+        if isinstance(answer, OffloadPlan):
+            self._offload_plan = answer
             with QSignalBlocker(self.stream_box):
                 self.stream_box.setChecked(answer.is_worth_it)
-            self.forecast_label.setText(streamed_words(answer, has_heads))
+            self.forecast_label.setText(offload_plan_words(answer, has_heads))
             self._show_choice()
         elif answer is not None:
             speeds = () if self._subject is None else self._subject.speeds
-            told = measured_words(speeds)
+            shown_text = measured_words(speeds)
             self.forecast_label.setText(
-                told or forecast_words(answer, has_heads, question.draft_model)
+                shown_text or forecast_words(answer, has_heads, question.draft_model)
             )
         elif question.layers_dir is not None and not question.choice.plan.max_context:
             self.forecast_label.setText(
-                self.tr("Streamed it has no room either: try a shorter context.")
+                self.tr("Offloaded, it has no room either: try a shorter context.")
             )
 
     def _shorten(self) -> None:

@@ -21,8 +21,8 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.engine_texts import (
-    engine_said,
-    error_said,
+    engine_text,
+    error_text,
 )
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.models.details import Details
@@ -40,7 +40,7 @@ from app.widgets.sizes import (
     on_disk,
 )
 from app.widgets.table import RowTable
-from medusa_core.api import Budget, Library, Offer
+from medusa_core.api import Budget, Library, PairOffer
 from medusa_core.errors import MedusaError
 from medusa_core.messages import HeadsShape
 
@@ -84,10 +84,10 @@ class DiscoverTab(QWidget):
         super().__init__()
         self._library = library
         self._budget: Budget | None = None
-        self._found: tuple[Offer, ...] = library.catalog()
+        self._found: tuple[PairOffer, ...] = library.catalog()
         self._looks: set[asyncio.Task[None]] = set()
         self._refused: dict[str, str] = {}
-        self.offers: tuple[Offer, ...] = ()
+        self.offers: tuple[PairOffer, ...] = ()
         self.search_edit = QLineEdit()
         self.search_edit.setPlaceholderText(
             self.tr("Search Hugging Face; empty shows what we recommend")
@@ -120,7 +120,7 @@ class DiscoverTab(QWidget):
         self._show_offers()
 
     @property
-    def chosen(self) -> Offer | None:
+    def chosen(self) -> PairOffer | None:
         """The offer whose details are shown."""
         row = self.table.currentRow()
         return self.offers[row] if 0 <= row < len(self.offers) else None
@@ -188,7 +188,7 @@ class DiscoverTab(QWidget):
             self._show_offers()
             left = self.tr("These are of what we recommend.") if self.offers else ""
             self.status_label.setText(
-                " ".join((engine_said(error.message), left, engine_said(error.hint)))
+                " ".join((engine_text(error.message), left, engine_text(error.hint)))
             )
             return
         if words != self.search_edit.text().strip():
@@ -201,11 +201,11 @@ class DiscoverTab(QWidget):
         self._show_offers()
         await self._fill(found[:_FILLED])
 
-    async def _fill(self, found: tuple[Offer, ...]) -> None:
+    async def _fill(self, found: tuple[PairOffer, ...]) -> None:
         """Ask for the sizes of what was found, the first rows first; each is shown as it comes."""
         at_once = asyncio.Semaphore(_LOOKS_AT_ONCE)
 
-        async def look(offer: Offer) -> None:
+        async def look(offer: PairOffer) -> None:
             async with at_once:
                 if any(one == offer for one in self._found):  # else its details were asked for
                     await self._look_at(offer)
@@ -228,7 +228,7 @@ class DiscoverTab(QWidget):
             self.table.selectRow(0)
         self._choose()
 
-    def _cells(self, offer: Offer) -> tuple[str, ...]:
+    def _cells(self, offer: PairOffer) -> tuple[str, ...]:
         return (
             offer.title,
             self._verdict(offer),
@@ -236,7 +236,7 @@ class DiscoverTab(QWidget):
             offer.licence + (self.tr(" · gated") if offer.is_gated else ""),
         )
 
-    def _verdict(self, offer: Offer) -> str:
+    def _verdict(self, offer: PairOffer) -> str:
         if offer.title in self._refused:
             return self._refused[offer.title]
         return fit_words(offer.config, offer.heads, self._budget) or "–"
@@ -252,7 +252,7 @@ class DiscoverTab(QWidget):
         pickle = (
             self.tr("The heads are a pickle, which is converted once.") if offer.is_pickled else ""
         )
-        note = "\n".join(part for part in (engine_said(offer.note), heads, pickle, repos) if part)
+        note = "\n".join(part for part in (engine_text(offer.note), heads, pickle, repos) if part)
         if offer.is_heads:
             shape = offer.heads
             note = self.tr(
@@ -265,7 +265,7 @@ class DiscoverTab(QWidget):
         elif offer.config is None:
             self._start(self._look_at(offer))
 
-    def _offer_files(self, offer: Offer | None) -> None:
+    def _offer_files(self, offer: PairOffer | None) -> None:
         """The GGUF files of a repository, the smallest first."""
         variants = () if offer is None else offer.variants
         self.file_box.clear()
@@ -286,14 +286,14 @@ class DiscoverTab(QWidget):
         self._found = tuple(wanted if one == offer else one for one in self._found)
         self._show_offers()
 
-    async def _look_at(self, offer: Offer) -> None:
+    async def _look_at(self, offer: PairOffer) -> None:
         try:
             known = await self._library.look_at(offer)
         except MedusaError as error:
-            self._refused[offer.title] = engine_said(error.message)
+            self._refused[offer.title] = engine_text(error.message)
             self._show_offers()
             if self.chosen == offer:
-                refused = Subject(offer.title, error_said(error), None, HeadsShape())
+                refused = Subject(offer.title, error_text(error), None, HeadsShape())
                 self.details.show_subject(refused)
                 self.details.verdict_label.clear()
                 self.details.action_button.setEnabled(False)
@@ -306,7 +306,7 @@ class DiscoverTab(QWidget):
             self.download_requested.emit(self.chosen)
 
 
-def _matching(offers: Sequence[Offer], words: str) -> tuple[Offer, ...]:
+def _matching(offers: Sequence[PairOffer], words: str) -> tuple[PairOffer, ...]:
     """Those in whose names or notes all words occur."""
     wanted = words.lower().split()
     texts = (f"{one.title} {one.pair.model} {one.note}".lower() for one in offers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
-from app.i18n.engine_texts import engine_said
+from app.i18n.engine_texts import engine_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.numbers import Number
 from app.widgets.sizes import (
@@ -14,7 +14,7 @@ from app.widgets.sizes import (
     on_disk,
 )
 from app.widgets.table import RowTable
-from medusa_core.api import Job, JobState, Library, with_limit
+from medusa_core.api import DownloadJob, JobState, Library, with_limit
 
 COLUMNS = (
     QT_TRANSLATE_NOOP("Library", "Model"),
@@ -77,12 +77,12 @@ class DownloadsTab(QWidget):
         self.show_jobs()
 
     @property
-    def jobs(self) -> tuple[Job, ...]:
+    def jobs(self) -> tuple[DownloadJob, ...]:
         """The rows, in order."""
         return tuple(reversed(self._downloads.jobs))
 
     @property
-    def chosen(self) -> Job | None:
+    def chosen(self) -> DownloadJob | None:
         """The download that the buttons act on."""
         row = self.table.currentRow()
         return self.jobs[row] if 0 <= row < len(self.jobs) else None
@@ -118,7 +118,7 @@ class DownloadsTab(QWidget):
         box.setSuffix(self.tr(" MB/s at most"))
         return box
 
-    def _changed(self, job: Job) -> None:
+    def _changed(self, job: DownloadJob) -> None:
         before = self._states.get(job.id)
         self._states[job.id] = job.state
         if not self._timer.isActive():
@@ -138,8 +138,8 @@ class DownloadsTab(QWidget):
         words = (
             ""
             if job is None
-            else engine_said(job.says)
-            or f"{engine_said(job.reason)} {engine_said(job.hint)}".strip()
+            else engine_text(job.waits_for)
+            or f"{engine_text(job.reason)} {engine_text(job.hint)}".strip()
         )
         self.reason_label.setText(words)
 
@@ -170,7 +170,7 @@ class DownloadsTab(QWidget):
             self.show_jobs()
 
 
-def cells(job: Job) -> tuple[str, ...]:
+def cells(job: DownloadJob) -> tuple[str, ...]:
     """A download as a row."""
     progress, left = "–", ""
     if job.total_bytes:
@@ -180,6 +180,6 @@ def cells(job: Job) -> tuple[str, ...]:
         left = duration(job.eta_s)
     speed = f"{Number(job.bytes_per_s / 1e6):.1f} MB/s" if job.bytes_per_s else ""
     state = library_text(
-        QT_TRANSLATE_NOOP("Library", "stalled") if job.says else STATE_WORDS[job.state]
+        QT_TRANSLATE_NOOP("Library", "stalled") if job.waits_for else STATE_WORDS[job.state]
     )
     return (" + ".join(repo for repo, _ in job.pair.repos), state, progress, speed, left)

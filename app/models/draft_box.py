@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QComboBox
 
-from app.i18n.engine_texts import engine_said
+from app.i18n.engine_texts import engine_text
 from app.widgets.choices import add_entry
 from app.widgets.explain import explain
 from medusa_core.api import Installed, Library
@@ -80,7 +80,7 @@ class DraftBox(QComboBox):
             self.clear()
             self.addItem(self.tr("none"), None)
             for row, (item, reason) in enumerate(found, start=1):
-                add_entry(self, item.name, item, engine_said(reason))
+                add_entry(self, item.name, item, engine_text(reason))
                 self.setItemData(row, self.itemText(row), Qt.ItemDataRole.ToolTipRole)
                 if not reason and str(item.folder) == chosen:
                     self.setCurrentIndex(row)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QComboBox
 
-from app.i18n.engine_texts import engine_said
+from app.i18n.engine_texts import engine_text
 from app.training.gain_words import with_loss
 from app.widgets.choices import add_entry
 from medusa_core.api import Installed, InstalledKind, Library
@@ -44,7 +44,7 @@ class HeadsBox(QComboBox):
                 self.addItem(self.tr("its own"), item)
                 self.setCurrentIndex(1)
             for heads, reason in self._library.heads_for(item, items):
-                self._add(heads, engine_said(reason))
+                self._add(heads, engine_text(reason))
 
     def _add(self, heads: Installed, reason: str) -> None:
         name = self.tr("{0} (built in)").format(heads.name) if heads.is_built_in else heads.name

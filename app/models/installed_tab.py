@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.engine_texts import (
-    error_said,
+    error_text,
 )
 from app.models.adapter_box import AdapterBox
 from app.models.details import Details
@@ -35,8 +35,8 @@ from app.models.installed_rows import (
 )
 from app.models.subject import Subject
 from app.theme.appearance import Appearance
-from app.widgets.asking import confirms
-from app.widgets.file_dialogs import ask_for_file, ask_for_folder
+from app.widgets.file_dialogs import choose_file, choose_folder
+from app.widgets.questions import confirms
 from app.widgets.sizes import (
     library_text,
     on_disk,
@@ -104,8 +104,8 @@ class InstalledTab(QWidget):
         self.train_button = QPushButton(self.tr("Train heads…"))
         self.train_button.setToolTip(self.tr("Make this model faster by heads of its own."))
         self.import_button = QPushButton(self.tr("Import model…"))
-        self.kept_button = QPushButton(self.tr("Delete copies"))
-        self.kept_button.setToolTip(
+        self.quantized_button = QPushButton(self.tr("Delete copies"))
+        self.quantized_button.setToolTip(
             self.tr(
                 "Quantized models, and layers of models that don't fit in memory: they only make "
                 "the next load faster."
@@ -144,7 +144,7 @@ class InstalledTab(QWidget):
             items = await self._library.installed()
             rows = (*items, *self._library.built_in())
         except MedusaError as error:
-            self._show_problem(error_said(error))
+            self._show_problem(error_text(error))
             return
         chosen, reads = self.chosen, self.table.currentRow() >= len(self.rows) > 0
         self.items, self.rows = items, rows
@@ -186,7 +186,7 @@ class InstalledTab(QWidget):
             self.reveal_button,
             self.train_button,
         )
-        of_all = (self.import_button, self.folder_button, self.kept_button)
+        of_all = (self.import_button, self.folder_button, self.quantized_button)
         for row in (of_chosen, of_all):
             buttons = QHBoxLayout()
             for button in row:
@@ -217,7 +217,7 @@ class InstalledTab(QWidget):
         menu.addAction(self.tr("GGUF file…"), self.import_file)
         self.import_button.setMenu(menu)
         self.folder_button.clicked.connect(self._change_folder)
-        self.kept_button.clicked.connect(lambda: self._start(self._remove_kept()))
+        self.quantized_button.clicked.connect(lambda: self._start(self._remove_quantized()))
 
     def _select(self, folder: Path) -> None:
         for row, item in enumerate(self.rows):
@@ -231,7 +231,7 @@ class InstalledTab(QWidget):
             self.table.selectRow(0)
         total, kept = sum(item.nbytes for item in self.items), self._library.kept_bytes()
         words = self.tr(" · copies for faster loading {0}").format(on_disk(kept)) if kept else ""
-        self.kept_button.setEnabled(kept > 0)
+        self.quantized_button.setEnabled(kept > 0)
         nothing = self.tr("Nothing is downloaded yet: see Discover, or import a model.")
         empty = "" if self.items else f"{nothing} "
         self.status_label.setText(
@@ -320,7 +320,7 @@ class InstalledTab(QWidget):
         try:
             problems = await self._library.verify(item)
         except MedusaError as error:
-            self._show_problem(error_said(error))
+            self._show_problem(error_text(error))
             return
         self.status_label.setText(
             self.tr("{0}: {1}. Download it again to mend it.").format(
@@ -335,14 +335,14 @@ class InstalledTab(QWidget):
         if item is None:
             return
         is_loaded = item.folder == self._loaded
-        asked = (
+        question = (
             self.tr("Delete {0} ({1})?").format(item.name, on_disk(item.nbytes))
             if item.found.is_cached
             else self.tr("Remove {0} from the list?").format(item.name)
         )
         loaded = self.tr("It is loaded now: the built-in model takes its place.")
         loaded = loaded if is_loaded else ""
-        if confirms(self, asked, f"{self._library.warning_for(item)} {loaded}".strip()):
+        if confirms(self, question, f"{self._library.warning_for(item)} {loaded}".strip()):
             if is_loaded:
                 self.load_requested.emit(first_choice())
             self._start(self._remove(item))
@@ -351,7 +351,7 @@ class InstalledTab(QWidget):
         try:
             freed = await self._library.remove(item)
         except MedusaError as error:
-            self._show_problem(error_said(error))
+            self._show_problem(error_text(error))
             return
         self._library.forget_downloads(item)
         await self.refresh()
@@ -368,28 +368,28 @@ class InstalledTab(QWidget):
 
     def _import_folder(self) -> None:
         title = self.tr("Folder of a model or of heads")
-        if folder := ask_for_folder(self, title):
+        if folder := choose_folder(self, title):
             self.add_folder(str(folder))
 
     def import_file(self) -> None:
         """Ask for a GGUF file, and take it among what is here."""
         title, kinds = self.tr("GGUF file"), self.tr("GGUF files (*.gguf)")
-        if file := ask_for_file(self, title, kinds):
+        if file := choose_file(self, title, kinds):
             self.add_folder(str(file))
 
     def _change_folder(self) -> None:
-        if folder := ask_for_folder(self, self.tr("Where downloads go")):
+        if folder := choose_folder(self, self.tr("Where downloads go")):
             self.use_cache(str(folder))
 
     def use_cache(self, folder: str) -> None:
         """Let downloads go to another folder."""
         self.cache_changed.emit(folder)
 
-    async def _remove_kept(self) -> None:
+    async def _remove_quantized(self) -> None:
         try:
-            freed = await self._library.remove_kept()
+            freed = await self._library.remove_quantized()
         except MedusaError as error:
-            self._show_problem(error_said(error))
+            self._show_problem(error_text(error))
             return
         self._show_items()
         self.status_label.setText(
@@ -415,7 +415,7 @@ class InstalledTab(QWidget):
                 await asyncio.to_thread(self._library.add_folder, str(folder))
             await self.refresh()
         except MedusaError as error:
-            problem = error_said(error)
+            problem = error_text(error)
         is_chosen = self.table.currentRow() >= len(self.rows)
         self._reading.remove(folder)
         self._show_items()

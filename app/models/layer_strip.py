@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.theme.appearance import Appearance
 from app.theme.tokens import Theme
-from app.widgets.stream_words import tier_words
+from app.widgets.offload_words import tier_words
 from medusa_core.messages import Placement, Tier
 
 
@@ -41,13 +41,13 @@ class LayerStrip(QWidget):
         if placement is None:
             return
         theme = self._appearance.theme
-        told = {tier: words for tier in Tier if (words := tier_words(placement, tier))}
-        self.words = ", ".join(told.values())
+        text = {tier: words for tier in Tier if (words := tier_words(placement, tier))}
+        self.words = ", ".join(text.values())
         self.setAccessibleDescription(self.words)
         self._cells.show_tiers(placement.tiers)
         squares = " ".join(
             f'<span style="color:{tier_colour(tier, theme)};">&#9632;&#9632;</span> {words}'
-            for tier, words in told.items()
+            for tier, words in text.items()
         )
         self._legend.setText(self.tr("Layers: {0}").format(squares))
 

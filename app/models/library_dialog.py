@@ -22,22 +22,22 @@ from PySide6.QtWidgets import (
 )
 
 from app.chat.compose.composer import files_of
-from app.i18n.engine_texts import error_said
+from app.i18n.engine_texts import error_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.models.discover_tab import DiscoverTab
 from app.models.downloads_tab import DownloadsTab
 from app.models.installed_tab import InstalledTab
 from app.theme.appearance import Appearance
-from app.training.gain_words import ready_said
+from app.training.gain_words import gain_text
 from app.training.train_dialog import TrainDialog
-from app.widgets.asking import confirms
 from app.widgets.closing import close_by_key
 from app.widgets.dropping import (
     IS_MODEL,
     accept_copy,
     is_model,
 )
-from medusa_core.api import Installed, Job, Library, Offer, converting
+from app.widgets.questions import confirms
+from medusa_core.api import DownloadJob, Installed, Library, PairOffer, converting
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import cluster_of, device_here
@@ -194,7 +194,7 @@ class LibraryDialog(QDialog):
         self.offline_box.toggled.connect(self.offline_chosen)
         self.settings_button.clicked.connect(self.settings_requested)
 
-    def download(self, offer: Offer) -> None:
+    def download(self, offer: PairOffer) -> None:
         """Fetch a pair, and show it on its way."""
         if offer.is_pickled and not self._agrees_to_convert():
             return
@@ -202,7 +202,7 @@ class LibraryDialog(QDialog):
         try:
             job = self.library.downloads.add(pair)
         except MedusaError as error:  # a full disk, which can't hold the download either
-            self.notice_label.setText(error_said(error))
+            self.notice_label.setText(error_text(error))
             return
         log.info("download %d of %s", job.id, offer.pair)
         self.downloads.show_jobs()
@@ -222,7 +222,7 @@ class LibraryDialog(QDialog):
         if self.installed.items and self.tabs.currentWidget() is self.discover:
             self.tabs.setCurrentWidget(self.installed)
 
-    def _finished(self, job: Job) -> None:
+    def _finished(self, job: DownloadJob) -> None:
         self.notice_label.setText(
             self.tr("{0} is here: load it under Installed.").format(job.pair.model)
         )
@@ -247,9 +247,9 @@ class LibraryDialog(QDialog):
         try:
             self.library.add_folder(str(folder))
         except MedusaError as error:
-            self.notice_label.setText(error_said(error))
+            self.notice_label.setText(error_text(error))
             return
-        self.notice_label.setText(f"{folder.name}: {ready_said(read_gain(folder))}")
+        self.notice_label.setText(f"{folder.name}: {gain_text(read_gain(folder))}")
         self._start(self.installed.refresh())
 
     def _load(self, choice: ModelChoice) -> None:
@@ -272,7 +272,7 @@ class LibraryDialog(QDialog):
         try:
             budget = await self.library.budget(self._own_bytes, device)
         except MedusaError as error:
-            self.notice_label.setText(error_said(error))
+            self.notice_label.setText(error_text(error))
             return
         for tab in (self.discover, self.installed):
             tab.details.layers_dir = self.library.layers_dir

@@ -62,9 +62,9 @@ class MemoryBar(QWidget):
         self._bar.show_segments(self.segments, total, limit)
         self._fill_legend()
         self.layers.show_placement(None if plan is None else plan.placement)
-        said = ", ".join(f"{s.name} {gib(s.nbytes)}" for s in self.segments)
+        text = ", ".join(f"{s.name} {gib(s.nbytes)}" for s in self.segments)
         self.setAccessibleName(self.tr("Memory"))
-        self.setAccessibleDescription(said)
+        self.setAccessibleDescription(text)
 
     def restyle(self) -> None:
         """Take the colours of the theme."""

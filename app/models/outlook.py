@@ -1,4 +1,4 @@
-"""What a model would do on this computer: how fast it would be, or how it would do streamed."""
+"""What a model would do on this computer: how fast it would be, or how it would do offloaded."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.i18n.engine_texts import error_said
+from app.i18n.engine_texts import error_text
 from medusa_core.api import (
     Budget,
-    Choice,
     Forecast,
     ModelConfig,
-    Streamed,
+    OffloadPlan,
+    Recommendation,
     device_with,
     forecast,
-    measure_pace,
-    paced_by,
-    plan_streamed,
+    measure_read_rate,
+    plan_offload,
+    rate_limiting_format,
 )
 from medusa_core.errors import MedusaError
 from medusa_core.messages import Fit, HeadsShape, LoadOptions
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class OutlookQuery:
     """A model as it is chosen now.
 
     Attributes:
@@ -44,33 +44,35 @@ class Question:
     config: ModelConfig
     heads: HeadsShape
     draft_model: ModelConfig | None
-    choice: Choice
+    choice: Recommendation
     budget: Budget
     layers_dir: Path | None
     device: str
 
 
-Answer = Forecast | Streamed | None
+OutlookResult = Forecast | OffloadPlan | None
 
 
 class Outlook:
     """Answers the latest question, beside the window: what isn't known yet is measured once.
 
     Args:
-        tell: Told the answer: a forecast where the model fits, a plan in tiers where it fits so
-            alone, and nothing where it doesn't fit at all.
-        refuse: Told why there is none.
+        on_result: Called with the answer: a forecast where the model fits, a plan in tiers where
+            it fits so alone, and nothing where it doesn't fit at all.
+        refuse: Called with why there is none.
     """
 
     def __init__(
-        self, tell: Callable[[Question, Answer], None], refuse: Callable[[str], None]
+        self,
+        on_result: Callable[[OutlookQuery, OutlookResult], None],
+        refuse: Callable[[str], None],
     ) -> None:
-        self._tell = tell
+        self._on_result = on_result
         self._refuse = refuse
-        self._question: Question | None = None
+        self._question: OutlookQuery | None = None
         self._work: asyncio.Task[None] | None = None
 
-    def ask(self, question: Question | None) -> None:
+    def ask(self, question: OutlookQuery | None) -> None:
         """Ask this instead of what was asked before; None asks nothing."""
         self._question = question
         if question is not None and (self._work is None or self._work.done()):
@@ -90,16 +92,16 @@ class Outlook:
                 if not isinstance(error, MedusaError):
                     log.warning("no estimate", exc_info=error)
                 if question is self._question:
-                    told = error_said(error) if isinstance(error, MedusaError) else ""
-                    self._refuse(told)
+                    text = error_text(error) if isinstance(error, MedusaError) else ""
+                    self._refuse(text)
                     return
             else:
                 if question is self._question:
-                    self._tell(question, answer)
+                    self._on_result(question, answer)
                     return
 
 
-def answer_to(question: Question) -> Answer:
+def answer_to(question: OutlookQuery) -> OutlookResult:
     """The answer; blocks while device and disk are measured.
 
     Raises:
@@ -109,13 +111,15 @@ def answer_to(question: Question) -> Answer:
     config, heads, choice = question.config, question.heads, question.choice
     budget = question.budget
     if choice.plan.fit is not Fit.NO:
-        pace = measure_pace(budget.hardware.device, paced_by(choice.formats, config, budget))
-        return forecast(config, heads, choice.formats, budget, pace)
+        rate = measure_read_rate(
+            budget.hardware.device, rate_limiting_format(choice.formats, config, budget)
+        )
+        return forecast(config, heads, choice.formats, budget, rate)
     if question.layers_dir is None:
         return None
     options = LoadOptions(device=question.device).with_layers_in(question.layers_dir)
     device = device_with(budget, options)
     may_shorten = not choice.plan.max_context  # else the user may choose to
-    return plan_streamed(
+    return plan_offload(
         config, heads, choice, device, question.draft_model, may_shorten=may_shorten
     )

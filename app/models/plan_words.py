@@ -8,27 +8,27 @@ from PySide6.QtCore import QCoreApplication
 
 from app.models.subject import Subject
 from app.widgets.sizes import speed
-from medusa_core.api import Budget, Choice, Forecast, ModelConfig, paced_by
+from medusa_core.api import Budget, Forecast, ModelConfig, Recommendation, rate_limiting_format
 from medusa_core.messages import DrafterSpeed
 
 
-def forecast_words(told: Forecast, has_heads: bool, draft_model: ModelConfig | None = None) -> str:
+def forecast_words(text: Forecast, has_heads: bool, draft_model: ModelConfig | None = None) -> str:
     """How fast a model would be, and who would guess for it."""
     if draft_model is not None:
         return QCoreApplication.translate(
             "Library",
             "About {0} tokens/s here without guesses (an estimate). How much faster the draft "
             "model makes it is measured once it is loaded.",
-        ).format(speed(told.plain_tokens_per_s))
+        ).format(speed(text.plain_tokens_per_s))
     if not has_heads:
         return QCoreApplication.translate(
             "Library",
             "About {0} tokens/s here (an estimate). It has no heads: guesses come from the chat's "
             "own text.",
-        ).format(speed(told.plain_tokens_per_s))
+        ).format(speed(text.plain_tokens_per_s))
     return QCoreApplication.translate(
         "Library", "About {0} tokens/s here with its heads, {1} without (an estimate)."
-    ).format(speed(told.tokens_per_s), speed(told.plain_tokens_per_s))
+    ).format(speed(text.tokens_per_s), speed(text.plain_tokens_per_s))
 
 
 def measured_words(speeds: Sequence[DrafterSpeed]) -> str:
@@ -44,7 +44,7 @@ def measured_words(speeds: Sequence[DrafterSpeed]) -> str:
 
 
 def plan_notes(
-    subject: Subject | None, choice: Choice | None, budget: Budget | None, cluster: str
+    subject: Subject | None, choice: Recommendation | None, budget: Budget | None, cluster: str
 ) -> Iterator[str]:
     """Notes beside a plan, a line each.
 
@@ -75,9 +75,9 @@ def plan_notes(
         )
 
 
-def _is_made_anew(config: ModelConfig, choice: Choice, budget: Budget) -> bool:
+def _is_made_anew(config: ModelConfig, choice: Recommendation, budget: Budget) -> bool:
     """Whether a card's kernels don't know the few bits that a model comes in."""
-    is_kept = not config.holds_blocks or bool(config.stored.card)
-    if budget.hardware.device == "cpu" or is_kept:
+    is_saved = not config.holds_blocks or bool(config.stored.card)
+    if budget.hardware.device == "cpu" or is_saved:
         return False
-    return paced_by(choice.formats, config, budget).startswith("nf4")
+    return rate_limiting_format(choice.formats, config, budget).startswith("nf4")

@@ -8,7 +8,7 @@ from app.widgets.sizes import (
     loaded_as,
     verdict,
 )
-from medusa_core.api import Budget, ModelConfig, Offer, plan_least, recommend
+from medusa_core.api import Budget, ModelConfig, PairOffer, plan_least, recommend
 from medusa_core.messages import HeadsShape
 
 # What a processor reads for every token in a fraction of a second.
@@ -20,7 +20,7 @@ def has_card(budget: Budget | None) -> bool:
     return budget is not None and budget.hardware.device != "cpu"
 
 
-def fits(offer: Offer, budget: Budget | None) -> bool:
+def fits(offer: PairOffer, budget: Budget | None) -> bool:
     """Whether there is a way to load it; what is unknown may."""
     if offer.config is None or budget is None:
         return True
@@ -37,18 +37,18 @@ def fit_words(config: ModelConfig | None, heads: HeadsShape, budget: Budget | No
     return verdict(best.plan, loaded_as(best.formats.linears))
 
 
-def in_order(offers: Sequence[Offer], budget: Budget | None) -> tuple[Offer, ...]:
+def in_order(offers: Sequence[PairOffer], budget: Budget | None) -> tuple[PairOffer, ...]:
     """As they come; with a card, of the catalog those with heads first and small ones last."""
     if not has_card(budget):
         return tuple(offers)
 
-    def place(offer: Offer) -> int:
+    def place(offer: PairOffer) -> int:
         return 0 if not offer.is_curated or offer.heads.num_heads else 1 + _is_quick(offer)
 
     return tuple(sorted(offers, key=place))
 
 
-def suggested(offers: Sequence[Offer], budget: Budget | None) -> Offer | None:
+def suggested(offers: Sequence[PairOffer], budget: Budget | None) -> PairOffer | None:
     """The one that a computer gets most from; None if nothing is known to fit.
 
     With a card: heads first, then the order. Without: the largest that a processor reads quickly.
@@ -62,5 +62,5 @@ def suggested(offers: Sequence[Offer], budget: Budget | None) -> Offer | None:
     return max(quick, key=lambda one: one.download_bytes)
 
 
-def _is_quick(offer: Offer) -> bool:
+def _is_quick(offer: PairOffer) -> bool:
     return offer.download_bytes <= _QUICK_BYTES

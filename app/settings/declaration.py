@@ -7,13 +7,13 @@ from dataclasses import Field, dataclass, field, fields
 from enum import Enum
 from typing import Any, TypeVar
 
-from app.settings.kinds import Kind
+from app.settings.kinds import SettingKind
 
 T = TypeVar("T")
 _KEY = "declaration"
 
 
-class Page(Enum):
+class SettingsPage(Enum):
     """Where a setting is shown."""
 
     GENERAL = "General"
@@ -36,26 +36,26 @@ class Declaration:
     """
 
     name: str
-    kind: Kind[Any]
-    page: Page
+    kind: SettingKind[Any]
+    page: SettingsPage
     label: str
     sentence: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    kind: Kind[Any]
-    page: Page
+    kind: SettingKind[Any]
+    page: SettingsPage
     label: str
     sentence: str
 
 
 def setting(
-    kind: Kind[T],
+    kind: SettingKind[T],
     default: T | None = None,
     *,
     make_default: Callable[[], T] | None = None,
-    page: Page = Page.HIDDEN,
+    page: SettingsPage = SettingsPage.HIDDEN,
     label: str = "",
     sentence: str = "",
 ) -> Any:

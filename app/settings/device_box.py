@@ -7,8 +7,8 @@ import asyncio
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QInputDialog
 
-from app.i18n.engine_texts import error_said
-from app.i18n.said import said
+from app.i18n.engine_texts import error_text
+from app.i18n.setting_texts import setting_text
 from app.settings.editors import Choose, Editor
 from medusa_core.api import DeviceOffer
 from medusa_core.errors import ClusterError
@@ -29,7 +29,7 @@ class DeviceBox(QComboBox):
     def __init__(self, choose: Choose) -> None:
         super().__init__()
         self._device = ""
-        self._asked: asyncio.Task[None] | None = None
+        self._filling: asyncio.Task[None] | None = None
         self.editor = Editor(self, self._show)
         self.setAccessibleName(self.tr("Run on"))
         self.addItem(self.tr("Automatic"), "")
@@ -38,20 +38,20 @@ class DeviceBox(QComboBox):
 
     def ask(self) -> None:
         """Look what there is; the list follows."""
-        if self._asked is None or self._asked.done():
-            self._asked = asyncio.ensure_future(self._fill())
+        if self._filling is None or self._filling.done():
+            self._filling = asyncio.ensure_future(self._fill())
 
     def offer(self, offers: tuple[DeviceOffer, ...]) -> None:
         """Show what there is; a device that is gone stays in the list, so that it can be left."""
         self.clear()
         model = self.model()
         for row, offer in enumerate(offers):
-            name = said(offer.label)
+            name = setting_text(offer.label)
             text = name if offer.device else self.tr("Automatic ({0})").format(name)
             self.addItem(text, offer.device)
             if offer.lack and isinstance(model, QStandardItemModel):
                 model.item(row).setEnabled(False)
-                model.item(row).setToolTip(said(offer.lack))
+                model.item(row).setToolTip(setting_text(offer.lack))
         self.addItem(self.tr("Cluster…"), _ANOTHER)
         self._show(self._device)
 
@@ -71,11 +71,11 @@ class DeviceBox(QComboBox):
     def _choose(self, choose: Choose) -> None:
         device = str(self.currentData())
         if device == _ANOTHER:
-            device = self._asked_for_cluster()
+            device = self._chose_cluster()
         self._show(device)
         choose(device)
 
-    def _asked_for_cluster(self) -> str:
+    def _chose_cluster(self) -> str:
         """The cluster that the user names; what was chosen before where none is named."""
         words = self.tr(
             "Address of the cluster, such as 192.168.1.5:6379. Start serve-layers on its machines "
@@ -95,4 +95,4 @@ class DeviceBox(QComboBox):
                 split_address(typed)
                 return CLUSTER + typed
             except ClusterError as error:
-                words = error_said(error)
+                words = error_text(error)

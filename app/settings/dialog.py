@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.settings.editors import said
+from app.settings.editors import value_text
 from app.theme.appearance import Appearance
 from app.widgets.closing import close_by_key
 
@@ -45,7 +45,7 @@ class SettingsDialog(QDialog):
         self.pages = QStackedWidget()
         self._keys = [name for name, _ in pages]
         for name, page in pages:
-            self.names.addItem(said(name))
+            self.names.addItem(value_text(name))
             area = QScrollArea()
             area.setWidgetResizable(True)
             area.setFocusPolicy(Qt.FocusPolicy.NoFocus)

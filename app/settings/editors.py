@@ -20,14 +20,14 @@ from PySide6.QtWidgets import (
 )
 
 from app.settings.declaration import Declaration
-from app.settings.kinds import Choice, Folder, FontFamily, Number, Toggle
+from app.settings.kinds import ChoiceKind, FolderKind, FontKind, NumberKind, ToggleKind
 from app.theme.fonts import TEXT_FAMILY
-from app.widgets.file_dialogs import ask_for_folder
+from app.widgets.file_dialogs import choose_folder
 
 Choose = Callable[[Any], None]
 
 
-def said(text: str) -> str:
+def value_text(text: str) -> str:
     """A text of the declarations in the user's language."""
     return QCoreApplication.translate("Settings", text) if text else ""
 
@@ -55,12 +55,12 @@ def editor_of(declared: Declaration, choose: Choose) -> Editor:
 
     Args:
         declared: The setting.
-        choose: Told every value that the user chooses.
+        choose: Called with every value that the user chooses.
     """
     editor = _editor(declared.kind, choose)
-    editor.widget.setAccessibleName(said(declared.label))
-    editor.widget.setAccessibleDescription(said(declared.sentence))
-    editor.widget.setToolTip(said(declared.sentence))
+    editor.widget.setAccessibleName(value_text(declared.label))
+    editor.widget.setAccessibleDescription(value_text(declared.sentence))
+    editor.widget.setToolTip(value_text(declared.sentence))
     return editor
 
 
@@ -70,36 +70,36 @@ def _editor(kind: object, _choose: Choose) -> Editor:
 
 
 @_editor.register
-def _toggle(_kind: Toggle, choose: Choose) -> Editor:
+def _toggle(_kind: ToggleKind, choose: Choose) -> Editor:
     box = QCheckBox()
     box.toggled.connect(choose)
     return Editor(box, box.setChecked)
 
 
 @_editor.register
-def _choice(kind: Choice, choose: Choose) -> Editor:
+def _choice(kind: ChoiceKind, choose: Choose) -> Editor:
     box = QComboBox()
     for word, label in kind.options:
-        box.addItem(said(label), word)
+        box.addItem(value_text(label), word)
     box.currentIndexChanged.connect(lambda _row: choose(box.currentData()))
     return Editor(box, lambda value: box.setCurrentIndex(box.findData(value)))
 
 
 @_editor.register
-def _number(kind: Number, choose: Choose) -> Editor:
+def _number(kind: NumberKind, choose: Choose) -> Editor:
     box = QDoubleSpinBox()
     box.setRange(kind.least * kind.scale, kind.most * kind.scale)
     box.setSingleStep(kind.step * kind.scale)
     box.setDecimals(0)
     box.setSuffix(kind.suffix)
-    box.setSpecialValueText(said(kind.word_for_least))
+    box.setSpecialValueText(value_text(kind.word_for_least))
     box.setKeyboardTracking(False)
     box.valueChanged.connect(lambda value: choose(round(value / kind.scale, 4)))
     return Editor(box, lambda value: box.setValue(value * kind.scale))
 
 
 @_editor.register
-def _font(_kind: FontFamily, choose: Choose) -> Editor:
+def _font(_kind: FontKind, choose: Choose) -> Editor:
     box = QFontComboBox()
     box.setEditable(False)
     box.currentFontChanged.connect(
@@ -109,7 +109,7 @@ def _font(_kind: FontFamily, choose: Choose) -> Editor:
 
 
 @_editor.register
-def _folder(_kind: Folder, choose: Choose) -> Editor:
+def _folder(_kind: FolderKind, choose: Choose) -> Editor:
     return FolderEditor(choose).editor
 
 
@@ -139,7 +139,7 @@ class FolderEditor(QWidget):
         self.editor = Editor(self, self.line.setText)
 
     def _browse(self) -> None:
-        if folder := ask_for_folder(self, self.tr("Choose a folder")):
+        if folder := choose_folder(self, self.tr("Choose a folder")):
             self._take(str(folder))
 
     def _take(self, folder: str) -> None:

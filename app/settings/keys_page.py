@@ -8,8 +8,8 @@ from functools import partial
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
-from app.settings.declaration import Page
-from app.settings.editors import Editor, editor_of, said
+from app.settings.declaration import SettingsPage
+from app.settings.editors import Editor, editor_of, value_text
 from app.settings.preferences import DECLARATIONS
 from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance
@@ -24,7 +24,7 @@ class KeysPage(QWidget):
 
     def __init__(
         self,
-        page: Page,
+        page: SettingsPage,
         store: SettingsStore,
         appearance: Appearance,
         own: Mapping[str, Editor] | None = None,
@@ -52,7 +52,9 @@ class KeysPage(QWidget):
                 )
                 editor.show(getattr(store.values, declared.name))
                 self.editors[declared.name] = editor
-                self.add_row(said(declared.label), editor.widget, said(declared.sentence))
+                self.add_row(
+                    value_text(declared.label), editor.widget, value_text(declared.sentence)
+                )
         store.changed.connect(self._follow)
 
     def add_row(self, label: str, widget: QWidget, sentence: str) -> None:

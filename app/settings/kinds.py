@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 T = TypeVar("T")
 
 
-class Kind(Protocol[T]):
+class SettingKind(Protocol[T]):
     """What a setting may be."""
 
     def read(self, raw: Any) -> T:
@@ -28,7 +28,7 @@ class Kind(Protocol[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Toggle:
+class ToggleKind:
     """Yes or no."""
 
     def read(self, raw: Any) -> bool:
@@ -41,7 +41,7 @@ class Toggle:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChoiceKind:
     """One of a few words.
 
     Attributes:
@@ -60,7 +60,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumberKind:
     """A number in a range.
 
     Attributes:
@@ -94,7 +94,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextKind:
     """Words of a certain form.
 
     Attributes:
@@ -112,20 +112,20 @@ class Text:
         return value
 
 
-class Folder(Text):
+class FolderKind(TextKind):
     """A folder; empty for the usual one."""
 
 
-class FontFamily(Text):
+class FontKind(TextKind):
     """A font that is installed; empty for the shipped one."""
 
 
-class Device(Text):
+class DeviceKind(TextKind):
     """A torch device; empty for the best there is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Record(Generic[T]):
+class RecordKind(Generic[T]):
     """Something with a form of its own, which no page shows.
 
     Attributes:

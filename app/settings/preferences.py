@@ -12,8 +12,16 @@ from typing import Any
 
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.markdown.formats import Marking
-from app.settings.declaration import Declaration, Page, declarations, setting
-from app.settings.kinds import Choice, Device, Folder, FontFamily, Number, Record, Toggle
+from app.settings.declaration import Declaration, SettingsPage, declarations, setting
+from app.settings.kinds import (
+    ChoiceKind,
+    DeviceKind,
+    FolderKind,
+    FontKind,
+    NumberKind,
+    RecordKind,
+    ToggleKind,
+)
 from app.theme.appearance import ThemeChoice
 from app.theme.fonts import MAX_ZOOM, MIN_ZOOM, ZOOM_STEP
 from medusa_core.api import read_json
@@ -65,7 +73,7 @@ class Preferences:
     """
 
     theme: str = setting(
-        Choice(
+        ChoiceKind(
             (
                 (ThemeChoice.SYSTEM.value, QT_TRANSLATE_NOOP("Settings", "Like the system")),
                 (ThemeChoice.LIGHT.value, QT_TRANSLATE_NOOP("Settings", "Light")),
@@ -74,44 +82,47 @@ class Preferences:
             )
         ),
         ThemeChoice.SYSTEM.value,
-        page=Page.APPEARANCE,
+        page=SettingsPage.APPEARANCE,
         label=QT_TRANSLATE_NOOP("Settings", "Theme"),
         sentence=QT_TRANSLATE_NOOP("Settings", "The colours of the window."),
     )
     zoom: float = setting(
-        Number(MIN_ZOOM, MAX_ZOOM, ZOOM_STEP, " %", is_brought_back=True, scale=100),
+        NumberKind(MIN_ZOOM, MAX_ZOOM, ZOOM_STEP, " %", is_brought_back=True, scale=100),
         1.0,
-        page=Page.APPEARANCE,
+        page=SettingsPage.APPEARANCE,
         label=QT_TRANSLATE_NOOP("Settings", "Size"),
         sentence=QT_TRANSLATE_NOOP("Settings", "Makes text and everything else larger."),
     )
     marking: str = setting(
-        Choice(tuple((marking.value, marking.value) for marking in Marking)), Marking.HEADS.value
+        ChoiceKind(tuple((marking.value, marking.value) for marking in Marking)),
+        Marking.HEADS.value,
     )
-    has_read_hint: bool = setting(Toggle(), False)
+    has_read_hint: bool = setting(ToggleKind(), False)
     model: ModelChoice = setting(  # noqa: RUF009 - a declared field
-        Record(from_json, as_json), make_default=first_choice
+        RecordKind(from_json, as_json), make_default=first_choice
     )
     unload_minutes: float = setting(
-        Number(0, _MOST_MINUTES, 5, " min", word_for_least=QT_TRANSLATE_NOOP("Settings", "Never")),
+        NumberKind(
+            0, _MOST_MINUTES, 5, " min", word_for_least=QT_TRANSLATE_NOOP("Settings", "Never")
+        ),
         0.0,
-        page=Page.MODELS,
+        page=SettingsPage.MODELS,
         label=QT_TRANSLATE_NOOP("Settings", "Unload when idle"),
         sentence=QT_TRANSLATE_NOOP(
             "Settings", "An idle model frees its memory; the next message loads it again."
         ),
     )
     models_dir: str = setting(
-        Folder(),
+        FolderKind(),
         "",
-        page=Page.MODELS,
+        page=SettingsPage.MODELS,
         label=QT_TRANSLATE_NOOP("Settings", "Download location"),
         sentence=QT_TRANSLATE_NOOP("Settings", "Empty: the folder that other programs share."),
     )
     layers_dir: str = setting(
-        Folder(),
+        FolderKind(),
         "",
-        page=Page.MODELS,
+        page=SettingsPage.MODELS,
         label=QT_TRANSLATE_NOOP("Settings", "Folder for layers"),
         sentence=QT_TRANSLATE_NOOP(
             "Settings",
@@ -120,32 +131,32 @@ class Preferences:
         ),
     )
     device: str = setting(
-        Device(r"|cpu|cuda(:\d{1,2})?|cluster:[^\s/]{1,64}:\d{1,5}"),
+        DeviceKind(r"|cpu|cuda(:\d{1,2})?|cluster:[^\s/]{1,64}:\d{1,5}"),
         "",
-        page=Page.MODELS,
+        page=SettingsPage.MODELS,
         label=QT_TRANSLATE_NOOP("Settings", "Run on"),
         sentence=QT_TRANSLATE_NOOP("Settings", "What models compute on."),
     )
     records: bool = setting(
-        Toggle(),
+        ToggleKind(),
         True,
-        page=Page.GENERAL,
+        page=SettingsPage.GENERAL,
         label=QT_TRANSLATE_NOOP("Settings", "Record steps"),
         sentence=QT_TRANSLATE_NOOP(
             "Settings", "Tree and Steps show the last 20,000 steps; takes up to 31 MB."
         ),
     )
     is_offline: bool = setting(
-        Toggle(),
+        ToggleKind(),
         False,
-        page=Page.MODELS,
+        page=SettingsPage.MODELS,
         label=QT_TRANSLATE_NOOP("Settings", "Offline"),
         sentence=QT_TRANSLATE_NOOP("Settings", "Nothing leaves this computer."),
     )
     learns: bool = setting(
-        Toggle(),
+        ToggleKind(),
         True,
-        page=Page.STORAGE,
+        page=SettingsPage.STORAGE,
         label=QT_TRANSLATE_NOOP("Settings", "Learn from answers"),
         sentence=QT_TRANSLATE_NOOP(
             "Settings",
@@ -154,7 +165,7 @@ class Preferences:
         ),
     )
     language: str = setting(
-        Choice(
+        ChoiceKind(
             (
                 ("system", QT_TRANSLATE_NOOP("Settings", "Like the system")),
                 ("en", "English"),
@@ -162,30 +173,30 @@ class Preferences:
             )
         ),
         "system",
-        page=Page.GENERAL,
+        page=SettingsPage.GENERAL,
         label=QT_TRANSLATE_NOOP("Settings", "Language"),
         sentence=QT_TRANSLATE_NOOP("Settings", "Takes effect at the next start."),
     )
     font_family: str = setting(
-        FontFamily(),
+        FontKind(),
         "",
-        page=Page.APPEARANCE,
+        page=SettingsPage.APPEARANCE,
         label=QT_TRANSLATE_NOOP("Settings", "Font"),
         sentence=QT_TRANSLATE_NOOP("Settings", "The font of all text but code."),
     )
     restores_window: bool = setting(
-        Toggle(),
+        ToggleKind(),
         True,
-        page=Page.GENERAL,
+        page=SettingsPage.GENERAL,
         label=QT_TRANSLATE_NOOP("Settings", "Open where it was"),
         sentence=QT_TRANSLATE_NOOP(
             "Settings", "The window keeps its place, its size and its open panels."
         ),
     )
-    has_seen_welcome: bool = setting(Toggle(), False)
-    shows_panel: bool = setting(Toggle(), False)
-    shortcuts: Mapping[str, str] = setting(Record(_texts_from, dict), make_default=dict)
-    draft_models: Mapping[str, str] = setting(Record(_texts_from, dict), make_default=dict)
+    has_seen_welcome: bool = setting(ToggleKind(), False)
+    shows_panel: bool = setting(ToggleKind(), False)
+    shortcuts: Mapping[str, str] = setting(RecordKind(_texts_from, dict), make_default=dict)
+    draft_models: Mapping[str, str] = setting(RecordKind(_texts_from, dict), make_default=dict)
 
     @property
     def drafted_model(self) -> ModelChoice:

@@ -7,7 +7,7 @@ import asyncio
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from app.i18n.engine_texts import error_said
+from app.i18n.engine_texts import error_text
 from app.widgets.flow_layout import FlowLayout
 from medusa_core.api import HubSettings, has_saved_token, remove_user_token, save_user_token, whoami
 from medusa_core.errors import MedusaError
@@ -53,14 +53,14 @@ class TokenBox(QWidget):
         self.save_button.clicked.connect(self._save)
         self.remove_button.clicked.connect(self._remove)
         self.check_button.clicked.connect(self._check)
-        self._say_state()
+        self._show_state()
 
     def use(self, settings: HubSettings) -> None:
         """Ask the Hub under other settings from now on."""
         self._settings = settings
         self._refresh()
 
-    def _say_state(self) -> None:
+    def _show_state(self) -> None:
         has_token = bool(self._settings.token)
         self.edit.setPlaceholderText(
             self.tr("A token is saved") if has_token else self.tr("No token is saved")
@@ -95,7 +95,7 @@ class TokenBox(QWidget):
 
     def _take(self, token: str) -> None:
         self.changed.emit(token)
-        self._say_state()
+        self._show_state()
 
     def _check(self) -> None:
         task = asyncio.ensure_future(self._ask(self.edit.text().strip() or self._settings.token))
@@ -107,6 +107,6 @@ class TokenBox(QWidget):
         try:
             name = await asyncio.to_thread(whoami, self._settings, token)
         except MedusaError as error:
-            self.note.setText(error_said(error))
+            self.note.setText(error_text(error))
             return
         self.note.setText(self.tr("The token works: it is {0}’s.").format(name))

@@ -40,7 +40,7 @@ class SingleInstance(QObject):
         self._lock.setStaleLockTime(0)  # only where its process is gone
         self._server = QLocalServer(self)
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
-        self._server.newConnection.connect(self._hear)
+        self._server.newConnection.connect(self._read)
         digest = hashlib.sha256(str(folder.absolute()).encode()).hexdigest()
         self._name = f"medusa-chat-{digest[:16]}"
 
@@ -77,7 +77,7 @@ class SingleInstance(QObject):
         self._server.close()
         self._lock.unlock()
 
-    def _hear(self) -> None:
+    def _read(self) -> None:
         while (socket := self._server.nextPendingConnection()) is not None:
             socket.disconnected.connect(socket.deleteLater)
             self.raise_requested.emit()

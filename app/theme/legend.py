@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from app.i18n.said import said
+from app.i18n.setting_texts import setting_text
 from medusa_core.messages import RuleChoice, SourceInfo, TokenSource
 
 
@@ -94,7 +94,11 @@ class Legend:
     def name(self, mark: Mark) -> str:
         """A mark in words, such as "head 2" or "lookup"."""
         info = self.info(mark.source)
-        return f"{said(info.label)} {mark.depth}" if info.is_numbered else said(info.label)
+        return (
+            f"{setting_text(info.label)} {mark.depth}"
+            if info.is_numbered
+            else setting_text(info.label)
+        )
 
     def badge(self, mark: Mark) -> str:
         """A short name, such as "h2" or "lookup"."""

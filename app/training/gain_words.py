@@ -7,7 +7,7 @@ from PySide6.QtCore import QCoreApplication
 from medusa_core.system.jobs.heads_gain import HeadsGain
 
 
-def ready_said(gain: HeadsGain | None) -> str:
+def gain_text(gain: HeadsGain | None) -> str:
     """The news that heads are ready."""
     if gain is None:
         return QCoreApplication.translate("Train", "Heads are ready.")

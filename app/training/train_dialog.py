@@ -19,13 +19,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.i18n.engine_texts import error_said
+from app.i18n.engine_texts import error_text
 from app.theme.appearance import Appearance
 from app.training.train_form import TrainForm
 from app.training.train_run import TrainRun
-from app.widgets.asking import confirms
 from app.widgets.closing import close_by_key
 from app.widgets.explain import explain
+from app.widgets.questions import confirms
 from app.widgets.sizes import (
     duration,
     on_disk,
@@ -198,7 +198,7 @@ class TrainDialog(QDialog):
         try:
             self._query = NeedsQuery(wish, Path(self._query_dir.name))
         except MedusaError as error:
-            self.needs_label.setText(error_said(error))
+            self.needs_label.setText(error_text(error))
             return
         self.needs_label.setText(self.tr("Loading the model and trying it: a minute or two…"))
         self._timer.start()
@@ -217,15 +217,15 @@ class TrainDialog(QDialog):
         try:
             needs = self._query.answer()
         except MedusaError as error:
-            self.needs_label.setText(error_said(error))
+            self.needs_label.setText(error_text(error))
         else:
             if needs is None:
                 return
-            self.needs_label.setText(self._needs_said(needs))
+            self.needs_label.setText(self._needs_shown(needs))
         self._end_query()
         self._show()
 
-    def _needs_said(self, needs: HeadsNeeds) -> str:
+    def _needs_shown(self, needs: HeadsNeeds) -> str:
         return self.tr(
             "Memory {0} at the worst moment · disk {1}, states and checkpoints together · "
             "the model writes {2} tokens/s · about {3}"
@@ -242,7 +242,7 @@ class TrainDialog(QDialog):
         try:
             self.run = self._own_heads.begin(wish, self._name)
         except MedusaError as error:
-            self.needs_label.setText(error_said(error))
+            self.needs_label.setText(error_text(error))
             return
         self._start()
 
@@ -255,7 +255,7 @@ class TrainDialog(QDialog):
         try:
             self.run.start()
         except MedusaError as error:
-            self.needs_label.setText(error_said(error))
+            self.needs_label.setText(error_text(error))
             self.run.remove()
             self.run = None
         else:
@@ -287,8 +287,8 @@ class TrainDialog(QDialog):
             self._start()
 
     def _give_up(self) -> None:
-        asked = self.tr("Cancel the training, and delete what it has?")
-        if self.run is not None and confirms(self, asked, str(self.run.out)):
+        question = self.tr("Cancel the training, and delete what it has?")
+        if self.run is not None and confirms(self, question, str(self.run.out)):
             self.run.remove()
             self._forget()
 

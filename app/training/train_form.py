@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.choices import offer
 from app.widgets.explain import explain
-from app.widgets.file_dialogs import ask_for_files
+from app.widgets.file_dialogs import choose_files
 from app.widgets.sizes import GIB
 from medusa_core.api import TRAINED_KINDS, HeadsWish
 from medusa_core.messages import cluster_of, device_here
@@ -155,7 +155,7 @@ class TrainForm(QWidget):
 
     def _choose_files(self) -> None:
         title = self.tr("Files of prompts or conversations")
-        if files := ask_for_files(self, title, _tr(_FILES)):
+        if files := choose_files(self, title, _tr(_FILES)):
             self.use_files(tuple(map(str, files)))
 
     def _show_data(self) -> None:

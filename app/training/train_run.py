@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel, QProgressBar, QVBoxLayout, QWidget
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.plots import Plot
 from app.theme.appearance import Appearance
-from app.training.gain_words import ready_said
+from app.training.gain_words import gain_text
 from app.widgets.sizes import (
     duration,
     speed,
@@ -76,7 +76,7 @@ class TrainRun(QWidget):
         curve_grew = progress.curve != self._progress.curve
         self._progress = progress
         pausing = is_pausing and not progress.is_over
-        self.stage_label.setText(_tr(_STAGES["pausing"]) if pausing else _said(progress))
+        self.stage_label.setText(_tr(_STAGES["pausing"]) if pausing else _describe(progress))
         self.bar.setValue(round(_FULL * progress.share))
         self.bar.setVisible(not progress.is_over)
         self.problem_label.setText(f"{progress.problem} {progress.hint}".strip())
@@ -107,20 +107,20 @@ class TrainRun(QWidget):
         self.plot.setToolTip(f"{self.plot.accessibleName()} – {last}")
 
 
-def _said(progress: HeadsProgress) -> str:
+def _describe(progress: HeadsProgress) -> str:
     """The stage in words, with what is known of it."""
     words = [_tr(_STAGES.get(progress.stage, progress.stage))]
     if progress.stage == "done":
-        words = [ready_said(progress.gain)]
+        words = [gain_text(progress.gain)]
     if progress.stage == "answers" and progress.tokens_per_s is not None:
         words.append(_tr("{0} tokens/s").format(speed(progress.tokens_per_s)))
     if progress.seconds_left is not None:
-        told = QCoreApplication.translate("Train", "{0} left")
-        words.append(told.format(duration(progress.seconds_left)))
+        shown_text = QCoreApplication.translate("Train", "{0} left")
+        words.append(shown_text.format(duration(progress.seconds_left)))
     if progress.curve:
         shares = " · ".join(f"{share:.0%}" for share in progress.curve[-1][1])
-        told = QCoreApplication.translate("Train", "best guess right: {0}")
-        words.append(told.format(shares))
+        shown_text = QCoreApplication.translate("Train", "best guess right: {0}")
+        words.append(shown_text.format(shares))
     return " · ".join(words)
 
 

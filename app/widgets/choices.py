@@ -9,7 +9,7 @@ from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox
 
-from app.i18n.said import said
+from app.i18n.setting_texts import setting_text
 from app.widgets.explain import wrapped
 
 
@@ -33,8 +33,10 @@ def offer(box: QComboBox, choices: Iterable[Offered]) -> None:
     with QSignalBlocker(box):
         box.clear()
         for row, choice in enumerate(choices):
-            box.addItem(said(choice.label), choice.name)
-            box.setItemData(row, wrapped(said(choice.explanation)), Qt.ItemDataRole.ToolTipRole)
+            box.addItem(setting_text(choice.label), choice.name)
+            box.setItemData(
+                row, wrapped(setting_text(choice.explanation)), Qt.ItemDataRole.ToolTipRole
+            )
         box.setCurrentIndex(max(0, box.findData(chosen)))
 
 

@@ -27,7 +27,7 @@ def use_files_folder(folder: Path) -> None:
         app.setProperty(_FOLDER, str(folder))
 
 
-def ask_for_file(parent: QWidget, title: str, kinds: str = "") -> Path | None:
+def choose_file(parent: QWidget, title: str, kinds: str = "") -> Path | None:
     """A file to read; None where the user chose none.
 
     Args:
@@ -39,15 +39,15 @@ def ask_for_file(parent: QWidget, title: str, kinds: str = "") -> Path | None:
     return _chosen(name)
 
 
-def ask_for_files(parent: QWidget, title: str, kinds: str = "") -> tuple[Path, ...]:
-    """Files to read; none where the user chose none. As `ask_for_file`."""
+def choose_files(parent: QWidget, title: str, kinds: str = "") -> tuple[Path, ...]:
+    """Files to read; none where the user chose none. As `choose_file`."""
     names, _ = QFileDialog.getOpenFileNames(parent, title, str(files_folder()), kinds)
     if names:
         _chosen(names[0])
     return tuple(map(Path, names))
 
 
-def ask_where_to_save(
+def choose_save_path(
     parent: QWidget,
     title: str,
     name: str,
@@ -65,11 +65,11 @@ def ask_where_to_save(
     """
     start = str(files_folder() / name)
     usual = QFileDialog.Option(0) if options is None else options
-    told, kind = QFileDialog.getSaveFileName(parent, title, start, kinds, "", usual)
-    return _chosen(told), kind
+    text, kind = QFileDialog.getSaveFileName(parent, title, start, kinds, "", usual)
+    return _chosen(text), kind
 
 
-def ask_for_folder(parent: QWidget, title: str) -> Path | None:
+def choose_folder(parent: QWidget, title: str) -> Path | None:
     """A folder; None where the user chose none."""
     name = QFileDialog.getExistingDirectory(parent, title, str(files_folder()))
     if not name:

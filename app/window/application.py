@@ -39,9 +39,9 @@ from medusa_core.api import (
     APP_NAME,
     Places,
     calibrations_dir,
-    kept_models_dir,
     open_history,
     places,
+    quantized_models_dir,
     resources_dir,
     start_engine,
 )
@@ -117,7 +117,7 @@ class Application:
 
 EXIT_TAKEN = 3
 EXIT_RESTART = 4
-Work = Callable[[Application], Coroutine[None, None, int]]
+AfterPaint = Callable[[Application], Coroutine[None, None, int]]
 
 
 def build(options: Options) -> Application:
@@ -136,9 +136,9 @@ def build(options: Options) -> Application:
     keeper = ModelKeeper(
         bridge,
         preferences.drafted_model,
-        kept_dir=kept_models_dir(),
+        quantized_dir=quantized_models_dir(),
         calibrations_dir=calibrations_dir(),
-        learned_dir=None if options.is_fresh else where.learned,
+        datastore_dir=None if options.is_fresh else where.learned,
     )
     window = MainWindow(
         bridge,
@@ -150,7 +150,7 @@ def build(options: Options) -> Application:
         open_library=options.open_library or _library_opener(where),
         places=None if options.is_fresh else where,
         history=None if options.is_fresh else open_history(where.history),
-        learned_dir=None if options.is_fresh else where.learned,
+        datastore_dir=None if options.is_fresh else where.learned,
     )
     keeper.unload_after(preferences.unload_minutes)
     keeper.use_device(preferences.device)
@@ -170,7 +170,7 @@ def _library_opener(where: Places) -> OpenLibrary:
     return open_library
 
 
-def run(options: Options, work: Work | None = None) -> int:
+def run(options: Options, work: AfterPaint | None = None) -> int:
     """Run the application.
 
     Args:
@@ -206,7 +206,7 @@ def run(options: Options, work: Work | None = None) -> int:
         if work is None:
             show_uncaught_errors(application.window.chat.errors.show_error, log_path)
             instance.raise_requested.connect(application.window.come_to_front)
-        continue_or_tell(application.window, has_crashed, options.continues)
+        continue_or_explain(application.window, has_crashed, options.continues)
         code: int = loop.run_until_complete((work or _serve_user)(application))
     if serves:
         guard.end()
@@ -214,13 +214,13 @@ def run(options: Options, work: Work | None = None) -> int:
     return code
 
 
-def continue_or_tell(window: MainWindow, has_crashed: bool, continues: bool) -> None:
+def continue_or_explain(window: MainWindow, has_crashed: bool, continues: bool) -> None:
     """Open the last conversation if that is wanted; after a crash offer it only.
 
     What was open may be what made the window hang: opened by itself, it would do so again.
     """
     if has_crashed:
-        window.remedies.tell_of_crash()
+        window.remedies.report_crash()
     elif continues and window.history is not None:
         window.history.open_last()
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QCoreApplication, QObject, Qt
 from PySide6.QtWidgets import QDialog
 
-from app.settings.declaration import Page
+from app.settings.declaration import SettingsPage
 from app.settings.hub import hub_settings
 from app.startup.crash import LAST_DUMP_NAME
 from app.startup.logs import FILE_NAME as LOG_NAME
-from app.training.gain_words import ready_said
-from app.widgets.asking import confirms
+from app.training.gain_words import gain_text
 from app.widgets.dropping import IS_MODEL
 from app.widgets.matching import Provider
+from app.widgets.questions import confirms
 from app.window.parts import WindowParts
 from medusa_core.api import OwnBatches, OwnHeads, with_token
 from medusa_core.system.jobs.heads_gain import read_gain
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from app.settings.dialog import SettingsDialog
     from app.training.train_dialog import TrainDialog
     from app.window.commands.palette import Palette
-    from medusa_core.api import Check, HubSettings, Library, Offer
+    from medusa_core.api import Check, HubSettings, Library, PairOffer
 
 
 class Dialogs(QObject):
@@ -53,7 +53,7 @@ class Dialogs(QObject):
         self.diagnostics: DiagnosticsDialog | None = None
         self._training: TrainDialog | None = None
         self._import: asyncio.Task[None] | None = None
-        parts.settings.changed.connect(self._tell_models)
+        parts.settings.changed.connect(self._update_models)
 
     def end_work(self) -> None:
         """The window closes: what runs beside it is ended, and can be gone on with."""
@@ -145,7 +145,7 @@ class Dialogs(QObject):
         parts = self._parts
         tokens = TokenBox(self._hub_settings())
         tokens.changed.connect(self._use_token)
-        keys = KeysPage(Page.STORAGE, parts.settings, parts.appearance)
+        keys = KeysPage(SettingsPage.STORAGE, parts.settings, parts.appearance)
         storage = StoragePage(self._folders(), keys, parts.appearance)
         storage.diagnostics_requested.connect(self.show_diagnostics)
         storage.measure()
@@ -258,14 +258,14 @@ class Dialogs(QObject):
         mark_measured()
         return dialog
 
-    def _tell_models(self, setting: str) -> None:
+    def _update_models(self, setting: str) -> None:
         """Effects have acted on the setting by now."""
         if self.models is not None and setting in ("device", "layers_dir"):
             self.models.use_device(self._parts.settings.values.device)
         elif self.models is not None and setting in ("is_offline", "models_dir"):
             self.models.follow_settings()
 
-    def _download(self, offer: Offer) -> None:
+    def _download(self, offer: PairOffer) -> None:
         self.show_models()
         if self.models is not None:
             self.models.download(offer)
@@ -286,15 +286,15 @@ class Dialogs(QObject):
         history = "" if parts.history is None else str(parts.places.history)
         dialog = TrainDialog(own, parts.appearance, history, parts.window)
         dialog.room_needed.connect(parts.keeper.sleep)
-        dialog.made.connect(self._tell_of_heads)
+        dialog.made.connect(self._report_heads)
         return dialog
 
-    def _tell_of_heads(self, folder: Path) -> None:
+    def _report_heads(self, folder: Path) -> None:
         """The model manager may be closed by the time heads are ready: the chat says it, too."""
         gain = read_gain(folder)
         hint = self.tr("Load their model under Models to use them.")
         pays = gain is None or gain.pays
-        card = self._parts.chat.errors.show_error(ready_said(gain), hint if pays else "")
+        card = self._parts.chat.errors.show_error(gain_text(gain), hint if pays else "")
         card.add_action(self.tr("Models…"), self.show_models)
 
     def _need_batch(self) -> BatchDialog | None:

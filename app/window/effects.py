@@ -58,7 +58,7 @@ class Effects(QObject):
             keeper.load()
 
     def _move_layers(self) -> None:
-        """A streamed model reads its layers from the new folder, where they are written anew."""
+        """An offloaded model reads its layers from the new folder, where they are written anew."""
         library, keeper = self._parts.models.library, self._parts.keeper
         layers_dir = self._parts.layers_dir
         if keeper.choice.options.has_disk:

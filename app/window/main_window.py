@@ -19,9 +19,9 @@ from app.chat_settings.seeds import (
 )
 from app.engine.bridge import EngineBridge
 from app.engine.model_keeper import ModelKeeper
+from app.history.datastore_keeper import DatastoreKeeper
 from app.history.history_keeper import HistoryKeeper
-from app.history.kept_settings import KeptSettings
-from app.history.learned_keeper import LearnedKeeper
+from app.history.saved_settings import SavedSettings
 from app.history.sidebar import WIDTH_EM, Sidebar
 from app.history.titles import Titles
 from app.history.trace_keeper import TraceKeeper
@@ -66,7 +66,7 @@ class MainWindow(QMainWindow):
         open_library: Opens the library when it is needed first; None offers none.
         places: Where this user's files lie; None keeps nothing of the window.
         history: Where conversations are kept; None keeps none, and lists none.
-        learned_dir: Where drafts learn from what is kept; None for nowhere.
+        datastore_dir: Where drafts learn from what is kept; None for nowhere.
 
     Attributes:
         page: Its widgets.
@@ -104,7 +104,7 @@ class MainWindow(QMainWindow):
         make_seed: NewSeed = new_seed,
         places: Places | None = None,
         history: History | None = None,
-        learned_dir: Path | None = None,
+        datastore_dir: Path | None = None,
     ) -> None:
         super().__init__()
         self.keeper = keeper
@@ -121,10 +121,10 @@ class MainWindow(QMainWindow):
         self.sidebar = Sidebar(appearance)
         self.history: HistoryKeeper | None = None
         self.titles: Titles | None = None
-        self.learned: LearnedKeeper | None = None
+        self.learned: DatastoreKeeper | None = None
         self._traces: TraceKeeper | None = None
         if history is not None:
-            self._keep(history, learned_dir)
+            self._keep(history, datastore_dir)
         parts = WindowParts(
             window=self,
             appearance=appearance,
@@ -207,16 +207,16 @@ class MainWindow(QMainWindow):
         self.dialogs.end_work()
         self.closed.emit()
 
-    def _keep(self, history: History, learned_dir: Path | None) -> None:
+    def _keep(self, history: History, datastore_dir: Path | None) -> None:
         """Keep what is said from now on, and list what was said before."""
         composer = self.page.composer
         self.history = keeper = HistoryKeeper(self.chat, self.sidebar, history, composer)
-        self._kept_settings = KeptSettings(self.chat, self.page.control, keeper)
+        self._saved_settings = SavedSettings(self.chat, self.page.control, keeper)
         self.titles = Titles(self.chat, self._bridge, self.keeper, keeper.journal)
         self.titles.named.connect(keeper.refresh)
         self._traces = TraceKeeper(self.insight, history, keeper.journal)
-        if learned_dir is not None:
-            self.learned = LearnedKeeper(self.chat, keeper, self.settings, learned_dir)
+        if datastore_dir is not None:
+            self.learned = DatastoreKeeper(self.chat, keeper, self.settings, datastore_dir)
         pause = QTimer(self)
         pause.setSingleShot(True)
         pause.setInterval(DRAFT_MS)

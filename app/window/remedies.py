@@ -11,14 +11,14 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chat.error_card import ErrorCard
 from app.widgets.numbers import Number
+from app.widgets.offload_words import here_words
 from app.widgets.sizes import speed
-from app.widgets.stream_words import here_words
 from app.window.parts import WindowParts
 from medusa_core.errors import MedusaError
 from medusa_core.messages import EngineLost, Failed, cluster_of
 
 if TYPE_CHECKING:
-    from medusa_core.api import LoadOffer, Streamed
+    from medusa_core.api import LoadOffer, OffloadPlan
     from medusa_core.loading.choice import ModelChoice
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class Remedies(QObject):
             self._work.add(task)
             task.add_done_callback(self._work.discard)
 
-    def tell_of_crash(self) -> None:
+    def report_crash(self) -> None:
         """The last run had no clean end: say so, and offer to go on or to look why."""
         card = self._parts.chat.errors.show_error(
             self.tr("Medusa Chat didn't end properly last time."),
@@ -65,7 +65,7 @@ class Remedies(QObject):
         card.add_action(self.tr("Show diagnostics"), self._show_diagnostics)
 
     async def _offer_smaller(self, card: ErrorCard) -> None:
-        from medusa_core.api import smaller_loads, streamed_load
+        from medusa_core.api import offloaded_load, smaller_loads
 
         keeper = self._parts.keeper
         loaded = keeper.status.loaded
@@ -78,16 +78,16 @@ class Remedies(QObject):
         try:
             for offer in await asyncio.to_thread(smaller_loads, choice, context, device, own):
                 self._add(card, offer)
-            streamed = await asyncio.to_thread(streamed_load, choice, layers_dir, device, own)
+            offloaded = await asyncio.to_thread(offloaded_load, choice, layers_dir, device, own)
         except MedusaError as error:
             log.info("nothing else can be offered: %s", error.message)
             return
-        if streamed is not None:
-            self._add_streamed(card, choice.with_layers_in(layers_dir), streamed)
+        if offloaded is not None:
+            self._add_offloaded(card, choice.with_layers_in(layers_dir), offloaded)
 
-    def _add_streamed(self, card: ErrorCard, choice: ModelChoice, streamed: Streamed) -> None:
-        words = self.tr("Stream it: {0}, about {1} tokens/s").format(
-            here_words(streamed.placement), speed(streamed.tokens_per_s)
+    def _add_offloaded(self, card: ErrorCard, choice: ModelChoice, offloaded: OffloadPlan) -> None:
+        words = self.tr("Offload it: {0}, about {1} tokens/s").format(
+            here_words(offloaded.placement), speed(offloaded.tokens_per_s)
         )
         card.add_action(words, lambda: self._parts.keeper.load(choice))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QWidget
 
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.settings.declaration import Page
+from app.settings.declaration import SettingsPage
 from app.settings.device_box import DeviceBox
 from app.settings.dialog import SettingsDialog
 from app.settings.keys_page import KeysPage
@@ -27,7 +27,7 @@ class ModelsPage(KeysPage):
     def __init__(self, store: SettingsStore, appearance: Appearance, token_box: TokenBox) -> None:
         self.device_box = DeviceBox(lambda device: store.choose("device", device))
         self.token_box = token_box
-        super().__init__(Page.MODELS, store, appearance, {"device": self.device_box.editor})
+        super().__init__(SettingsPage.MODELS, store, appearance, {"device": self.device_box.editor})
         self.add_row(
             self.tr("Hub token"),
             token_box,
@@ -54,8 +54,8 @@ def settings_dialog(
         storage: The page of files.
         parent: The window.
     """
-    general = KeysPage(Page.GENERAL, store, appearance)
-    looks = KeysPage(Page.APPEARANCE, store, appearance)
+    general = KeysPage(SettingsPage.GENERAL, store, appearance)
+    looks = KeysPage(SettingsPage.APPEARANCE, store, appearance)
     models = ModelsPage(store, appearance, token_box)
     for page in (general, looks):
         page.end()

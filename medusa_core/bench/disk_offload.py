@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from medusa_core.bench.random_target import shape_config
-from medusa_core.bench.step_race import Tell
+from medusa_core.bench.step_race import OnTimed
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.parts import EMBEDDING, FINAL_NORM, block_parts, lm_head_part
 from medusa_core.system.resources import shapes_dir
@@ -44,7 +44,7 @@ class OffloadRow:
 
 
 def accelerate_row(
-    shape: str, folder: Path, memory_bytes: int, num_tokens: int, tell: Tell
+    shape: str, folder: Path, memory_bytes: int, num_tokens: int, on_timed: OnTimed
 ) -> OffloadRow:
     """Let Accelerate write a few tokens, layers without room in memory on the disk.
 
@@ -53,7 +53,7 @@ def accelerate_row(
         folder: On the disk; takes the weights, and gives their room back.
         memory_bytes: For weights in memory.
         num_tokens: Tokens to write.
-        tell: Told what is being done.
+        on_timed: Called with what is being done.
     """
     if importlib.util.find_spec("accelerate") is None:
         return OffloadRow(0.0, 0, 0, "accelerate isn't installed: pip install -e '.[peers]'")
@@ -64,9 +64,9 @@ def accelerate_row(
         return OffloadRow(0.0, 0, 0, f"{folder} has no room for the weights in 16 bits")
     here = max(0, min(config.num_layers, (memory_bytes - ends) // layer))
     with tempfile.TemporaryDirectory(dir=folder, prefix="offload-") as name:
-        tell("writing the weights in 16 bits")
+        on_timed("writing the weights in 16 bits")
         write_random(shape, config, Path(name))
-        tell(f"accelerate: {here} of {config.num_layers} layers in memory")
+        on_timed(f"accelerate: {here} of {config.num_layers} layers in memory")
         model = _load(Path(name), config, here)
         ids = torch.arange(5, 21).unsqueeze(0)
         started = time.perf_counter()

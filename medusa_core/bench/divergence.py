@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from medusa_core.bench.race import Conversation
+from medusa_core.bench.race import RaceConversation
 from medusa_core.engine.overflow import fit
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, Role
@@ -52,7 +52,7 @@ class Divergence:
 
 
 def find_divergence(
-    target: Target, found: Conversation, plain: Conversation, settings: GenerateSettings
+    target: Target, found: RaceConversation, plain: RaceConversation, settings: GenerateSettings
 ) -> Divergence | None:
     """Compare an answer with plain decoding's.
 
@@ -84,7 +84,7 @@ def find_divergence(
     return None
 
 
-def prompt_ids_of(target: Target, conversation: Conversation, turn: int) -> list[int]:
+def prompt_ids_of(target: Target, conversation: RaceConversation, turn: int) -> list[int]:
     """Tokens that a contestant read before it answered a turn."""
     messages: list[ChatMessage] = []
     for index in range(turn + 1):

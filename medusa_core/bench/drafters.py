@@ -10,14 +10,14 @@ from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterSpeed
 from medusa_core.speculation.drafters.lineup import drafters_for
-from medusa_core.speculation.tuning.known import Known
-from medusa_core.system.prompts import Prompt
+from medusa_core.speculation.tuning.measurements import ModelMeasurements
+from medusa_core.system.prompts import BenchPrompt
 
 
 def race_drafters(
     target: Target,
-    known: Known,
-    prompts: Sequence[Prompt],
+    known: ModelMeasurements,
+    prompts: Sequence[BenchPrompt],
     max_new_tokens: int,
     on_prompt: Callable[[int, int], None],
 ) -> tuple[DrafterSpeed, ...]:
@@ -28,7 +28,7 @@ def race_drafters(
         known: What is known of it here: its step costs, by which all choose their trees.
         prompts: Their first turns are asked.
         max_new_tokens: Length of the answers.
-        on_prompt: Told how many prompts of how many are done.
+        on_prompt: Called with how many prompts of how many are done.
 
     Returns:
         How fast each is, the default first.
@@ -38,21 +38,21 @@ def race_drafters(
     """
     questions = [prompt.turns[0] for prompt in prompts]
     race = DrafterRace(target, known.costs(), questions, max_new_tokens)
-    told = 0
+    reported = 0
     while not race.is_done:
         race.advance()
-        if race.num_answered > told:
-            told = race.num_answered
-            on_prompt(told, len(prompts))
+        if race.num_answered > reported:
+            reported = race.num_answered
+            on_prompt(reported, len(prompts))
     if not race.speeds:
         raise RequestError("No prompt fits the model's context.", "Name shorter ones.")
-    known.keep_speeds(race.speeds)
+    known.save_speeds(race.speeds)
     by_name = {speed.name: speed for speed in race.speeds}
     order = (spec.name for spec in drafters_for(target, race.speeds))
     return tuple(by_name[name] for name in order if name in by_name)
 
 
-def drafter_of_window(target: Target, known: Known, shows_drafts: bool) -> str:
+def drafter_of_window(target: Target, known: ModelMeasurements, shows_drafts: bool) -> str:
     """The drafter that the window would choose: the fastest of its race, which is run if need be.
 
     Args:
@@ -66,14 +66,14 @@ def drafter_of_window(target: Target, known: Known, shows_drafts: bool) -> str:
         while not race.is_done:
             race.advance()
         speeds = race.speeds
-        known.keep_speeds(speeds)
+        known.save_speeds(speeds)
     return drafters_for(target, speeds, shows_drafts=shows_drafts)[0].name
 
 
 def drafters_json(speeds: Sequence[DrafterSpeed]) -> dict[str, Any]:
     """Under the names that `bench --drafters all --json` promises."""
-    told = (speed._asdict() for speed in speeds)
-    return {"drafters": {each.pop("name"): each for each in told}}
+    reported = (speed._asdict() for speed in speeds)
+    return {"drafters": {each.pop("name"): each for each in reported}}
 
 
 def drafters_table(speeds: Sequence[DrafterSpeed]) -> str:

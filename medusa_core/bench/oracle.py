@@ -37,7 +37,7 @@ from medusa_core.runtime.tree.tables import (
 )
 from medusa_core.speculation.drafters.drafter import Drafter
 from medusa_core.speculation.drafters.lineup import drafter_registry
-from medusa_core.speculation.rules.rule import Numbers, Rule
+from medusa_core.speculation.rules.rule import Rule, RuleNumbers
 from medusa_core.speculation.tuning.calibration import measure_costs
 from medusa_core.speculation.tuning.tuner import Tuner
 
@@ -48,7 +48,7 @@ _TURNS = 3
 _CALIBRATION_S = 40.0
 _ANY_ID = 1
 
-Tell = Callable[[str], None]
+OnSimulated = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +104,20 @@ class DiceRule:
 
     def numbers(
         self, logits: Tensor, nodes: object, context: WalkContext, run: object
-    ) -> tuple[Numbers, ...]:
+    ) -> tuple[RuleNumbers, ...]:
         return ()
 
 
-def simulate(target: Target, oracle: str, peer: Path | None, tell: Tell) -> Simulation:
+def simulate(
+    target: Target, oracle: str, peer: Path | None, on_simulated: OnSimulated
+) -> Simulation:
     """Decode with simulated acceptance, plainly, and with llama.cpp, in turns.
 
     Args:
         target: A target with random heads.
         oracle: One of `ORACLES`.
         peer: The same weights as GGUF for llama.cpp, or None.
-        tell: Told what is being measured.
+        on_simulated: Called with what is being measured.
 
     Raises:
         RequestError: There is no such oracle, or the target has no heads.
@@ -124,16 +126,16 @@ def simulate(target: Target, oracle: str, peer: Path | None, tell: Tell) -> Simu
         raise RequestError(
             f"There is no oracle {oracle!r} for this model.", f"Choose {', '.join(ORACLES)}."
         )
-    tell("measuring what steps cost")
+    on_simulated("measuring what steps cost")
     costs = measure_costs(target, _CALIBRATION_S)
     rows = Tuner(target, costs).rows(GenerateSettings(drafter="medusa"), _LENGTH)
     rule = DiceRule(typical_table(target.heads.num_heads).head_accuracies, seed=1)
-    kv = target.lend_cache(_LENGTH + 2 * rows)  # in turns
+    kv = target.allocate_cache(_LENGTH + 2 * rows)  # in turns
     ours = {name: _Decoding(target, name, rows, rule, kv) for name in ("medusa", "none")}
     theirs = None if peer is None else _Theirs(peer)
     speeds: dict[str, list[float]] = {}
     for turn in range(_TURNS):
-        tell(f"turn {turn + 1} of {_TURNS}")
+        on_simulated(f"turn {turn + 1} of {_TURNS}")
         for name, decoding in ours.items():
             speeds.setdefault(name, []).append(decoding.tokens_per_s(_STEPS))
         if theirs is not None:

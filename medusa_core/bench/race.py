@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from medusa_core.bench.contestant import Contestant, TurnResult
 from medusa_core.errors import RequestError
 from medusa_core.messages import ChatMessage, Role
-from medusa_core.system.prompts import Prompt
+from medusa_core.system.prompts import BenchPrompt
 
 log = logging.getLogger(__name__)
 
-OnPrompt = Callable[[int, int], None]
+OnRacePrompt = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class RaceConversation:
     """One prompt led by one contestant.
 
     Attributes:
@@ -28,7 +28,7 @@ class Conversation:
         turns: One result per turn.
     """
 
-    prompt: Prompt
+    prompt: BenchPrompt
     turns: tuple[TurnResult, ...]
 
     @property
@@ -52,7 +52,7 @@ class Totals:
     decode_s: float
 
     @classmethod
-    def of(cls, conversations: Iterable[Conversation]) -> Totals:
+    def of(cls, conversations: Iterable[RaceConversation]) -> Totals:
         """Add up."""
         turns = [turn for conversation in conversations for turn in conversation.turns]
         return cls(
@@ -73,7 +73,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Race:
+class RaceResult:
     """The answers of all contestants.
 
     Attributes:
@@ -81,23 +81,23 @@ class Race:
         num_skipped: Prompts too long for the context.
     """
 
-    results: Mapping[str, Sequence[Sequence[Conversation]]]
+    results: Mapping[str, Sequence[Sequence[RaceConversation]]]
     num_skipped: int
 
 
 def run_race(
     contestants: Mapping[str, Contestant],
-    prompts: Sequence[Prompt],
+    prompts: Sequence[BenchPrompt],
     repeats: int,
-    on_prompt: OnPrompt,
-) -> Race:
+    on_prompt: OnRacePrompt,
+) -> RaceResult:
     """Let all contestants answer all prompts, prompt by prompt, after one warm-up each.
 
     Args:
         contestants: By name; the first one's answers decide which prompts fit.
         prompts: What to ask.
         repeats: How often to ask everything.
-        on_prompt: Told how many prompts of how many are done.
+        on_prompt: Called with how many prompts of how many are done.
     """
     fitting = _warm_up(contestants, prompts)
     with _memory_settled():
@@ -117,11 +117,11 @@ def _memory_settled() -> Iterator[None]:
 
 def _race(
     contestants: Mapping[str, Contestant],
-    prompts: Sequence[Prompt],
+    prompts: Sequence[BenchPrompt],
     repeats: int,
-    on_prompt: OnPrompt,
-) -> Race:
-    results: dict[str, list[list[Conversation]]] = {name: [] for name in contestants}
+    on_prompt: OnRacePrompt,
+) -> RaceResult:
+    results: dict[str, list[list[RaceConversation]]] = {name: [] for name in contestants}
     skipped: set[str] = set()
     for repeat in range(repeats):
         for per_repeat in results.values():
@@ -134,19 +134,21 @@ def _race(
                 for name, conversation in conversations.items():
                     results[name][-1].append(conversation)
             on_prompt(repeat * len(prompts) + done + 1, repeats * len(prompts))
-    return Race(results, len(skipped))
+    return RaceResult(results, len(skipped))
 
 
-def _warm_up(contestants: Mapping[str, Contestant], prompts: Sequence[Prompt]) -> Sequence[Prompt]:
+def _warm_up(
+    contestants: Mapping[str, Contestant], prompts: Sequence[BenchPrompt]
+) -> Sequence[BenchPrompt]:
     """Kernels are chosen and memory is taken at the first call: let that not be timed."""
     shortest = min(prompts, key=lambda prompt: len(prompt.turns[0]))
-    _ask_all(contestants, Prompt(shortest.prompt_id, shortest.category, shortest.turns[:1]), 0)
+    _ask_all(contestants, BenchPrompt(shortest.prompt_id, shortest.category, shortest.turns[:1]), 0)
     return prompts
 
 
 def _ask_all(
-    contestants: Mapping[str, Contestant], prompt: Prompt, repeat: int
-) -> dict[str, Conversation] | None:
+    contestants: Mapping[str, Contestant], prompt: BenchPrompt, repeat: int
+) -> dict[str, RaceConversation] | None:
     """Every contestant's conversation, or None if one of its turns is too long for the context."""
     names = list(contestants)
     # Whoever comes behind another program finds its weights gone from the processor's cache; so who
@@ -157,11 +159,11 @@ def _ask_all(
         turns = _lead(contestants[name], prompt)
         if turns is None:
             return None
-        conversations[name] = Conversation(prompt, turns)
+        conversations[name] = RaceConversation(prompt, turns)
     return conversations
 
 
-def _lead(contestant: Contestant, prompt: Prompt) -> tuple[TurnResult, ...] | None:
+def _lead(contestant: Contestant, prompt: BenchPrompt) -> tuple[TurnResult, ...] | None:
     messages: list[ChatMessage] = []
     turns: list[TurnResult] = []
     with contestant.conversation():

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import RequestError
-from medusa_core.heads.medusa import Lent, MedusaHeads
+from medusa_core.heads.medusa import MedusaHeads, SharedWeights
 from medusa_core.heads.weights import HeadWeights
-from medusa_core.loading.decoder import far_store
+from medusa_core.loading.decoder import offload_store
 from medusa_core.loading.plan import plan_target
 from medusa_core.loading.target import Target, make_caches, share_workers
 from medusa_core.messages import HeadsShape, LoadOptions
@@ -156,20 +156,20 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
     config = replace(config, context_tokens=plan.context_tokens)
     weights = RandomWeights(config, precision, formats)
     made_from = {"random": name, "config": repr(config), "formats": formats.names}
-    with far_store(plan, precision, options, made_from) or nullcontext() as store:
-        given = weights if store is None else store.wrap(weights)
-        model = decoder_of(config)(config, precision, given)
+    with offload_store(plan, precision, options, made_from) or nullcontext() as store:
+        loader = weights if store is None else store.wrap(weights)
+        model = decoder_of(config)(config, precision, loader)
     demo = ModelFiles.open(demo_model_dir())
 
     def make(weight: Tensor, bias: Tensor | None) -> QuantLinear:
         spec = formats.fitting(formats.heads, *weight.shape)
         return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
 
-    lent = Lent(model.lm_head, config.vocab_size, model.embedding, model)
+    shared_weights = SharedWeights(model.lm_head, config.vocab_size, model.embedding, model)
     runner = choose_runner(model, precision)
     heads = None
     if num_heads:
-        heads = MedusaHeads(_random_heads(weights, config, num_heads), lent, make=make)
+        heads = MedusaHeads(_random_heads(weights, config, num_heads), shared_weights, make=make)
         share_workers(runner, heads)
     return Target(
         name=f"random {name}",
@@ -182,7 +182,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
         tokenizer=demo.tokenizer,
         template=demo.template,
         eos_token_ids=frozenset(),
-        lent=lent,
+        shared_weights=shared_weights,
         heads=heads,
         phrases=None,
         trees=typical_table(num_heads) if num_heads else None,

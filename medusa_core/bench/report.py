@@ -9,19 +9,19 @@ from collections.abc import Iterable, Sequence
 import torch
 
 from medusa_core.bench.divergence import Divergence, find_divergence
-from medusa_core.bench.race import Conversation, Race, Totals
+from medusa_core.bench.race import RaceConversation, RaceResult, Totals
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
-from medusa_core.system import cuda as card
+from medusa_core.system import cuda
 
 Figures = dict[str, float | int | None]
-Report = dict[str, object]
+BenchReport = dict[str, object]
 
 
 def machine(target: Target) -> dict[str, str | int]:
     """What the figures were measured on."""
     device = target.precision.device
-    name = card.name(device) if device.type == "cuda" else platform.processor()
+    name = cuda.name(device) if device.type == "cuda" else platform.processor()
     return {
         "system": platform.platform(),
         "device": str(device),
@@ -33,7 +33,9 @@ def machine(target: Target) -> dict[str, str | int]:
     }
 
 
-def make_report(race: Race, modes: Sequence[str], peers: Sequence[str], target: Target) -> Report:
+def make_report(
+    race: RaceResult, modes: Sequence[str], peers: Sequence[str], target: Target
+) -> BenchReport:
     """All figures.
 
     Args:
@@ -64,7 +66,7 @@ _PEER_KEYS = ("tokens_per_s", "decode_tokens_per_s", "identical_outputs", "speed
 
 
 def divergences(
-    race: Race, name: str, target: Target, settings: GenerateSettings
+    race: RaceResult, name: str, target: Target, settings: GenerateSettings
 ) -> list[Divergence]:
     """Where a contestant's answers part from plain decoding's; one entry a prompt."""
     found: dict[str, Divergence] = {}
@@ -75,7 +77,7 @@ def divergences(
     return [found[prompt_id] for prompt_id in sorted(found)]
 
 
-def table(report: Report) -> str:
+def table(report: BenchReport) -> str:
     """The figures for people."""
     titles = (("tokens/s", 10), ("decode", 10), ("tau", 7), ("step ms", 9), ("x none", 8))
     lines = [" " * 22 + "".join(f"{title:>{width}}" for title, width in titles) + "  identical"]
@@ -86,7 +88,7 @@ def table(report: Report) -> str:
     return "\n".join(lines)
 
 
-def category_table(report: Report) -> str:
+def category_table(report: BenchReport) -> str:
     """Tokens per step and speed against plain decoding in every category, for people."""
     categories, modes, peers = report["categories"], report["modes"], report["peers"]
     assert isinstance(categories, dict)
@@ -100,7 +102,7 @@ def category_table(report: Report) -> str:
     return "\n".join(lines)
 
 
-def markdown(report: Report) -> str:
+def markdown(report: BenchReport) -> str:
     """The whole report as Markdown."""
     machine_ = report["machine"]
     assert isinstance(machine_, dict)
@@ -129,11 +131,13 @@ def _line(name: str, figures: Figures) -> str:
     )
 
 
-def _flat(race: Race, name: str) -> list[Conversation]:
+def _flat(race: RaceResult, name: str) -> list[RaceConversation]:
     return [conversation for repeat in race.results[name] for conversation in repeat]
 
 
-def _figures(conversations: Sequence[Conversation], reference: Sequence[Conversation]) -> Figures:
+def _figures(
+    conversations: Sequence[RaceConversation], reference: Sequence[RaceConversation]
+) -> Figures:
     turns = [turn for conversation in conversations for turn in conversation.turns]
     totals = Totals.of(conversations)
     num_tokens = sum(len(turn.token_ids) for turn in turns)
@@ -147,7 +151,7 @@ def _figures(conversations: Sequence[Conversation], reference: Sequence[Conversa
     }
 
 
-def _num_identical(found: Iterable[Conversation], wanted: Iterable[Conversation]) -> int:
+def _num_identical(found: Iterable[RaceConversation], wanted: Iterable[RaceConversation]) -> int:
     """Prompts all of whose turns, in every repeat, equal the reference token for token."""
     equal: dict[str, bool] = defaultdict(lambda: True)
     for a, b in zip(found, wanted, strict=True):
@@ -163,16 +167,16 @@ def _ratio(figures: Figures, plain: Figures | None) -> float | None:
 
 
 def _categories(
-    race: Race, modes: Sequence[str], peers: Sequence[str]
+    race: RaceResult, modes: Sequence[str], peers: Sequence[str]
 ) -> dict[str, dict[str, Figures]]:
     names = sorted({c.prompt.category for c in _flat(race, modes[0])})
     return {name: _category(race, modes, peers, name) for name in names}
 
 
 def _category(
-    race: Race, modes: Sequence[str], peers: Sequence[str], category: str
+    race: RaceResult, modes: Sequence[str], peers: Sequence[str], category: str
 ) -> dict[str, Figures]:
-    def of(mode: str) -> list[Conversation]:
+    def of(mode: str) -> list[RaceConversation]:
         return [c for c in _flat(race, mode) if c.prompt.category == category]
 
     reference = of("none" if "none" in modes else modes[0])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from medusa_core.bench.contestant import Contestant, OwnMode
-from medusa_core.bench.race import Conversation, Totals, run_race
+from medusa_core.bench.race import RaceConversation, Totals, run_race
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
 from medusa_core.runtime.tree.dense import (
@@ -29,7 +29,7 @@ from medusa_core.speculation.drafters.medusa import (
 )
 from medusa_core.speculation.tuning.costs import StepCosts
 from medusa_core.speculation.tuning.tuner import Tuner
-from medusa_core.system.prompts import Prompt
+from medusa_core.system.prompts import BenchPrompt
 
 ROWS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 CHOSEN = "chosen"
@@ -97,7 +97,7 @@ class RowsSweep:
 
 def sweep_rows(
     target: Target,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[BenchPrompt],
     settings: GenerateSettings,
     costs: StepCosts,
     repeats: int,
@@ -111,7 +111,7 @@ def sweep_rows(
         settings: All but the tree.
         costs: What steps cost here.
         repeats: How often to ask the best again.
-        on_prompt: Told how many prompts of how many are done.
+        on_prompt: Called with how many prompts of how many are done.
     """
 
     def contestant(rows: int) -> Contestant:
@@ -171,7 +171,7 @@ def rows_table(sweep: RowsSweep) -> str:
 
 
 def _point(
-    target: Target, costs: StepCosts, rows: int, conversations: Sequence[Conversation]
+    target: Target, costs: StepCosts, rows: int, conversations: Sequence[RaceConversation]
 ) -> RowsPoint:
     totals = Totals.of(conversations)
     accuracies = () if target.trees is None else target.trees.head_accuracies
@@ -182,7 +182,7 @@ def _point(
         expected=expected_length(paths, accuracies),
         mean_acceptance_length=totals.mean_acceptance_length,
         tokens_per_s=totals.tokens_per_s,
-        step_s=costs.tree_s(rows, depth, costs.lengths[0], costs.asking_s(("medusa",))),
+        step_s=costs.tree_s(rows, depth, costs.lengths[0], costs.source_s(("medusa",))),
     )
 
 
@@ -208,17 +208,17 @@ def _dense_mode(
 
 
 def _dense_point(
-    target: Target, costs: StepCosts, widths: Widths, conversations: Sequence[Conversation]
+    target: Target, costs: StepCosts, widths: Widths, conversations: Sequence[RaceConversation]
 ) -> DensePoint:
     totals = Totals.of(conversations)
     accuracies = () if target.trees is None else target.trees.head_accuracies
     paths = dense_paths(widths)
-    rows, asking_s = len(paths) + 1, costs.asking_s(("medusa",))
+    rows, source_s = len(paths) + 1, costs.source_s(("medusa",))
     return DensePoint(
         widths=widths,
         rows=rows,
         expected=expected_length(paths, accuracies),
         mean_acceptance_length=totals.mean_acceptance_length,
         tokens_per_s=totals.tokens_per_s,
-        step_s=costs.tree_s(rows, len(widths), costs.lengths[0], asking_s),
+        step_s=costs.tree_s(rows, len(widths), costs.lengths[0], source_s),
     )

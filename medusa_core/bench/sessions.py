@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from medusa_core.bench.step_race import Tell
+from medusa_core.bench.step_race import OnTimed
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.runtime.runner.runner import PlacedTree
@@ -41,13 +41,13 @@ class SessionsReport:
     over_one: float
 
 
-def measure_sessions(target: Target, num_sessions: int, tell: Tell) -> SessionsReport:
+def measure_sessions(target: Target, num_sessions: int, on_timed: OnTimed) -> SessionsReport:
     """Decode plainly behind 256 tokens each, alone and together, in turns.
 
     Args:
         target: A target whose caches have `ROOM` rows for each.
         num_sessions: How many decode together.
-        tell: Told what is being measured.
+        on_timed: Called with what is being measured.
 
     Raises:
         OutOfMemoryError: The caches have less room.
@@ -55,7 +55,7 @@ def measure_sessions(target: Target, num_sessions: int, tell: Tell) -> SessionsR
     """
     if not 2 <= num_sessions <= _MOST:
         raise RequestError(f"{num_sessions} sessions can't be compared.", f"Choose 2 to {_MOST}.")
-    caches = [target.lend_cache(ROOM) for _ in range(num_sessions)]
+    caches = [target.allocate_cache(ROOM) for _ in range(num_sessions)]
     for kv in caches:
         kv.fill(LENGTH)
     root = TokenTree(TreeShape.root_only(), (_ANY_ID,))
@@ -64,7 +64,7 @@ def measure_sessions(target: Target, num_sessions: int, tell: Tell) -> SessionsR
     speeds: dict[str, list[float]] = {name: [] for name in contestants}
     for turn in range(_TURNS):
         for name, trees in contestants.items():
-            tell(f"turn {turn + 1} of {_TURNS}: {name}")
+            on_timed(f"turn {turn + 1} of {_TURNS}: {name}")
             speeds[name].append(_tokens_per_s(target, trees))
     usual = {name: statistics.median(measured) for name, measured in speeds.items()}
     return SessionsReport(num_sessions, usual, usual["together"] / usual["one"])

@@ -23,7 +23,7 @@ from medusa_core.speculation.drafters.sources.heads_source import medusa_heads
 from medusa_core.speculation.tuning.calibration import measure_costs
 from medusa_core.speculation.tuning.costs import StepCosts
 from medusa_core.speculation.tuning.tuner import Tuner
-from medusa_core.system import cuda as card
+from medusa_core.system import cuda
 
 _COPIED_BYTES = 256 << 20
 _COPIES = 7
@@ -114,8 +114,8 @@ def step_table(report: StepReport) -> str:
     for index, rows in enumerate(costs.rows):
         cells = [f"{seconds[index] * 1e6:13.0f} us" for seconds in costs.seconds]
         lines.append(f"{rows:6}" + "".join(cells))
-    for name, asking in costs.asking.items():
-        drafts = ", ".join(f"{seconds * 1e6:.0f}" for seconds in asking.greedy)
+    for name, source_costs in costs.source_costs.items():
+        drafts = ", ".join(f"{seconds * 1e6:.0f}" for seconds in source_costs.greedy)
         lines.append(f"asking {name}, one level to all: {drafts} us")
     lines.append("")
     titles = ("rows", "tau", "draft", "verify", "accept", "commit", "step", "around", "share")
@@ -215,9 +215,9 @@ def copy_gb_per_s(device: torch.device) -> float:
     to = torch.empty_like(source)
     seconds = []
     for _ in range(_COPIES):
-        card.wait(device)
+        cuda.wait(device)
         started = time.perf_counter()
         to.copy_(source)
-        card.wait(device)
+        cuda.wait(device)
         seconds.append(time.perf_counter() - started)
     return 2 * _COPIED_BYTES / statistics.median(seconds[1:]) / 1e9

@@ -25,7 +25,7 @@ _TURNS = 3
 _OFTEN = 16  # rows up to which a step is measured twice a turn
 _ROOM = LENGTH + max(ROWS)
 
-Tell = Callable[[str], None]
+OnTimed = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +49,27 @@ class StepRace:
     load_s: float
 
 
-def race_steps(target: Target, load_s: float, peer: Path | None, tell: Tell) -> StepRace:
+def race_steps(target: Target, load_s: float, peer: Path | None, on_timed: OnTimed) -> StepRace:
     """Measure steps of all row counts behind 512 tokens.
 
     Args:
         target: A loaded target with room for 576 tokens.
         load_s: Seconds that loading it took.
         peer: The same weights as GGUF for llama.cpp, or None.
-        tell: Told what is being measured.
+        on_timed: Called with what is being measured.
     """
     contestants: dict[str, OwnSteps | _Theirs] = {"ours": OwnSteps(target)}
     if peer is not None:
-        tell("llama.cpp loads the weights")
+        on_timed("llama.cpp loads the weights")
         contestants["llamacpp"] = _Theirs(peer)
     read_s = {name: list[float]() for name in contestants}
     seconds = {name: {rows: list[float]() for rows in ROWS} for name in contestants}
     for turn in range(_TURNS):
         for name, contestant in contestants.items():
-            tell(f"turn {turn + 1} of {_TURNS}: {name} reads {LENGTH} tokens")
+            on_timed(f"turn {turn + 1} of {_TURNS}: {name} reads {LENGTH} tokens")
             read_s[name].append(contestant.prefill_s())
         for rows in ROWS:
-            tell(f"turn {turn + 1} of {_TURNS}: {rows} rows")
+            on_timed(f"turn {turn + 1} of {_TURNS}: {rows} rows")
             for _ in range(2 if rows <= _OFTEN else 1):
                 for name, contestant in contestants.items():
                     seconds[name][rows].append(contestant.step_s(rows))
@@ -117,7 +117,7 @@ class OwnSteps:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._kv = target.lend_cache(_ROOM)
+        self._kv = target.allocate_cache(_ROOM)
         shapes = {rows: _chain(rows) for rows in ROWS}
         self._trees = {rows: TokenTree(shape, (1,) * rows) for rows, shape in shapes.items()}
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from medusa_core.bench.contestant import OwnMode
 from medusa_core.bench.divergence import prompt_ids_of
-from medusa_core.bench.race import Conversation, Totals, run_race
+from medusa_core.bench.race import RaceConversation, Totals, run_race
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
 from medusa_core.runtime.tree.shape import (
@@ -27,7 +27,7 @@ from medusa_core.runtime.tree.shape import (
 from medusa_core.runtime.tree.step import WalkContext
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.speculation.tuning.tuner import Tuner
-from medusa_core.system.prompts import Prompt
+from medusa_core.system.prompts import BenchPrompt
 
 EPSILONS = (0.02, 0.05, 0.09, 0.15, 0.25, 0.4, 0.6, 0.9)
 _EXACT = "exact"
@@ -69,7 +69,7 @@ class EpsilonSweep:
 
 def sweep_epsilon(
     target: Target,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[BenchPrompt],
     settings: GenerateSettings,
     epsilons: Sequence[float],
     on_prompt: Callable[[int, int], None],
@@ -81,7 +81,7 @@ def sweep_epsilon(
         prompts: What to ask.
         settings: All but the rule and ε; δ follows as its square root.
         epsilons: The bounds to try.
-        on_prompt: Told how many prompts of how many are done.
+        on_prompt: Called with how many prompts of how many are done.
     """
     tried = {
         f"{epsilon:g}": replace(settings, rule="typical", epsilon=epsilon, delta=0.0)
@@ -108,7 +108,7 @@ def sweep_table(sweep: EpsilonSweep) -> str:
 
 
 def _point(
-    target: Target, conversations: Sequence[Conversation], settings: GenerateSettings
+    target: Target, conversations: Sequence[RaceConversation], settings: GenerateSettings
 ) -> SweepPoint:
     turns = [turn for conversation in conversations for turn in conversation.turns]
     totals = Totals.of(conversations)
@@ -137,7 +137,7 @@ class _Judged(NamedTuple):
 
 
 @torch.inference_mode()
-def _judged(target: Target, conversation: Conversation, settings: GenerateSettings) -> _Judged:
+def _judged(target: Target, conversation: RaceConversation, settings: GenerateSettings) -> _Judged:
     rule = rule_registry().get("sample").build(settings)
     equal, log_probability = 0, 0.0
     for turn, answered in enumerate(conversation.turns):

@@ -172,7 +172,7 @@ class Conversation:
         self._prompts.append(prompt)
         return self._begin(prompt, settings)
 
-    def ask_again(self, settings: GenerateSettings, place: int = -1) -> Turn:
+    def retry(self, settings: GenerateSettings, place: int = -1) -> Turn:
         """Wait for another answer to the prompt of a turn; later turns stay with the old one."""
         prompt = self.turns[place].prompt
         del self.turns[place:]
@@ -188,7 +188,7 @@ class Conversation:
         """Wait for another answer that keeps the tokens before this one, or all for None."""
         old = self.turns[place].answer
         assert old.can_continue
-        turn = self.ask_again(settings, place)
+        turn = self.retry(settings, place)
         turn.answer.given = old.message
         turn.answer.keep_tokens = token
         return turn

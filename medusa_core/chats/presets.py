@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from medusa_core.chats.setting import Group
+from medusa_core.chats.setting import SettingGroup
 from medusa_core.chats.settings import SETTINGS, ChatSettings
 from medusa_core.errors import MedusaError, PresetError
 from medusa_core.messages import Advice
@@ -25,7 +25,7 @@ _MOST_PRESETS = 500
 # What a preset doesn't name goes back to its default.
 _SAMPLING: Mapping[str, Any] = {
     "seed": None,
-    **{name: one.default for name, one in SETTINGS.items() if one.group is Group.SAMPLING},
+    **{name: one.default for name, one in SETTINGS.items() if one.group is SettingGroup.SAMPLING},
 }
 
 
@@ -127,7 +127,7 @@ class Presets:
             return self.new_chats
         return (self.advised or self._usual).applied(ChatSettings())
 
-    def heed(self, advice: Advice | None) -> None:
+    def apply_advice(self, advice: Advice | None) -> None:
         """Take what the makers of the model at hand advise."""
         self.advised = recommended(advice) if advice is not None and advice.temperature else None
         self._usual = _BALANCED if advice is None else _EXACT

@@ -18,7 +18,7 @@ from medusa_core.messages import DrafterChoice, RuleChoice
 _KEY = "setting"
 
 
-class Group(Enum):
+class SettingGroup(Enum):
     """Where a setting stands in the panel."""
 
     SAMPLING = "Sampling"
@@ -66,7 +66,7 @@ class Setting:
     """
 
     label: str
-    group: Group
+    group: SettingGroup
     low: float
     high: float
     step: float
@@ -122,4 +122,4 @@ def declaration(metadata: Any) -> Setting | None:
     return found
 
 
-Read = Callable[[Any], Any]
+ReadValue = Callable[[Any], Any]

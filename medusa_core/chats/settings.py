@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from medusa_core.chats.setting import (
-    Group,
-    Read,
+    ReadValue,
     Setting,
+    SettingGroup,
     When,
     declaration,
     declared,
@@ -43,7 +43,7 @@ class ChatSettings:
     rule: str = "greedy"
     temperature: float = declared(
         Setting(
-            "Temperature", Group.SAMPLING, 0.0, 2.0, 0.1, 0.7,
+            "Temperature", SettingGroup.SAMPLING, 0.0, 2.0, 0.1, 0.7,
             "Below 1, likely tokens become even likelier; above 1, rare tokens become likelier.",
             "The higher it is, the more guesses miss.",
             When.DRAWS, off=0, off_text="greedy",
@@ -51,7 +51,7 @@ class ChatSettings:
     )  # fmt: skip
     top_k: int = declared(
         Setting(
-            "Top-k", Group.SAMPLING, 0, 1000, 1, 0,
+            "Top-k", SettingGroup.SAMPLING, 0, 1000, 1, 0,
             "Draws only from this many of the likeliest tokens.",
             "Fewer to draw from: guesses are right more often.",
             When.DRAWS, off=0,
@@ -59,7 +59,7 @@ class ChatSettings:
     )  # fmt: skip
     top_p: float = declared(
         Setting(
-            "Top-p", Group.SAMPLING, 0.05, 1.0, 0.05, 1.0,
+            "Top-p", SettingGroup.SAMPLING, 0.05, 1.0, 0.05, 1.0,
             "Draws among the likeliest tokens that together reach this probability.",
             "Fewer to draw from: guesses are right more often.",
             When.DRAWS, off=1,
@@ -67,7 +67,7 @@ class ChatSettings:
     )  # fmt: skip
     min_p: float = declared(
         Setting(
-            "Min-p", Group.SAMPLING, 0.0, 1.0, 0.01, 0.0,
+            "Min-p", SettingGroup.SAMPLING, 0.0, 1.0, 0.01, 0.0,
             "Draws among tokens at least this share as likely as the best one.",
             "Fewer to draw from: guesses are right more often.",
             When.DRAWS, off=0,
@@ -75,7 +75,7 @@ class ChatSettings:
     )  # fmt: skip
     repetition_penalty: float = declared(
         Setting(
-            "Repetition penalty", Group.SAMPLING, 0.5, 2.0, 0.05, 1.0,
+            "Repetition penalty", SettingGroup.SAMPLING, 0.5, 2.0, 0.05, 1.0,
             "Makes tokens rarer that the chat or the answer already holds.",
             "Guesses don't know of it: the further from 1, the more of them miss.",
             off=1,
@@ -83,7 +83,7 @@ class ChatSettings:
     )  # fmt: skip
     presence_penalty: float = declared(
         Setting(
-            "Presence penalty", Group.SAMPLING, -2.0, 2.0, 0.1, 0.0,
+            "Presence penalty", SettingGroup.SAMPLING, -2.0, 2.0, 0.1, 0.0,
             "Makes tokens rarer that the answer already holds.",
             "Guesses don't know of it: the further from 0, the more of them miss.",
             off=0,
@@ -91,7 +91,7 @@ class ChatSettings:
     )  # fmt: skip
     frequency_penalty: float = declared(
         Setting(
-            "Frequency penalty", Group.SAMPLING, -2.0, 2.0, 0.1, 0.0,
+            "Frequency penalty", SettingGroup.SAMPLING, -2.0, 2.0, 0.1, 0.0,
             "Makes tokens rarer each time the answer uses them.",
             "Guesses don't know of it: the further from 0, the more of them miss.",
             off=0,
@@ -100,7 +100,7 @@ class ChatSettings:
     seed: int | None = None
     max_new_tokens: int = declared(
         Setting(
-            "Longest answer", Group.LENGTH, 0, 1_000_000, 64, 0,
+            "Longest answer", SettingGroup.LENGTH, 0, 1_000_000, 64, 0,
             "Ends an answer after this many tokens; without a limit it may fill the context.",
             "Drafting does not depend on it.",
             off=0, off_text="no limit",
@@ -109,7 +109,7 @@ class ChatSettings:
     stop: tuple[str, ...] = ()
     epsilon: float = declared(
         Setting(
-            "Threshold ε", Group.SPEED_UP, 0.01, 0.99, 0.01, 0.09,
+            "Threshold ε", SettingGroup.SPEED_UP, 0.01, 0.99, 0.01, 0.09,
             "A guess is accepted where the model finds it likelier than this.",
             "Lower accepts more guesses: faster, and further from the model's own words.",
             When.NOT_EXACT,
@@ -117,7 +117,7 @@ class ChatSettings:
     )  # fmt: skip
     delta: float = declared(
         Setting(
-            "Leniency δ", Group.SPEED_UP, 0.0, 2.0, 0.01, 0.0,
+            "Leniency δ", SettingGroup.SPEED_UP, 0.0, 2.0, 0.01, 0.0,
             "Where the model itself is unsure, less than ε is enough: δ times its certainty.",
             "Lower accepts more guesses: faster, and further from the model's own words.",
             When.NOT_EXACT, off=0, off_text="√ε",
@@ -125,7 +125,7 @@ class ChatSettings:
     )  # fmt: skip
     tree_rows: int = declared(
         Setting(
-            "Tree rows", Group.SPEED_UP, 0, 1024, 1, 0,
+            "Tree rows", SettingGroup.SPEED_UP, 0, 1024, 1, 0,
             "The most tokens that the model checks in one step, the last decided one included.",
             "More rows catch more guesses but make each step slower; automatic weighs both.",
             When.DRAFTS, off=0, off_text="automatic",
@@ -133,7 +133,7 @@ class ChatSettings:
     )  # fmt: skip
     lookahead_window: int = declared(
         Setting(
-            "Lookahead window W", Group.SPEED_UP, 1, 256, 1, Lookahead().window,
+            "Lookahead window W", SettingGroup.SPEED_UP, 1, 256, 1, Lookahead().window,
             "How many places behind the text are guessed in parallel in each step.",
             "More places find more guesses, but each takes N − 1 rows of a step.",
             When.LOOKS_AHEAD,
@@ -141,7 +141,7 @@ class ChatSettings:
     )  # fmt: skip
     lookahead_size: int = declared(
         Setting(
-            "Lookahead length N", Group.SPEED_UP, 2, 16, 1, Lookahead().size,
+            "Lookahead length N", SettingGroup.SPEED_UP, 2, 16, 1, Lookahead().size,
             "How many tokens long the found pieces of text are, the one before a guess included.",
             "Longer ones save more where they are right, which is rarer.",
             When.LOOKS_AHEAD,
@@ -149,7 +149,7 @@ class ChatSettings:
     )  # fmt: skip
     lookahead_guesses: int = declared(
         Setting(
-            "Lookahead guesses G", Group.SPEED_UP, 1, 256, 1, Lookahead().guesses,
+            "Lookahead guesses G", SettingGroup.SPEED_UP, 1, 256, 1, Lookahead().guesses,
             "How many of the found pieces are kept, and checked, behind the same token.",
             "More are right more often, but take more rows of a step.",
             When.LOOKS_AHEAD,
@@ -227,7 +227,7 @@ SETTINGS: dict[str, Setting] = {
     if (setting := declaration(f.metadata)) is not None
 }
 _SHARED = tuple({f.name for f in fields(ChatSettings)} & {f.name for f in fields(GenerateSettings)})
-_READERS: dict[str, Read] = {
+_READERS: dict[str, ReadValue] = {
     "system_prompt": _text,
     "drafter": _text,
     "rule": _text,

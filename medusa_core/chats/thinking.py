@@ -21,13 +21,13 @@ class Thinking(NamedTuple):
     Attributes:
         start: Where the thought begins.
         end: Behind its last character.
-        said: Where the answer itself begins; the end of the text while it is still thought.
+        answer_start: Where the answer itself begins; the end of the text while it is still thought.
         is_open: The thought hasn't come to its end.
     """
 
     start: int
     end: int
-    said: int
+    answer_start: int
     is_open: bool
 
 
@@ -67,7 +67,7 @@ def find_thinking(text: str, begins_inside: bool = False) -> Thinking:
 def without_thinking(text: str, begins_inside: bool = False) -> str:
     """What was said, without what was thought before it; empty if all of it is thought."""
     found = find_thinking(text, begins_inside)
-    return text if found == NOTHING_THOUGHT else text[found.said :]
+    return text if found == NOTHING_THOUGHT else text[found.answer_start :]
 
 
 def _after_spaces(text: str, at: int) -> int:

@@ -196,8 +196,8 @@ def _texts(steps: Iterable[StepTrace]) -> dict[int, bytes]:
     for step in steps:
         texts.update((node.token_id, node.text) for node in step.nodes)
         for verdict in step.verdicts:
-            told = (verdict.choice, *verdict.alternatives)
-            texts.update((choice.token_id, choice.text) for choice in told)
+            candidates = (verdict.choice, *verdict.alternatives)
+            texts.update((choice.token_id, choice.text) for choice in candidates)
     return texts
 
 

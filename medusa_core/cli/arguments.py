@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from medusa_core.chats.setting import (
-    Group,
     Setting,
+    SettingGroup,
     When,
 )
 from medusa_core.chats.settings import SETTINGS
@@ -45,7 +45,7 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
         help="whether a model that may think before it answers does",
     )
     for name, setting in SETTINGS.items():
-        if setting.group is not Group.LENGTH:  # each command line has its own longest answer
+        if setting.group is not SettingGroup.LENGTH:  # each command line has its own longest answer
             kind = int if setting.is_whole else float
             default = None if setting.when is When.DRAWS else getattr(defaults, name)
             options = [f"--{name.replace('_', '-')}", *_OTHER_NAMES.get(name, ())]

@@ -14,8 +14,8 @@ from medusa_core.engine.batch.lines import read_lines
 from medusa_core.errors import RequestError
 from medusa_core.messages import GenerateSettings
 from medusa_core.system.jobs.batch.progress import (
+    BatchMeter,
     BatchProgress,
-    Meter,
     write_progress,
 )
 from medusa_core.system.sandbox.stopping import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from medusa_core.engine.batch.lines import BatchLine
-    from medusa_core.engine.batch.run import Stop
+    from medusa_core.engine.batch.run import ShouldPause
 
 PAUSED = 3  # what it ends with where the same command goes on
 MOST_TOGETHER = 256
@@ -81,8 +81,8 @@ def run(args: argparse.Namespace) -> int:
         if args.watched:
             stop_with_input(stopped)
         left = [line for line in lines if str(line.line_id) not in file.done]
-        meter = Meter(len(lines), len(lines) - len(left), file.num_failed, args.progress)
-        meter.tell("loading", at_once=True)
+        meter = BatchMeter(len(lines), len(lines) - len(left), file.num_failed, args.progress)
+        meter.report("loading", at_once=True)
         finished = not left or _answer(args, left, file, meter, stopped.is_set)
         last = meter.now("done" if finished else "paused")
         if args.progress is not None:
@@ -95,8 +95,8 @@ def _answer(
     args: argparse.Namespace,
     left: Sequence[BatchLine],
     file: AnswersFile,
-    meter: Meter,
-    stop: Stop,
+    meter: BatchMeter,
+    stop: ShouldPause,
 ) -> bool:
     from medusa_core.cli.batch_target import (
         load_for_batch,
@@ -118,12 +118,12 @@ def _answer(
         # Trees are chosen by what steps cost here; plain decoding needs to know nothing.
         tuner=Tuner(target) if settings.drafter == "none" else open_tuner(args, target),
         most=loaded.together,
-        tell=_show,
+        on_progress=_show,
         stop=stop,
     )
     meter.begin()
     finished = run.answer(left)
-    effect = sparse_effect(target, run.said) if finished else None
+    effect = sparse_effect(target, run.answered_prompts) if finished else None
     if effect is not None:
         print(effect.text)
     return finished

@@ -34,7 +34,7 @@ from medusa_core.system.resources import demo_model_dir
 
 if TYPE_CHECKING:
     from medusa_core.loading.target import Target
-    from medusa_core.system.prompts import Prompt
+    from medusa_core.system.prompts import BenchPrompt
 
 AUTO = "auto"
 
@@ -118,7 +118,7 @@ def _report(args: argparse.Namespace) -> Mapping[str, object]:
     if args.throughput is not None:
         from medusa_core.cli.bench_throughput import run_throughput
 
-        return run_throughput(args, _tell)
+        return run_throughput(args, _print_line)
     if args.step_cost:
         return _step_cost(args)
     if args.sampling:
@@ -139,7 +139,7 @@ def _open(args: argparse.Namespace) -> Iterator[Target]:
     from medusa_core.loading.load import load_target
 
     with tempfile.TemporaryDirectory(prefix="medusa-learned-") as folder:
-        options = replace(options_of(args), learned_dir=Path(folder))
+        options = replace(options_of(args), datastore_dir=Path(folder))
         target = ready(args, load_target(*model_dirs(args), options))
         try:
             yield target
@@ -149,7 +149,7 @@ def _open(args: argparse.Namespace) -> Iterator[Target]:
 
 
 def _race_drafters(
-    args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]
+    args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt]
 ) -> dict[str, object]:
     from medusa_core.bench.drafters import drafters_json, drafters_table, race_drafters
 
@@ -168,7 +168,7 @@ def _sampling() -> dict[str, float]:
 
 
 def _sweep_epsilon(
-    args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]
+    args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt]
 ) -> dict[str, object]:
     from medusa_core.bench.plot import plot_epsilon
     from medusa_core.bench.sweep import sweep_epsilon, sweep_table
@@ -184,7 +184,7 @@ def _sweep_epsilon(
 
 
 def _sweep_rows(
-    args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]
+    args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt]
 ) -> dict[str, object]:
     from medusa_core.bench.plot import plot_rows
     from medusa_core.bench.rows_sweep import rows_table, sweep_rows
@@ -209,7 +209,7 @@ def _step_cost(args: argparse.Namespace) -> dict[str, object]:
     if args.peers:
         return _step_race(args)
     if args.shape and disk_of(args) is not None:
-        return _streamed(args)
+        return _offload_plan(args)
     target = _random(args) if args.shape else open_target(args)
     modes = [name for name in _names(args.modes) if drafter_registry().get(name).serves(target)]
     report = measure_step_report(target, modes, args.max_new_tokens)
@@ -222,7 +222,7 @@ def _sessions(args: argparse.Namespace) -> dict[str, object]:
 
     args.num_heads, args.context = 0, args.sessions * ROOM
     target = _random(args) if args.shape else open_target(args)
-    report = measure_sessions(target, args.sessions, _tell)
+    report = measure_sessions(target, args.sessions, _print_line)
     print(sessions_text(report))
     return asdict(report)
 
@@ -233,18 +233,18 @@ def _step_race(args: argparse.Namespace) -> dict[str, object]:
 
     args.num_heads = 0
     with (_random_and_peer if args.shape else _file_and_peer)(args) as (target, load_s, peer):
-        race = race_steps(target, load_s, peer, _tell)
+        race = race_steps(target, load_s, peer, _print_line)
     print(race_table(race))
     return asdict(race)
 
 
-def _streamed(args: argparse.Namespace) -> dict[str, object]:
+def _offload_plan(args: argparse.Namespace) -> dict[str, object]:
     """Steps of random weights of which some layers lie on a disk."""
-    from medusa_core.bench.streamed import measure_streamed, streamed_table
+    from medusa_core.bench.offload import measure_offload, streamed_table
 
     args.num_heads = 0
     with _random_and_peer(args) as (target, load_s, _):
-        found = measure_streamed(target, disk_of(args), load_s, _tell)
+        found = measure_offload(target, disk_of(args), load_s, _print_line)
     print(streamed_table(found))
     return asdict(found)
 
@@ -255,7 +255,7 @@ def _simulate(args: argparse.Namespace) -> dict[str, object]:
     if not args.shape:
         raise RequestError("A simulation needs a shape.", "Say --shape vicuna-7b, for example.")
     with _random_and_peer(args) as (target, _, peer):
-        found = simulate(target, args.oracle, peer, _tell)
+        found = simulate(target, args.oracle, peer, _print_line)
     print(simulation_text(found))
     return asdict(found)
 
@@ -293,15 +293,15 @@ def _random_and_peer(args: argparse.Namespace) -> Iterator[tuple[Target, float, 
     with tempfile.TemporaryDirectory(prefix="medusa-gguf-") as folder:
         peer = Path(folder) / "model.gguf" if peers else None
         if peer is not None:
-            _tell("writing the weights for llama.cpp")
+            _print_line("writing the weights for llama.cpp")
             write_random_gguf(shape_config(args.shape), args.quant, peer)
-        _tell("making ours")
+        _print_line("making ours")
         started = time.perf_counter()
         target = _random(args)
         yield target, time.perf_counter() - started, peer
 
 
-def _tell(text: str) -> None:
+def _print_line(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
@@ -311,7 +311,9 @@ def _random(args: argparse.Namespace) -> Target:
     return ready(args, random_target(args.shape, options_of(args), args.num_heads))
 
 
-def _race(args: argparse.Namespace, target: Target, prompts: Sequence[Prompt]) -> dict[str, object]:
+def _race(
+    args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt]
+) -> dict[str, object]:
     import torch
 
     from medusa_core.bench.contestant import Contestant, OwnMode

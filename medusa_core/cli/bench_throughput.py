@@ -14,7 +14,7 @@ import torch
 
 from medusa_core.bench.disk_offload import OffloadRow, accelerate_row
 from medusa_core.bench.random_target import random_target
-from medusa_core.bench.step_race import Tell
+from medusa_core.bench.step_race import OnTimed
 from medusa_core.cli.load_arguments import (
     disk_of,
     options_of,
@@ -25,9 +25,9 @@ from medusa_core.engine.batch.room import sessions_for
 from medusa_core.engine.several import answer_all
 from medusa_core.errors import MedusaError, RequestError
 from medusa_core.loading.target import Target
-from medusa_core.memory.heap import give_back_heap
+from medusa_core.memory.heap import trim_heap
 from medusa_core.memory.policy.here import (
-    Asked,
+    PolicyRequest,
     Rates,
     machine_for,
     work_of,
@@ -37,20 +37,20 @@ from medusa_core.memory.policy.search import (
     Policy,
     solve,
 )
-from medusa_core.memory.policy.work import Block
+from medusa_core.memory.policy.work import BatchBlock
 from medusa_core.memory.probe import below_device, live_budget
 from medusa_core.memory.tiers import limited
 from medusa_core.messages import ChatMessage, Generate, GenerateSettings, GenerationDone, Role, Tier
 from medusa_core.runtime.offload.layer_stream import NUM_BUFFERS
+from medusa_core.runtime.runner.offload import OffloadRunner
+from medusa_core.runtime.runner.offload_native import OffloadNativeRunner
 from medusa_core.runtime.runner.runner import PlacedTree
-from medusa_core.runtime.runner.streaming import StreamingRunner
-from medusa_core.runtime.runner.streaming_native import StreamingNativeRunner
 from medusa_core.runtime.tree.shape import (
     TokenTree,
     TreeShape,
 )
 from medusa_core.speculation.tuning.tuner import Tuner
-from medusa_core.system.files.kept import Kept
+from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.resources import calibrations_dir
 
 _PEER_TOKENS = 8
@@ -76,7 +76,7 @@ class ThroughputReport:
         no_overlap: Likewise, one after the other.
         overlap_gain: The second ÷ the first, by rows.
         layers_here: Layers on the device, with the block and with one prompt.
-        far_gib: What a step brings.
+        offloaded_gib: What a step brings.
         accelerate: Accelerate's disk offload in 16 bits, one prompt; None unless it is asked for.
     """
 
@@ -92,11 +92,11 @@ class ThroughputReport:
     no_overlap: dict[str, float]
     overlap_gain: dict[str, float]
     layers_here: tuple[int, int]
-    far_gib: float
+    offloaded_gib: float
     accelerate: OffloadRow | None = None
 
 
-def run_throughput(args: argparse.Namespace, tell: Tell) -> dict[str, Any]:
+def run_throughput(args: argparse.Namespace, report_line: OnTimed) -> dict[str, Any]:
     """Measure, print, and return the report.
 
     Raises:
@@ -113,19 +113,19 @@ def run_throughput(args: argparse.Namespace, tell: Tell) -> dict[str, Any]:
         raise RequestError("Accelerate's layers need a disk.", "Name a folder with --tier-disk.")
     args.lm_head_quant = args.lm_head_quant or args.quant
     requests = _requests(count, new_tokens)
-    tell("loading for the block")
+    report_line("loading for the block")
     block = _target(args, requests, count)
     prompt_tokens = statistics.fmean(map(len, _prompts(block, requests)))
-    tell("measuring rates")
-    policy = _forecast(args, block, count, round(prompt_tokens), new_tokens, tell)
-    overlap = _steps(block, count, tell)
-    tell(f"answering {count} prompts at once")
+    report_line("measuring rates")
+    policy = _forecast(args, block, count, round(prompt_tokens), new_tokens, report_line)
+    overlap = _steps(block, count, report_line)
+    report_line(f"answering {count} prompts at once")
     tokens_per_s = _rate(block, requests, count)
-    here, far_gib = _here(block)
+    here, offloaded_gib = _here(block)
     del block
     gc.collect()
-    give_back_heap()
-    tell("loading for one prompt at a time")
+    trim_heap()
+    report_line("loading for one prompt at a time")
     one = _target(args, requests[:1], 1)
     one_rate = _rate_alone(one, requests[0], new_tokens)
     report = ThroughputReport(
@@ -141,23 +141,23 @@ def run_throughput(args: argparse.Namespace, tell: Tell) -> dict[str, Any]:
         no_overlap=overlap[1],
         overlap_gain={rows: overlap[1][rows] / overlap[0][rows] for rows in overlap[0]},
         layers_here=(here, _here(one)[0]),
-        far_gib=far_gib,
+        offloaded_gib=offloaded_gib,
     )
     if disk is not None and "accelerate" in args.peers:
         del one
         gc.collect()
         memory = round(args.memory_gib * (1 << 30))
-        row = accelerate_row(args.shape, disk, memory, _PEER_TOKENS, tell)
+        row = accelerate_row(args.shape, disk, memory, _PEER_TOKENS, report_line)
         report = replace(report, accelerate=row)
-    tell(_text(report))
+    report_line(_text(report))
     return asdict(report)
 
 
 def _requests(count: int, new_tokens: int) -> list[Generate]:
     settings = GenerateSettings(drafter="none", rule="greedy", max_new_tokens=new_tokens)
     texts = (f"{_WORDS}, number {number}" for number in range(count))
-    asked = ((ChatMessage(Role.USER, text),) for text in texts)
-    return [Generate(str(n), "", messages, settings) for n, messages in enumerate(asked)]
+    request = ((ChatMessage(Role.USER, text),) for text in texts)
+    return [Generate(str(n), "", messages, settings) for n, messages in enumerate(request)]
 
 
 def _prompts(target: Target, requests: Sequence[Generate]) -> list[list[int]]:
@@ -180,17 +180,19 @@ def _forecast(
     count: int,
     prompt_tokens: int,
     new_tokens: int,
-    tell: Tell,
+    report_line: OnTimed,
 ) -> Policy:
     """What the cost model expects of this block."""
-    asked = Asked(target.config, target.formats, target.precision, count, prompt_tokens, new_tokens)
+    request = PolicyRequest(
+        target.config, target.formats, target.precision, count, prompt_tokens, new_tokens
+    )
     budget = limited(live_budget(args.device), args.memory_gib)
-    rates = Rates(Kept(calibrations_dir()), tell, anew=True)
-    machine = machine_for(asked, budget, below_device(placing_of(args)), rates)
+    rates = Rates(MeasurementFiles(calibrations_dir()), report_line, anew=True)
+    machine = machine_for(request, budget, below_device(placing_of(args)), rates)
     # What is loaded already is free to be taken by what is planned.
     room = round(args.memory_gib * (1 << 30)) if args.memory_gib else machine.device_bytes
     machine = replace(machine, device_bytes=max(machine.device_bytes, room))
-    policy = solve(work_of(asked), Block(count, 1), machine, Rules(stays=True))
+    policy = solve(work_of(request), BatchBlock(count, 1), machine, Rules(stays=True))
     if policy is None:
         raise RequestError("The cost model finds no room for this block.", "Give it more memory.")
     return policy
@@ -220,15 +222,17 @@ def _done(done: GenerationDone | MedusaError) -> GenerationDone:
     return done
 
 
-def _steps(target: Target, count: int, tell: Tell) -> tuple[dict[str, float], dict[str, float]]:
+def _steps(
+    target: Target, count: int, report_line: OnTimed
+) -> tuple[dict[str, float], dict[str, float]]:
     """Seconds of steps with loading beside computing, and without."""
     runner = target.runner
-    if not isinstance(runner, StreamingRunner | StreamingNativeRunner):
+    if not isinstance(runner, OffloadRunner | OffloadNativeRunner):
         return {}, {}
     found: list[dict[str, float]] = []
     for num_buffers in (NUM_BUFFERS, 1):
         runner.visits.read_ahead(num_buffers)
-        tell("steps " + ("with overlap" if num_buffers > 1 else "without overlap"))
+        report_line("steps " + ("with overlap" if num_buffers > 1 else "without overlap"))
         rows = [number for number in _OVERLAP_ROWS if number <= count]
         found.append({str(number): _step_s(target, number) for number in rows})
     runner.visits.read_ahead(NUM_BUFFERS)
@@ -239,7 +243,7 @@ def _steps(target: Target, count: int, tell: Tell) -> tuple[dict[str, float], di
 def _step_s(target: Target, count: int) -> float:
     """The least seconds of a few steps of so many conversations."""
     root = TokenTree(TreeShape.root_only(), (1,))
-    caches = [target.lend_cache(32) for _ in range(count)]
+    caches = [target.allocate_cache(32) for _ in range(count)]
     for kv in caches:
         kv.fill(24)
     placed = [PlacedTree(root, kv) for kv in caches]
@@ -249,7 +253,7 @@ def _step_s(target: Target, count: int) -> float:
         target.runner.verify(*placed)
         times.append(time.perf_counter() - started)
     for kv in caches:
-        target.caches.give_back(kv)
+        target.caches.release(kv)
     return min(times)
 
 
@@ -258,7 +262,7 @@ def _here(target: Target) -> tuple[int, float]:
     placement = target.plan.placement
     if placement is None:
         return target.config.num_layers, 0.0
-    return len(placement.layers(Tier.DEVICE)), placement.far_bytes / (1 << 30)
+    return len(placement.layers(Tier.DEVICE)), placement.offloaded_bytes / (1 << 30)
 
 
 def _text(report: ThroughputReport) -> str:
@@ -267,13 +271,13 @@ def _text(report: ThroughputReport) -> str:
         f"{report.prompts} prompts at once: {report.tokens_per_s:.2f} tokens/s",
         f"one at a time: {report.one_tokens_per_s:.3f} tokens/s; {report.over_one:.1f} × as many",
         f"forecast {report.forecast_tokens_per_s:.2f}; measured {report.over_forecast:.2f} of it",
-        f"layers here {report.layers_here[0]}; a step brings {report.far_gib:.2f} GiB",
+        f"layers here {report.layers_here[0]}; a step brings {report.offloaded_gib:.2f} GiB",
         f"{'rows':>6}{'overlap':>12}{'without':>12}{'gain':>8}",
     ]
     for rows, gain in report.overlap_gain.items():
         times = f"{report.overlap[rows]:>10.2f} s{report.no_overlap[rows]:>10.2f} s"
         lines.append(f"{rows:>6}{times}{gain:>8.2f}")
     if (row := report.accelerate) is not None:
-        told = row.note or f"{row.tokens_per_s:.3f} tokens/s, {row.layers_here} layers in memory"
-        lines.append(f"accelerate, disk offload in 16 bits, one prompt: {told}")
+        note = row.note or f"{row.tokens_per_s:.3f} tokens/s, {row.layers_here} layers in memory"
+        lines.append(f"accelerate, disk offload in 16 bits, one prompt: {note}")
     return "\n".join(lines)

@@ -18,7 +18,7 @@ from medusa_core.hub.pair_download import Tally, download_pair
 from medusa_core.hub.settings import HubSettings, settings_from
 from medusa_core.hub.watch import Stopped
 
-_TELL_EVERY_S = 0.5
+_REPORT_EVERY_S = 0.5
 _STOPPED = 130
 
 
@@ -63,7 +63,7 @@ async def _download(settings: HubSettings, pair: Pair) -> tuple[Path, ...] | Non
     loop = asyncio.get_running_loop()
     with suppress(NotImplementedError):  # Windows raises KeyboardInterrupt instead
         loop.add_signal_handler(signal.SIGINT, stop.set)
-    teller = asyncio.ensure_future(_tell(tally))
+    teller = asyncio.ensure_future(_show_progress(tally))
     try:
         return await download_pair(settings, pair, tally, stop)
     except Stopped:
@@ -76,9 +76,9 @@ async def _download(settings: HubSettings, pair: Pair) -> tuple[Path, ...] | Non
             sys.stderr.write("\n")
 
 
-async def _tell(tally: Tally) -> None:
+async def _show_progress(tally: Tally) -> None:
     while True:
-        await asyncio.sleep(_TELL_EVERY_S)
+        await asyncio.sleep(_REPORT_EVERY_S)
         if sys.stderr.isatty() and tally.total_bytes:
             sys.stderr.write(f"\r\x1b[K{progress_line(tally)}")
             sys.stderr.flush()

@@ -104,7 +104,7 @@ def load_command(args: argparse.Namespace) -> LoadModel:
     """The command that loads what the arguments choose."""
     options = replace(
         options_of(args),
-        learned_dir=None if args.no_learned else places().learned,
+        datastore_dir=None if args.no_learned else places().learned,
         is_raw=args.raw,
     )
     return LoadModel(

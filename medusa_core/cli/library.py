@@ -14,7 +14,7 @@ import platformdirs
 
 from medusa_core.errors import RequestError
 from medusa_core.hub.library.installed import (
-    Installed,
+    InstalledRevision,
     find_installed,
     list_installed,
     pairings,
@@ -181,7 +181,7 @@ def run_convert(args: argparse.Namespace) -> int:
     return 0
 
 
-def _installed(args: argparse.Namespace) -> tuple[Installed, ...]:
+def _installed(args: argparse.Namespace) -> tuple[InstalledRevision, ...]:
     named = getattr(args, "name", "")
     own = (Path(named),) if named and Path(named).is_dir() else ()
     return list_installed(_cache_dir(args), (*folder_list().read(), *args.folder, *own))
@@ -191,7 +191,7 @@ def _cache_dir(args: argparse.Namespace) -> Path:
     return settings_from(os.environ, args.cache_dir).cache_dir
 
 
-def _as_json(one: Installed) -> dict[str, Any]:
+def _as_json(one: InstalledRevision) -> dict[str, Any]:
     return {
         "name": one.name,
         "path": str(one.path),

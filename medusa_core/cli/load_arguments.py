@@ -13,11 +13,11 @@ from medusa_core.hub.library.shipped_heads import heads_made_for
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.quant.choice import CACHE_FORMATS, DTYPES
 from medusa_core.models.quant.in_blocks import weight_formats
-from medusa_core.system.resources import calibrations_dir, kept_models_dir, start_model
+from medusa_core.system.resources import calibrations_dir, quantized_models_dir, start_model
 
 if TYPE_CHECKING:
     from medusa_core.loading.target import Target
-    from medusa_core.speculation.tuning.known import Known
+    from medusa_core.speculation.tuning.measurements import ModelMeasurements
     from medusa_core.speculation.tuning.tuner import Tuner
 
 NO_HEADS = "none"  # as a value of --heads
@@ -143,7 +143,7 @@ def options_of(args: argparse.Namespace) -> LoadOptions:
         assistant_dir=installed(args.assistant) if args.assistant else None,
         adapter_dir=adapter_dir(args),
         phrases_dir=args.phrases,
-        kept_dir=kept_models_dir(),
+        quantized_dir=quantized_models_dir(),
         takes_own_heads=args.heads != NO_HEADS,
         cluster=args.cluster,
     )
@@ -188,13 +188,15 @@ def open_tuner(args: argparse.Namespace, target: Target) -> Tuner:
     return Tuner(target, known_of(args, target).costs())
 
 
-def known_of(args: argparse.Namespace, target: Target) -> Known:
+def known_of(args: argparse.Namespace, target: Target) -> ModelMeasurements:
     """What is known on this computer of a target that the arguments chose."""
-    from medusa_core.speculation.tuning.known import Known
+    from medusa_core.speculation.tuning.measurements import ModelMeasurements
 
     options = options_of(args)
     named = (*model_dirs(args), options.assistant_dir, options.adapter_dir)
-    return Known(calibrations_dir(), target, [folder for folder in named if folder is not None])
+    return ModelMeasurements(
+        calibrations_dir(), target, [folder for folder in named if folder is not None]
+    )
 
 
 def formats_of(args: argparse.Namespace) -> WeightFormats:

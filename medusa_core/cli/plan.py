@@ -20,12 +20,12 @@ from medusa_core.errors import RequestError
 from medusa_core.hub.cache_folder import find_snapshot
 from medusa_core.hub.settings import settings_from
 from medusa_core.loading.offload_forecast import (
-    Device,
+    ForecastDevice,
     device_with,
-    plan_streamed,
+    plan_offload,
 )
 from medusa_core.memory.budget import GIB, Budget, imagined_card
-from medusa_core.memory.recommend import Choice, choices, plan_choice, recommend
+from medusa_core.memory.recommend import Recommendation, choices, plan_choice, recommend
 from medusa_core.memory.tiers import Below, limited
 from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan
 from medusa_core.models.config import ModelConfig, parse_config
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         raise RequestError("No model is named.", f"Name one of {', '.join(shape_names())}.")
     config, heads = _facts(args)
     if args.throughput:
-        _tell_json(args, run_throughput(args, args.model, config))
+        _print_json(args, run_throughput(args, args.model, config))
         return 0
     draft_model = _model_facts(args.assistant)[0] if args.assistant else None
     options = placing_of(args)
@@ -97,13 +97,13 @@ def run(args: argparse.Namespace) -> int:
     choice = plan_choice(config, heads, formats, budget, context, draft_model=draft_model)
     in_tiers = None
     if choice.plan.fit is Fit.NO and (options.memory_gib or options.has_disk):
-        in_tiers = plan_streamed(
+        in_tiers = plan_offload(
             config, heads, choice, device, draft_model, may_shorten=not options.context_tokens
         )
         choice = choice if in_tiers is None else in_tiers.choice
     if args.json:
-        told = as_json(choice) | ({} if in_tiers is None else in_tiers.as_json())
-        _tell_json(args, told)
+        fields = as_json(choice) | ({} if in_tiers is None else in_tiers.as_json())
+        _print_json(args, fields)
     else:
         every = choices(config, heads, budget, context, draft_model)
         print(_table(args.model, config, choice, every, best, budget))
@@ -111,15 +111,15 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _tell_json(args: argparse.Namespace, told: dict[str, object]) -> None:
+def _print_json(args: argparse.Namespace, fields: dict[str, object]) -> None:
     """Write it where it is wanted, if anywhere."""
     if args.json == "-":
-        print(json.dumps(told))
+        print(json.dumps(fields))
     elif args.json:
-        Path(args.json).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        Path(args.json).write_text(json.dumps(fields, indent=1) + "\n", encoding="utf-8")
 
 
-def as_json(choice: Choice) -> dict[str, object]:
+def as_json(choice: Recommendation) -> dict[str, object]:
     """A plan under the names that `--json` promises."""
     plan = choice.plan
     return {
@@ -196,7 +196,7 @@ def _heads_facts(heads: str) -> HeadsShape:
     return look_at_heads(settings, heads)
 
 
-def _device(args: argparse.Namespace, options: LoadOptions) -> Device:
+def _device(args: argparse.Namespace, options: LoadOptions) -> ForecastDevice:
     if args.vram_gib is None:
         from medusa_core.memory.probe import live_budget
 
@@ -208,7 +208,7 @@ def _device(args: argparse.Namespace, options: LoadOptions) -> Device:
         raise RequestError(f"A card with {args.vram_gib} GiB can't be planned for.")
     card = imagined_card(args.vram_gib, _capability(args.capability))
     below = Below.of(_IMAGINED_MEMORY_BYTES, options)
-    return Device(limited(card, options.memory_gib), below, None)
+    return ForecastDevice(limited(card, options.memory_gib), below, None)
 
 
 def _capability(text: str) -> tuple[int, int]:
@@ -221,9 +221,9 @@ def _capability(text: str) -> tuple[int, int]:
 def _table(
     model: str,
     config: ModelConfig,
-    choice: Choice,
-    all_choices: tuple[Choice, ...],
-    best: Choice | None,
+    choice: Recommendation,
+    all_choices: tuple[Recommendation, ...],
+    best: Recommendation | None,
     budget: Budget,
 ) -> str:
     plan = choice.plan
@@ -254,7 +254,7 @@ def _table(
     return "\n".join([*lines, "", f"  {advice}"])
 
 
-def _name(choice: Choice, stored: str) -> str:
+def _name(choice: Recommendation, stored: str) -> str:
     formats = choice.formats
     name = formats.linears or stored or "dense"
     name += f", heads {formats.heads}" if formats.heads else ""
@@ -269,8 +269,8 @@ def _verdict(plan: MemoryPlan) -> str:
     return f"{plan.fit.value}: {-plan.free_bytes / GIB:.2f} GiB are missing; {fits}"
 
 
-def _line(choice: Choice) -> str:
+def _line(choice: Recommendation) -> str:
     plan = choice.plan
-    said = choice.lack or plan.fit.value
+    verdict = choice.lack or plan.fit.value
     weights, free = plan.weights_bytes / GIB, plan.free_bytes / GIB
-    return f"  {choice.formats.linears:<10}{weights:>8.2f} GiB{free:>8.2f} GiB  {said}"
+    return f"  {choice.formats.linears:<10}{weights:>8.2f} GiB{free:>8.2f} GiB  {verdict}"

@@ -16,13 +16,13 @@ from medusa_core.memory.policy.cost import (
     TIERS,
     WHAT,
 )
-from medusa_core.memory.policy.machine import Machine
+from medusa_core.memory.policy.machine import MachineRates
 from medusa_core.memory.policy.program import Rules
 from medusa_core.memory.policy.search import (
     Policy,
     search,
 )
-from medusa_core.memory.policy.work import Work
+from medusa_core.memory.policy.work import BatchWork
 from medusa_core.models.config import ModelConfig
 from medusa_core.system.resources import calibrations_dir
 
@@ -61,7 +61,7 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
         RequestError: The numbers make no sense.
     """
     from medusa_core.memory.policy.here import (
-        Asked,
+        PolicyRequest,
         Rates,
         machine_for,
         work_of,
@@ -70,27 +70,27 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
     from medusa_core.memory.tiers import limited
     from medusa_core.models.precision import choose_device, hardware_of, precision_of
     from medusa_core.models.quant.choice import settle_formats
-    from medusa_core.system.files.kept import Kept
+    from medusa_core.system.files.measurement_files import MeasurementFiles
 
     new_tokens = _checked(args, config)
     options, device = placing_of(args), choose_device(args.device)
     formats = settle_formats(options.formats, "", hardware_of(device), config.stored)
     precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
     prompt_tokens = args.length - new_tokens
-    asked = Asked(config, formats, precision, args.prompts, prompt_tokens, new_tokens)
+    request = PolicyRequest(config, formats, precision, args.prompts, prompt_tokens, new_tokens)
     budget = limited(live_budget(options.device), options.memory_gib)
-    work = work_of(asked)
+    work = work_of(request)
     if args.machine is not None:
         machine = read_machine(args.machine)
     else:
-        rates = Rates(Kept(calibrations_dir()), _tell, args.measure)
-        machine = machine_for(asked, budget, below_device(options), rates)
+        rates = Rates(MeasurementFiles(calibrations_dir()), _report, args.measure)
+        machine = machine_for(request, budget, below_device(options), rates)
     found = policies(work, machine)
     print(_text(args, name, budget, work, machine, found), file=sys.stdout)
     return as_json(work, machine, found)
 
 
-def policies(work: Work, machine: Machine) -> dict[str, Policy]:
+def policies(work: BatchWork, machine: MachineRates) -> dict[str, Policy]:
     """The best policy, that of `batch`, that without overlap, and that of one prompt at a time.
 
     Raises:
@@ -112,20 +112,20 @@ def policies(work: Work, machine: Machine) -> dict[str, Policy]:
     return possible
 
 
-def read_machine(path: Path) -> Machine:
-    """A machine from a file, under the names of `Machine`.
+def read_machine(path: Path) -> MachineRates:
+    """A machine from a file, under the names of `MachineRates`.
 
     Raises:
         RequestError: It isn't one.
     """
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        raw = json.loads(path.read_text(encoding="utf-8"))
         curves = {
-            name: tuple((int(rows), float(seconds)) for rows, seconds in told.pop(name))
+            name: tuple((int(rows), float(seconds)) for rows, seconds in raw.pop(name))
             for name in ("layer_s", "head_s")
         }
-        numbers = {name: float(value) for name, value in told.items()}
-        return Machine(**numbers, **curves)  # type: ignore[arg-type]
+        numbers = {name: float(value) for name, value in raw.items()}
+        return MachineRates(**numbers, **curves)  # type: ignore[arg-type]
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RequestError(
             f"{path} describes no machine: {error!r}.",
@@ -133,7 +133,7 @@ def read_machine(path: Path) -> Machine:
         ) from error
 
 
-def as_json(work: Work, machine: Machine, found: dict[str, Policy]) -> dict[str, Any]:
+def as_json(work: BatchWork, machine: MachineRates, found: dict[str, Policy]) -> dict[str, Any]:
     """What was found under the names that `--json` promises."""
     rates = {name: _finite(value) for name, value in asdict(machine).items()}
     return {
@@ -181,8 +181,8 @@ def _text(
     args: argparse.Namespace,
     name: str,
     budget: Budget,
-    work: Work,
-    machine: Machine,
+    work: BatchWork,
+    machine: MachineRates,
     found: dict[str, Policy],
 ) -> str:
     where = budget.name if args.machine is None else str(args.machine)
@@ -204,7 +204,7 @@ def _text(
     return "\n".join(lines)
 
 
-def _policy_lines(work: Work, policy: Policy) -> list[str]:
+def _policy_lines(work: BatchWork, policy: Policy) -> list[str]:
     block = policy.block
     lines = [f"  {'':<14}" + "".join(f"{tier:>9}" for tier in TIERS)]
     for what in WHAT:
@@ -221,5 +221,5 @@ def _policy_lines(work: Work, policy: Policy) -> list[str]:
     return lines
 
 
-def _tell(text: str) -> None:
+def _report(text: str) -> None:
     print(f"{text} …", file=sys.stderr, flush=True)

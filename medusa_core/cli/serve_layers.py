@@ -13,7 +13,7 @@ from medusa_core.hub.library.find import installed
 from medusa_core.system.resources import start_model
 
 if TYPE_CHECKING:
-    from medusa_core.runtime.cluster.order import Offer
+    from medusa_core.runtime.cluster.protocol import StageOffer
 
 _PORT = 6379
 _GIB = 1 << 30
@@ -73,17 +73,17 @@ def run_serve_layers(args: argparse.Namespace) -> int:
     # Instead of Ray's handler: what was started here is to end, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
-    def tell(offer: Offer) -> None:
-        print(_told(address, model_dir, offer), flush=True)
+    def print_offer(offer: StageOffer) -> None:
+        print(_offer_text(address, model_dir, offer), flush=True)
 
     try:
-        serve(node, offering, tell)
+        serve(node, offering, print_offer)
     finally:
         node.close()
     return 0
 
 
-def _told(address: str, model_dir: Path, offer: Offer) -> str:
+def _offer_text(address: str, model_dir: Path, offer: StageOffer) -> str:
     """What others need to know."""
     from medusa_core.runtime.cluster.ray_setup import (
         TOKEN_FILE_VARIABLE,

@@ -170,10 +170,10 @@ def run_phrases(args: argparse.Namespace) -> int:
     numbers = PhraseRecipe()
     if args.answers is not None:
         numbers = replace(numbers, num_answers=args.answers)
-    asked = opened_by(read_prompts(args.prompts))[: numbers.num_answers]
+    questions = opened_by(read_prompts(args.prompts))[: numbers.num_answers]
     target = load_target(args.model or demo_model_dir(), args.heads)
     args.out.mkdir(parents=True, exist_ok=True)
-    write_phrases(make_phrases(target, asked, numbers), args.out)
+    write_phrases(make_phrases(target, questions, numbers), args.out)
     return 0
 
 
@@ -198,10 +198,10 @@ def run_eval_heads(args: argparse.Namespace) -> int:
     prompts = read_prompts(args.prompts, args.limit)
     target = open_target(args)
 
-    def tell(done: int, of: int) -> None:
+    def print_progress(done: int, of: int) -> None:
         log.info("%d of %d prompts", done, of)
 
-    found = evaluate_heads(target, prompts, args.max_new_tokens, tell)
+    found = evaluate_heads(target, prompts, args.max_new_tokens, print_progress)
     print(eval_text(found))
     if args.json is not None:
         args.json.write_text(json.dumps(found.as_json(), indent=2) + "\n", encoding="utf-8")

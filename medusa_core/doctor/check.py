@@ -49,8 +49,8 @@ def _guarded(one: Examination) -> Check:
         return one.look()
     except Exception as error:
         log.info("the check %s failed", one.name, exc_info=True)
-        said = f"{type(error).__name__}: {error}"
-        return Check(one.name, False, f"This can't be checked: {said}.", _AGAIN)
+        reason = f"{type(error).__name__}: {error}"
+        return Check(one.name, False, f"This can't be checked: {reason}.", _AGAIN)
 
 
 _AGAIN = "Install Medusa Chat again: python3 installer run"

@@ -27,10 +27,10 @@ def machine_checks() -> tuple[Examination, ...]:
 
 
 def _python() -> Check:
-    said = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    facts = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
     is_known = (3, 11) <= sys.version_info[:2] < (3, 14)
     hint = "" if is_known else "Use Python 3.11, 3.12 or 3.13."
-    return Check("Python", is_known, f"{said}.", hint)
+    return Check("Python", is_known, f"{facts}.", hint)
 
 
 def _torch() -> Check:
@@ -82,12 +82,12 @@ def _memory() -> Check:
     import psutil
 
     memory = psutil.virtual_memory()
-    said = f"{memory.available / _GIB:.1f} of {memory.total / _GIB:.1f} GiB are free."
+    facts = f"{memory.available / _GIB:.1f} of {memory.total / _GIB:.1f} GiB are free."
     if memory.available < _LEAST_RAM_BYTES:
         hint = "Close other programs before you load a large model."
         # Little is enough for the built-in model: worth saying, but nothing is broken.
-        return Check("Memory", True, said, hint)
-    return Check("Memory", True, said)
+        return Check("Memory", True, facts, hint)
+    return Check("Memory", True, facts)
 
 
 def _demo() -> Check:

@@ -42,13 +42,13 @@ def _all_of(name: str, packages: tuple[str, ...]) -> Check:
     if missing:
         hint = "Install Medusa Chat again: python3 installer run"
         return Check(name, False, f"Not installed: {', '.join(missing)}.", hint)
-    said = ", ".join(f"{package} {version}" for package, version in found.items())
-    return Check(name, True, f"{said}.")
+    listed = ", ".join(f"{package} {version}" for package, version in found.items())
+    return Check(name, True, f"{listed}.")
 
 
 def _optional() -> Check:
     missing = {one: use for one, use in _OPTIONAL.items() if not version_of(one)}
     here = [f"{one} {version_of(one)}" for one in _OPTIONAL if one not in missing]
-    said = f"Installed: {', '.join(here) or 'none'}."
+    listed = f"Installed: {', '.join(here) or 'none'}."
     lacks = "; ".join(f"{one} ({use})" for one, use in missing.items())
-    return Check("Optional pieces", True, said, f"Not installed: {lacks}." if lacks else "")
+    return Check("Optional pieces", True, listed, f"Not installed: {lacks}." if lacks else "")

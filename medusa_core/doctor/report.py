@@ -16,7 +16,7 @@ _MOST_LINES = 120
 _MOST_BYTES = 400_000  # of the end of a log
 # A record's first line; lines without it belong to the record before.
 _BEGIN = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (?P<level>[A-Z]+) ")
-_TOLD = {"WARNING", "ERROR", "CRITICAL"}
+_REPORTED = {"WARNING", "ERROR", "CRITICAL"}
 # Its message is a text of the model's template, which may quote the conversation.
 _QUOTING = "TemplateError"
 
@@ -52,17 +52,17 @@ def last_errors(path: Path) -> list[str]:
             lines = file.read().decode("utf-8", "replace").splitlines()
     except OSError:
         return []
-    told: list[str] = []
-    is_told = not any(_BEGIN.match(line) for line in lines)  # a dump of a crash has no records
+    report_lines: list[str] = []
+    is_reported = not any(_BEGIN.match(line) for line in lines)  # a dump of a crash has no records
     for line in lines:
         if (begin := _BEGIN.match(line)) is not None:
-            is_told = begin["level"] in _TOLD
+            is_reported = begin["level"] in _REPORTED
         before, quoting, _ = line.partition(_QUOTING)
-        if is_told:
-            told.append(before + quoting)
+        if is_reported:
+            report_lines.append(before + quoting)
         if quoting:  # the lines that follow may be more of its message
-            is_told = False
-    return told[-_MOST_LINES:]
+            is_reported = False
+    return report_lines[-_MOST_LINES:]
 
 
 def _section(title: str, lines: Iterable[str]) -> str:
@@ -70,8 +70,8 @@ def _section(title: str, lines: Iterable[str]) -> str:
 
 
 def _line(check: Check) -> str:
-    said = f"{'ok  ' if check.ok else 'FAIL'} {check.name}: {check.message}"
-    return f"{said} {check.hint}".rstrip()
+    line_text = f"{'ok  ' if check.ok else 'FAIL'} {check.name}: {check.message}"
+    return f"{line_text} {check.hint}".rstrip()
 
 
 def _model_lines(name: str, status: ModelStatus) -> list[str]:

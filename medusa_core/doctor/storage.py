@@ -14,7 +14,7 @@ from medusa_core.doctor.check import Check, Examination
 from medusa_core.hub.settings import settings_from
 from medusa_core.system.resources import (
     calibrations_dir,
-    kept_models_dir,
+    quantized_models_dir,
 )
 from medusa_core.system.user_folders import Places
 
@@ -31,7 +31,7 @@ def storage_checks(places: Places) -> tuple[Examination, ...]:
         "State": places.state,
         "Logs": places.log,
         "Models": models,
-        "Quantized copies": kept_models_dir(),
+        "Quantized copies": quantized_models_dir(),
         "Step costs": calibrations_dir(),
     }
     written = [
@@ -54,8 +54,8 @@ def _writable(name: str, folder: Path) -> Check:
         return Check(name, False, f"{nearest} is a file, not a folder.", "Move it away.")
     try:
         with tempfile.NamedTemporaryFile(dir=nearest, prefix=".medusa-doctor-"):
-            said = str(folder) if nearest == folder else f"{folder} (made when it is needed)"
-            return Check(name, True, f"{said}.")
+            facts = str(folder) if nearest == folder else f"{folder} (made when it is needed)"
+            return Check(name, True, f"{facts}.")
     except OSError as error:
         return Check(
             name,
@@ -67,11 +67,11 @@ def _writable(name: str, folder: Path) -> Check:
 
 def _room(name: str, folder: Path) -> Check:
     free = shutil.disk_usage(_existing(folder)).free
-    said = f"{free / _GB:.1f} GB are free."
+    facts = f"{free / _GB:.1f} GB are free."
     if free < _LEAST_BYTES:
         hint = "Make room: below 2 GB downloads pause, and a full disk keeps nothing."
-        return Check(name, False, said, hint)
-    return Check(name, True, said)
+        return Check(name, False, facts, hint)
+    return Check(name, True, facts)
 
 
 def _history(path: Path) -> Check:
@@ -79,14 +79,14 @@ def _history(path: Path) -> Check:
         return Check("History", True, "No conversation is kept yet.")
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
-            (said,) = database.execute("PRAGMA quick_check(1)").fetchone()
+            (facts,) = database.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.Error as error:
-        said = str(error)
-    if said != "ok":
+        facts = str(error)
+    if facts != "ok":
         return Check(
             "History",
             False,
-            f"{path} is damaged: {said}.",
+            f"{path} is damaged: {facts}.",
             "Close Medusa Chat and start it again: it sets the file aside and keeps what it can.",
         )
     return Check("History", True, f"{path.stat().st_size / 1e6:.1f} MB, undamaged.")

@@ -9,7 +9,7 @@ from medusa_core.messages import StopReason
 from medusa_core.models.text.detokenizer import Detokenizer
 
 
-class Kept(NamedTuple):
+class AppendedRun(NamedTuple):
     """What an answer took of a run of tokens.
 
     Attributes:
@@ -21,7 +21,7 @@ class Kept(NamedTuple):
     stop_reason: StopReason | None
 
 
-class Answer:
+class AnswerBuffer:
     """Collects tokens until EOS, a stop string or the token budget ends them.
 
     Attributes:
@@ -70,7 +70,7 @@ class Answer:
         self.num_visible_bytes = len(self._text) - self._num_held_back()
         return pieces
 
-    def take(self, token_ids: Sequence[int]) -> Kept:
+    def take(self, token_ids: Sequence[int]) -> AppendedRun:
         """Add a run of tokens, up to the one that ends the answer."""
         length = len(self.token_ids) + len(token_ids)
         if length < self._max_tokens and not self._stop and self._eos.isdisjoint(token_ids):
@@ -84,15 +84,15 @@ class Answer:
                 break
         if reason is None:
             self.num_visible_bytes = len(self._text) - self._num_held_back()
-        return Kept(tuple(pieces), reason)
+        return AppendedRun(tuple(pieces), reason)
 
-    def _take_all(self, token_ids: Sequence[int]) -> Kept:
+    def _take_all(self, token_ids: Sequence[int]) -> AppendedRun:
         """Add a run that can't end the answer."""
         pieces, text = self._detokenizer.push_all(token_ids)
         self.token_ids.extend(token_ids)
         self._text += text
         self.num_visible_bytes = len(self._text)
-        return Kept(pieces, None)
+        return AppendedRun(pieces, None)
 
     def finish(self) -> None:
         """End the answer where it is: nothing is held back any more."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from medusa_core.engine.answer import Answer, Kept
+from medusa_core.engine.answer import AnswerBuffer, AppendedRun
 from medusa_core.engine.answer_tuning import AnswerTuning
 from medusa_core.engine.sequence import Step
 from medusa_core.engine.session import Session
@@ -16,7 +16,7 @@ from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.runtime.tree.step import Proposal, WalkContext
 from medusa_core.speculation.drafters.drafter import Drafter
 from medusa_core.speculation.drafters.observation import Observation
-from medusa_core.speculation.rules.rule import Numbers, Rule
+from medusa_core.speculation.rules.rule import Rule, RuleNumbers
 from medusa_core.speculation.tuning.costs import Sharers
 
 
@@ -30,8 +30,8 @@ class Appended(NamedTuple):
     """
 
     step: Step
-    numbers: tuple[Numbers, ...]
-    kept: Kept
+    numbers: tuple[RuleNumbers, ...]
+    kept: AppendedRun
 
 
 class Decoding:
@@ -50,7 +50,7 @@ class Decoding:
     def __init__(
         self,
         session: Session,
-        answer: Answer,
+        answer: AnswerBuffer,
         context: WalkContext,
         drafter: Drafter,
         rule: Rule,
@@ -103,7 +103,7 @@ class Decoding:
             self.max_rows = min(self.max_rows, self.tuning.shared_rows(length, sharers))
 
     def append(self, step: Step) -> bool:
-        numbers: tuple[Numbers, ...] = ()
+        numbers: tuple[RuleNumbers, ...] = ()
         if self.context.reads and self.rule.has_numbers:  # while the context is the rule's
             path = (0, *step.acceptance.nodes)
             numbers = self.rule.numbers(step.logits, path, self.context, step.token_ids)

@@ -164,10 +164,10 @@ class DrafterRace:
         settings = GenerateSettings(
             drafter=name, max_new_tokens=_WARM_TOKENS if warms else self._max_new_tokens
         )
-        asked = (ChatMessage(Role.USER, self._questions[max(0, self._place)]),)
+        messages_of = (ChatMessage(Role.USER, self._questions[max(0, self._place)]),)
         session = Session(self._target)
         try:
-            request = Generate("race", "race", asked, settings)
+            request = Generate("race", "race", messages_of, settings)
             return _Answer(
                 name, Generation(request, self._target, session, self._tuners[name]), session
             )
@@ -215,5 +215,5 @@ class DrafterRace:
 def usual_race(target: Target, costs: StepCosts) -> DrafterRace:
     """The race that the window runs in spare time, on shipped questions."""
     prompts = read_prompts(prompts_dir() / "general.jsonl", _USUAL)
-    asked = [prompt.turns[0] for prompt in prompts]
-    return DrafterRace(target, costs, asked, _USUAL_TOKENS, _USUAL_S)
+    messages_of = [prompt.turns[0] for prompt in prompts]
+    return DrafterRace(target, costs, messages_of, _USUAL_TOKENS, _USUAL_S)

@@ -18,9 +18,9 @@ from medusa_core.errors import (
     Cancelled,
     RequestError,
 )
-from medusa_core.memory.heap import give_back_heap
+from medusa_core.memory.heap import trim_heap
 from medusa_core.messages import (
-    AnswerBegun,
+    AnswerStarted,
     Calibrate,
     Cancel,
     CloseSession,
@@ -52,13 +52,13 @@ class Executor:
         """Serve commands.
 
         Args:
-            on_event: Told every event.
+            on_event: Called with every event.
             is_cancelled: Has a Cancel for this command come in that waits to be handled?
         """
-        self._tell = on_event
+        self._send = on_event
         self._is_cancelled = is_cancelled
         self._failures = Failures(on_event)
-        self._model = ModelSlot(on_event, is_cancelled, self._give_way)
+        self._model = ModelSlot(on_event, is_cancelled, self._evict)
         self._measurements = Measurements(self._model, on_event, self._fail)
         self._sessions = Sessions()
         self._scheduler = Scheduler()
@@ -104,7 +104,7 @@ class Executor:
                 self._load(command)
             case Unload():
                 self._cancel_all()
-                self._tell(Unloaded(command.session_id, command.request_id, self._free()))
+                self._send(Unloaded(command.session_id, command.request_id, self._free()))
             case Calibrate():
                 self._calibrate(command)
             case Race():
@@ -116,9 +116,9 @@ class Executor:
             case CloseSession():
                 self._close_session(command)
             case Count():
-                self._tell(count(command, self._model.target))
+                self._send(count(command, self._model.target))
             case Verify():
-                self._tell(verify(command, self._model.target, self._check_cancelled))
+                self._send(verify(command, self._model.target, self._check_cancelled))
 
     def _check_cancelled(self, command: Message) -> None:
         if self._is_cancelled(command):
@@ -159,13 +159,13 @@ class Executor:
             )
         if target.learned is not None:
             target.learned.refresh()
-        known = self._sessions.pop(command.session_id)  # else it could give way to itself
+        known = self._sessions.pop(command.session_id)  # else it could evict itself
         try:
             session = known or Session(target)
             self._running.append(Generation(command, target, session, tuner))
             assert self._model.loaded is not None  # as there is a target
             load_id = self._model.loaded.request_id
-            self._tell(AnswerBegun(command.session_id, command.request_id, load_id))
+            self._send(AnswerStarted(command.session_id, command.request_id, load_id))
             known = session
         finally:
             if known is not None:
@@ -179,12 +179,12 @@ class Executor:
         """
         if turn.error is not None:
             raise turn.error
-        self._tell_all(turn.events)
+        self._send_all(turn.events)
         if turn.generation.is_done:
             request = turn.generation.request
             self._model.send_plan(request, request.settings)
-            self._model.keep_learned()
-            turn.generation.teach()
+            self._model.save_learned()
+            turn.generation.update_datastore()
 
     def _cancel(self, command: Cancel) -> None:
         if self._measurements.cancel(command.request_id):
@@ -194,30 +194,30 @@ class Executor:
             request = generation.request
             if (request.session_id, request.request_id) == ids:
                 self._running.remove(generation)
-                self._tell_all(generation.cancel())
-                generation.teach()
+                self._send_all(generation.cancel())
+                generation.update_datastore()
                 return
 
     def _close_session(self, command: CloseSession) -> None:
         for generation in list(self._running):
             if generation.request.session_id == command.session_id:
                 self._running.remove(generation)
-                self._tell_all(generation.cancel())
+                self._send_all(generation.cancel())
         self._sessions.close(command.session_id)
         if self._model.loaded is not None and self._model.target.learned is not None:
             self._model.target.learned.refresh()
-        give_back_heap()
+        trim_heap()
 
     def _cancel_all(self) -> None:
         for generation in self._running:
-            self._tell_all(generation.cancel())
+            self._send_all(generation.cancel())
         self._running.clear()
 
-    def _tell_all(self, events: Iterable[Event]) -> None:
+    def _send_all(self, events: Iterable[Event]) -> None:
         for event in events:
-            self._tell(event)
+            self._send(event)
 
-    def _give_way(self) -> bool:
+    def _evict(self) -> bool:
         """Free the cache of an idle session; False where all are being answered."""
         return self._sessions.evict({one.request.session_id for one in self._running})
 

@@ -17,9 +17,9 @@ from medusa_core.errors import (
     RequestError,
     TemplateError,
 )
-from medusa_core.memory.heap import give_back_heap
+from medusa_core.memory.heap import trim_heap
 from medusa_core.messages import EngineLost, Event, Failed, Message
-from medusa_core.system import cuda as card
+from medusa_core.system import cuda
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Failures:
             on_event: Gets the events.
         """
         self.is_lost = False
-        self._tell = on_event
+        self._send = on_event
 
     def report(self, command: Message, error: BaseException) -> None:
         """Say that a command failed, and why.
@@ -58,13 +58,13 @@ class Failures:
         reported = _as_medusa_error(error)
         _log(command, reported, error)
         ids = (command.session_id, command.request_id)
-        self._tell(Failed(*ids, type(reported).__name__, reported.message, reported.hint))
+        self._send(Failed(*ids, type(reported).__name__, reported.message, reported.hint))
         if isinstance(reported, OutOfMemoryError):
             self._free_memory(command)
 
     def report_lost(self, command: Message) -> None:
         """Say that the device is lost."""
-        self._tell(
+        self._send(
             EngineLost(
                 command.session_id,
                 command.request_id,
@@ -78,8 +78,8 @@ class Failures:
         """Give back what can be; a card that was lost shows here, too."""
         try:
             gc.collect()
-            card.give_back_memory()
-            give_back_heap()
+            cuda.release_memory()
+            trim_heap()
         except RuntimeError as error:
             log.exception("nothing could be given back")
             if poisons_device(error):

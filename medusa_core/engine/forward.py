@@ -25,7 +25,7 @@ from medusa_core.runtime.runner.runner import (
 )
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.runtime.tree.step import Proposal
-from medusa_core.system import cuda as card
+from medusa_core.system import cuda
 
 
 class Draft(NamedTuple):
@@ -122,7 +122,7 @@ def forward(
     if traces:  # a card is waited for once
         logits = logits.cpu()
     if chunks:  # the time of a chunk decides how large the next one is
-        card.wait(states.device)
+        cuda.wait(states.device)
     seconds, waits = time.perf_counter() - started, runner.waited.since(waited)
     size = states.shape[1] // (1 + len(runner.taps))
     outputs = [

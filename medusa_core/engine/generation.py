@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from medusa_core.engine.admission import admit
-from medusa_core.engine.answer import Answer
+from medusa_core.engine.answer import AnswerBuffer
 from medusa_core.engine.answer_tuning import AnswerTuning
 from medusa_core.engine.cache_room import CacheRoom
 from medusa_core.engine.decoding import Appended, Decoding
@@ -122,10 +122,10 @@ class Generation:
         """End the answer as it is; the last event is `GenerationDone`."""
         return self._stop(StopReason.CANCELLED)
 
-    def teach(self) -> None:
+    def update_datastore(self) -> None:
         """Let drafts learn from the answer, if the request wants that."""
         learned = self.target.learned
-        if learned is not None and self.request.teaches:
+        if learned is not None and self.request.updates_datastore:
             new_ids = self._answer.token_ids[len(self._transcript.given_ids) :]
             learned.learn(self.request.session_id, self.prefill.prompt_ids, new_ids)
 
@@ -191,20 +191,20 @@ def _check(settings: GenerateSettings, drafter: DrafterSpec, target: Target) -> 
 
 
 def _settings(
-    asked: GenerateSettings, tree_rows: int, rule: RuleSpec, transcript: Transcript
+    requested: GenerateSettings, tree_rows: int, rule: RuleSpec, transcript: Transcript
 ) -> GenerateSettings:
     """Those of an answer: a reroll without chance can't choose the old token again."""
-    settings = replace(asked, tree_rows=tree_rows)
+    settings = replace(requested, tree_rows=tree_rows)
     if rule.choice.draws or transcript.next_id is None:
         return settings
     again = (len(transcript.given_ids), transcript.next_id)
     return replace(settings, forbidden=(*settings.forbidden, again))
 
 
-def _answer(settings: GenerateSettings, target: Target, room: int) -> Answer:
+def _answer(settings: GenerateSettings, target: Target, room: int) -> AnswerBuffer:
     wanted = settings.max_new_tokens
     runs_out = not wanted or room < wanted
-    return Answer(
+    return AnswerBuffer(
         Detokenizer(target.tokenizer),
         target.eos_token_ids,
         settings.stop,

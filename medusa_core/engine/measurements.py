@@ -38,7 +38,7 @@ class Measurements:
             on_event: Gets what was measured.
             on_error: Learns which command failed, and how.
         """
-        self._model, self._tell, self._fail = model, on_event, on_error
+        self._model, self._send, self._fail = model, on_event, on_error
         self._waiting: list[Calibrate] = []
         self._calibrated: Calibrate | None = None
         self._race: tuple[Race, DrafterRace] | None = None
@@ -72,7 +72,7 @@ class Measurements:
         costs = self._model.measure()
         step_s = tuple(zip(costs.rows, costs.seconds[0], strict=True))
         ids = (command.session_id, command.request_id)
-        self._tell(Calibrated(*ids, step_s, costs.plain_s(costs.lengths[0])))
+        self._send(Calibrated(*ids, step_s, costs.plain_s(costs.lengths[0])))
         self._model.send_plan(command, GenerateSettings())
 
     def refresh(self) -> None:
@@ -88,7 +88,7 @@ class Measurements:
         """
         target, costs = self._model.target, self._model.tuner.costs
         if self._model.speeds:
-            self._tell_speeds(command)
+            self._send_speeds(command)
             return
         if costs is None:
             raise RequestError("What a step costs is not known.", "Calibrate the model first.")
@@ -118,16 +118,16 @@ class Measurements:
         race.advance()
         if race.is_done:
             self._race = None
-            self._model.keep_speeds(race.speeds)
-            self._tell_speeds(command)
+            self._model.save_speeds(race.speeds)
+            self._send_speeds(command)
 
     def _end_race(self) -> None:
         self.pause()
         self._race = None
 
-    def _tell_speeds(self, command: Race) -> None:
+    def _send_speeds(self, command: Race) -> None:
         specs = self._model.drafters
         by_name = {speed.name: speed for speed in self._model.speeds}
         speeds = tuple(by_name[spec.name] for spec in specs if spec.name in by_name)
         choices = tuple(spec.choice for spec in specs)
-        self._tell(Raced(command.session_id, command.request_id, choices, speeds))
+        self._send(Raced(command.session_id, command.request_id, choices, speeds))

@@ -15,7 +15,7 @@ from medusa_core.engine.admission import check_threads
 from medusa_core.errors import Cancelled, RequestError
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.memory.heap import give_back_heap
+from medusa_core.memory.heap import trim_heap
 from medusa_core.messages import (
     DrafterSpeed,
     Event,
@@ -31,10 +31,10 @@ from medusa_core.speculation.drafters.source import source_registry
 from medusa_core.speculation.rules.rule import rules_by_preference
 from medusa_core.speculation.tuning.calibration import measure_costs
 from medusa_core.speculation.tuning.costs import StepCosts
-from medusa_core.speculation.tuning.known import Known
+from medusa_core.speculation.tuning.measurements import ModelMeasurements
 from medusa_core.speculation.tuning.threads import Threads
 from medusa_core.speculation.tuning.tuner import Tuner
-from medusa_core.system import cuda as card
+from medusa_core.system import cuda
 
 log = logging.getLogger(__name__)
 
@@ -46,22 +46,22 @@ class ModelSlot:
         self,
         on_event: Callable[[Event], None],
         is_cancelled: Callable[[Message], bool],
-        give_way: Callable[[], bool],
+        evict: Callable[[], bool],
     ) -> None:
         """Hold none.
 
         Args:
             on_event: Gets the progress of loading, and what was loaded.
             is_cancelled: Is a command no longer wanted?
-            give_way: Frees the cache of an idle session; False where there is none.
+            evict: Frees the cache of an idle session; False where there is none.
         """
-        self._tell = on_event
+        self._send = on_event
         self._is_cancelled = is_cancelled
-        self._give_way = give_way
+        self._evict = evict
         self._target: Target | None = None
         self._loaded: LoadModel | None = None
         self._tuner: Tuner | None = None
-        self._known: Known | None = None
+        self._measurements: ModelMeasurements | None = None
         self._speeds: tuple[DrafterSpeed, ...] = ()
         self._threads: Threads | None = None
         self._most_threads = torch.get_num_threads()
@@ -113,25 +113,27 @@ class ModelSlot:
         def on_progress(stage: str, fraction: float, text: str) -> None:
             if self._is_cancelled(command):
                 raise Cancelled("Loading was stopped.")
-            self._tell(Progress(command.session_id, command.request_id, stage, fraction, text))
+            self._send(Progress(command.session_id, command.request_id, stage, fraction, text))
 
         target = load_target(command.model_dir, command.heads_dir, command.options, on_progress)
         if command.num_threads:
             target.runner.use_threads(command.num_threads, command.num_threads)
         else:
             self._threads = Threads(target, self._most_threads)
-        target.caches.give_way = self._give_way
+        target.caches.evict = self._evict
         self._target, self._loaded = target, command
         self._tuner = Tuner(target)
         self._look_up(command, target, self._tuner)
-        self._tell(_describe(command, target, self._speeds, time.perf_counter() - started))
+        self._send(_describe(command, target, self._speeds, time.perf_counter() - started))
 
     def _look_up(self, command: LoadModel, target: Target, tuner: Tuner) -> None:
         """Take what is known of a model on this computer, with as many threads as it has now."""
         if command.calibrations_dir is not None:
-            self._known = Known(command.calibrations_dir, target, _folders(command))
-            self._known.learn_on(tuner)
-            self._speeds = self._known.speeds()
+            self._measurements = ModelMeasurements(
+                command.calibrations_dir, target, _folders(command)
+            )
+            self._measurements.learn_on(tuner)
+            self._speeds = self._measurements.speeds()
 
     def settle_threads(self) -> bool:
         """Take as many threads as serve best now.
@@ -148,25 +150,25 @@ class ModelSlot:
     def measure(self) -> StepCosts:
         """Measure what a step costs, where that isn't known, and let the tuner go by it."""
         target, tuner = self._need()
-        costs = measure_costs(target) if self._known is None else self._known.costs()
+        costs = measure_costs(target) if self._measurements is None else self._measurements.costs()
         tuner.costs = costs
         return costs
 
-    def keep_speeds(self, speeds: tuple[DrafterSpeed, ...]) -> None:
+    def save_speeds(self, speeds: tuple[DrafterSpeed, ...]) -> None:
         """Keep how fast its drafters are."""
         self._speeds = speeds
-        if self._known is not None and speeds:
-            self._known.keep_speeds(speeds)
+        if self._measurements is not None and speeds:
+            self._measurements.save_speeds(speeds)
 
-    def keep_learned(self) -> None:
+    def save_learned(self) -> None:
         """Keep what its tuner has learned."""
-        if self._known is not None:
-            self._known.keep_learned(self.tuner)
+        if self._measurements is not None:
+            self._measurements.save_learned(self.tuner)
 
     def send_plan(self, command: Message, settings: GenerateSettings) -> None:
         """Say which trees answers with such settings get now, if step costs are known."""
         if self.tuner.costs is not None:
-            self._tell(self.tuner.plan(command.session_id, command.request_id, settings))
+            self._send(self.tuner.plan(command.session_id, command.request_id, settings))
 
     def free(self) -> int:
         """Forget the model, whose sessions are forgotten, and see that it is gone.
@@ -174,7 +176,7 @@ class ModelSlot:
         Returns:
             The bytes that it and its caches had taken.
         """
-        self._known, self._speeds, self._threads = None, (), None
+        self._measurements, self._speeds, self._threads = None, (), None
         target, self._target, self._loaded = self._target, None, None
         self._tuner = None
         if target is None:
@@ -189,8 +191,8 @@ class ModelSlot:
         gc.collect()
         if left() is not None:
             log.error("the model is still held after it was unloaded")
-        card.give_back_memory()
-        give_back_heap()
+        cuda.release_memory()
+        trim_heap()
         return held
 
     def _need(self) -> tuple[Target, Tuner]:

@@ -126,11 +126,11 @@ class _Turns:
         self._system = self.messages[:begin]
         ends = [*starts[1:], len(self.messages)]
         self.exchanges = [self.messages[a:b] for a, b in zip(starts, ends, strict=True)]
-        self._asked = [_length(exchange[:1], target) for exchange in self.exchanges]
+        self._question_lengths = [_length(exchange[:1], target) for exchange in self.exchanges]
         self._answered = [_length(exchange[1:], target) for exchange in self.exchanges]
         self._once, each = _frame(self._system, target) if self.exchanges else (0, 0)
-        pairs = zip(self._asked, self._answered, strict=True)
-        self._before = [0, *accumulate(asked + answer + each for asked, answer in pairs)]
+        pairs = zip(self._question_lengths, self._answered, strict=True)
+        self._before = [0, *accumulate(question + answer + each for question, answer in pairs)]
 
     @property
     def num_tokens(self) -> int:
@@ -167,7 +167,7 @@ class _Turns:
     def _size(self, head: int, first: int, now: int) -> int:
         """Tokens of a prompt that asks exchange `now`, with a gap from `head` to `first`."""
         before = self._before
-        return self._once + before[head] + before[now] - before[first] + self._asked[now]
+        return self._once + before[head] + before[now] - before[first] + self._question_lengths[now]
 
 
 def _length(messages: Sequence[ChatMessage], target: Target) -> int:

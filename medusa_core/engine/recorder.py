@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from medusa_core.engine.sequence import Step
 from medusa_core.messages import StepDone, StepTrace
 from medusa_core.models.text.tokenizer import Tokenizer
-from medusa_core.speculation.rules.rule import Numbers
+from medusa_core.speculation.rules.rule import RuleNumbers
 from medusa_core.system.native.score_reader import (
     ScoreReader,
     reader_of,
@@ -26,7 +26,7 @@ class Recorder:
         self._reader: ScoreReader | None = None
 
     def trace(
-        self, done: StepDone, step: Step, numbers: tuple[Numbers, ...], num_kept: int
+        self, done: StepDone, step: Step, numbers: tuple[RuleNumbers, ...], num_kept: int
     ) -> StepTrace:
         """A step's trace.
 

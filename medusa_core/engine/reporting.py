@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from medusa_core.engine.answer import Answer
+from medusa_core.engine.answer import AnswerBuffer
 from medusa_core.engine.decoding import Appended, Decoding
 from medusa_core.engine.prefill import Prefill
 from medusa_core.engine.recorder import Recorder
@@ -35,7 +35,7 @@ class Report:
         session: Session,
         transcript: Transcript,
         cut: Cut | None,
-        answer: Answer,
+        answer: AnswerBuffer,
         settings: GenerateSettings,
     ) -> None:
         """Begin the report of an answer.

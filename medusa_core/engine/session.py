@@ -6,7 +6,7 @@ from medusa_core.loading.target import Target
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.pool import steps_up
 from medusa_core.speculation.drafters.source import (
-    Memory,
+    SourceMemory,
     num_common,
 )
 from medusa_core.speculation.tuning.chunks import Chunks
@@ -28,8 +28,8 @@ class Session:
         self._target = target
         self.chunks = Chunks(target)
         self.token_ids: list[int] = []
-        self.memory: Memory = {}
-        self.kv: KvCache = target.lend_cache(1)
+        self.memory: SourceMemory = {}
+        self.kv: KvCache = target.allocate_cache(1)
 
     def reuse(self, prompt_ids: list[int], most: int | None = None) -> int:
         """Keep the cached rows that begin a prompt and forget the rest.
@@ -66,7 +66,7 @@ class Session:
 
     def close(self) -> None:
         """Give the cache back; whoever still holds the session may not use it any more."""
-        self._target.caches.give_back(self.kv)
+        self._target.caches.release(self.kv)
         for remembered in self.memory.values():
             remembered.close()
         self.memory.clear()

@@ -47,7 +47,7 @@ class Sessions:
         idle = next((session_id for session_id in self._by_id if session_id not in busy), None)
         if idle is None:
             return False
-        log.info("the cache of a session gives way to another one")
+        log.info("the cache of an idle session is evicted")
         self.close(idle)
         return True
 

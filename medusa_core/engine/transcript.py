@@ -66,11 +66,11 @@ def transcribe(
     if not turns or turns[-1].role is not Role.USER or not turns[-1].content.strip():
         raise RequestError("There is nothing to answer.", "Write a message first.")
     prompt_ids, answers = _prompt_ids(as_read(turns, target), target, thinks)
-    given = _written_ids(messages[-1], target) if goes_on else []
-    kept = _keep(given, messages[-1], keep_tokens, target)
+    prefix_ids = _written_ids(messages[-1], target) if goes_on else []
+    kept = _keep(prefix_ids, messages[-1], keep_tokens, target)
     if kept:
         answers = (*answers, (len(prompt_ids), len(prompt_ids) + len(kept)))
-    next_id = given[len(kept)] if len(kept) < len(given) else None
+    next_id = prefix_ids[len(kept)] if len(kept) < len(prefix_ids) else None
     transcript = Transcript(prompt_ids, kept, next_id, answers)
     _check_ids(transcript.token_ids, target)
     return transcript
@@ -87,17 +87,19 @@ def as_read(turns: Sequence[ChatMessage], target: Target) -> Sequence[ChatMessag
 
 
 def _keep(
-    given: list[int], answer: ChatMessage, keep_tokens: int | None, target: Target
+    prefix_ids: list[int], answer: ChatMessage, keep_tokens: int | None, target: Target
 ) -> list[int]:
     if keep_tokens is None:
         # What comes behind the end of an answer is no part of it.
-        return given[:-1] if given and given[-1] in target.eos_token_ids else given
-    if not 0 <= keep_tokens <= len(given) or tuple(given) != answer.token_ids:
+        return (
+            prefix_ids[:-1] if prefix_ids and prefix_ids[-1] in target.eos_token_ids else prefix_ids
+        )
+    if not 0 <= keep_tokens <= len(prefix_ids) or tuple(prefix_ids) != answer.token_ids:
         raise RequestError(
             f"The answer can't be taken up again at token {keep_tokens}.",
             "Its tokens belong to another model or to another text: ask again instead.",
         )
-    return given[:keep_tokens]
+    return prefix_ids[:keep_tokens]
 
 
 def _prompt_ids(
@@ -152,12 +154,12 @@ def _segments(
     ends = {_space(_opening(n, marks, marked, render), segments[n]) for n in {0, len(marks) - 1}}
     for place in range(len(marks)):
         if len(ends) == 1:
-            ((here, asked),) = ends
+            ((here, question),) = ends
         else:
-            here, asked = _space(_opening(place, marks, marked, render), segments[place])
+            here, question = _space(_opening(place, marks, marked, render), segments[place])
         text = segments[place].rstrip()
         if here is not None and segments[place] == text + here:
-            segments[place] = text + asked
+            segments[place] = text + question
     return segments
 
 

@@ -102,7 +102,7 @@ def _outputs(
     token_ids: list[int], target: Target, before_chunk: Callable[[], None]
 ) -> list[tuple[int, float]]:
     """The best token behind each of these, and its probability."""
-    cache, chunks = target.lend_cache(len(token_ids) + 1), Chunks(target)
+    cache, chunks = target.allocate_cache(len(token_ids) + 1), Chunks(target)
     outputs: list[tuple[int, float]] = []
     while cache.length < len(token_ids):
         before_chunk()

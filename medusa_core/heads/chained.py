@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from medusa_core.heads.medusa import Lent, MakeLinear
+from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.norm import RmsNorm
@@ -29,7 +29,7 @@ from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.tensor import TensorCache
 from medusa_core.system.native.pool import Workers
 
-Take = Callable[[str], Tensor | None]
+TakeTensor = Callable[[str], Tensor | None]
 
 
 class ChainedLinears(NamedTuple):
@@ -59,8 +59,8 @@ class ChainedHead(ABC):
         layer: ModelConfig,
         taps: tuple[int, ...],
         norms: Sequence[str],
-        take: Take,
-        lent: Lent,
+        take: TakeTensor,
+        shared_weights: SharedWeights,
         make: MakeLinear,
         precision: Precision,
     ) -> None:
@@ -71,20 +71,20 @@ class ChainedHead(ABC):
             taps: Layers of the target that it reads.
             norms: Parts that are norms, as far as it has them.
             take: A part's tensor in the compute dtype on the device; None where there is none.
-            lent: What the target lends it.
+            shared_weights: What the target lends it.
             make: Makes a layer of a weight and a bias, in the heads' format.
             precision: Where and in which dtype it runs.
         """
         self.taps = taps
-        self.num_columns = lent.vocab_size
+        self.num_columns = shared_weights.vocab_size
         self.caches: CachePool | None = None
-        self._layer, self._precision, self._lent = layer, precision, lent
+        self._layer, self._precision, self._shared_weights = layer, precision, shared_weights
         self._linears = _linears(layer, take, make)
         self._norms: dict[str, RmsNorm] = {}
         for name in ("mlp_norm", *norms):
             if (weight := take(name)) is not None:
                 self._norms[name] = RmsNorm(weight, layer.rms_norm_eps)
-        self._embedding = lent.embedding
+        self._embedding = shared_weights.embedding
         self._rope = Rope(layer, precision.scores, precision.device)
         self._attend = choose_attention(precision.device)
         self._group = layer.num_heads // layer.num_kv_heads
@@ -187,14 +187,14 @@ class ChainedHead(ABC):
     def scores(self, states: Tensor) -> Tensor:
         """Scores of what may follow. [n, hidden] → [n, columns], float32 or better"""
         wide = torch.promote_types(self._precision.compute, torch.float32)
-        return self._lent.lm_head(states).to(wide)
+        return self._shared_weights.lm_head(states).to(wide)
 
     def tokens(self, columns: Tensor) -> Tensor:
         """The tokens of some columns."""
         return columns
 
 
-def _linears(layer: ModelConfig, take: Take, make: MakeLinear) -> ChainedLinears:
+def _linears(layer: ModelConfig, take: TakeTensor, make: MakeLinear) -> ChainedLinears:
     def need(name: str) -> Tensor:
         tensor = take(name)
         assert tensor is not None  # whoever read the names has seen to it

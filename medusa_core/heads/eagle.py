@@ -8,9 +8,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from medusa_core.heads.chained import ChainedHead, Take
+from medusa_core.heads.chained import ChainedHead, TakeTensor
 from medusa_core.heads.eagle_parts import EagleParts
-from medusa_core.heads.medusa import Lent, MakeLinear
+from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.linear import QuantLinear
 
@@ -28,8 +28,8 @@ class EagleHead(ChainedHead):
         self,
         parts: EagleParts,
         taps: tuple[int, ...],
-        take: Take,
-        lent: Lent,
+        take: TakeTensor,
+        shared_weights: SharedWeights,
         make: MakeLinear,
         precision: Precision,
     ) -> None:
@@ -39,23 +39,25 @@ class EagleHead(ChainedHead):
             parts: What the head is made of.
             taps: Layers of the target that it reads.
             take: A part's tensor in the compute dtype on the device; None where there is none.
-            lent: What the target lends it.
+            shared_weights: What the target lends it.
             make: Makes a layer of a weight and a bias, in the heads' format.
             precision: Where and in which dtype it runs.
         """
         each = (f"feature_norm_{index}" for index in range(parts.num_features))
-        super().__init__(parts.layer, taps, (*_NORMS, *each), take, lent, make, precision)
+        super().__init__(parts.layer, taps, (*_NORMS, *each), take, shared_weights, make, precision)
         self.reads_final, self._parts = not parts.is_third, parts
         own = take("lm_head") if parts.num_columns else None
         self._lm_head = None if own is None else make(own, None)
-        self.num_columns = parts.num_columns or lent.vocab_size
+        self.num_columns = parts.num_columns or shared_weights.vocab_size
         offsets = take("token_offsets") if parts.num_columns else None
         self._token_ids = None
         if offsets is not None:
             self._token_ids = offsets + torch.arange(len(offsets), device=offsets.device)
         embedding = take("embedding")
-        is_lent = parts.layer.hidden_size == lent.embedding.shape[1] or embedding is None
-        self._own_embedding = None if is_lent else embedding
+        is_allocated = (
+            parts.layer.hidden_size == shared_weights.embedding.shape[1] or embedding is None
+        )
+        self._own_embedding = None if is_allocated else embedding
         if self._own_embedding is not None:
             self._embedding = self._own_embedding
 

@@ -64,7 +64,7 @@ class EagleParts:
         norms_residual: What goes around attention is the normed state.
         feeds_normed: The next step of a draft reads the state behind the last norm.
         num_columns: Tokens that are drafted from; 0 for the target's projection.
-        said_vocab: The target's tokens, as `config.json` has them; 0 if it doesn't.
+        vocab_of_file: The target's tokens, as `config.json` has them; 0 if it doesn't.
     """
 
     names: Mapping[str, str]
@@ -75,7 +75,7 @@ class EagleParts:
     norms_residual: bool
     feeds_normed: bool
     num_columns: int
-    said_vocab: int
+    vocab_of_file: int
 
     def target_vocab(self, shapes: Shapes) -> int:
         """Tokens of the target that it was made for; 0 if nothing tells.
@@ -86,7 +86,7 @@ class EagleParts:
         for part in ("is_drafted", "embedding"):
             if part in shapes:
                 return shapes[part][0]
-        return self.said_vocab
+        return self.vocab_of_file
 
     def layers_read(self, num_layers: int) -> tuple[int, ...]:
         """The target's layers whose entering states are read.
@@ -158,7 +158,7 @@ def eagle_parts(raw: Mapping[str, Any], shapes: Shapes) -> EagleParts:
         norms_residual=bool(raw.get("norm_before_residual", speculators is not None)),
         feeds_normed=bool(raw.get("norm_output", False)),
         num_columns=own_columns[0] if own_columns else 0,
-        said_vocab=layer.vocab_size if "vocab_size" in inner else 0,
+        vocab_of_file=layer.vocab_size if "vocab_size" in inner else 0,
     )
     _check_shapes(parts, shapes)
     return parts

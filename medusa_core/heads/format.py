@@ -17,7 +17,7 @@ from medusa_core.heads.weights import HeadSet
 from medusa_core.system.registry import Registry
 
 
-class Kind(Enum):
+class TensorRole(Enum):
     """What a tensor is to its head."""
 
     WEIGHT = "weight"
@@ -27,7 +27,7 @@ class Kind(Enum):
     ONE_PROJECTION = "one projection for all heads"
 
 
-class Part(NamedTuple):
+class HeadsTensor(NamedTuple):
     """One tensor of a file of heads.
 
     Attributes:
@@ -37,12 +37,12 @@ class Part(NamedTuple):
             where its name doesn't say.
     """
 
-    kind: Kind
+    kind: TensorRole
     head: int = 0
     layer: int = -1
 
 
-class Written(NamedTuple):
+class HeadsFile(NamedTuple):
     """Heads in the form of a format.
 
     Attributes:
@@ -71,9 +71,9 @@ class HeadsFormat:
 
     name: str
     claims: Callable[[frozenset[str]], bool]
-    part: Callable[[str], Part | None]
+    part: Callable[[str], HeadsTensor | None]
     ignores: Callable[[str], bool] = lambda _: False
-    write: Callable[[HeadSet, str], Written] | None = None
+    write: Callable[[HeadSet, str], HeadsFile] | None = None
 
 
 @cache
@@ -82,9 +82,9 @@ def format_registry() -> Registry[HeadsFormat]:
     return Registry(formats, "heads format", HeadsFormat)
 
 
-def layer_part(match: re.Match[str]) -> Part:
+def layer_part(match: re.Match[str]) -> HeadsTensor:
     """What a tensor of a residual layer is, by head, layer, and `weight` or `bias`."""
-    return Part(Kind(match[3]), int(match[1]), int(match[2]))
+    return HeadsTensor(TensorRole(match[3]), int(match[1]), int(match[2]))
 
 
 def layer_tensors(heads: HeadSet, name: str) -> dict[str, Tensor]:

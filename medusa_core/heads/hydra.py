@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from medusa_core.heads.medusa import Lent
+from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.ranked import Ranked, ranked_behind
 from medusa_core.models.quant.linear import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
@@ -65,7 +65,7 @@ class HydraHeads:
         self,
         heads: Iterable[HydraHead],
         num_columns: int,
-        lent: Lent,
+        shared_weights: SharedWeights,
         dtype: torch.dtype,
         token_map: Tensor | None = None,
     ) -> None:
@@ -74,12 +74,12 @@ class HydraHeads:
         Args:
             heads: Their layers, where they are to run; taken one by one.
             num_columns: How many outputs of the projections there are, padding included.
-            lent: What the target lends them.
+            shared_weights: What the target lends them.
             dtype: What they compute in.
             token_map: The token of every column, or None where columns are tokens. int64
         """
         self._heads = tuple(heads)
-        self._embedding = lent.embedding
+        self._embedding = shared_weights.embedding
         self._token_map = token_map
         # A projection that serves all heads is there once.
         found = {id(linear): linear for head in self._heads for linear in head.linears}
@@ -89,7 +89,7 @@ class HydraHeads:
         is_native = len(self._native) == len(linears)
         self._dtype = torch.float32 if is_native else dtype
         self.num_heads = len(self._heads)
-        self.num_columns = min(num_columns, lent.vocab_size)
+        self.num_columns = min(num_columns, shared_weights.vocab_size)
         self.nbytes = sum(linear.nbytes for linear in linears)
 
     def reserve(self, num_rows: int) -> None:

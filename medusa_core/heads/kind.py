@@ -16,7 +16,7 @@ from torch import Tensor
 
 from medusa_core.errors import HeadsError
 from medusa_core.heads import kinds
-from medusa_core.heads.medusa import Lent
+from medusa_core.heads.medusa import SharedWeights
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
@@ -77,7 +77,7 @@ class HeadKind:
     shape: Callable[[Path], HeadsShape]
     owns: Callable[[frozenset[str]], bool]
     sizes: Callable[[Shapes, Mapping[str, object]], HeadsShape]
-    read: Callable[[Path, ModelConfig, Precision, Lent, PartFormats], Heads]
+    read: Callable[[Path, ModelConfig, Precision, SharedWeights, PartFormats], Heads]
     is_ranked: bool = True
     lies_within: Callable[[frozenset[str]], bool] = lambda _: False
 

@@ -33,7 +33,7 @@ from medusa_core.runtime.tree.step import Chance
 from medusa_core.system.native.pool import Workers
 
 
-class Lent(NamedTuple):
+class SharedWeights(NamedTuple):
     """Weights of the target that its heads share.
 
     Attributes:
@@ -70,7 +70,7 @@ class MedusaHeads:
     def __init__(
         self,
         heads: Iterable[HeadWeights],
-        lent: Lent,
+        shared_weights: SharedWeights,
         token_map: Tensor | None = None,
         projection: Tensor | None = None,
         make: MakeLinear = make_linear,
@@ -79,14 +79,14 @@ class MedusaHeads:
 
         Args:
             heads: Their weights, where they are to run; taken one by one.
-            lent: What the target lends them.
+            shared_weights: What the target lends them.
             token_map: The token id of every column of a reduced vocabulary, or None.
             projection: One for all heads; None where they have their own or share the target's.
             make: Makes a layer of a weight and a bias, in the heads' format.
         """
         layers_of: list[_Layers] = []
         own: list[QuantLinear] = []
-        self.num_columns = lent.vocab_size if projection is None else len(projection)
+        self.num_columns = shared_weights.vocab_size if projection is None else len(projection)
         for head in heads:
             layers_of.append(_with_biases(head))
             if head.projection is not None:
@@ -99,8 +99,8 @@ class MedusaHeads:
         self._token_map = None if token_map is None else token_map.tolist()
         self._residuals = _Residuals(layers_of, make)
         self._own_projections = own
-        self._shared = self._one_projection or lent.lm_head
-        self._embedding = lent.embedding if self._residuals.reads_root else None
+        self._shared = self._one_projection or shared_weights.lm_head
+        self._embedding = shared_weights.embedding if self._residuals.reads_root else None
         self._native = native_heads(
             self._residuals.first,
             self._residuals.rest,

@@ -12,8 +12,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from medusa_core.heads.chained import ChainedHead, Take
-from medusa_core.heads.medusa import Lent, MakeLinear
+from medusa_core.heads.chained import ChainedHead, TakeTensor
+from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.heads.mtp_parts import MtpParts
 from medusa_core.models.precision import Precision
 
@@ -27,8 +27,8 @@ class MtpHead(ChainedHead):
         self,
         parts: MtpParts,
         num_layers: int,
-        take: Take,
-        lent: Lent,
+        take: TakeTensor,
+        shared_weights: SharedWeights,
         make: MakeLinear,
         precision: Precision,
     ) -> None:
@@ -38,11 +38,11 @@ class MtpHead(ChainedHead):
             parts: What the layer is made of.
             num_layers: The target's: what leaves the last of them is read.
             take: A part's tensor in the compute dtype on the device; None where there is none.
-            lent: What the target lends it.
+            shared_weights: What the target lends it.
             make: Makes a layer of a weight and a bias, in the heads' format.
             precision: Where and in which dtype it runs.
         """
-        super().__init__(parts.layer, (num_layers,), _NORMS, take, lent, make, precision)
+        super().__init__(parts.layer, (num_layers,), _NORMS, take, shared_weights, make, precision)
 
     def features(self, states: Tensor, deep: Tensor | None) -> Tensor:
         assert deep is not None  # the runner tells of `taps`

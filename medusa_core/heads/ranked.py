@@ -121,8 +121,8 @@ def best_of(scores: Tensor, num_ranks: int) -> tuple[list[list[int]], array[floa
     whole = scores.to(wide).logsumexp(dim=-1, keepdim=True)
     chances = (best.values.to(wide) - whole).exp()
     # Brought from the device at once; a float64 holds every column's number.
-    columns, given = torch.stack([best.indices.double(), chances.double()]).tolist()
-    flat = [chance for row in given for chance in row]
+    columns, probabilities = torch.stack([best.indices.double(), chances.double()]).tolist()
+    flat = [chance for row in probabilities for chance in row]
     return [[int(column) for column in row] for row in columns], array("f", flat)
 
 

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.format import HeadsFormat, Kind, Part, find_format
+from medusa_core.heads.format import HeadsFormat, HeadsTensor, TensorRole, find_format
 from medusa_core.heads.kind import check_finite
-from medusa_core.heads.medusa import Lent, MakeLinear, MedusaHeads
+from medusa_core.heads.medusa import MakeLinear, MedusaHeads, SharedWeights
 from medusa_core.heads.weights import HeadSet, HeadWeights, reads_root
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
@@ -32,7 +32,7 @@ _PICKLES = ("medusa_lm_head.pt", "medusa_lm_head.bin", "pytorch_model.bin")
 # Vocabularies are padded to rounder numbers: 32000, 32001 and 32064 are one.
 _MOST_PADDING = 128
 
-_Parts = Mapping[Part, str]
+_Parts = Mapping[HeadsTensor, str]
 _Read = Callable[[str], Tensor]
 
 
@@ -40,7 +40,7 @@ def read_heads(
     heads_dir: Path,
     config: ModelConfig,
     precision: Precision,
-    lent: Lent,
+    shared_weights: SharedWeights,
     formats: PartFormats,
 ) -> MedusaHeads:
     """Read the heads of a folder for a target.
@@ -49,7 +49,7 @@ def read_heads(
         heads_dir: Folder with Medusa heads in any format, or the target's own with heads inside.
         config: Sizes of the target that they must fit.
         precision: Where and in which dtype they run.
-        lent: What the target lends them.
+        shared_weights: What the target lends them.
         formats: Tells theirs.
 
     Raises:
@@ -66,7 +66,7 @@ def read_heads(
     def read(name: str) -> Tensor:
         return check_finite(name, checkpoint.floats(name, precision.compute))
 
-    one = parts.get(Part(Kind.ONE_PROJECTION))
+    one = parts.get(HeadsTensor(TensorRole.ONE_PROJECTION))
 
     heads = (
         _placed(_read_head(parts, head, layers, read), config, precision.device)
@@ -75,7 +75,7 @@ def read_heads(
     try:
         projection = None if one is None else _tokens_alone(read(one), config, precision.device)
         make = linears_of(formats, precision)
-        return MedusaHeads(heads, lent, build.token_map, projection, make)
+        return MedusaHeads(heads, shared_weights, build.token_map, projection, make)
     except torch.OutOfMemoryError as error:
         raise no_memory("the Medusa heads") from error
 
@@ -110,16 +110,18 @@ def heads_shape(shapes: Mapping[str, tuple[int, ...]]) -> HeadsShape:
     parts = _parts(shapes)
     num_layers = _num_layers(parts)
     of = {part.kind: shapes[name] for part, name in parts.items()}
-    projection = of.get(Kind.PROJECTION) or of.get(Kind.ONE_PROJECTION) or (0,)
-    firsts = [shapes[n] for part, n in parts.items() if (part.kind, part.layer) == (Kind.WEIGHT, 0)]
+    projection = of.get(TensorRole.PROJECTION) or of.get(TensorRole.ONE_PROJECTION) or (0,)
+    firsts = [
+        shapes[n] for part, n in parts.items() if (part.kind, part.layer) == (TensorRole.WEIGHT, 0)
+    ]
     return HeadsShape(
         num_heads=len(num_layers),
         num_layers=max(num_layers, default=0),
         columns=projection[0],
         hidden_size=firsts[0][0] if firsts else projection[-1],
-        is_reduced=Kind.TOKEN_MAP in of,
+        is_reduced=TensorRole.TOKEN_MAP in of,
         reads_root=bool(firsts) and reads_root(firsts[0]),
-        has_one_projection=Kind.ONE_PROJECTION in of,
+        has_one_projection=TensorRole.ONE_PROJECTION in of,
     )
 
 
@@ -145,7 +147,10 @@ def read_head_set(heads_dir: Path, dtype: torch.dtype | None) -> tuple[HeadSet, 
 
 
 def _head_set(checkpoint: Checkpoint, parts: _Parts, read: _Read) -> HeadSet:
-    token_map, one = parts.get(Part(Kind.TOKEN_MAP)), parts.get(Part(Kind.ONE_PROJECTION))
+    token_map, one = (
+        parts.get(HeadsTensor(TensorRole.TOKEN_MAP)),
+        parts.get(HeadsTensor(TensorRole.ONE_PROJECTION)),
+    )
     return HeadSet(
         tuple(
             _read_head(parts, head, layers, read) for head, layers in enumerate(_num_layers(parts))
@@ -185,11 +190,11 @@ def _open(heads_dir: Path) -> Checkpoint:
     )
 
 
-def _parts_of(checkpoint: Checkpoint) -> dict[Part, str]:
+def _parts_of(checkpoint: Checkpoint) -> dict[HeadsTensor, str]:
     return _parts({name: checkpoint.shape(name) for name in checkpoint.names})
 
 
-def _parts(shapes: Mapping[str, tuple[int, ...]]) -> dict[Part, str]:
+def _parts(shapes: Mapping[str, tuple[int, ...]]) -> dict[HeadsTensor, str]:
     """Names by what they are.
 
     Raises:
@@ -197,13 +202,13 @@ def _parts(shapes: Mapping[str, tuple[int, ...]]) -> dict[Part, str]:
     """
     names = frozenset(shapes)
     spec = find_format(names)
-    parts: dict[Part, str] = {}
+    parts: dict[HeadsTensor, str] = {}
     unknown = []
-    has_own = any((p := spec.part(name)) and p.kind is Kind.PROJECTION for name in names)
+    has_own = any((p := spec.part(name)) and p.kind is TensorRole.PROJECTION for name in names)
     for name in sorted(name for name in names if not spec.ignores(name)):
         part = spec.part(name)
         # One projection for all heads is none where they have their own.
-        is_unread = part is not None and part.kind is Kind.ONE_PROJECTION and has_own
+        is_unread = part is not None and part.kind is TensorRole.ONE_PROJECTION and has_own
         if part is None or part in parts or is_unread:
             unknown.append(name)
         else:
@@ -214,7 +219,7 @@ def _parts(shapes: Mapping[str, tuple[int, ...]]) -> dict[Part, str]:
             f"In the format {spec.name} they have no place: choose other heads, or download again.",
         )
     for part, name in parts.items():
-        if len(shapes[name]) != (1 if part.kind in (Kind.BIAS, Kind.TOKEN_MAP) else 2):
+        if len(shapes[name]) != (1 if part.kind in (TensorRole.BIAS, TensorRole.TOKEN_MAP) else 2):
             raise HeadsError(
                 f"{name} has shape {list(shapes[name])}.",
                 "Choose other heads, or download these again.",
@@ -228,14 +233,18 @@ def _num_layers(parts: _Parts) -> list[int]:
     Raises:
         HeadsError: A head or a layer is missing, or a tensor stands where no head would read it.
     """
-    own = [part for part in parts if part.kind in (Kind.WEIGHT, Kind.BIAS, Kind.PROJECTION)]
+    own = [
+        part
+        for part in parts
+        if part.kind in (TensorRole.WEIGHT, TensorRole.BIAS, TensorRole.PROJECTION)
+    ]
     heads = sorted({part.head for part in own})
     if heads != list(range(len(heads))):
         raise HeadsError(f"Heads {heads} are not numbered from 0 on.", "Download them again.")
     counts = []
     misplaced: list[str] = []
     for head in heads:
-        layers = {p.layer for p in own if p.head == head and p.kind is Kind.WEIGHT}
+        layers = {p.layer for p in own if p.head == head and p.kind is TensorRole.WEIGHT}
         counts.append(len(layers))
         its = (part for part in own if part.head == head)
         misplaced += [parts[part] for part in its if not _is_in_place(part, layers)]
@@ -247,24 +256,24 @@ def _num_layers(parts: _Parts) -> list[int]:
     return counts
 
 
-def _is_in_place(part: Part, layers: set[int]) -> bool:
-    if part.kind is Kind.PROJECTION:
+def _is_in_place(part: HeadsTensor, layers: set[int]) -> bool:
+    if part.kind is TensorRole.PROJECTION:
         return part.layer in (-1, len(layers))
     return part.layer in layers and part.layer < len(layers)
 
 
 def _read_head(parts: _Parts, head: int, num_layers: int, read: _Read) -> HeadWeights:
-    def find(kind: Kind, *layers: int) -> Tensor | None:
-        places = (Part(kind, head, layer) for layer in layers)
+    def find(kind: TensorRole, *layers: int) -> Tensor | None:
+        places = (HeadsTensor(kind, head, layer) for layer in layers)
         found = [parts[place] for place in places if place in parts]
         return read(found[0]) if found else None
 
     layers = []
     for layer in range(num_layers):
-        weight, bias = find(Kind.WEIGHT, layer), find(Kind.BIAS, layer)
+        weight, bias = find(TensorRole.WEIGHT, layer), find(TensorRole.BIAS, layer)
         assert weight is not None  # it is what the layers were counted by
         layers.append((weight, bias))
-    return HeadWeights(tuple(layers), find(Kind.PROJECTION, -1, num_layers))
+    return HeadWeights(tuple(layers), find(TensorRole.PROJECTION, -1, num_layers))
 
 
 def _check_alike(heads: HeadSet) -> None:

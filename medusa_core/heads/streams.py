@@ -28,7 +28,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from medusa_core.heads.medusa import Lent, MakeLinear
+from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.heads.ranked import Drawn, Ranked, best_of
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
@@ -45,7 +45,7 @@ from medusa_core.system.native.pool import Workers
 
 FILE = "streams.safetensors"  # in a folder of them
 EMBEDDINGS = "stream_embeddings"
-Take = Callable[[str], Tensor]
+TakeStreamTensor = Callable[[str], Tensor]
 _MOST_CANDIDATES = 4096
 
 
@@ -131,8 +131,8 @@ class StreamHeads:
         self,
         sizes: StreamSizes,
         config: ModelConfig,
-        take: Take,
-        lent: Lent,
+        take: TakeStreamTensor,
+        shared_weights: SharedWeights,
         make: MakeLinear,
         precision: Precision,
     ) -> None:
@@ -142,16 +142,16 @@ class StreamHeads:
             sizes: Of the streams; they fit the target.
             config: Sizes of the target.
             take: A tensor by its name, in the compute dtype on the device.
-            lent: What the target lends them; its decoder has ordinary blocks.
+            shared_weights: What the target lends them; its decoder has ordinary blocks.
             make: Makes a layer of a weight and a bias, in the heads' format.
             precision: Where and in which dtype they run.
         """
-        assert lent.decoder is not None  # whoever read the names has seen to it
+        assert shared_weights.decoder is not None  # whoever read the names has seen to it
         self.num_heads = sizes.num_streams
         self.taps = tuple(range(sizes.first_layer, sizes.num_layers))
         self.caches: CachePool | None = None
-        self._decoder: Decoder = lent.decoder
-        self._lent, self._precision = lent, precision
+        self._decoder: Decoder = shared_weights.decoder
+        self._shared_weights, self._precision = shared_weights, precision
         self._layers = replace(config, num_layers=len(self.taps))
         self._vectors = take(EMBEDDINGS)
         self._adapters = {
@@ -172,8 +172,8 @@ class StreamHeads:
     def share_workers(self, workers: Workers) -> None:
         """Let the target's threads compute the adapters, and the target's layers for streams."""
         blocks = (self._decoder.blocks[layer] for layer in self.taps)
-        lent = [getattr(block, name) for block in blocks for name in LINEARS]
-        for linear in (*self._linears, *lent, self._lent.lm_head):
+        shared_weights = [getattr(block, name) for block in blocks for name in LINEARS]
+        for linear in (*self._linears, *shared_weights, self._shared_weights.lm_head):
             if isinstance(linear, NativeLinear):
                 linear.share_workers(workers)
 
@@ -281,7 +281,7 @@ class StreamHeads:
     def scores(self, states: Tensor) -> Tensor:
         """The projection's scores. [n, hidden] → [n, vocabulary], float32 or better"""
         wide = torch.promote_types(self._precision.compute, torch.float32)
-        return self._lent.lm_head(states).to(wide)
+        return self._shared_weights.lm_head(states).to(wide)
 
     def _layer(
         self, index: int, x: Tensor, factors: Tensor, mask: Tensor, kv: TensorCache
@@ -315,7 +315,7 @@ class StreamHeads:
         return rotate(qkv if block.qk_norm is None else block.qk_norm(qkv), factors)
 
 
-def outer_of(name: str, take: Take, config: ModelConfig) -> Tensor:
+def outer_of(name: str, take: TakeStreamTensor, config: ModelConfig) -> Tensor:
     """The outer half of an adapter, its rows in the order that the target's layer has here."""
     outer = take(f"{name}.lora_B")
     if not name.endswith(".qkv"):

@@ -14,7 +14,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from medusa_core.errors import DiskFullError
-from medusa_core.hub.boundary import Boundary, shown
+from medusa_core.hub.boundary import Boundary, printable
 from medusa_core.hub.watch import Stopped
 
 _LOOK_EVERY_S = 0.1
@@ -25,7 +25,7 @@ def hold(
     boundary: Boundary,
     path: Path,
     stop: threading.Event,
-    says: Callable[[str], None] = lambda _: None,
+    waits_for: Callable[[str], None] = lambda _: None,
 ) -> Iterator[None]:
     """Hold a lock, as a context manager; waits while another thread, process or program holds it.
 
@@ -33,7 +33,7 @@ def hold(
         boundary: The cache.
         path: The lock's file in it.
         stop: Ends the waiting.
-        says: Told what is waited for.
+        waits_for: Called with what is waited for.
 
     Raises:
         Stopped: `stop` was set.
@@ -42,11 +42,11 @@ def hold(
     """
     lock = _lock_at(boundary, path)
     if not _take(lock):
-        says("another download is fetching this file")
+        waits_for("another download is fetching this file")
         while not _take(lock):
             if stop.wait(_LOOK_EVERY_S):
                 raise Stopped
-        says("")
+        waits_for("")
     try:
         yield
     finally:
@@ -85,6 +85,6 @@ def _take(lock: FileLock) -> bool:
 
 def _unusable(path: Path, error: OSError) -> DiskFullError:
     return DiskFullError(
-        f"{shown(str(path))} can't be locked: {error.strerror or error}.",
+        f"{printable(str(path))} can't be locked: {error.strerror or error}.",
         "Choose another folder for models, or look at the rights of this one.",
     )

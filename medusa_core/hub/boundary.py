@@ -68,7 +68,7 @@ def check_repo(repo: str) -> None:
         NotFoundError: It is none.
     """
     if not is_repo(repo):
-        raise NotFoundError(f"{shown(repo)!r} is no name of a repository.", "Write owner/name.")
+        raise NotFoundError(f"{printable(repo)!r} is no name of a repository.", "Write owner/name.")
 
 
 def check_revision(revision: str) -> None:
@@ -79,20 +79,21 @@ def check_revision(revision: str) -> None:
     """
     if not is_safe_path(revision):
         raise NotFoundError(
-            f"{shown(revision)!r} is no name of a revision.", "Write a branch, a tag or a commit."
+            f"{printable(revision)!r} is no name of a revision.",
+            "Write a branch, a tag or a commit.",
         )
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """An untrusted name for a message: printable, and cut to a readable length."""
     seen = text if text.isprintable() else ascii(text)[1:-1]
     return seen if len(seen) <= SHOWN_CHARS else f"{seen[: SHOWN_CHARS - 1]}…"
 
 
-def told(value: object) -> str:
+def printable_value(value: object) -> str:
     """An untrusted value for a message; of a list or object only its type."""
     return (
-        shown(repr(value))
+        printable(repr(value))
         if isinstance(value, str | int | float | None)
         else (f"a {type(value).__name__}")
     )
@@ -225,7 +226,7 @@ class Boundary:
 
     def _outside(self, path: Path) -> RequestError:
         return RequestError(
-            f"{shown(str(path))} leads out of the cache {shown(str(self.root))}.",
+            f"{printable(str(path))} leads out of the cache {printable(str(self.root))}.",
             "Nothing was changed there; look at the links among its folders.",
         )
 

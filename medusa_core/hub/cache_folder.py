@@ -149,7 +149,7 @@ def file_hash(path: Path, is_large: bool, check: Callable[[int], None] = lambda 
     Args:
         path: The file.
         is_large: Take sha256.
-        check: Told of every piece that was read; may raise.
+        check: Called with every piece that was read; may raise.
     """
     with path.open("rb") as file:
         return open_file_hash(file, is_large, check)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from medusa_core.errors import DiskFullError, MedusaError
-from medusa_core.hub.job import Job, JobState, Pair
+from medusa_core.hub.job import DownloadJob, JobState, Pair
 from medusa_core.hub.job_store import JobStore
 from medusa_core.hub.pair_download import Tally, download_pair, forget_pair
 from medusa_core.hub.refusals import as_hub_error
@@ -23,9 +23,9 @@ from medusa_core.hub.watch import Stopped
 
 log = logging.getLogger(__name__)
 
-OnChange = Callable[[Job], None]
+OnChange = Callable[[DownloadJob], None]
 
-_TELL_EVERY_S = 0.25
+_REPORT_EVERY_S = 0.25
 _SAVE_EVERY = 8  # tellings; a restart counts the bytes on the disk anyway
 
 
@@ -58,7 +58,7 @@ class Downloads:
         return self._store.notice
 
     @property
-    def jobs(self) -> tuple[Job, ...]:
+    def jobs(self) -> tuple[DownloadJob, ...]:
         """Every download, the oldest first."""
         return tuple(self._jobs.values())
 
@@ -72,7 +72,7 @@ class Downloads:
             if job.state in (JobState.QUEUED, JobState.DOWNLOADING, JobState.VERIFYING):
                 self._run(job.id)
 
-    def add(self, pair: Pair) -> Job:
+    def add(self, pair: Pair) -> DownloadJob:
         """Fetch a pair; one that is under way already isn't fetched twice."""
         for job in self.jobs:
             if job.pair == pair and not job.state.is_over:
@@ -81,7 +81,7 @@ class Downloads:
                 return self._jobs[job.id]
         job = self._store.add(pair)
         self._jobs[job.id] = job
-        self._tell(job)
+        self._notify(job)
         self._run(job.id)
         return job
 
@@ -103,9 +103,9 @@ class Downloads:
         """Take a download that is over off the list; its files stay."""
         if self._jobs[job_id].state.is_over:
             self._store.remove(job_id)
-            self._tell(self._jobs.pop(job_id))
+            self._notify(self._jobs.pop(job_id))
 
-    async def wait(self, job_id: int) -> Job:
+    async def wait(self, job_id: int) -> DownloadJob:
         """A download once nothing more will happen to it by itself."""
         if task := self._tasks.get(job_id):
             await asyncio.wait([task])
@@ -159,7 +159,7 @@ class Downloads:
                 return
             self._become(job_id, JobState.DOWNLOADING)
             tally = Tally()
-            teller = asyncio.ensure_future(self._tell_progress(job_id, tally))
+            teller = asyncio.ensure_future(self._report_progress(job_id, tally))
             try:
                 await download_pair(self.settings, self._jobs[job_id].pair, tally, stop)
                 outcome = (JobState.READY, "", "")
@@ -180,18 +180,18 @@ class Downloads:
     def _failure(self, error: Exception) -> tuple[JobState, str, str]:
         if not isinstance(error, MedusaError):
             log.error("a download failed", exc_info=error)
-        told = error if isinstance(error, MedusaError) else as_hub_error(self.settings, error)
-        return JobState.FAILED, told.message, told.hint
+        failure = error if isinstance(error, MedusaError) else as_hub_error(self.settings, error)
+        return JobState.FAILED, failure.message, failure.hint
 
-    async def _tell_progress(self, job_id: int, tally: Tally) -> None:
+    async def _report_progress(self, job_id: int, tally: Tally) -> None:
         count = 0
         while True:
-            await asyncio.sleep(_TELL_EVERY_S)
+            await asyncio.sleep(_REPORT_EVERY_S)
             count += 1
             self._count(job_id, tally)
             if count % _SAVE_EVERY == 0:
                 self._store.save(self._jobs[job_id])
-            self._tell(self._jobs[job_id])
+            self._notify(self._jobs[job_id])
 
     def _count(self, job_id: int, tally: Tally) -> None:
         job = self._jobs[job_id]
@@ -201,7 +201,7 @@ class Downloads:
         self._jobs[job_id] = replace(
             job,
             state=state,
-            says=tally.said,
+            waits_for=tally.said,
             done_bytes=tally.done_bytes if tally.total_bytes else job.done_bytes,
             total_bytes=tally.total_bytes or job.total_bytes,
             bytes_per_s=tally.bytes_per_s,
@@ -211,12 +211,12 @@ class Downloads:
         if self._is_closed:
             return  # a thread came back late; the next start finds the state from before
         job = replace(
-            self._jobs[job_id], state=state, reason=reason, hint=hint, says="", bytes_per_s=0.0
+            self._jobs[job_id], state=state, reason=reason, hint=hint, waits_for="", bytes_per_s=0.0
         )
         self._jobs[job_id] = job
         self._store.save(job)
-        self._tell(job)
+        self._notify(job)
 
-    def _tell(self, job: Job) -> None:
+    def _notify(self, job: DownloadJob) -> None:
         for listener in self._listeners:
             listener(job)

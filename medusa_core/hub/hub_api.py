@@ -25,7 +25,7 @@ _OK, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _BAD = 200, 401, 403, 404, 400
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
-def ask_hub(
+def query_hub(
     settings: HubSettings,
     path: str,
     about: str,

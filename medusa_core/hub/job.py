@@ -50,7 +50,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class DownloadJob:
     """A download.
 
     Attributes:
@@ -59,7 +59,7 @@ class Job:
         state: How far it is.
         reason: Why it failed or paused; empty otherwise.
         hint: What to do about that.
-        says: What it waits for right now; empty if it goes on.
+        waits_for: What it waits for right now; empty if it goes on.
         done_bytes: Bytes that are here and right.
         total_bytes: Bytes in all; 0 while unknown.
         bytes_per_s: Speed of the last seconds.
@@ -70,7 +70,7 @@ class Job:
     state: JobState
     reason: str = ""
     hint: str = ""
-    says: str = ""
+    waits_for: str = ""
     done_bytes: int = 0
     total_bytes: int = 0
     bytes_per_s: float = 0.0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import HubError, StorageError
-from medusa_core.hub.job import Job, JobState, Pair
+from medusa_core.hub.job import DownloadJob, JobState, Pair
 from medusa_core.system.storage.database import (
     Database,
     open_database,
@@ -56,7 +56,7 @@ class JobStore:
             self._database = _in_memory(path, error)
         self.notice = self._database.notice
 
-    def add(self, pair: Pair) -> Job:
+    def add(self, pair: Pair) -> DownloadJob:
         """A new download, queued.
 
         Raises:
@@ -71,9 +71,9 @@ class JobStore:
             )
         except StorageError as error:
             raise HubError(error.message, error.hint) from error
-        return Job(number, pair, JobState.QUEUED)
+        return DownloadJob(number, pair, JobState.QUEUED)
 
-    def save(self, job: Job) -> None:
+    def save(self, job: DownloadJob) -> None:
         """Write down how far a download is; it goes on where that fails."""
         self._try(
             "UPDATE jobs SET state = ?, reason = ?, hint = ?, done_bytes = ?, total_bytes = ?"
@@ -91,7 +91,7 @@ class JobStore:
         except StorageError as error:
             log.warning("the list of downloads isn't written: %s", error)
 
-    def all(self) -> tuple[Job, ...]:
+    def all(self) -> tuple[DownloadJob, ...]:
         """Every download, the oldest first; rows that make no sense are left out."""
         try:
             rows = self._database.rows(
@@ -119,13 +119,13 @@ def _in_memory(path: Path, error: StorageError) -> Database:
     return open_in_memory(_MIGRATIONS, path, notice)
 
 
-def _job(row: tuple[Any, ...]) -> Job:
+def _job(row: tuple[Any, ...]) -> DownloadJob:
     number, model, heads, revision, converts, file, state, reason, hint, done, total = row
     # A damaged name would be asked of the Hub, and written as a folder.
     for repo in (model, heads):
         if not (repo + revision + file).isprintable():
             raise ValueError(repo)
-    return Job(
+    return DownloadJob(
         id=number,
         pair=Pair(model, heads, revision, bool(converts), file),
         state=JobState(state),

@@ -17,11 +17,11 @@ from medusa_core.hub.boundary import (
     is_safe_path,
     is_sha1,
     is_sha256,
-    shown,
-    told,
+    printable,
+    printable_value,
 )
 from medusa_core.hub.bounds import MOST_FILE_BYTES, MOST_LISTED_FILES
-from medusa_core.hub.hub_api import ask_hub
+from medusa_core.hub.hub_api import query_hub
 from medusa_core.hub.refusals import unreadable
 from medusa_core.hub.settings import HubSettings
 from medusa_core.system.files.gguf import (
@@ -153,12 +153,12 @@ class Listing:
         if self.ggufs:
             raise UnusableRepoError(
                 f"{self.repo} holds {len(self.ggufs)} GGUF files, of which one is enough.",
-                f"Choose one: --file {shown(self.ggufs[0].path)}, for example.",
+                f"Choose one: --file {printable(self.ggufs[0].path)}, for example.",
                 kind="gguf",
             )
         if self.pickles:
             raise UnusableRepoError(
-                f"{self.repo} holds only pickles such as {shown(self.pickles[0].path)}, "
+                f"{self.repo} holds only pickles such as {printable(self.pickles[0].path)}, "
                 "which can run code when they are opened.",
                 "Look for a version in safetensors; or, if you trust the author, download with "
                 "--convert, which looks through them first.",
@@ -172,8 +172,8 @@ class Listing:
         found = {file.path for file in self.parts_of(self.file)}
         if not found or len(found) < len(names_of(Path(self.file).name)):
             raise UnusableRepoError(
-                f"{self.repo} has no GGUF file {shown(self.file)}, or not all of it.",
-                f"It has {', '.join(shown(file.path) for file in self.ggufs[:8]) or 'none'}.",
+                f"{self.repo} has no GGUF file {printable(self.file)}, or not all of it.",
+                f"It has {', '.join(printable(file.path) for file in self.ggufs[:8]) or 'none'}.",
             )
 
 
@@ -199,7 +199,7 @@ def list_repo(
     check_repo(repo)
     check_revision(revision)
     path = f"models/{repo}/revision/{quote(revision, safe='')}"
-    return read_listing(repo, revision, ask_hub(settings, path, repo, {"blobs": "True"}, stop))
+    return read_listing(repo, revision, query_hub(settings, path, repo, {"blobs": "True"}, stop))
 
 
 def read_listing(repo: str, revision: str, answer: Any) -> Listing:
@@ -217,7 +217,7 @@ def read_listing(repo: str, revision: str, answer: Any) -> Listing:
         raise unreadable(repo, "it is no object")
     sha, siblings = answer.get("sha"), answer.get("siblings")
     if not is_id(sha):
-        raise unreadable(repo, f"its commit is {told(sha)}")
+        raise unreadable(repo, f"its commit is {printable_value(sha)}")
     if not isinstance(siblings, list) or len(siblings) > MOST_LISTED_FILES:
         raise unreadable(repo, "it has no list of files, or too many")
     files = tuple(_file(repo, sibling) for sibling in siblings)
@@ -231,16 +231,16 @@ def read_listing(repo: str, revision: str, answer: Any) -> Listing:
 def _file(repo: str, sibling: Any) -> RemoteFile:
     """One file of a listing."""
     if not isinstance(sibling, dict) or not is_safe_path(path := sibling.get("rfilename")):
-        raise unreadable(repo, f"it names a file {told(sibling)}")
+        raise unreadable(repo, f"it names a file {printable_value(sibling)}")
     size, git_id, lfs = sibling.get("size"), sibling.get("blobId"), sibling.get("lfs")
     # A bool is an int to Python.
     if type(size) is not int or not 0 <= size <= MOST_FILE_BYTES:
-        raise unreadable(repo, f"the size of {path} is {told(size)}")
+        raise unreadable(repo, f"the size of {path} is {printable_value(size)}")
     if lfs is None:
         if not is_sha1(git_id):
-            raise unreadable(repo, f"the id of {path} is {told(git_id)}")
+            raise unreadable(repo, f"the id of {path} is {printable_value(git_id)}")
         return RemoteFile(path, size, git_id, False, git_id)
     sha256 = lfs.get("sha256") if isinstance(lfs, dict) else lfs
     if not is_sha256(sha256) or not is_id(git_id):
-        raise unreadable(repo, f"the id of {path} is {told(sha256)}")
+        raise unreadable(repo, f"the id of {path} is {printable_value(sha256)}")
     return RemoteFile(path, size, sha256, True, git_id)

@@ -40,14 +40,14 @@ class Tally:
         done_bytes: Bytes that are here.
         total_bytes: Bytes in all; 0 while unknown.
         fetched_bytes: Bytes that came over the network since the start.
-        says: What it waits for, by file.
+        waits_for: What it waits for, by file.
         verifies: All bytes are here; what is left is looking at them.
     """
 
     done_bytes: int = 0
     total_bytes: int = 0
     fetched_bytes: int = 0
-    says: dict[str, str] = field(default_factory=dict)
+    waits_for: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _recent: deque[tuple[float, int]] = field(default_factory=deque)
 
@@ -81,7 +81,7 @@ class Tally:
     @property
     def said(self) -> str:
         """What the slowest file waits for, if any does."""
-        return next((text for text in list(self.says.values()) if text), "")
+        return next((text for text in list(self.waits_for.values()) if text), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ async def download_pair(
     Args:
         settings: Where from and where to.
         pair: What.
-        tally: Told of the progress.
+        tally: Called with the progress.
         stop: Set to end it; what was fetched stays.
 
     Returns:
@@ -142,10 +142,10 @@ async def download_pair(
     return tuple([await asyncio.to_thread(_place, settings, one, tally, stop) for one in listings])
 
 
-Wanted = Sequence[tuple[Listing, Sequence[RemoteFile]]]
+WantedFiles = Sequence[tuple[Listing, Sequence[RemoteFile]]]
 
 
-def _wanted(listings: Sequence[Listing]) -> Wanted:
+def _wanted(listings: Sequence[Listing]) -> WantedFiles:
     """What to fetch, once each: a model may be its own heads, and files may have one content."""
     seen: set[tuple[str, str]] = set()
     wanted = []
@@ -178,13 +178,13 @@ def _convert(folder: Path, tally: Tally, stop: threading.Event) -> None:
 
     if any((folder / name).exists() for name in (*HEADS_FILES, MODEL_FILE, INDEX_FILE)):
         return
-    tally.says[_CONVERSION] = "converting the pickle"
+    tally.waits_for[_CONVERSION] = "converting the pickle"
     try:
         convert(find_source(folder), is_consented=True, is_cancelled=stop.is_set)
     except Cancelled as error:
         raise Stopped from error
     finally:
-        tally.says[_CONVERSION] = ""
+        tally.waits_for[_CONVERSION] = ""
 
 
 async def forget_pair(settings: HubSettings, pair: Pair) -> None:
@@ -197,11 +197,11 @@ async def forget_pair(settings: HubSettings, pair: Pair) -> None:
 async def _listings(
     settings: HubSettings, pair: Pair, stop: threading.Event
 ) -> tuple[Listing, ...]:
-    asked = [
+    files = [
         asyncio.to_thread(list_repo, settings, repo, revision, stop)
         for repo, revision in pair.repos
     ]
-    found = await asyncio.gather(*asked)
+    found = await asyncio.gather(*files)
     listings = tuple(replace(listing, takes_pickles=pair.converts) for listing in found)
     listings = (replace(listings[0], file=pair.file or listings[0].only_gguf), *listings[1:])
     for listing in listings:
@@ -209,7 +209,7 @@ async def _listings(
     return listings
 
 
-def _make_ready(settings: HubSettings, wanted: Wanted) -> None:
+def _make_ready(settings: HubSettings, wanted: WantedFiles) -> None:
     """See that there is room for what isn't here yet.
 
     Raises:
@@ -238,10 +238,10 @@ async def _fetch(
         if stop.is_set():
             raise Stopped
 
-        def says(text: str) -> None:
-            tally.says[file.path] = text
+        def waits_for(text: str) -> None:
+            tally.waits_for[file.path] = text
 
-        watch = Watch(stop=stop, fetched=tally.fetch, settled=tally.settle, says=says)
+        watch = Watch(stop=stop, fetched=tally.fetch, settled=tally.settle, waits_for=waits_for)
         await asyncio.get_running_loop().run_in_executor(threads, transfer.fetch, file, watch)
 
 

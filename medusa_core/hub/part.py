@@ -17,7 +17,7 @@ from medusa_core.hub.listing import RemoteFile
 from medusa_core.hub.refusals import unwritable
 
 
-class Part:
+class PartialFile:
     """A file as it grows. Only who holds the blob's lock may open it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Part:
         if self.length > file.size:
             self.forget()
 
-    def __enter__(self) -> Part:
+    def __enter__(self) -> PartialFile:
         return self
 
     def __exit__(
@@ -97,7 +97,7 @@ class Part:
         """Read it back from the disk, and move it into place if it is right.
 
         Args:
-            check: Told of every piece that was read; may raise.
+            check: Called with every piece that was read; may raise.
 
         Returns:
             Is it? Then nothing more can be done with the part.

@@ -12,7 +12,7 @@ from medusa_core.errors import (
     NetworkError,
     NotFoundError,
 )
-from medusa_core.hub.boundary import shown
+from medusa_core.hub.boundary import printable
 from medusa_core.hub.settings import HUB_ENDPOINT, HubSettings
 
 
@@ -43,10 +43,10 @@ def no_repository(repo: str) -> NotFoundError:
 
 def unreachable(settings: HubSettings, reason: str) -> NetworkError:
     """The Hub doesn't answer as it should."""
-    name = "Hugging Face" if settings.endpoint == HUB_ENDPOINT else shown(settings.endpoint)
+    name = "Hugging Face" if settings.endpoint == HUB_ENDPOINT else printable(settings.endpoint)
     return NetworkError(
         f"Can't reach {name}. Are you online?",
-        f"It may also be the proxy or HF_ENDPOINT: {shown(reason)}.",
+        f"It may also be the proxy or HF_ENDPOINT: {printable(reason)}.",
     )
 
 
@@ -58,7 +58,7 @@ def unreadable(what: str, reason: str) -> AnswerError:
         reason: What is wrong with the answer.
     """
     return AnswerError(
-        f"The Hub's answer about {shown(what)} can't be read: {shown(reason)}.",
+        f"The Hub's answer about {printable(what)} can't be read: {printable(reason)}.",
         "Nothing was changed. Check HF_ENDPOINT and the proxy, or try again later.",
     )
 
@@ -66,7 +66,7 @@ def unreadable(what: str, reason: str) -> AnswerError:
 def disk_full(folder: Path, missing: int) -> DiskFullError:
     """The disk lacks room."""
     return DiskFullError(
-        f"Needs {missing / 1e9:.1f} GB more on the disk with {shown(str(folder))} "
+        f"Needs {missing / 1e9:.1f} GB more on the disk with {printable(str(folder))} "
         "(2 GB is kept free).",
         "Make room, or choose another folder; then resume: nothing is lost.",
         missing_bytes=missing,
@@ -76,7 +76,7 @@ def disk_full(folder: Path, missing: int) -> DiskFullError:
 def unwritable(folder: Path, error: OSError) -> DiskFullError:
     """The disk takes no more, or doesn't let us."""
     return DiskFullError(
-        f"{shown(str(folder))} can't be written: {error.strerror or error}.",
+        f"{printable(str(folder))} can't be written: {error.strerror or error}.",
         "Make room on the disk, or choose another folder; then resume.",
     )
 

@@ -102,11 +102,11 @@ def _gguf_config(settings: HubSettings, listing: Listing) -> ModelConfig:
     with tempfile.TemporaryDirectory(prefix="medusa-header-") as folder:
         path = Path(folder) / PurePosixPath(first.path).name  # which may tell the types
         for count in _HEADER_BYTES:
-            begun = _read(settings, listing, first.path, 0, min(count, first.size))
-            path.write_bytes(begun)
+            head = _read(settings, listing, first.path, 0, min(count, first.size))
+            path.write_bytes(head)
             os.truncate(path, first.size)  # the rest of it takes no room
             try:
-                return parse_config(*config_of(read_beginning(path, len(begun))))
+                return parse_config(*config_of(read_beginning(path, len(head))))
             except CheckpointError:
                 if count >= min(first.size, _HEADER_BYTES[-1]):
                     raise

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from medusa_core.hub.boundary import is_repo, told
-from medusa_core.hub.hub_api import ask_hub
+from medusa_core.hub.boundary import is_repo, printable_value
+from medusa_core.hub.hub_api import query_hub
 from medusa_core.hub.refusals import unreadable
 from medusa_core.hub.settings import HubSettings
 
@@ -17,7 +17,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """A repository that a search found.
 
     Attributes:
@@ -37,7 +37,7 @@ class Found:
 
 def search(
     settings: HubSettings, words: str, sort: Sort = "downloads", limit: int = 40
-) -> tuple[Found, ...]:
+) -> tuple[SearchResult, ...]:
     """Look for text generation models in safetensors; blocks.
 
     Args:
@@ -49,22 +49,22 @@ def search(
     Raises:
         HubError: The Hub can't be reached, or its answer can't be read.
     """
-    asked = {
+    query = {
         **({"search": words} if words else {}),
         "sort": "lastModified" if sort == "last_modified" else sort,
         "limit": limit,
     }
-    answer = ask_hub(settings, "models", words, asked)
+    answer = query_hub(settings, "models", words, query)
     if not isinstance(answer, list):
         raise unreadable(words, "it is no list")
     return tuple(_found(words, raw) for raw in answer[:limit])
 
 
-def _found(words: str, raw: Any) -> Found:
+def _found(words: str, raw: Any) -> SearchResult:
     if not isinstance(raw, dict) or not is_repo(raw.get("id")):
-        raise unreadable(words, f"it names {told(raw)}")
+        raise unreadable(words, f"it names {printable_value(raw)}")
     changed = _DATE.match(str(raw.get("lastModified")))
-    return Found(
+    return SearchResult(
         repo=raw["id"],
         downloads=_count(raw.get("downloads")),
         likes=_count(raw.get("likes")),

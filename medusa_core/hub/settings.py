@@ -16,7 +16,7 @@ _TRUE = {"1", "ON", "YES", "TRUE"}
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class HubTimeouts:
     """When a silent, slow or failing server is given up.
 
     Attributes:
@@ -58,7 +58,7 @@ class HubSettings:
     bytes_per_s: int = 0
     num_connections: int = 4
     floor_bytes: int = _FLOOR_BYTES
-    patience: Patience = field(default_factory=Patience)
+    patience: HubTimeouts = field(default_factory=HubTimeouts)
 
     def require_online(self) -> None:
         """Refuse what needs the Hub in offline mode.
@@ -121,16 +121,16 @@ def remove_token(environment: Mapping[str, str]) -> None:
 
 
 def _home(environment: Mapping[str, str]) -> Path:
-    told = environment.get("HF_HOME")
-    if told:
-        return Path(told).expanduser()
+    value = environment.get("HF_HOME")
+    if value:
+        return Path(value).expanduser()
     base = environment.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "huggingface"
 
 
 def _token_file(environment: Mapping[str, str]) -> Path:
-    told = environment.get("HF_TOKEN_PATH")
-    return Path(told).expanduser() if told else _home(environment) / "token"
+    value = environment.get("HF_TOKEN_PATH")
+    return Path(value).expanduser() if value else _home(environment) / "token"
 
 
 def _read_token(path: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from medusa_core.hub.settings import Patience
+from medusa_core.hub.settings import HubTimeouts
 
 
 class Limiter:
@@ -30,7 +30,7 @@ class Limiter:
 class Waiting:
     """Time spent on a server, and what it brought; time spent on disk or limits doesn't count."""
 
-    def __init__(self, patience: Patience) -> None:
+    def __init__(self, patience: HubTimeouts) -> None:
         self._patience = patience
         self._silent_s = 0.0
         self._window_s = 0.0

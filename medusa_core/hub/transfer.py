@@ -15,13 +15,13 @@ from urllib.parse import quote
 
 from medusa_core.errors import IntegrityError, NetworkError, NotFoundError
 from medusa_core.hub.blob_lock import hold
-from medusa_core.hub.boundary import shown
+from medusa_core.hub.boundary import printable
 from medusa_core.hub.bounds import MOST_RESTARTS, MOST_RETRY_AFTER_S, WORTHWHILE_BYTES
 from medusa_core.hub.cache_folder import RepoCache, file_hash, missing_bytes
 from medusa_core.hub.listing import Listing, RemoteFile
-from medusa_core.hub.part import Part
+from medusa_core.hub.part import PartialFile
 from medusa_core.hub.refusals import access_error, disk_full, unwritable
-from medusa_core.hub.settings import HubSettings, Patience
+from medusa_core.hub.settings import HubSettings, HubTimeouts
 from medusa_core.hub.speed import Limiter
 from medusa_core.hub.watch import Stopped, Watch
 from medusa_core.hub.wire import BrokenError, Exchange, Head, Wire
@@ -69,13 +69,13 @@ class Transfer:
         """
         blob = self._cache.blob(file)
         lock = self._cache.lock(file.blob_id)
-        with hold(self._cache.boundary, lock, watch.stop, watch.says):
+        with hold(self._cache.boundary, lock, watch.stop, watch.waits_for):
             if not self._is_there(file, watch):
                 self._fetch_anew(file, watch)
         return blob
 
     def _fetch_anew(self, file: RemoteFile, watch: Watch) -> None:
-        with Part(self._cache, file) as part:
+        with PartialFile(self._cache, file) as part:
             watch.settled(part.length)
             for _ in range(2):
                 self._fill(file, part, watch)
@@ -84,7 +84,7 @@ class Transfer:
                 log.warning("%s arrived damaged", file.path)
                 _begin_anew(part, watch)
         raise IntegrityError(
-            f"{shown(file.path)} arrived damaged twice: its hash isn't what {self._listing.repo} "
+            f"{printable(file.path)} arrived damaged twice: its hash isn't what {self._listing.repo} "
             "says.",
             "Try again later, or over another network.",
         )
@@ -106,7 +106,7 @@ class Transfer:
             raise unwritable(blob.parent, error) from error
         return False
 
-    def _fill(self, file: RemoteFile, part: Part, watch: Watch) -> None:
+    def _fill(self, file: RemoteFile, part: PartialFile, watch: Watch) -> None:
         """Let the part grow until it has all bytes, in as many tries as are worth it."""
         failures = 0
         while part.missing:
@@ -130,12 +130,12 @@ class Transfer:
             )
         wait_s = again.wait_s if again.wait_s is not None else _backoff_s(patience, failures)
         log.info("%s; another try in %.1f s", again, wait_s)
-        watch.says(f"{again}; trying again in {wait_s:.0f} s")
+        watch.waits_for(f"{again}; trying again in {wait_s:.0f} s")
         if watch.stop.wait(wait_s):
             raise Stopped
-        watch.says("")
+        watch.waits_for("")
 
-    def _fetch_rest(self, file: RemoteFile, part: Part, watch: Watch) -> None:
+    def _fetch_rest(self, file: RemoteFile, part: PartialFile, watch: Watch) -> None:
         headers = {"Accept-Encoding": "identity"}
         if part.length:
             headers["Range"] = f"bytes={part.length}-"
@@ -149,14 +149,14 @@ class Transfer:
         if part.missing:
             raise _Again("the server ended before the file did")
 
-    def _is_whole(self, head: Head, file: RemoteFile, part: Part) -> bool:
+    def _is_whole(self, head: Head, file: RemoteFile, part: PartialFile) -> bool:
         """Refuse answers that don't go on with this file; True if it comes from its beginning."""
         status = head.status
         if status in (_HTTP["unauthorized"], _HTTP["forbidden"]):
             raise access_error(self._settings, self._listing.repo)
         if status == _NOT_FOUND:
             raise NotFoundError(
-                f"{self._listing.repo} has no {shown(file.path)} any more.",
+                f"{self._listing.repo} has no {printable(file.path)} any more.",
                 "Start the download anew.",
             )
         if status == _BAD_RANGE:
@@ -167,8 +167,8 @@ class Transfer:
             raise _Again(f"the server failed ({status})", _retry_after_s(head))
         self._check_etag(head, file)
         if status == _HTTP["partial"]:
-            told = _RANGE.match(head.headers.get("Content-Range", ""))
-            if told is None or int(told[1]) != part.length:
+            header = _RANGE.match(head.headers.get("Content-Range", ""))
+            if header is None or int(header[1]) != part.length:
                 raise _Again("the server sent another part than was asked for")
             return False
         return part.length > 0
@@ -178,11 +178,11 @@ class Transfer:
         etag = etag.removeprefix("W/").strip('"')
         if etag and etag not in (file.blob_id, file.git_id):
             raise IntegrityError(
-                f"{shown(file.path)} has changed on the Hub while it was fetched.",
+                f"{printable(file.path)} has changed on the Hub while it was fetched.",
                 "Start the download anew: it takes the new version.",
             )
 
-    def _write(self, exchange: Exchange, file: RemoteFile, part: Part, watch: Watch) -> None:
+    def _write(self, exchange: Exchange, file: RemoteFile, part: PartialFile, watch: Watch) -> None:
         looked_at = part.length
         self._check_space(part.missing)
         for piece in exchange.pieces():
@@ -208,19 +208,19 @@ class Transfer:
         return f"{self._settings.endpoint}/{listing.repo}/resolve/{listing.sha}/{quote(file.path)}"
 
 
-def _begin_anew(part: Part, watch: Watch) -> None:
+def _begin_anew(part: PartialFile, watch: Watch) -> None:
     if part.length:
         log.info("a file is fetched from its beginning again")
     watch.settled(-part.length)
     part.forget()
 
 
-def _backoff_s(patience: Patience, failures: int) -> float:
+def _backoff_s(patience: HubTimeouts, failures: int) -> float:
     # Not all at once: a server that has just come back would fail again.
     jitter = 0.5 + random.random()
     return float(min(patience.longest_s, patience.backoff_s * 2 ** (failures - 1)) * jitter)
 
 
 def _retry_after_s(head: Head) -> float | None:
-    told = head.headers.get("Retry-After", "")
-    return min(float(told), MOST_RETRY_AFTER_S) if _SECONDS.fullmatch(told) else None
+    header = head.headers.get("Retry-After", "")
+    return min(float(header), MOST_RETRY_AFTER_S) if _SECONDS.fullmatch(header) else None

@@ -17,15 +17,15 @@ class Watch:
 
     Attributes:
         stop: Set to end it.
-        fetched: Told of bytes that arrived.
-        settled: Told of bytes that are right on the disk, negative if they turn out wrong.
-        says: Told what it waits for; empty when it goes on.
+        fetched: Called with bytes that arrived.
+        settled: Called with bytes that are right on the disk, negative if they turn out wrong.
+        waits_for: Called with what it waits for; empty when it goes on.
     """
 
     stop: threading.Event
     fetched: Callable[[int], None]
     settled: Callable[[int], None]
-    says: Callable[[str], None]
+    waits_for: Callable[[str], None]
 
     def check(self, _: int = 0) -> None:
         """End the work if that was asked for.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from medusa_core.errors import NotFoundError
-from medusa_core.hub.hub_api import ask_hub
+from medusa_core.hub.hub_api import query_hub
 from medusa_core.hub.refusals import unknown_token, unreadable
 from medusa_core.hub.settings import HubSettings
 
@@ -27,7 +27,7 @@ def whoami(settings: HubSettings, token: str) -> str:
         HubError: The Hub can't be asked.
     """
     try:
-        answer = ask_hub(replace(settings, token=token), "whoami-v2", "this token")
+        answer = query_hub(replace(settings, token=token), "whoami-v2", "this token")
     except NotFoundError as error:  # what a mirror may say
         raise unknown_token() from error
     if not isinstance(answer, dict) or not isinstance(answer.get("name"), str):

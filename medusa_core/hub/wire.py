@@ -94,14 +94,14 @@ class Wire:
             BrokenError: The server can't be reached, is silent or too slow.
             Stopped: `stop` was set.
         """
-        said = dict(headers or {})
+        sent_headers = dict(headers or {})
         if self._token:
-            said["Authorization"] = f"Bearer {self._token}"
+            sent_headers["Authorization"] = f"Bearer {self._token}"
         exchange = Exchange(Waiting(self._patience), stop)
         with self._lock:
             self._num_running += 1
         threading.Thread(
-            target=self._run, args=(url, said, exchange), name="hub-request", daemon=True
+            target=self._run, args=(url, sent_headers, exchange), name="hub-request", daemon=True
         ).start()
         try:
             yield exchange
@@ -129,10 +129,10 @@ class Wire:
                 is_wanted = exchange.offer(piece)
             exchange.offer(None)
 
-    def _note(self, event: str, told: Mapping[str, Any]) -> None:
+    def _note(self, event: str, details: Mapping[str, Any]) -> None:
         """Remember sockets as they are made, to wake those who wait for them."""
         if event.endswith(_CONNECTED):
-            found = told["return_value"].get_extra_info("socket")
+            found = details["return_value"].get_extra_info("socket")
             with self._lock:
                 # An encrypted connection takes over the socket that it was made of.
                 self._sockets = [one for one in self._sockets if one.fileno() >= 0]

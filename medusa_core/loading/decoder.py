@@ -21,19 +21,19 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import (
     PartFormats,
 )
-from medusa_core.models.quantized_cache.kept import (
-    KeptModels,
-    kept_key,
+from medusa_core.models.quantized_cache.folder import (
+    QuantizedModels,
+    quantized_key,
 )
-from medusa_core.models.quantized_cache.kept_weights import KeptWeights
+from medusa_core.models.quantized_cache.weights import QuantizedWeights
 from medusa_core.models.weights import AfterPart, CheckpointWeights, Keep
-from medusa_core.runtime.cluster.line import Cluster
+from medusa_core.runtime.cluster.connection import Cluster
 from medusa_core.runtime.cluster.opening import (
     Opened,
     open_on,
 )
 from medusa_core.runtime.offload.store import (
-    FarStore,
+    OffloadStore,
     TierFolder,
 )
 from medusa_core.runtime.runner.choice import (
@@ -77,7 +77,7 @@ class DecoderParts:
     @property
     def key(self) -> str:
         """Names what its quantized weights are made from."""
-        return kept_key(self.weight_files | self.files.sources, self.formats.names)
+        return quantized_key(self.weight_files | self.files.sources, self.formats.names)
 
     def decoder(self, keep: Keep | None, after_part: AfterPart) -> Decoder:
         """Read it."""
@@ -89,7 +89,7 @@ class DecoderParts:
 
 
 def open_decoder(
-    parts: DecoderParts, plan: MemoryPlan, options: LoadOptions, tell: OnProgress, join: Join
+    parts: DecoderParts, plan: MemoryPlan, options: LoadOptions, report: OnProgress, join: Join
 ) -> Opened:
     """The weights, here or on other machines, and what runs them.
 
@@ -97,7 +97,7 @@ def open_decoder(
         parts: What they are read from.
         plan: Says which layers lie where.
         options: As the plan was made for.
-        tell: Told the stage, the share done and a text for people.
+        report: Called with the stage, the share done and a text for people.
         join: The way to the machines at an address, which is asked where the options name one.
 
     Raises:
@@ -107,8 +107,8 @@ def open_decoder(
         TierError: The disk has no room for layers, or fails.
     """
     if not options.cluster:
-        store = far_store(plan, parts.precision, options, {"files": parts.key})
-        model = _read_decoder(parts, options.kept_dir, store, tell)
+        store = offload_store(plan, parts.precision, options, {"files": parts.key})
+        model = _read_decoder(parts, options.quantized_dir, store, report)
         return Opened(model, choose_runner(model, parts.precision), model.num_parameters)
     if parts.adapter is not None:
         raise ClusterError(
@@ -120,7 +120,7 @@ def open_decoder(
             "Layers on other machines keep their caches in plain numbers, and attend to all rows.",
             "Leave out --cache-quant and --sparse-attention.",
         )
-    tell("weights", 0.0, f"Dividing the layers of {parts.title} at {options.cluster}")
+    report("weights", 0.0, f"Dividing the layers of {parts.title} at {options.cluster}")
     return open_on(
         join(options.cluster),
         parts.files,
@@ -133,25 +133,25 @@ def open_decoder(
 
 
 def _read_decoder(
-    parts: DecoderParts, kept_dir: Path | None, store: FarStore | None, tell: OnProgress
+    parts: DecoderParts, quantized_dir: Path | None, store: OffloadStore | None, report: OnProgress
 ) -> Decoder:
     """The weights, from what was kept of an earlier load if there is such."""
     if store is not None:
-        return _read_in_tiers(parts, store, tell)
+        return _read_in_tiers(parts, store, report)
     config, formats = parts.config, parts.formats
     text = f"Reading the weights of {parts.title}"
-    after_part = _progress(config, text, tell)
+    after_part = _progress(config, text, report)
     is_worth_keeping = not formats.linears.is_dense and not config.quantization
-    if kept_dir is None or not is_worth_keeping:
+    if quantized_dir is None or not is_worth_keeping:
         return parts.decoder(None, after_part)
-    kept = KeptModels(kept_dir)
+    kept = QuantizedModels(quantized_dir)
     if (path := kept.find(parts.key)) is not None:
         try:
-            kept_weights = KeptWeights(path, config, parts.precision, formats, after_part)
-            return decoder_of(config)(config, parts.precision, kept_weights)
+            quantized_weights = QuantizedWeights(path, config, parts.precision, formats, after_part)
+            return decoder_of(config)(config, parts.precision, quantized_weights)
         except CheckpointError as error:
             kept.discard(path, error)
-            after_part = _progress(config, text, tell)
+            after_part = _progress(config, text, report)
     writer = kept.writer(parts.key, weights_bytes(config, formats))
     if writer is None:
         return parts.decoder(None, after_part)
@@ -159,11 +159,11 @@ def _read_decoder(
         return parts.decoder(writer.keep, after_part)
 
 
-def _read_in_tiers(parts: DecoderParts, store: FarStore, tell: OnProgress) -> Decoder:
+def _read_in_tiers(parts: DecoderParts, store: OffloadStore, report: OnProgress) -> Decoder:
     """The weights, of which some layers go below the device."""
     config, precision, formats = parts.config, parts.precision, parts.formats
-    told = "Finding" if store.is_stored else "Storing"
-    after_part = _progress(config, f"{told} the layers of {parts.title}", tell)
+    verb = "Finding" if store.is_stored else "Storing"
+    after_part = _progress(config, f"{verb} the layers of {parts.title}", report)
     weights = CheckpointWeights(
         parts.checkpoint, config, precision, formats, None, after_part, parts.adapter
     )
@@ -173,9 +173,9 @@ def _read_in_tiers(parts: DecoderParts, store: FarStore, tell: OnProgress) -> De
         return build_decoder(config, precision, parts.checkpoint, store.wrap(weights))
 
 
-def far_store(
+def offload_store(
     plan: MemoryPlan, precision: Precision, options: LoadOptions, made_from: Mapping[str, object]
-) -> FarStore | None:
+) -> OffloadStore | None:
     """What takes the layers that lie below the device; None where none do.
 
     Raises:
@@ -184,18 +184,18 @@ def far_store(
     if plan.placement is None:
         return None
     folder = None if options.tier_disk is None else TierFolder(options.tier_disk, made_from)
-    return FarStore(plan.placement, precision, folder)
+    return OffloadStore(plan.placement, precision, folder)
 
 
-def _progress(config: ModelConfig, text: str, tell: OnProgress) -> AfterPart:
+def _progress(config: ModelConfig, text: str, report: OnProgress) -> AfterPart:
     """Tells the share of the parameters that are read."""
-    tell("weights", 0.0, text)
+    report("weights", 0.0, text)
     total = num_linear_parameters(config) + 2 * config.vocab_size * config.hidden_size
     done = 0
 
     def after_part(num_parameters: int) -> None:
         nonlocal done
         done += num_parameters
-        tell("weights", min(1.0, done / total), text)
+        report("weights", min(1.0, done / total), text)
 
     return after_part

@@ -29,7 +29,7 @@ from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.models.quant.linear import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.runtime.tree.tables import typical_table
-from medusa_core.system import cuda as card
+from medusa_core.system import cuda
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.pool import Workers
 
@@ -39,7 +39,7 @@ _NBYTES = 200 << 20  # more than the caches of most processors hold
 _REPEATS = 3
 
 
-class Pace(NamedTuple):
+class ReadRate(NamedTuple):
     """How fast a device reads weights in a format.
 
     Attributes:
@@ -77,7 +77,7 @@ def forecast(
     heads: HeadsShape,
     wanted: WeightFormats,
     budget: Budget,
-    pace: Pace,
+    rate: ReadRate,
     coming_s: float = 0.0,
 ) -> Forecast:
     """Estimate the speed of a model.
@@ -87,27 +87,27 @@ def forecast(
         heads: Sizes of its heads.
         wanted: As what its weights are loaded.
         budget: The device.
-        pace: Measured there, in the format of its linear layers.
+        rate: Measured there, in the format of its linear layers.
         coming_s: Seconds in which the layers of a step come that lie below the device.
 
     Raises:
         RequestError: The formats don't go together.
     """
     formats = settle_formats(wanted, "", budget.hardware, config.stored)
-    plain_s = step_s(config, formats, pace, 1, coming_s)
+    plain_s = step_s(config, formats, rate, 1, coming_s)
     best = (1 / plain_s, 1)
     if heads.num_heads:
         table = typical_table(heads.num_heads)
-        heads_s = pace.step_s(heads_bytes(config, heads, formats), 1)
+        heads_s = rate.step_s(heads_bytes(config, heads, formats), 1)
         for rows in range(2, 2 * _ROWS[-1] + 1):
             tokens = table.expected_length(table.tree(rows))
-            seconds = step_s(config, formats, pace, rows, coming_s) + heads_s
+            seconds = step_s(config, formats, rate, rows, coming_s) + heads_s
             best = max(best, (tokens / seconds, rows))
     return Forecast(1 / plain_s, *best)
 
 
 def step_s(
-    config: ModelConfig, formats: PartFormats, pace: Pace, rows: int, coming_s: float = 0.0
+    config: ModelConfig, formats: PartFormats, rate: ReadRate, rows: int, coming_s: float = 0.0
 ) -> float:
     """Seconds of a step of so many rows: layers come while others are computed.
 
@@ -116,15 +116,15 @@ def step_s(
     Args:
         config: Sizes of the target.
         formats: As what its weights are loaded.
-        pace: Of the device.
+        rate: Of the device.
         rows: Rows of the step.
         coming_s: As in `forecast`.
     """
-    return max(pace.step_s(_read_bytes(config, formats, rows), rows), coming_s)
+    return max(rate.step_s(_read_bytes(config, formats, rows), rows), coming_s)
 
 
-def paced_by(wanted: WeightFormats, config: ModelConfig, budget: Budget) -> str:
-    """The weight format whose pace decides; see `measure_pace`.
+def rate_limiting_format(wanted: WeightFormats, config: ModelConfig, budget: Budget) -> str:
+    """The weight format whose pace decides; see `measure_read_rate`.
 
     Raises:
         RequestError: The formats don't go together.
@@ -133,7 +133,7 @@ def paced_by(wanted: WeightFormats, config: ModelConfig, budget: Budget) -> str:
 
 
 @lru_cache(maxsize=32)
-def measure_pace(device: str, quant: str) -> Pace:
+def measure_read_rate(device: str, quant: str) -> ReadRate:
     """Time a device with weights in a format; takes about a second, once.
 
     Args:
@@ -152,7 +152,7 @@ def measure_pace(device: str, quant: str) -> Pace:
         ) from error
 
 
-def _measured(device: str, spec: QuantSpec) -> Pace:
+def _measured(device: str, spec: QuantSpec) -> ReadRate:
     layers = _layers(spec, device)
     nbytes = spec.nbytes(_WIDTH, _WIDTH, torch.device(device).type) * len(layers)
     workers = _share_workers(layers)
@@ -161,10 +161,10 @@ def _measured(device: str, spec: QuantSpec) -> Pace:
         for rows in _ROWS:
             x = torch.ones(rows, _WIDTH, dtype=_compute(device), device=device)
             work = partial(_run, layers, x)
-            seconds = min(card.seconds_of(work, x.device) for _ in range(_REPEATS))
+            seconds = min(cuda.seconds_of(work, x.device) for _ in range(_REPEATS))
             rates.append((rows, nbytes / seconds))
     del workers
-    return Pace(tuple(rates))
+    return ReadRate(tuple(rates))
 
 
 def _layers(spec: QuantSpec, device: str) -> list[QuantLinear]:

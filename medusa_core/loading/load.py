@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 
 from medusa_core.heads.kind import Heads, has_own_heads, kind_of, read_shape
-from medusa_core.heads.medusa import Lent
+from medusa_core.heads.medusa import SharedWeights
 from medusa_core.loading.decoder import DecoderParts, Join, OnProgress, open_decoder
 from medusa_core.loading.plan import plan_target
 from medusa_core.loading.target import Target, make_caches, share_workers
@@ -24,11 +24,11 @@ from medusa_core.memory.recommend import draft_formats, settle_draft_model
 from medusa_core.messages import HeadsShape, LoadOptions, MemoryPlan
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.datastore.earlier_answers import Learned
+from medusa_core.models.datastore.earlier_answers import EarlierAnswers
 from medusa_core.models.datastore.folder import store_of
 from medusa_core.models.datastore.model_key import model_key
 from medusa_core.models.datastore.phrases import (
-    Phrases,
+    PhraseTable,
     read_phrases,
 )
 from medusa_core.models.lora.adapter import Adapter
@@ -42,11 +42,11 @@ from medusa_core.models.text.same_vocabulary import check_same_vocabulary
 from medusa_core.models.text.template import Template
 from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.runtime.cluster.joining import join_cluster
-from medusa_core.runtime.cluster.share import client_config
+from medusa_core.runtime.cluster.layer_range import client_config
 from medusa_core.runtime.kv.size import whole_rows
 from medusa_core.runtime.runner.runner import Runner
 from medusa_core.runtime.tree.tables import (
-    TreeTable,
+    TreePresets,
     read_tree_table,
 )
 
@@ -88,8 +88,8 @@ def load_files(
         files: The target's files.
         heads_dir: Folder with Medusa heads, or None: heads that lie in the model's own files serve.
         options: How.
-        on_progress: Told the stage, the share done and a text for people. What it raises ends the
-            load.
+        on_progress: Called with the stage, the share done and a text for people. What it raises
+            ends the load.
         join: The way to the machines at an address, which is asked where the options name one.
 
     Raises:
@@ -100,20 +100,20 @@ def load_files(
         RequestError: The dtype, the format or the device isn't there.
         TierError: The disk has no room for layers, or fails.
     """
-    tell = on_progress or _ignore
+    report = on_progress or _ignore
     planned = _plan(files, heads_dir, options or LoadOptions())
     options, parts, draft = planned.options, planned.parts, planned.draft
     config, precision, formats = parts.config, parts.precision, parts.formats
-    model, runner, num_parameters = open_decoder(parts, planned.plan, options, tell, join)
+    model, runner, num_parameters = open_decoder(parts, planned.plan, options, report, join)
     with _leaving_on_failure(runner):
-        lent = Lent(model.lm_head, config.vocab_size, model.embedding, model)
+        shared_weights = SharedWeights(model.lm_head, config.vocab_size, model.embedding, model)
         heads, trees = None, None
         if planned.heads_dir is not None:
-            heads, trees = _read_heads(planned.heads_dir, parts, lent, tell)
+            heads, trees = _read_heads(planned.heads_dir, parts, shared_weights, report)
             share_workers(runner, heads)
             runner.tap(heads.taps)
             heads.reserve(options.sessions * whole_rows(config.context_tokens))
-        assistant = None if draft is None else _load_draft_model(draft, options, config, tell)
+        assistant = None if draft is None else _load_draft_model(draft, options, config, report)
         log.info("loaded %s as %s on %s", parts.title, formats.linears.name, precision.device)
         return Target(
             name=_name(files, options.adapter_dir),
@@ -127,7 +127,7 @@ def load_files(
             tokenizer=files.tokenizer,
             template=planned.template,
             eos_token_ids=frozenset(config.eos_token_ids),
-            lent=lent,
+            shared_weights=shared_weights,
             heads=heads,
             trees=trees,
             phrases=planned.phrases,
@@ -157,7 +157,7 @@ class _Planned(NamedTuple):
     parts: DecoderParts
     plan: MemoryPlan
     template: Template
-    phrases: Phrases | None
+    phrases: PhraseTable | None
     heads_dir: Path | None
     draft: ModelFiles | None
 
@@ -190,12 +190,12 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
 
 
 def _read_heads(
-    heads_dir: Path, parts: DecoderParts, lent: Lent, tell: OnProgress
-) -> tuple[Heads, TreeTable | None]:
+    heads_dir: Path, parts: DecoderParts, shared_weights: SharedWeights, report: OnProgress
+) -> tuple[Heads, TreePresets | None]:
     """Heads, and trees for those that draft by ranks."""
-    tell("heads", 1.0, f"Reading the heads of {heads_dir.name}")
+    report("heads", 1.0, f"Reading the heads of {heads_dir.name}")
     kind = kind_of(heads_dir)
-    heads = kind.read(heads_dir, parts.config, parts.precision, lent, parts.formats)
+    heads = kind.read(heads_dir, parts.config, parts.precision, shared_weights, parts.formats)
     return heads, read_tree_table(heads_dir, heads.num_heads) if kind.is_ranked else None
 
 
@@ -223,7 +223,7 @@ def _name(files: ModelFiles, adapter_dir: Path | None) -> str:
 
 
 def _load_draft_model(
-    files: ModelFiles, options: LoadOptions, config: ModelConfig, tell: OnProgress
+    files: ModelFiles, options: LoadOptions, config: ModelConfig, report: OnProgress
 ) -> Target:
     """The smaller model, with a context as long as the target's where it has that."""
     its_own = replace(
@@ -233,21 +233,21 @@ def _load_draft_model(
         adapter_dir=None,
         cluster="",  # drafting stays here
         phrases_dir=None,
-        learned_dir=None,
+        datastore_dir=None,
         takes_own_heads=False,
         formats=draft_formats(files.config, options.formats),
         context_tokens=min(config.context_tokens, files.config.context_tokens),
     )
-    return load_files(files, None, its_own, tell)
+    return load_files(files, None, its_own, report)
 
 
 def _learned(
     options: LoadOptions, config: ModelConfig, files: frozenset[Path], tokenizer: Tokenizer
-) -> Learned | None:
-    if options.learned_dir is None:
+) -> EarlierAnswers | None:
+    if options.datastore_dir is None:
         return None
     key = model_key(files, tokenizer.pieces)
-    return Learned(store_of(options.learned_dir, key), config.vocab_size)
+    return EarlierAnswers(store_of(options.datastore_dir, key), config.vocab_size)
 
 
 def _ignore(stage: str, fraction: float, text: str) -> None:

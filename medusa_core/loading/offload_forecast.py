@@ -14,7 +14,7 @@ from pathlib import Path
 
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.memory.budget import GIB, Budget
-from medusa_core.memory.recommend import Choice, plan_choice, recommend, settle_draft_model
+from medusa_core.memory.recommend import Recommendation, plan_choice, recommend, settle_draft_model
 from medusa_core.memory.tiers import Below, limited, plan_in_tiers
 from medusa_core.messages import Fit, HeadsShape, LoadOptions, Placement, Tier
 from medusa_core.models.config import ModelConfig
@@ -27,7 +27,7 @@ _NAMES = {Tier.DEVICE: "here", Tier.MEMORY: "in memory", Tier.DISK: "on the disk
 
 
 @dataclass(frozen=True, slots=True)
-class Streamed:
+class OffloadPlan:
     """A plan in tiers.
 
     Attributes:
@@ -41,7 +41,7 @@ class Streamed:
         whole_s: Seconds that its step of one row is expected to take; 0 where that isn't known.
     """
 
-    choice: Choice
+    choice: Recommendation
     placement: Placement
     steps_s: Mapping[int, float]
     rates: Mapping[Tier, float]
@@ -51,7 +51,7 @@ class Streamed:
 
     @property
     def is_worth_it(self) -> bool:
-        """Is no way without streaming at least as fast?"""
+        """Is no way without offloading at least as fast?"""
         return not self.whole or (0 < self.steps_s.get(1, 0.0) < self.whole_s)
 
     @property
@@ -64,12 +64,12 @@ class Streamed:
         return {
             "tiers": [tier.value for tier in self.placement.tiers],
             "buffer_bytes": self.placement.buffer_bytes,
-            "far_bytes": self.placement.far_bytes,
+            "offloaded_bytes": self.placement.offloaded_bytes,
             "step_s": {str(rows): seconds for rows, seconds in self.steps_s.items()},
             "bytes_per_s": {tier.value: rate for tier, rate in self.rates.items()},
             "plain_tokens_per_s": self.plain_tokens_per_s,
             "tokens_per_s": self.tokens_per_s,
-            "streaming_is_worth_it": self.is_worth_it,
+            "offload_is_worth_it": self.is_worth_it,
         }
 
     def text(self) -> str:
@@ -85,8 +85,10 @@ class Streamed:
             for tier, rate in self.rates.items()
         ]
         if self.steps_s:
-            told = ", ".join(f"T({rows}) {seconds:.2f} s" for rows, seconds in self.steps_s.items())
-            lines.append(f"  an estimate: {told}; {self._speeds()}")
+            costs = ", ".join(
+                f"T({rows}) {seconds:.2f} s" for rows, seconds in self.steps_s.items()
+            )
+            lines.append(f"  an estimate: {costs}; {self._speeds()}")
         return "\n".join([*lines, f"  {self._advice()}"])
 
     def _speeds(self) -> str:
@@ -96,14 +98,14 @@ class Streamed:
 
     def _advice(self) -> str:
         if not self.whole:
-            return "streaming is the only way to load it here"
+            return "offloading is the only way to load it here"
         if self.is_worth_it:
-            return f"streaming is worth it: {self.whole} has room without, but is slower"
-        return f"streaming isn't worth it: {self.whole} has room without"
+            return f"offloading is worth it: {self.whole} has room without, but is slower"
+        return f"offloading isn't worth it: {self.whole} has room without"
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class ForecastDevice:
     """A device that a model is planned for.
 
     Attributes:
@@ -117,7 +119,7 @@ class Device:
     name: str | None
 
 
-def device_with(budget: Budget, options: LoadOptions) -> Device:
+def device_with(budget: Budget, options: LoadOptions) -> ForecastDevice:
     """A device of this computer.
 
     Args:
@@ -129,19 +131,19 @@ def device_with(budget: Budget, options: LoadOptions) -> Device:
     """
     from medusa_core.memory.probe import below_device
 
-    return Device(budget, below_device(options), options.device)
+    return ForecastDevice(budget, below_device(options), options.device)
 
 
-def plan_streamed(
+def plan_offload(
     config: ModelConfig,
     heads: HeadsShape,
-    choice: Choice,
-    device: Device,
+    choice: Recommendation,
+    device: ForecastDevice,
     draft_model: ModelConfig | None = None,
     *,
     may_shorten: bool = False,
-) -> Streamed | None:
-    """What a model would do streamed; blocks while disk and device are measured.
+) -> OffloadPlan | None:
+    """What a model would do offloaded; blocks while disk and device are measured.
 
     Args:
         config: Its sizes.
@@ -175,20 +177,20 @@ def plan_streamed(
     if plan is None or plan.placement is None:
         return None
     choice = replace(choice, plan=plan, context_tokens=plan.context_tokens)
-    whole = recommend(config, heads, budget, draft_model)  # the best way without streaming
+    whole = recommend(config, heads, budget, draft_model)  # the best way without offloading
     name = "" if whole is None else whole.formats.linears or "the model as it is stored"
     if device.name is None:
-        return Streamed(choice, plan.placement, {}, {}, 0.0, name, 0.0)
+        return OffloadPlan(choice, plan.placement, {}, {}, 0.0, name, 0.0)
     rates = _rates(plan.placement, device.name, device.below.disk)
     steps_s, tokens = _expected(config, heads, choice, budget, rates)
     whole_s = 0.0 if whole is None else _expected(config, heads, whole, budget, {})[0][1]
-    return Streamed(choice, plan.placement, steps_s, rates, tokens, name, whole_s)
+    return OffloadPlan(choice, plan.placement, steps_s, rates, tokens, name, whole_s)
 
 
-def streamed_load(
+def offloaded_load(
     choice: ModelChoice, layers_dir: Path, device: str = "", own_bytes: int = 0
-) -> Streamed | None:
-    """`plan_streamed` of a model on this computer.
+) -> OffloadPlan | None:
+    """`plan_offload` of a model on this computer.
 
     Args:
         choice: The model.
@@ -219,7 +221,7 @@ def streamed_load(
     may_shorten = not options.context_tokens
     options = replace(options.with_layers_in(layers_dir), device=device)
     place = device_with(budget, options)
-    return plan_streamed(config, heads, present, place, draft_model, may_shorten=may_shorten)
+    return plan_offload(config, heads, present, place, draft_model, may_shorten=may_shorten)
 
 
 def _rates(placement: Placement, device: str, disk: Path | None) -> dict[Tier, float]:
@@ -239,25 +241,27 @@ def _rates(placement: Placement, device: str, disk: Path | None) -> dict[Tier, f
 def _expected(
     config: ModelConfig,
     heads: HeadsShape,
-    choice: Choice,
+    choice: Recommendation,
     budget: Budget,
     rates: Mapping[Tier, float],
 ) -> tuple[dict[int, float], float]:
     """Seconds that steps of some row counts should take, and tokens a second with heads."""
     from medusa_core.loading.forecast import (
         forecast,
-        measure_pace,
-        paced_by,
+        measure_read_rate,
+        rate_limiting_format,
         step_s,
     )
 
     formats = settle_formats(choice.formats, "", budget.hardware, config.stored)
-    pace = measure_pace(formats.device, paced_by(choice.formats, config, budget))
+    read_rate = measure_read_rate(
+        formats.device, rate_limiting_format(choice.formats, config, budget)
+    )
     placed, coming_s = choice.plan.placement, 0.0
     if placed is not None:  # what lies on a disk comes beside what lies in memory
         coming_s = max(placed.nbytes(tier) / rate for tier, rate in rates.items())
-    steps_s = {rows: step_s(config, formats, pace, rows, coming_s) for rows in _ROWS}
-    speeds = forecast(config, heads, choice.formats, budget, pace, coming_s)
+    steps_s = {rows: step_s(config, formats, read_rate, rows, coming_s) for rows in _ROWS}
+    speeds = forecast(config, heads, choice.formats, budget, read_rate, coming_s)
     return steps_s, speeds.tokens_per_s
 
 

@@ -80,26 +80,26 @@ class ModelState:
     def __init__(
         self,
         choice: ModelChoice,
-        kept_dir: Path | None = None,
+        quantized_dir: Path | None = None,
         calibrations_dir: Path | None = None,
-        learned_dir: Path | None = None,
+        datastore_dir: Path | None = None,
         make_id: Callable[[], str] = new_id,
     ) -> None:
         """Begin with a model.
 
         Args:
             choice: The model.
-            kept_dir: Where quantized models are kept; None keeps none.
+            quantized_dir: Where quantized models are kept; None keeps none.
             calibrations_dir: Where step costs are kept; None keeps none.
-            learned_dir: Where what models say is kept; None keeps nothing.
+            datastore_dir: Where what models say is kept; None keeps nothing.
             make_id: Names requests.
         """
         self.choice = choice
         self.status = ModelStatus()
         self.device = ""
-        self._kept_dir = kept_dir
+        self._quantized_dir = quantized_dir
         self._calibrations_dir = calibrations_dir
-        self._learned_dir = learned_dir
+        self._datastore_dir = datastore_dir
         self._make_id = make_id
         self._loads: dict[str, ModelChoice] = {}  # all of this run: answers name theirs
         self._load_id = self._calibrate_id = self._race_id = self._unload_id = ""
@@ -114,8 +114,8 @@ class ModelState:
             wanted.options,
             device=device_here(self.device),
             cluster=cluster_of(self.device),
-            kept_dir=self._kept_dir,
-            learned_dir=self._learned_dir,
+            quantized_dir=self._quantized_dir,
+            datastore_dir=self._datastore_dir,
         )
         return LoadModel(
             SESSION,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from medusa_core.heads.kind import Heads
-from medusa_core.heads.medusa import Lent
+from medusa_core.heads.medusa import SharedWeights
 from medusa_core.memory.plan import (
     chunk_rows,
 )
 from medusa_core.messages import Machine, MemoryPlan, Move
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.datastore.earlier_answers import Learned
-from medusa_core.models.datastore.phrases import Phrases
+from medusa_core.models.datastore.earlier_answers import EarlierAnswers
+from medusa_core.models.datastore.phrases import PhraseTable
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import (
     PartFormats,
@@ -24,7 +24,7 @@ from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.size import whole_rows
 from medusa_core.runtime.runner.runner import Runner
 from medusa_core.runtime.tree.tables import (
-    TreeTable,
+    TreePresets,
 )
 
 
@@ -43,7 +43,7 @@ class Target:
         tokenizer: Its tokenizer.
         template: Writes its prompts: its chat template, or a base model's text as it is.
         eos_token_ids: Tokens that end an answer.
-        lent: What it lends heads: its projection and its token vectors.
+        shared_weights: What it lends heads: its projection and its token vectors.
         heads: Heads of whichever kind, or None.
         trees: Trees for the heads; None without heads, or for heads that draft path by path.
         phrases: What it often says, or None where no such table lies beside it.
@@ -64,15 +64,15 @@ class Target:
     tokenizer: Tokenizer
     template: Template
     eos_token_ids: frozenset[int]
-    lent: Lent
+    shared_weights: SharedWeights
     heads: Heads | None
-    trees: TreeTable | None
-    phrases: Phrases | None
+    trees: TreePresets | None
+    phrases: PhraseTable | None
     num_parameters: int
     weights_bytes: int
     device_note: str = ""
     assistant: Target | None = None
-    learned: Learned | None = None
+    learned: EarlierAnswers | None = None
 
     @property
     def num_sessions(self) -> int:
@@ -105,9 +105,9 @@ class Target:
         """Tell the machines that have its layers, if others have them, that they aren't needed."""
         self.runner.leave()
 
-    def lend_cache(self, least: int, wanted: int = 0) -> KvCache:
-        """A cache out of what was planned; see `CachePool.lend`."""
-        return self.caches.lend(self.runner.new_cache, least, wanted)
+    def allocate_cache(self, least: int, wanted: int = 0) -> KvCache:
+        """A cache out of what was planned; see `CachePool.allocate`."""
+        return self.caches.allocate(self.runner.new_cache, least, wanted)
 
 
 def make_caches(

@@ -19,7 +19,7 @@ from medusa_core.runtime.offload.layer_file import (
     open_direct,
 )
 from medusa_core.runtime.offload.memory import page_buffer
-from medusa_core.system import cuda as card
+from medusa_core.system import cuda
 from medusa_core.system.files.json_file import read_json
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ def disk_bytes_per_s(folder: Path, kept: Path | None) -> float:
 
 def card_bytes_per_s(device: torch.device, kept: Path | None) -> float:
     """Bytes a second that a card takes from pinned memory; `kept` as in `disk_bytes_per_s`."""
-    return _once(f"card {card.name(device)}", kept, lambda: _copy_rate(device))
+    return _once(f"card {cuda.name(device)}", kept, lambda: _copy_rate(device))
 
 
 def _once(name: str, kept: Path | None, measure: Callable[[], float]) -> float:
@@ -110,11 +110,11 @@ def _rate_of(path: Path) -> float:
 
 
 def _copy_rate(device: torch.device) -> float:
-    source = card.pinned(_NBYTES)
+    source = cuda.pinned(_NBYTES)
     to = torch.empty(_NBYTES, dtype=torch.uint8, device=device)
-    aside = card.aside(device)
+    aside = cuda.aside(device)
 
     def copy() -> None:
         aside.finish(aside.copy(to, source, None))
 
-    return max(_NBYTES / card.seconds_of(copy, device) for _ in range(_REPEATS))
+    return max(_NBYTES / cuda.seconds_of(copy, device) for _ in range(_REPEATS))

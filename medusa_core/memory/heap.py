@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 
-def give_back_heap() -> None:
+def trim_heap() -> None:
     """Return freed heap memory to the system.
 
     glibc keeps it for the next request: after a switch of models that is most of the old model.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from medusa_core.memory.probe import live_budget
 from medusa_core.models.precision import choose_device
-from medusa_core.system import cuda as card
+from medusa_core.system import cuda
 
 _CPU_INFO = Path("/proc/cpuinfo")
 
@@ -45,7 +45,7 @@ def memory_now(device: str) -> MemoryNow:
     """
     budget = live_budget(device)
     chosen = choose_device(device)
-    name = card.name(chosen) if chosen.type == "cuda" else processor_name()
+    name = cuda.name(chosen) if chosen.type == "cuda" else processor_name()
     return MemoryNow(name, budget.other_bytes, budget.total_bytes)
 
 

@@ -75,7 +75,7 @@ def place_layers(
     free = room - placement.nbytes(Tier.DEVICE)
     return replace(
         plan,
-        weights_bytes=plan.weights_bytes - placement.far_bytes + buffers,
+        weights_bytes=plan.weights_bytes - placement.offloaded_bytes + buffers,
         free_bytes=free,
         max_context=max(plan.max_context, plan.context_tokens),
         fit=fit_of(free),

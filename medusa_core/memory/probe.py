@@ -10,7 +10,7 @@ from medusa_core.memory.budget import GIB, RUNTIME_BYTES, Budget, DeviceOffer
 from medusa_core.memory.tiers import Below
 from medusa_core.messages import LoadOptions
 from medusa_core.models.precision import choose_device, hardware_of
-from medusa_core.system import cuda as card
+from medusa_core.system import cuda
 
 # Torch and its libraries; the window's share is small beside them.
 OWN_MEMORY = "this computer's memory"  # the name of a budget that is no card's
@@ -22,7 +22,7 @@ _LEFT_BYTES = 2 * GIB  # of this computer's memory, for everything but layers
 def offered_devices() -> tuple[DeviceOffer, ...]:
     """What models can run on here: the engine's choice first, each card, and the processor."""
     processor = DeviceOffer("cpu", PROCESSOR)
-    cards = tuple(_offered_card(index) for index in range(card.num_cards()))
+    cards = tuple(_offered_card(index) for index in range(cuda.num_cards()))
     best = next((offer for offer in cards if not offer.lack), processor)
     if not cards:
         cards = (DeviceOffer("cuda", CARD, NO_CARD),)
@@ -36,7 +36,7 @@ def _offered_card(index: int) -> DeviceOffer:
         choose_device(name)
     except RequestError as error:
         lack = error.message
-    return DeviceOffer(name, card.name(torch.device(name)), lack)
+    return DeviceOffer(name, cuda.name(torch.device(name)), lack)
 
 
 def below_device(options: LoadOptions) -> Below:
@@ -59,8 +59,8 @@ def live_budget(device: str = "", own_bytes: int = 0) -> Budget:
     """
     chosen = choose_device(device)
     if chosen.type == "cuda":
-        free, total = card.free_and_total_bytes(chosen)
-        name = card.name(chosen)
+        free, total = cuda.free_and_total_bytes(chosen)
+        name = cuda.name(chosen)
         # The context exists once this was asked: it is among what is used.
         runtime = 0
     else:

@@ -24,7 +24,7 @@ _USUAL_WIDTH = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Recommendation:
     """One way to load a model.
 
     Attributes:
@@ -49,7 +49,7 @@ def plan_choice(
     dtype: str = "",
     draft_model: ModelConfig | None = None,
     adapter: AdapterShape = NO_ADAPTER,
-) -> Choice:
+) -> Recommendation:
     """Plan one way to load a model.
 
     Args:
@@ -72,7 +72,7 @@ def plan_choice(
     plan = plan_memory(
         config, heads, formats, budget, context_tokens, draft_model=drafts, adapter=adapter
     )
-    return Choice(wanted, plan.context_tokens, plan, formats.linears.lack(budget.hardware))
+    return Recommendation(wanted, plan.context_tokens, plan, formats.linears.lack(budget.hardware))
 
 
 def settle_draft_model(
@@ -105,7 +105,7 @@ def choices(
     budget: Budget,
     context_tokens: int,
     draft_model: ModelConfig | None = None,
-) -> tuple[Choice, ...]:
+) -> tuple[Recommendation, ...]:
     """All weight formats that may be recommended, the most precise first."""
     device = budget.hardware.device
     offered = [
@@ -127,7 +127,7 @@ def choices(
     )
 
 
-def plan_least(config: ModelConfig, heads: HeadsShape, budget: Budget) -> Choice:
+def plan_least(config: ModelConfig, heads: HeadsShape, budget: Budget) -> Recommendation:
     """The way to load a model that takes the least, whether it fits or not."""
     context = min(_SHORT_CONTEXT, config.context_tokens)
     ways = [plan_choice(config, heads, one, budget, context) for one in _candidates(config, budget)]
@@ -139,7 +139,7 @@ def recommend(
     heads: HeadsShape,
     budget: Budget,
     draft_model: ModelConfig | None = None,
-) -> Choice | None:
+) -> Recommendation | None:
     """The best way to load a model on a device, or None if no way fits.
 
     A way that fits well is better than a tight one, and a shorter context than none. Of what fits,

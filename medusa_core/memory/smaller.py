@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from medusa_core.memory.budget import Budget
-from medusa_core.memory.recommend import Choice, choices, plan_choice
+from medusa_core.memory.recommend import Recommendation, choices, plan_choice
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
 from medusa_core.models.config import ModelConfig
 
@@ -20,7 +20,7 @@ def smaller_choices(
     now: WeightFormats,
     context_tokens: int,
     draft_model: ModelConfig | None = None,
-) -> tuple[Choice, ...]:
+) -> tuple[Recommendation, ...]:
     """Ways that take less than the present one, the mildest first.
 
     Args:

@@ -19,7 +19,7 @@ from medusa_core.messages.commands import (
 )
 from medusa_core.messages.device import CLUSTER, cluster_of, device_here
 from medusa_core.messages.events import (
-    AnswerBegun,
+    AnswerStarted,
     BestNode,
     Calibrated,
     ContextCut,
@@ -89,7 +89,7 @@ __all__ = [
     "TARGET",
     "Advice",
     "Alternative",
-    "AnswerBegun",
+    "AnswerStarted",
     "BestNode",
     "Calibrate",
     "Calibrated",

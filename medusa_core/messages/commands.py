@@ -66,8 +66,8 @@ class Generate(Message):
         shares: The answer gets one of so many equal parts of the context, as others are written at
             the same time.
         joins: It may take steps in one pass with other answers; else its speed is its own.
-        teaches: The session is a conversation that is kept: drafts learn from the answer, until
-            that is forgotten with the conversation.
+        updates_datastore: The session is a conversation that is kept: drafts learn from the
+            answer, until that is forgotten with the conversation.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -76,7 +76,7 @@ class Generate(Message):
     records: bool = False
     shares: int = 1
     joins: bool = True
-    teaches: bool = False
+    updates_datastore: bool = False
 
 
 @dataclass(frozen=True, slots=True)

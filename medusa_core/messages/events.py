@@ -211,7 +211,7 @@ class Verified(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerBegun(Message):
+class AnswerStarted(Message):
     """A model takes up an answer; comes before everything else of it.
 
     Attributes:
@@ -388,7 +388,7 @@ class EngineLost(Failed):
 
 Event = (
     Progress
-    | AnswerBegun
+    | AnswerStarted
     | ContextCut
     | LayersMoved
     | Counted

@@ -25,8 +25,8 @@ class LoadOptions:
         assistant_dir: Folder of a smaller model that drafts for it, or its GGUF file; or None.
         adapter_dir: Folder of a LoRA that changes its weights, in PEFT's layout, or None.
         phrases_dir: Folder of its phrase table; None for the model's own.
-        learned_dir: Folder where what models say is kept for drafts; None keeps nothing.
-        kept_dir: Folder where quantized models are kept for the next load; None keeps nothing.
+        datastore_dir: Folder where what models say is kept for drafts; None keeps nothing.
+        quantized_dir: Folder where quantized models are kept for the next load; None keeps nothing.
         takes_own_heads: Heads that lie in its own files serve where no others are named.
         cluster: HOST:PORT of machines that have its layers; empty where all of them lie here.
         is_raw: No chat template is used: the texts are read as they stand, end to end.
@@ -43,8 +43,8 @@ class LoadOptions:
     assistant_dir: Path | None = None
     adapter_dir: Path | None = None
     phrases_dir: Path | None = None
-    learned_dir: Path | None = None
-    kept_dir: Path | None = None
+    datastore_dir: Path | None = None
+    quantized_dir: Path | None = None
     takes_own_heads: bool = True
     cluster: str = ""
     is_raw: bool = False

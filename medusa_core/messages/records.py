@@ -299,16 +299,16 @@ class ThinkingSwitch(NamedTuple):
     Attributes:
         can_switch: It can be told whether to think.
         opens_usually: Not told, it opens a thought at the end of the prompt: answers begin in it.
-        opens_if_told: Told to think, it does.
+        opens_on_request: Called with to think, it does.
     """
 
     can_switch: bool = False
     opens_usually: bool = False
-    opens_if_told: bool = False
+    opens_on_request: bool = False
 
     def opens(self, thinks: bool | None) -> bool:
         """Whether an answer begins within a thought, under this setting."""
-        return self.opens_usually if thinks is None else thinks and self.opens_if_told
+        return self.opens_usually if thinks is None else thinks and self.opens_on_request
 
 
 NO_SWITCH = ThinkingSwitch()
@@ -415,7 +415,7 @@ class Placement:
         return sum(self.layer_bytes[index] for index in self.layers(tier))
 
     @property
-    def far_bytes(self) -> int:
+    def offloaded_bytes(self) -> int:
         """Bytes that a pass brings."""
         return self.nbytes(Tier.MEMORY) + self.nbytes(Tier.DISK)
 

@@ -338,13 +338,17 @@ def _read_quantization(raw: Mapping[str, Any]) -> StoredFormat:
     Raises:
         ModelError: They are quantized in a way that isn't supported.
     """
-    said = raw.get("quantization_config")
-    if not said:
+    quantization = raw.get("quantization_config")
+    if not quantization:
         return StoredFormat("")
-    method = said.get("quant_method", "bitsandbytes") if isinstance(said, Mapping) else said
+    method = (
+        quantization.get("quant_method", "bitsandbytes")
+        if isinstance(quantization, Mapping)
+        else quantization
+    )
     for spec in stored_registry().specs:
-        if spec.name == method and isinstance(said, Mapping):
-            return spec.format_of(said)
+        if spec.name == method and isinstance(quantization, Mapping):
+            return spec.format_of(quantization)
     raise ModelError(
         f"The checkpoint is quantized already ({_text(method)}).",
         f"Of quantized ones {', '.join(stored_registry().names)} are supported: choose one of "

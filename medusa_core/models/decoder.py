@@ -121,7 +121,7 @@ class Decoder:
         """[n] → [n, hidden], where `embeds_here`."""
         return self.embedding.index_select(0, token_ids).to(self._compute)
 
-    def far_vectors(self, token_ids: Sequence[int]) -> Tensor | None:
+    def offloaded_vectors(self, token_ids: Sequence[int]) -> Tensor | None:
         """Token vectors in the computer's memory, for the caller to bring to the model's device.
 
         Returns:

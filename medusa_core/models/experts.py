@@ -46,8 +46,8 @@ class ExpertMlps:
         linears: All linear layers.
     """
 
-    def __init__(self, told: Experts, router: QuantLinear, mlps: Sequence[Mlp]) -> None:
-        self._told = told
+    def __init__(self, experts: Experts, router: QuantLinear, mlps: Sequence[Mlp]) -> None:
+        self._traits = experts
         self._router = router
         self._mlps = tuple(mlps)
         self.linears = (router, *(linear for mlp in self._mlps for linear in mlp.linears))
@@ -68,12 +68,12 @@ class ExpertMlps:
 
     def _shares(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Of every row its experts and their shares. [n, chosen] each"""
-        scores, told = self._router(x), self._told
+        scores, experts = self._router(x), self._traits
         wide = torch.promote_types(scores.dtype, torch.float32)
-        if told.chooses_first:
-            best, chosen = scores.to(wide).topk(told.chosen, dim=-1)
+        if experts.chooses_first:
+            best, chosen = scores.to(wide).topk(experts.chosen, dim=-1)
             return torch.softmax(best, dim=-1).to(x.dtype), chosen
-        shares, chosen = torch.softmax(scores, dim=-1, dtype=wide).topk(told.chosen, dim=-1)
-        if told.normalises:
+        shares, chosen = torch.softmax(scores, dim=-1, dtype=wide).topk(experts.chosen, dim=-1)
+        if experts.normalises:
             shares = shares / shares.sum(dim=-1, keepdim=True)
         return shares.to(x.dtype), chosen

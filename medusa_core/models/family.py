@@ -258,8 +258,8 @@ def positive(raw: Mapping[str, Any], key: str, default: float | None) -> float |
 
 def local_theta(raw: Mapping[str, Any], default: float | None) -> float | None:
     """Base of the rotary frequencies of layers with a window, in new `config.json` files."""
-    told = raw.get("rope_parameters")
-    local = told.get("sliding_attention") if isinstance(told, Mapping) else None
+    parameters = raw.get("rope_parameters")
+    local = parameters.get("sliding_attention") if isinstance(parameters, Mapping) else None
     return positive(local, "rope_theta", default) if isinstance(local, Mapping) else default
 
 

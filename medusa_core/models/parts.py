@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PartPiece:
     """Rows of a linear part that are one tensor in a checkpoint.
 
     Attributes:
@@ -57,7 +57,7 @@ class LinearPart:
     """
 
     name: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PartPiece, ...]
     columns: int
     has_bias: bool = False
     stays_dense: bool = False
@@ -134,11 +134,11 @@ def shared_parts(config: ModelConfig, index: int) -> BlockParts:
     hidden, traits = config.hidden_size, config.traits
     inner, kv = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
     qkv = (
-        Piece(f"{attention}.q_proj", inner, turns=True),
-        Piece(f"{attention}.k_proj", kv, turns=True),
-        Piece(f"{attention}.v_proj", kv),
+        PartPiece(f"{attention}.q_proj", inner, turns=True),
+        PartPiece(f"{attention}.k_proj", kv, turns=True),
+        PartPiece(f"{attention}.v_proj", kv),
     )
-    output = (Piece(f"{attention}.o_proj", hidden),)
+    output = (PartPiece(f"{attention}.o_proj", hidden),)
     norms = dict.fromkeys((f"{prefix}.{name}" for name in norm_names(traits.norm_places)), hidden)
     if traits.qk_norm:
         norms |= dict.fromkeys((f"{attention}.{name}_norm" for name in ("q", "k")), config.head_dim)
@@ -166,7 +166,7 @@ def _mlps(config: ModelConfig, index: int) -> _Mlps:
     experts = config.traits.experts
     if experts is None or index in experts.plain_layers:
         return {"mlp": mlp_parts(config, name, mlp, config.intermediate_size)}
-    router = (Piece(f"{mlp}.{experts.router}", experts.count),)
+    router = (PartPiece(f"{mlp}.{experts.router}", experts.count),)
     has_bias, width = config.traits.mlp_bias, config.hidden_size
     return {
         "mlp": None,
@@ -188,8 +188,8 @@ def mlp_parts(config: ModelConfig, name: str, prefix: str, width: int) -> MlpPar
         width: How wide it is.
     """
     hidden, has_bias = config.hidden_size, config.traits.mlp_bias
-    gate_up = tuple(Piece(f"{prefix}.{part}_proj", width) for part in ("gate", "up"))
-    down = (Piece(f"{prefix}.down_proj", hidden),)
+    gate_up = tuple(PartPiece(f"{prefix}.{part}_proj", width) for part in ("gate", "up"))
+    down = (PartPiece(f"{prefix}.down_proj", hidden),)
     return MlpParts(
         LinearPart(f"{name}.gate_up", gate_up, hidden, has_bias),
         LinearPart(f"{name}.down", down, width, has_bias),
@@ -209,7 +209,7 @@ def norm_names(places: NormPlaces) -> tuple[str, ...]:
 def lm_head_part(config: ModelConfig) -> LinearPart:
     """The projection to the vocabulary: the embedding again where the two are tied."""
     name = EMBEDDING if config.tie_embeddings else "lm_head"
-    return LinearPart("lm_head", (Piece(name, config.vocab_size),), config.hidden_size)
+    return LinearPart("lm_head", (PartPiece(name, config.vocab_size),), config.hidden_size)
 
 
 def num_linear_parameters(config: ModelConfig) -> int:

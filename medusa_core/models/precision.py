@@ -17,7 +17,7 @@ from medusa_core.models.quant.linear import (
     packed_dtypes,
     torch_packs_bfloat16,
 )
-from medusa_core.system import cuda as card
+from medusa_core.system import cuda
 from medusa_core.system.native.binding import native_library
 
 log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ def precision_of(
         cache_format: As `Precision` has it, and so is the next.
         attended: Rows whose values attention takes.
     """
-    capability = card.capability(device) if device.type == "cuda" else (0, 0)
+    capability = cuda.capability(device) if device.type == "cuda" else (0, 0)
     cache = DTYPES[cache_dtype(compute, device.type, capability)]
     return Precision(compute, DTYPES[compute], cache, device, cache_format, attended)
 
@@ -82,7 +82,7 @@ def precision_of(
 def hardware_of(device: torch.device) -> Hardware:
     """What weight formats may ask of a device."""
     if device.type == "cuda":
-        return Hardware("cuda", card.capability(device))
+        return Hardware("cuda", cuda.capability(device))
     return Hardware(
         "cpu",
         multiplies_bfloat16=torch_packs_bfloat16(),
@@ -120,7 +120,7 @@ def settle_device(device: str, multiply: Multiply | None = None) -> DeviceChoice
         RequestError: It isn't there, or it can't compute with this torch.
     """
     chosen = _named_device(device)
-    reason = _why_not(chosen, multiply or card.multiply)
+    reason = _why_not(chosen, multiply or cuda.multiply)
     if not reason:
         return DeviceChoice(chosen)
     if device:
@@ -138,10 +138,10 @@ def _why_not(device: torch.device, multiply: Multiply) -> str:
         return ""  # what is missing is the plan's to say
     except RuntimeError as error:
         log.warning("%s can't be used", device, exc_info=error)
-        major, minor = card.capability(device)
-        said = "no kernels for it" if "no kernel image" in str(error) else "no working driver"
+        major, minor = cuda.capability(device)
+        reason = "no kernels for it" if "no kernel image" in str(error) else "no working driver"
         return (
-            f"{card.name(device)} can't be used: this torch has {said} "
+            f"{cuda.name(device)} can't be used: this torch has {reason} "
             f"(compute capability {major}.{minor})."
         )
     return ""
@@ -150,16 +150,16 @@ def _why_not(device: torch.device, multiply: Multiply) -> str:
 def _named_device(device: str) -> torch.device:
     no_device = RequestError(f"There is no device {device!r}.", "Choose cpu, cuda or cuda:N.")
     try:
-        chosen = torch.device(device or ("cuda" if card.num_cards() else "cpu"))
+        chosen = torch.device(device or ("cuda" if cuda.num_cards() else "cpu"))
     except RuntimeError as error:
         raise no_device from error
     if chosen.type not in ("cpu", "cuda"):
         raise no_device
-    if chosen.type == "cuda" and not card.num_cards():
+    if chosen.type == "cuda" and not cuda.num_cards():
         raise RequestError(
             "This torch finds no CUDA device.",
             "Check the driver with nvidia-smi, or choose the device cpu.",
         )
-    if chosen.type == "cuda" and (chosen.index or 0) >= card.num_cards():
+    if chosen.type == "cuda" and (chosen.index or 0) >= cuda.num_cards():
         raise no_device
     return chosen

@@ -102,8 +102,8 @@ class TraitsDecoder(Decoder):
     def embed(self, token_ids: Tensor) -> Tensor:
         return self._scaled(super().embed(token_ids))
 
-    def far_vectors(self, token_ids: Sequence[int]) -> Tensor | None:
-        vectors = super().far_vectors(token_ids)
+    def offloaded_vectors(self, token_ids: Sequence[int]) -> Tensor | None:
+        vectors = super().offloaded_vectors(token_ids)
         return None if vectors is None else self._scaled(vectors)
 
     def rotations(self, positions: Tensor, num_positions: int) -> Tensor:

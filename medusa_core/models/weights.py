@@ -17,7 +17,7 @@ from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.lora.adapter_shape import lies_beside
-from medusa_core.models.parts import EMBEDDING, LinearPart, Piece
+from medusa_core.models.parts import EMBEDDING, LinearPart, PartPiece
 from medusa_core.models.precision import DTYPES, Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec
@@ -80,7 +80,7 @@ class CheckpointWeights:
             precision: What it computes in, and where.
             formats: Format of every part.
             keep: Takes every tensor that a later load needs, by name.
-            after_part: Told the parameters that each part had.
+            after_part: Called with the parameters that each part had.
             adapter: What changes the weights, or None.
         """
         self._adapter = adapter
@@ -167,11 +167,11 @@ class CheckpointWeights:
         del weights
         return spec, spec.quantize(weight.to(self._precision.device))
 
-    def _piece(self, piece: Piece, columns: int) -> Tensor:
+    def _piece(self, piece: PartPiece, columns: int) -> Tensor:
         weight = piece.take(self._matrix(piece, columns))
         return interleave_rows(weight, *self._config.head_rows) if piece.turns else weight
 
-    def _matrix(self, piece: Piece, columns: int) -> Tensor:
+    def _matrix(self, piece: PartPiece, columns: int) -> Tensor:
         """The tensor that a piece is of, with what an adapter adds to it."""
         name, shape = f"{piece.name}.weight", (piece.of, columns)
         compute, adapter = self._precision.compute, self._adapter

@@ -66,9 +66,9 @@ def _licence(package: str) -> str:
     about = metadata.metadata(package)
     if expressions := about.get_all("License-Expression"):
         return str(expressions[0])
-    said = str((about.get_all("License") or [""])[0])
-    if not said or len(said) > _MOST_CHARS or "\n" in said:
+    listed = str((about.get_all("License") or [""])[0])
+    if not listed or len(listed) > _MOST_CHARS or "\n" in listed:
         marks = about.get_all("Classifier") or []
         names = [mark.rpartition(" :: ")[2] for mark in marks if mark.startswith("License ::")]
-        said = ", ".join(names)
-    return said or _UNKNOWN
+        listed = ", ".join(names)
+    return listed or _UNKNOWN

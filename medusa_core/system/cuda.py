@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 
-class Mark(Protocol):
+class CudaEvent(Protocol):
     """A place in what a card was given to do."""
 
 
@@ -28,13 +28,13 @@ class Aside(Protocol):
     @property
     def waited_s(self) -> float: ...
 
-    def copy(self, to: Tensor, source: Tensor, after: Mark | None) -> Mark:
+    def copy(self, to: Tensor, source: Tensor, after: CudaEvent | None) -> CudaEvent:
         """Copy once what stands before a mark is done; returns the mark behind the copy."""
 
-    def mark(self) -> Mark:
+    def mark(self) -> CudaEvent:
         """The end of what the card was given to compute so far."""
 
-    def wait(self, mark: Mark, left: Mark) -> None:
+    def wait(self, mark: CudaEvent, left: CudaEvent) -> None:
         """What the card is given to compute from now on waits for a mark.
 
         Args:
@@ -42,7 +42,7 @@ class Aside(Protocol):
             left: Where the card had done what it was to compute before.
         """
 
-    def finish(self, mark: Mark) -> None:
+    def finish(self, mark: CudaEvent) -> None:
         """Wait until all before a mark is done."""
 
 
@@ -84,7 +84,7 @@ def free_and_total_bytes(device: torch.device) -> tuple[int, int]:
     return torch.cuda.mem_get_info(device)
 
 
-def give_back_memory() -> None:
+def release_memory() -> None:
     """Return torch's cached, unused memory to the card."""
     if num_cards():
         torch.cuda.empty_cache()
@@ -166,27 +166,27 @@ class _Aside:
             left, went_on = self._waits.popleft()
             self._waited_s += left.elapsed_time(went_on) / 1000
 
-    def copy(self, to: Tensor, source: Tensor, after: Mark | None) -> Mark:
+    def copy(self, to: Tensor, source: Tensor, after: CudaEvent | None) -> CudaEvent:
         if after is not None:
             self._stream.wait_event(after)
         with torch.cuda.stream(self._stream):
             to.copy_(source, non_blocking=True)
         return self._record(self._stream)
 
-    def mark(self) -> Mark:
+    def mark(self) -> CudaEvent:
         return self._record(torch.cuda.current_stream(self._device))
 
-    def wait(self, mark: Mark, left: Mark) -> None:
+    def wait(self, mark: CudaEvent, left: CudaEvent) -> None:
         torch.cuda.current_stream(self._device).wait_event(mark)  # type: ignore[arg-type]
         self._waits.append((left, self.mark()))
         self._count_waits()
 
-    def finish(self, mark: Mark) -> None:
+    def finish(self, mark: CudaEvent) -> None:
         event: Any = mark
         event.synchronize()
 
-    def _record(self, stream: Any) -> Mark:
+    def _record(self, stream: Any) -> CudaEvent:
         event: Any = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         event.record(stream)
-        made: Mark = event
+        made: CudaEvent = event
         return made

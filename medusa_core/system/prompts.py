@@ -14,7 +14,7 @@ from medusa_core.errors import PromptFileError
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class BenchPrompt:
     """One conversation to lead.
 
     Attributes:
@@ -28,7 +28,7 @@ class Prompt:
     turns: tuple[str, ...]
 
 
-def read_prompts(path: Path, limit: int | None = None) -> list[Prompt]:
+def read_prompts(path: Path, limit: int | None = None) -> list[BenchPrompt]:
     """Read a file of prompts.
 
     Args:
@@ -45,7 +45,7 @@ def read_prompts(path: Path, limit: int | None = None) -> list[Prompt]:
     return prompts if limit is None else _take_turns(prompts)[:limit]
 
 
-def _read(path: Path) -> list[Prompt]:
+def _read(path: Path) -> list[BenchPrompt]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -55,11 +55,11 @@ def _read(path: Path) -> list[Prompt]:
     return [_parse(line, n, path) for n, line in enumerate(lines, 1) if line.strip()]
 
 
-def _parse(line: str, number: int, path: Path) -> Prompt:
+def _parse(line: str, number: int, path: Path) -> BenchPrompt:
     try:
         raw: Any = json.loads(line)
         turns = tuple(raw["turns"])
-        prompt = Prompt(str(raw["id"]), str(raw["category"]), turns)
+        prompt = BenchPrompt(str(raw["id"]), str(raw["category"]), turns)
     except (ValueError, TypeError, KeyError) as error:
         raise PromptFileError(
             f"{path.name}, line {number}, is no prompt: {error!r}.",
@@ -73,8 +73,8 @@ def _parse(line: str, number: int, path: Path) -> Prompt:
     return prompt
 
 
-def _take_turns(prompts: Sequence[Prompt]) -> list[Prompt]:
-    by_category: dict[str, list[Prompt]] = defaultdict(list)
+def _take_turns(prompts: Sequence[BenchPrompt]) -> list[BenchPrompt]:
+    by_category: dict[str, list[BenchPrompt]] = defaultdict(list)
     for prompt in prompts:
         by_category[prompt.category].append(prompt)
     rounds = zip_longest(*by_category.values())

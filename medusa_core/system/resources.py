@@ -89,7 +89,7 @@ def calibrations_dir() -> Path:
     return Path(platformdirs.user_cache_path("medusa-chat")) / "calibrations"
 
 
-def kept_models_dir() -> Path:
+def quantized_models_dir() -> Path:
     """Where quantized models are kept for the next load; its files may be deleted."""
     return Path(platformdirs.user_cache_path("medusa-chat")) / "quantized"
 

@@ -31,7 +31,7 @@ _MANY = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OwnAnswer:
     """One own answer.
 
     Attributes:
@@ -55,7 +55,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class TrainingQuestion:
     """What a model is asked, and how it answers.
 
     Attributes:
@@ -79,15 +79,18 @@ class Question:
 
 
 def questions_at(
-    asked: Iterable[Sequence[ChatMessage]], temperature: float = 0.0
-) -> list[Question]:
+    prompts: Iterable[Sequence[ChatMessage]], temperature: float = 0.0
+) -> list[TrainingQuestion]:
     """Conversations as questions that are all answered at one temperature."""
-    return [Question(number, tuple(messages), temperature) for number, messages in enumerate(asked)]
+    return [
+        TrainingQuestion(number, tuple(messages), temperature)
+        for number, messages in enumerate(prompts)
+    ]
 
 
 def own_answers(
-    target: Target, questions: Sequence[Question], max_new_tokens: int, tuner: Tuner
-) -> Generator[Answer, None, None]:
+    target: Target, questions: Sequence[TrainingQuestion], max_new_tokens: int, tuner: Tuner
+) -> Generator[OwnAnswer, None, None]:
     """A target's answers, as they end; what doesn't fit its context isn't asked.
 
     Args:
@@ -103,8 +106,8 @@ def own_answers(
 
 
 def recorded_answers(
-    target: Target, questions: Sequence[Question], max_new_tokens: int, tuner: Tuner
-) -> Generator[tuple[Answer, Tensor], None, None]:
+    target: Target, questions: Sequence[TrainingQuestion], max_new_tokens: int, tuner: Tuner
+) -> Generator[tuple[OwnAnswer, Tensor], None, None]:
     """As `own_answers`, with the target's states while it wrote each; see `StatesRecorder`."""
     recorders: dict[str, StatesRecorder] = {}
 
@@ -120,15 +123,15 @@ def recorded_answers(
 
 def _answers(
     target: Target,
-    questions: Sequence[Question],
+    questions: Sequence[TrainingQuestion],
     max_new_tokens: int,
     tuner: Tuner,
     drafter: str,
     drafter_of: DrafterOf = named_drafter,
-) -> Generator[Answer, None, None]:
-    asked = {str(question.number): question for question in questions}
+) -> Generator[OwnAnswer, None, None]:
+    prompts = {str(question.number): question for question in questions}
     requests = (question.request(drafter, max_new_tokens) for question in questions)
-    started_s, num_tokens, told_s = time.monotonic(), 0, 0.0
+    started_s, num_tokens, reported_s = time.monotonic(), 0, 0.0
     with closing(answer_all(target, requests, tuner, drafter_of=drafter_of)) as ended:
         for number, (request, prompt_ids, done) in enumerate(ended, start=1):
             if isinstance(done, MedusaError):
@@ -136,10 +139,10 @@ def _answers(
                 continue
             num_tokens += len(done.token_ids)
             elapsed_s = time.monotonic() - started_s
-            if elapsed_s - told_s > _LOG_S:
-                told_s = elapsed_s
+            if elapsed_s - reported_s > _LOG_S:
+                reported_s = elapsed_s
                 log.info("%d answers, %.0f tokens/s", number, num_tokens / elapsed_s)
-            question = asked[request.session_id]
+            question = prompts[request.session_id]
             seed = question.number + 1 if question.temperature else 0
             finished = done.stop_reason is StopReason.EOS
-            yield Answer(prompt_ids, done.token_ids, finished, seed, question.number)
+            yield OwnAnswer(prompt_ids, done.token_ids, finished, seed, question.number)

@@ -45,7 +45,7 @@ class Curve:
             loss: Of the last ones.
             accuracy: Measures how often the best guess of each head is right.
         """
-        begun_s = time.monotonic()
+        started_s = time.monotonic()
         self._folder.add_to_curve({"step": step, "loss": loss, "top1": accuracy()})
         self._ended_s = time.monotonic()
-        self._took_s = self._ended_s - begun_s
+        self._took_s = self._ended_s - started_s

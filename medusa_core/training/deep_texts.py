@@ -31,8 +31,8 @@ def deep_texts(
     deep, ids, answers, lengths, seeds = [], [], [], [], []
     for document, own in zip(documents, states, strict=True):
         text = document.ids[:context].astype(np.int64)
-        heard = own[: len(text), size:]
-        deep.append(F.pad(heard, (0, 0, 0, len(text) - len(heard))))
+        entering = own[: len(text), size:]
+        deep.append(F.pad(entering, (0, 0, 0, len(text) - len(entering))))
         ids.append(torch.from_numpy(text))
         answers.append(torch.from_numpy(document.kinds[:context] == ANSWER))
         lengths.append(len(text))

@@ -77,7 +77,7 @@ class EagleTrainee:
         lm_head = matrix[kept.to(matrix.device)]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            self.module = EagleModule(form, target.lent.embedding, lm_head).to(device)
+            self.module = EagleModule(form, target.shared_weights.embedding, lm_head).to(device)
         self._num_steps = max(2, config.num_heads)
         self.context, self._device = config.context, device
         self._vocab_size = sizes.vocab_size
@@ -145,10 +145,10 @@ class EagleTrainee:
             f"{name}.weight": getattr(self.module, part).weight for part, name in _NAMES.items()
         }
         tensors["lm_head.weight"] = self.module.lm_head
-        told = {name: published(tensor) for name, tensor in tensors.items()}
+        named = {name: published(tensor) for name, tensor in tensors.items()}
         if self._token_ids is not None:
-            told["d2t"] = self._token_ids - torch.arange(len(self._token_ids))
-            told["t2d"] = self._columns >= 0
+            named["d2t"] = self._token_ids - torch.arange(len(self._token_ids))
+            named["t2d"] = self._columns >= 0
         config = {
             "architectures": ["LlamaForCausalLMEagle3"],
             "model_type": "llama",
@@ -168,7 +168,7 @@ class EagleTrainee:
             "eagle_aux_hidden_state_layer_ids": list(self._taps),
             "torch_dtype": "bfloat16",
         }
-        save_file(told, folder / "model.safetensors", metadata={"format": "pt"})
+        save_file(named, folder / "model.safetensors", metadata={"format": "pt"})
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         return "eagle3"
 

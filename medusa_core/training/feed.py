@@ -13,14 +13,14 @@ from torch import Tensor
 from medusa_core.loading.target import Target
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.training.answers import (
-    Answer,
-    Question,
+    OwnAnswer,
+    TrainingQuestion,
     own_answers,
     recorded_answers,
 )
-from medusa_core.training.asked import Asked
 from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.prompts import TrainingPrompt
 from medusa_core.training.run_folder import RunFolder, answer_line
 from medusa_core.training.states import SHARD_BYTES, Shard, States, grouped
 from medusa_core.training.trainee import Trainee, collected
@@ -32,10 +32,10 @@ _RECORDED_BYTES = 512 << 20  # of states that wait in memory for the end of a sl
 _USUAL_ANSWERS = 4000
 _SYNC_S = 5.0
 
-OnAnswer = Callable[[Answer], bool]
+OnAnswer = Callable[[OwnAnswer], bool]
 
 
-class Written(NamedTuple):
+class WrittenAnswer(NamedTuple):
     """An answer, and the target's states while it was written.
 
     Attributes:
@@ -44,44 +44,46 @@ class Written(NamedTuple):
             they have to be computed. [tokens − 2, (1 + taps) · hidden]
     """
 
-    answer: Answer
+    answer: OwnAnswer
     states: Tensor | None
 
 
 class Writing:
     """The target writes answers, in slices; those under way go on in the next one."""
 
-    def __init__(self, folder: RunFolder, config: HeadsConfig, asked: Sequence[Asked]) -> None:
+    def __init__(
+        self, folder: RunFolder, config: HeadsConfig, prompts: Sequence[TrainingPrompt]
+    ) -> None:
         """Take what is asked.
 
         Args:
             folder: Of the run; answers that it has aren't written again.
             config: What is asked for.
-            asked: What the target is asked, in order.
+            prompts: What the target is asked, in order.
         """
-        self._folder, self._config, self._asked = folder, config, asked
-        self._answers: Generator[Written, None, None] | None = None
-        self.num_wanted = num_answers(config, len(asked))
+        self._folder, self._config, self._prompts = folder, config, prompts
+        self._answers: Generator[WrittenAnswer, None, None] | None = None
+        self.num_wanted = num_answers(config, len(prompts))
 
-    def slice(self, target: Target, on_answer: OnAnswer) -> list[Written]:
+    def slice(self, target: Target, on_answer: OnAnswer) -> list[WrittenAnswer]:
         """Let the target write; returns what is new.
 
         Args:
             target: The target.
-            on_answer: Told each; True ends the slice.
+            on_answer: Called with each; True ends the slice.
         """
         if self._answers is None:
             known = {answer.number for answer in self._folder.answers()}
             numbers = [number for number in range(self.num_wanted) if number not in known]
             self._answers = self._new(target, numbers)
-        found: list[Written] = []
+        found: list[WrittenAnswer] = []
         synced_s, num_bytes = 0.0, 0
         with self._folder.open_answers() as file:
             for written in self._answers:
                 states = written.states
                 num_bytes += 0 if states is None else states.nbytes
                 found.append(
-                    written if num_bytes < _RECORDED_BYTES else Written(written.answer, None)
+                    written if num_bytes < _RECORDED_BYTES else WrittenAnswer(written.answer, None)
                 )
                 file.write(answer_line(written.answer))
                 if time.monotonic() - synced_s > _SYNC_S:
@@ -98,17 +100,17 @@ class Writing:
         if self._answers is not None:
             self._answers.close()
 
-    def _new(self, target: Target, numbers: Iterable[int]) -> Generator[Written, None, None]:
-        asked = [question(self._config, self._asked, number) for number in numbers]
+    def _new(self, target: Target, numbers: Iterable[int]) -> Generator[WrittenAnswer, None, None]:
+        prompts = [question(self._config, self._prompts, number) for number in numbers]
         most, tuner = self._config.max_new_tokens, Tuner(target)
         # A run of so many steps is reproducible: it computes states in an order of its own. A model
         # that learns, too, is held at all places, also those that heads don't learn from.
         if not self._config.minutes or self._config.joint:
-            with closing(own_answers(target, asked, most, tuner)) as answers:
-                yield from (Written(answer, None) for answer in answers)
+            with closing(own_answers(target, prompts, most, tuner)) as answers:
+                yield from (WrittenAnswer(answer, None) for answer in answers)
             return
-        with closing(recorded_answers(target, asked, most, tuner)) as recorded:
-            yield from (Written(answer, states) for answer, states in recorded)
+        with closing(recorded_answers(target, prompts, most, tuner)) as recorded:
+            yield from (WrittenAnswer(answer, states) for answer, states in recorded)
 
 
 class Feed:
@@ -140,15 +142,15 @@ class Feed:
         self.num_tokens = self._num_held = 0
         self._is_held: dict[tuple[int, ...], bool] = {}  # by the prompt's tokens
 
-    def add(self, some: Sequence[Written], on_shard: Callable[[int, int], None]) -> None:
+    def add(self, some: Sequence[WrittenAnswer], on_shard: Callable[[int, int], None]) -> None:
         """Learn from these answers, too.
 
         Args:
             some: One slice.
-            on_shard: Told how many shards of it are ready, of how many.
+            on_shard: Called with how many shards of it are ready, of how many.
         """
-        learned: list[Written] = []
-        held: list[Written] = []
+        learned: list[WrittenAnswer] = []
+        held: list[WrittenAnswer] = []
         for written in some:
             length = len(written.answer.answer_ids)
             is_held = self._holds_out(written.answer.prompt_ids)
@@ -180,7 +182,7 @@ class Feed:
         assert self._target is not None  # until all shards lie on the disk
         return collected(self._trainee, self._target, documents)
 
-    def _add(self, to: States, group: Sequence[Written]) -> None:
+    def _add(self, to: States, group: Sequence[WrittenAnswer]) -> None:
         documents = [written.answer.document for written in group]
         recorded = [written.states for written in group if written.states is not None]
         width = self._trainee.state_width
@@ -188,7 +190,7 @@ class Feed:
         to.add(documents, self._trainee.shard_of(documents, recorded) if is_whole else None)
 
 
-def _num_tokens(written: Written) -> int:
+def _num_tokens(written: WrittenAnswer) -> int:
     return len(written.answer.prompt_ids) + len(written.answer.answer_ids)
 
 
@@ -199,9 +201,11 @@ def num_answers(config: HeadsConfig, num_asked: int) -> int:
     return 10**6 if config.minutes else min(_USUAL_ANSWERS, 2 * num_asked)
 
 
-def question(config: HeadsConfig, asked: Sequence[Asked], number: int) -> Question:
+def question(
+    config: HeadsConfig, prompts: Sequence[TrainingPrompt], number: int
+) -> TrainingQuestion:
     """A question by its number: each is asked greedily or drawn; asked again, it is drawn anew."""
-    again, place = divmod(number, len(asked))
+    again, place = divmod(number, len(prompts))
     is_drawn = again > 0 or (place * 61 % 100) / 100 < config.drawn_share
     temperature = config.temperature if is_drawn and config.drawn_share else 0.0
-    return Question(number, asked[place].messages, temperature)
+    return TrainingQuestion(number, prompts[place].messages, temperature)

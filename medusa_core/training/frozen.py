@@ -17,8 +17,8 @@ from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec
-from medusa_core.models.quant.laid import (
-    Laid,
+from medusa_core.models.quant.layout import (
+    LinearLayout,
     bias_of,
     with_bias,
 )
@@ -88,7 +88,7 @@ class FrozenLinear:
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return residual + self(x)
 
-    def laid(self) -> Laid:
+    def layout(self) -> LinearLayout:
         spec, size, dtype, added = self._spec, self._size, self._dtype, self._added
         names = tuple(self._tensors)
 
@@ -97,7 +97,7 @@ class FrozenLinear:
             return FrozenLinear(spec, named, size, bias_of(tensors, len(names)), dtype, added)
 
         kind = f"frozen {spec.name} {size} {names}"
-        return Laid(kind, with_bias(tuple(self._tensors.values()), self._bias), again)
+        return LinearLayout(kind, with_bias(tuple(self._tensors.values()), self._bias), again)
 
 
 class FrozenWeights(CheckpointWeights):

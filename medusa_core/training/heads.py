@@ -139,8 +139,8 @@ def published(tensor: Tensor) -> Tensor:
 
 def projection_matrix(target: Target) -> Tensor:
     """The target's projection in plain numbers, whatever its weight format. [V, H]"""
-    lent, width = target.lent, target.config.hidden_size
-    return matrix_of(lent.lm_head, lent.vocab_size, width, target.precision)[0]
+    shared_weights, width = target.shared_weights, target.config.hidden_size
+    return matrix_of(shared_weights.lm_head, shared_weights.vocab_size, width, target.precision)[0]
 
 
 def heads_loss(heads: HeadsModule, some: Positions, bf16: bool = False) -> Tensor:

@@ -31,15 +31,7 @@ from medusa_core.system.sandbox.stopping import (
     stopped_by_signals,
 )
 from medusa_core.training.adapted import check_family, load_adapted
-from medusa_core.training.answers import Answer
-from medusa_core.training.asked import (
-    Asked,
-    asked_in_chats,
-    bundled_asked,
-    in_order,
-    read_asked,
-    write_asked,
-)
+from medusa_core.training.answers import OwnAnswer
 from medusa_core.training.eagle_trainee import EagleTrainee
 from medusa_core.training.heads_config import HeadsConfig, config_of, vocabulary_of
 from medusa_core.training.heads_eval import HeadsEval, evaluate_heads
@@ -50,6 +42,14 @@ from medusa_core.training.joint import JointTrainee
 from medusa_core.training.lora import LoraForm
 from medusa_core.training.medusa_trainee import MedusaTrainee
 from medusa_core.training.own_prompts import own_prompts
+from medusa_core.training.prompts import (
+    TrainingPrompt,
+    bundled_training_prompts,
+    in_order,
+    prompts_of_chats,
+    read_training_prompts,
+    write_training_prompts,
+)
 from medusa_core.training.run_folder import RunFolder
 from medusa_core.training.streams_trainee import StreamsTrainee
 from medusa_core.training.trainee import Trainee
@@ -73,7 +73,7 @@ def train_heads(args: argparse.Namespace) -> bool:
     if not args.resume:
         folder.begin(config_of(args))
         if history := folder.config().own_chats:  # as it is now, for every slice of the run
-            write_asked(asked_in_chats(Path(history)), folder.chats)
+            write_training_prompts(prompts_of_chats(Path(history)), folder.chats)
     config = folder.config()
     if config.joint:  # before hours pass
         check_family(ModelFiles.open(model_dir_of(config)).config)
@@ -96,7 +96,7 @@ def train_heads(args: argparse.Namespace) -> bool:
         parts = RunParts(
             load=load,
             trainee=lambda target, answers: trainee_of(config, target, answers),
-            asked=lambda target, is_over: asked_of(folder, target, is_over),
+            prompts=lambda target, is_over: prompts_of(folder, target, is_over),
             judge=judge_learned,
             stop=stopped.is_set,
             joint=joint_of(config),
@@ -116,16 +116,16 @@ def plan_heads(args: argparse.Namespace) -> HeadsPlan:
     base_bytes = memory_of_this_program()
     target = load_for_training(config)
 
-    def make(of: Target, answers: Sequence[Answer]) -> Trainee:
+    def make(of: Target, answers: Sequence[OwnAnswer]) -> Trainee:
         return trainee_of(config, of, answers)
 
-    asked = asked_by(config)
+    prompts = prompts_by(config)
     if config.own_chats:
-        asked = in_order([*asked, *asked_in_chats(Path(config.own_chats))], config.seed)
-    return plan_run(config, target, make, asked, base_bytes)
+        prompts = in_order([*prompts, *prompts_of_chats(Path(config.own_chats))], config.seed)
+    return plan_run(config, target, make, prompts, base_bytes)
 
 
-def trainee_of(config: HeadsConfig, target: Target, answers: Sequence[Answer]) -> Trainee:
+def trainee_of(config: HeadsConfig, target: Target, answers: Sequence[OwnAnswer]) -> Trainee:
     """Heads of the kind that is asked for."""
     if config.kind == "streams":
         return StreamsTrainee(target, config)
@@ -208,7 +208,9 @@ def judge(config: HeadsConfig, heads_dir: Path) -> HeadsEval:
     return evaluate_heads(target, prompts, _JUDGED_TOKENS, lambda *_: None, most_s)
 
 
-def asked_of(folder: RunFolder, target: Target, is_over: Callable[[], bool]) -> list[Asked]:
+def prompts_of(
+    folder: RunFolder, target: Target, is_over: Callable[[], bool]
+) -> list[TrainingPrompt]:
     """What a target is asked, in order; what it writes itself for that is kept in the folder.
 
     Args:
@@ -217,17 +219,17 @@ def asked_of(folder: RunFolder, target: Target, is_over: Callable[[], bool]) -> 
         is_over: Asked after each prompt that it writes whether to stop.
     """
     config = folder.config()
-    asked = asked_by(config, folder.chats)
+    prompts = prompts_by(config, folder.chats)
     if config.data or config.prompts == "bundled":
-        return asked
+        return prompts
     if not folder.prompts.is_file():
         number = config.answers // 2 or _OWN_PROMPTS
-        write_asked(own_prompts(target, number, config.seed, is_over), folder.prompts)
-    own = read_asked([folder.prompts]) if folder.prompts.stat().st_size else []
-    return in_order([*asked, *own], config.seed)
+        write_training_prompts(own_prompts(target, number, config.seed, is_over), folder.prompts)
+    own = read_training_prompts([folder.prompts]) if folder.prompts.stat().st_size else []
+    return in_order([*prompts, *own], config.seed)
 
 
-def asked_by(config: HeadsConfig, chats: Path | None = None) -> list[Asked]:
+def prompts_by(config: HeadsConfig, chats: Path | None = None) -> list[TrainingPrompt]:
     """What any model is asked, in order.
 
     Args:
@@ -235,7 +237,13 @@ def asked_by(config: HeadsConfig, chats: Path | None = None) -> list[Asked]:
         chats: File of questions from the user's own chats, if there are any.
     """
     data = [Path(name) for name in config.data]
-    asked = read_asked(data) if data else bundled_asked() if config.prompts != "own" else []
+    prompts = (
+        read_training_prompts(data)
+        if data
+        else bundled_training_prompts()
+        if config.prompts != "own"
+        else []
+    )
     if chats is not None and chats.is_file() and chats.stat().st_size:
-        asked += read_asked([chats])
-    return in_order(asked, config.seed)
+        prompts += read_training_prompts([chats])
+    return in_order(prompts, config.seed)

@@ -296,15 +296,15 @@ def config_of(args: argparse.Namespace) -> HeadsConfig:
         TrainingError: It makes no sense.
     """
     usual = HeadsConfig() if args.config is None else read_config(args.config)
-    asked = {
+    chosen = {
         field.name: getattr(args, field.name)
         for field in fields(HeadsConfig)
         if getattr(args, field.name, None) is not None
     }
-    if "data" in asked:
-        asked["data"] = tuple(str(Path(name).absolute()) for name in asked["data"])
-    if "tier_disk" in asked:
-        asked["tier_disk"] = str(Path(asked["tier_disk"]).absolute())
-    if Path(asked.get("adapter") or ".missing").is_dir():  # else it is a repository's name
-        asked["adapter"] = str(Path(asked["adapter"]).absolute())
-    return replace(usual, **asked)
+    if "data" in chosen:
+        chosen["data"] = tuple(str(Path(name).absolute()) for name in chosen["data"])
+    if "tier_disk" in chosen:
+        chosen["tier_disk"] = str(Path(chosen["tier_disk"]).absolute())
+    if Path(chosen.get("adapter") or ".missing").is_dir():  # else it is a repository's name
+        chosen["adapter"] = str(Path(chosen["adapter"]).absolute())
+    return replace(usual, **chosen)

@@ -30,17 +30,17 @@ from medusa_core.speculation.drafters.source import (
 from medusa_core.speculation.tuning.calibration import measure_costs
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.jobs.heads_gain import HeadsGain
-from medusa_core.system.prompts import Prompt
+from medusa_core.system.prompts import BenchPrompt
 
 ROWS = (4, 8, 16, 64)
 NUM_RANKS = 10
 _DEPTHS = 5  # of heads that go on and on
 _PLAIN, _OWN = "none", "heads"  # the latter: rows as the engine chooses them
 
-OnPrompt = Callable[[int, int], None]
+OnEvalPrompt = Callable[[int, int], None]
 
 
-class Text(NamedTuple):
+class EvalText(NamedTuple):
     """A prompt's tokens and those of the target's own answer."""
 
     prompt_ids: tuple[int, ...]
@@ -115,9 +115,9 @@ def heads_source(target: Target) -> SourceSpec:
 
 def evaluate_heads(
     target: Target,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[BenchPrompt],
     max_new_tokens: int,
-    on_prompt: OnPrompt,
+    on_prompt: OnEvalPrompt,
     most_s: float = float("inf"),
 ) -> HeadsEval:
     """Answer prompts greedily without heads and with trees of all sizes, in turns.
@@ -126,7 +126,7 @@ def evaluate_heads(
         target: With heads.
         prompts: Their first turns are asked.
         max_new_tokens: Length of the answers.
-        on_prompt: Told how many are done, of how many.
+        on_prompt: Called with how many are done, of how many.
         most_s: After so long no further prompt is begun.
 
     Raises:
@@ -152,7 +152,7 @@ def evaluate_heads(
                 sums[mode][prompt.category].add(done)
         except RequestError:  # longer than the context
             continue
-        texts.append(Text(prompt_ids, done.token_ids))
+        texts.append(EvalText(prompt_ids, done.token_ids))
         on_prompt(number, len(prompts))
         if time.monotonic() - started > most_s:
             break
@@ -186,7 +186,7 @@ def _whole(parts: Iterable[_Sums]) -> _Sums:
 
 @torch.inference_mode()
 def rank_shares(
-    target: Target, spec: SourceSpec, texts: Sequence[Text]
+    target: Target, spec: SourceSpec, texts: Sequence[EvalText]
 ) -> tuple[tuple[float, ...], ...]:
     """How often each rank of a source's guesses is right, where those before were. [depths][10]
 
@@ -201,7 +201,7 @@ def rank_shares(
     tried = [0] * depths
     for text in texts:
         source = spec.build(target, RowBudget(64))
-        for place in _heard(target, source, text):
+        for place in _reported(target, source, text):
             later = text.answer_ids[place + 1 :]
             for depth in range(min(depths, len(later))):
                 path = later[:depth]
@@ -219,7 +219,7 @@ def rank_shares(
     )
 
 
-def _heard(target: Target, source: Source, text: Text) -> Iterable[int]:
+def _reported(target: Target, source: Source, text: EvalText) -> Iterable[int]:
     """Let a source hear a text as decoding tells it; yields each place of the answer as a root."""
     whole = [*text.prompt_ids, *text.answer_ids]
     states = target.runner.extend(whole, target.runner.new_cache(len(whole)))

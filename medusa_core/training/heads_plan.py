@@ -17,8 +17,7 @@ from medusa_core.errors import TrainingError
 from medusa_core.loading.target import Target
 from medusa_core.memory.budget import RUNTIME_BYTES
 from medusa_core.speculation.tuning.tuner import Tuner
-from medusa_core.training.answers import Answer, own_answers
-from medusa_core.training.asked import Asked
+from medusa_core.training.answers import OwnAnswer, own_answers
 from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.expectation import expected_tau
 from medusa_core.training.feed import num_answers, question
@@ -28,7 +27,8 @@ from medusa_core.training.joint import texts_of_a_step
 from medusa_core.training.joint_plan import JointPlan, joint_step_s, plan_joint
 from medusa_core.training.losses import CHUNK_ROWS
 from medusa_core.training.matrices import UNITS
-from medusa_core.training.order import Order
+from medusa_core.training.order import ShardOrder
+from medusa_core.training.prompts import TrainingPrompt
 from medusa_core.training.stage import (
     answering_share,
     heads_share,
@@ -71,7 +71,11 @@ class HeadsPlan:
 
 
 def plan_run(
-    config: HeadsConfig, target: Target, make: MakeTrainee, asked: Sequence[Asked], base_bytes: int
+    config: HeadsConfig,
+    target: Target,
+    make: MakeTrainee,
+    prompts: Sequence[TrainingPrompt],
+    base_bytes: int,
 ) -> HeadsPlan:
     """Measure speeds and count bytes.
 
@@ -79,25 +83,25 @@ def plan_run(
         config: Of the run.
         target: Loaded as for the run.
         make: Makes the heads.
-        asked: What the model is asked.
+        prompts: What the model is asked.
         base_bytes: Memory that this program had before the target was loaded.
 
     Raises:
         TrainingError: No prompt fits the model's context.
     """
-    answers, tokens_per_s = _some_answers(config, target, asked)
+    answers, tokens_per_s = _some_answers(config, target, prompts)
     trainee = make(target, answers)
     documents = [answer.document for answer in answers]
-    begun = time.perf_counter()
+    started = time.perf_counter()
     shard = collected(trainee, target, documents)
-    collect_s = (time.perf_counter() - begun) / len(answers)
-    order = Order([trainee.num_places(shard)], trainee.batch, config.seed)
+    collect_s = (time.perf_counter() - started) / len(answers)
+    order = ShardOrder([trainee.num_places(shard)], trainee.batch, config.seed)
     step_s = seconds_of_a_step(
         trainee.parameters(learning_rate_of(config, target.config.hidden_size)),
         lambda step, _: trainee.loss(shard, order.at(step)[1]),
     )
     num_tokens = sum(len(answer.answer_ids) for answer in answers) / len(answers)
-    number = num_answers(config, len(asked))
+    number = num_answers(config, len(prompts))
     if config.minutes and not config.answers:  # the model writes in a share of the time
         share = answering_share(config)
         number = max(2, int(share * config.minutes * 60 * tokens_per_s / num_tokens))
@@ -142,8 +146,8 @@ def peak_bytes(
     """
     plan, module = target.plan, trainee.module
     held = [*module.parameters(), *module.buffers()]
-    lent = target.lent.embedding.data_ptr()
-    in_module = sum(one.nbytes for one in held if one.data_ptr() != lent)
+    shared_weights = target.shared_weights.embedding.data_ptr()
+    in_module = sum(one.nbytes for one in held if one.data_ptr() != shared_weights)
     is_cpu = target.precision.device.type == "cpu"
     base = base_bytes if is_cpu else RUNTIME_BYTES
     caches = plan.kv_bytes
@@ -181,19 +185,19 @@ def _num_rows(document: EncodedDocument, trainee: Trainee) -> int:
 
 
 def _some_answers(
-    config: HeadsConfig, target: Target, asked: Sequence[Asked]
-) -> tuple[list[Answer], float]:
-    questions = [question(config, asked, number) for number in range(min(256, len(asked)))]
-    found, begun = [], time.monotonic()
+    config: HeadsConfig, target: Target, prompts: Sequence[TrainingPrompt]
+) -> tuple[list[OwnAnswer], float]:
+    questions = [question(config, prompts, number) for number in range(min(256, len(prompts)))]
+    found, started = [], time.monotonic()
     answers = own_answers(target, questions, config.max_new_tokens, Tuner(target))
     with closing(answers):
         for answer in answers:
             found.append(answer)
-            if time.monotonic() - begun > _ANSWER_S:
+            if time.monotonic() - started > _ANSWER_S:
                 break
     if not found:
         raise TrainingError("No prompt fits the model's context.", "Name shorter ones by --data.")
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started
     return found, sum(len(answer.answer_ids) for answer in found) / seconds
 
 

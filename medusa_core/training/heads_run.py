@@ -28,27 +28,27 @@ from torch import Tensor
 
 from medusa_core.errors import Cancelled, TrainingError
 from medusa_core.loading.target import Target
-from medusa_core.memory.heap import give_back_heap
+from medusa_core.memory.heap import trim_heap
 from medusa_core.system.jobs.heads_gain import write_gain
 from medusa_core.training.accuracy import head_accuracies
-from medusa_core.training.answers import Answer
-from medusa_core.training.asked import Asked
+from medusa_core.training.answers import OwnAnswer
 from medusa_core.training.curve import Curve
 from medusa_core.training.expectation import expected_tau
-from medusa_core.training.feed import Feed, Writing, Written
+from medusa_core.training.feed import Feed, Writing, WrittenAnswer
 from medusa_core.training.heads_config import HeadsConfig, learning_rate_of
 from medusa_core.training.heads_eval import HeadsEval
 from medusa_core.training.joint import JointTrainee
 from medusa_core.training.loop import LoopOptions, train
 from medusa_core.training.model_card import model_card
 from medusa_core.training.optimizer import Optimizers, adam_w_groups, cosine_rate
-from medusa_core.training.order import Order
+from medusa_core.training.order import ShardOrder
 from medusa_core.training.precision import denormals_are_zero
+from medusa_core.training.prompts import TrainingPrompt
 from medusa_core.training.run_folder import RunFolder
 from medusa_core.training.stage import (
     ASKED,
     Slice,
-    Stage,
+    TrainingStage,
     heads_end,
     heads_share,
     joint_share,
@@ -65,11 +65,11 @@ _CURVE_PLACES = 1024
 _LEAST_ANSWERS = 2  # one to learn from, one to measure on
 _SEEDS = 1_000_003
 _TIMED_STEPS = 6
-_TOLD_EVERY = 10  # steps
+_REPORT_EVERY = 10  # steps
 _RECOUNTS = 3  # of the steps that time allows, while heads alone learn
 
-Stop = Callable[[], bool]
-MakeTrainee = Callable[[Target, Sequence[Answer]], Trainee]
+ShouldStop = Callable[[], bool]
+MakeTrainee = Callable[[Target, Sequence[OwnAnswer]], Trainee]
 MakeJoint = Callable[[Trainee], JointTrainee]
 
 
@@ -80,7 +80,7 @@ class RunParts:
     Attributes:
         load: Loads the target; called once.
         trainee: Makes heads for it, by its answers.
-        asked: What a target is asked, in order; told when there has been time enough to find out.
+        prompts: What a target is asked, in order; told when there has been time enough to find out.
         joint: Lets heads go on together with their target; None leaves that as it is.
         judge: Measures the heads of a folder, as far as there is time.
         stop: Says that the run shall pause.
@@ -88,9 +88,9 @@ class RunParts:
 
     load: Callable[[], Target]
     trainee: MakeTrainee
-    asked: Callable[[Target, Stop], Sequence[Asked]]
+    prompts: Callable[[Target, ShouldStop], Sequence[TrainingPrompt]]
     judge: Callable[[Path], HeadsEval | None]
-    stop: Stop
+    stop: ShouldStop
     joint: MakeJoint | None = None
 
 
@@ -116,7 +116,7 @@ class HeadsRun:
             with denormals_are_zero():
                 self._run()
         except Cancelled:
-            self._tell("paused", 0, 1)
+            self._report("paused", 0, 1)
             return False
         finally:
             self._settle(spent_s=self._seconds())
@@ -129,7 +129,7 @@ class HeadsRun:
         if feed.release_target():
             del target
             gc.collect()
-            give_back_heap()
+            trim_heap()
         stage = self._heads_stage(trainee, feed, width)
         for ends in self._ends_of_training(stage):
             self._train(stage, ends)
@@ -144,14 +144,16 @@ class HeadsRun:
         counts = [int(count) for count in self._settled.get("slices", ())]
         written = self.folder.answers()
         trainee: Trainee | None = None
-        asked = self._parts.asked(target, self._has_asked_enough)
-        with closing(Writing(self.folder, self.config, asked)) as writing:
+        prompts = self._parts.prompts(target, self._has_prompts_enough)
+        with closing(Writing(self.folder, self.config, prompts)) as writing:
             for number, part in enumerate(slices):
                 first = counts[number - 1] if number else 0
                 if number < len(counts):
-                    some = [Written(answer, None) for answer in written[first : counts[number]]]
+                    some = [
+                        WrittenAnswer(answer, None) for answer in written[first : counts[number]]
+                    ]
                 else:
-                    rest = [Written(answer, None) for answer in written[first:]]
+                    rest = [WrittenAnswer(answer, None) for answer in written[first:]]
                     some = [*rest, *self._answers(target, writing, part, first + len(rest))]
                     written = written[: first + len(rest)]
                     written += [one.answer for one in some[len(rest) :]]
@@ -168,24 +170,24 @@ class HeadsRun:
         assert trainee is not None  # there are slices
         return trainee, feed
 
-    def _has_asked_enough(self) -> bool:
+    def _has_prompts_enough(self) -> bool:
         """Whether the time for prompts that the model writes itself is over."""
-        self._tell("prompts", min(1.0, self._seconds() / self._end_s(ASKED)), 1)
+        self._report("prompts", min(1.0, self._seconds() / self._end_s(ASKED)), 1)
         self._check_stop()
         return self._seconds() > self._end_s(ASKED)
 
     def _answers(
         self, target: Target, writing: Writing, part: Slice, num_before: int
-    ) -> list[Written]:
+    ) -> list[WrittenAnswer]:
         """The new answers of a slice.
 
         Raises:
             TrainingError: There are too few to learn from.
         """
-        ends_s, begun_s, last_s = self._end_s(part.answered), time.monotonic(), 0.0
+        ends_s, started_s, last_s = self._end_s(part.answered), time.monotonic(), 0.0
         num_answers = num_tokens = 0
 
-        def on_answer(answer: Answer) -> bool:
+        def on_answer(answer: OwnAnswer) -> bool:
             nonlocal num_answers, num_tokens, last_s
             num_answers, num_tokens = num_answers + 1, num_tokens + len(answer.answer_ids)
             now_s = time.monotonic()
@@ -194,7 +196,7 @@ class HeadsRun:
                 done = min(1.0, (num_before + num_answers) / writing.num_wanted)
                 if self.config.minutes and not self.config.answers:
                     done = max(done, min(1.0, self._seconds() / ends_s))
-                self._tell("answers", done, 1, tokens_per_s=num_tokens / (now_s - begun_s))
+                self._report("answers", done, 1, tokens_per_s=num_tokens / (now_s - started_s))
             self._check_stop()
             has_enough = num_before + num_answers >= _LEAST_ANSWERS
             return has_enough and self._seconds() > ends_s
@@ -209,20 +211,20 @@ class HeadsRun:
         return found
 
     def _on_shard(self, done: int, of: int) -> None:
-        self._tell("states", done, of)
+        self._report("states", done, of)
         self.folder.check_space()
         self._check_stop()
 
-    def _heads_stage(self, trainee: Trainee, feed: Feed, width: int) -> Stage:
+    def _heads_stage(self, trainee: Trainee, feed: Feed, width: int) -> TrainingStage:
         states = feed.states
-        order = Order(states.lengths, trainee.batch, self.config.seed)
+        order = ShardOrder(states.lengths, trainee.batch, self.config.seed)
         share = heads_share(self.config, order.steps_of_a_round)
 
         def loss_at(step: int, _: float) -> Tensor:
             shard, places = order.at(step)
             return trainee.loss(states.shard(shard), places)
 
-        return Stage(
+        return TrainingStage(
             name="training",
             kept_as="num_steps",
             module=trainee.module,
@@ -236,10 +238,10 @@ class HeadsRun:
             ends=share.ends,
         )
 
-    def _joint_stage(self, joint: JointTrainee, trainee: Trainee, feed: Feed) -> Stage:
+    def _joint_stage(self, joint: JointTrainee, trainee: Trainee, feed: Feed) -> TrainingStage:
         states = feed.states
         lengths = [joint.num_texts(states.documents(shard)) for shard in range(len(states.lengths))]
-        order = Order(lengths, joint.batch, self.config.seed)
+        order = ShardOrder(lengths, joint.batch, self.config.seed)
         share = joint_share(self.config, order.steps_of_a_round)
 
         def loss_at(step: int, progress: float) -> Tensor:
@@ -252,7 +254,7 @@ class HeadsRun:
                 trainee, joint.adapted(held.all_documents, held.joined(), most=_CURVE_PLACES)
             )
 
-        return Stage(
+        return TrainingStage(
             name="joint",
             kept_as="num_joint_steps",
             module=joint.module,
@@ -266,7 +268,7 @@ class HeadsRun:
             ends=share.ends,
         )
 
-    def _ends_of_training(self, stage: Stage) -> Sequence[float]:
+    def _ends_of_training(self, stage: TrainingStage) -> Sequence[float]:
         """At which shares of the time steps are counted anew: machines are faster or slower."""
         if stage.num_steps:
             return (stage.ends,)
@@ -275,11 +277,11 @@ class HeadsRun:
             now + (stage.ends - now) * part / _RECOUNTS for part in range(1, _RECOUNTS + 1)
         )
 
-    def _train(self, stage: Stage, ends: float) -> None:
+    def _train(self, stage: TrainingStage, ends: float) -> None:
         """Learn until a share of the run's time is over, or all steps are done."""
         num_steps = self._num_steps(stage)
         curve = Curve(self.folder, num_steps, is_timed=not stage.num_steps)
-        ends_s, begun_s = self._end_s(ends), time.monotonic()
+        ends_s, started_s = self._end_s(ends), time.monotonic()
         first: int | None = None
 
         def loss_at(step: int) -> Tensor:
@@ -291,10 +293,10 @@ class HeadsRun:
             first = step - 1 if first is None else first
             if curve.is_due(step):
                 curve.add(stage.first_step + step, loss, stage.accuracy)
-            if step % _TOLD_EVERY == 0 or step == num_steps:
-                per_step_s = (time.monotonic() - begun_s) / (step - first)
+            if step % _REPORT_EVERY == 0 or step == num_steps:
+                per_step_s = (time.monotonic() - started_s) / (step - first)
                 left_s = (num_steps - step) * per_step_s
-                self._tell(stage.name, step, num_steps, seconds_left=left_s)
+                self._report(stage.name, step, num_steps, seconds_left=left_s)
             return self._parts.stop() or self._seconds() > ends_s
 
         optimizers = Optimizers([adam_w_groups(stage.groups)], cosine_rate(num_steps))
@@ -307,7 +309,7 @@ class HeadsRun:
             self._settle(**{stage.kept_as: result.step})
             curve.add(stage.first_step + result.step, result.loss, stage.accuracy)
 
-    def _num_steps(self, stage: Stage) -> int:
+    def _num_steps(self, stage: TrainingStage) -> int:
         """Steps of a stage in all; where time decides, as many as the time that is left allows."""
         done = int(self._settled.get(f"{stage.kept_as}_done", 0))
         num_steps = stage.num_steps
@@ -351,14 +353,14 @@ class HeadsRun:
             recipe = TreesRecipe()
             ranks = trainee.ranks(held, recipe.num_ranks)
             write_trees(self.folder.out, {0.0: _greedy(ranks, held)}, recipe)
-        self._tell("judging", 0, 1)
+        self._report("judging", 0, 1)
         found = self._parts.judge(self.folder.out)
         num_answers = int(self._settled["slices"][-1])
         card = model_card(self.config, base_model, num_answers, self.folder.curve(), found)
         (self.folder.out / "README.md").write_text(card, encoding="utf-8")
         if found is not None:
             write_gain(self.folder.out, found.gain)
-        self._tell("done", 1, 1)
+        self._report("done", 1, 1)
         self.folder.finish()
 
     def _seconds(self) -> float:
@@ -376,13 +378,13 @@ class HeadsRun:
         self._settled.update(values)
         self.folder.write_settled(self._settled)
 
-    def _tell(self, stage: str, done: float, of: float, **more: float) -> None:
-        self.folder.tell(
+    def _report(self, stage: str, done: float, of: float, **more: float) -> None:
+        self.folder.report(
             stage=stage,
             done=done,
             of=of,
             spent_s=self._seconds(),
-            told_at=time.time(),
+            reported_at=time.time(),
             pid=os.getpid(),
             **more,
         )
@@ -395,11 +397,11 @@ def seconds_of_a_step(
     still = [{**group, "lr": 0.0} for group in groups]
     optimizer, seconds = adam_w_groups(still), []
     for step in range(_TIMED_STEPS):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         loss_at(step, 1.0).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.perf_counter() - started)
     return statistics.median(seconds)
 
 
@@ -415,13 +417,13 @@ def _greedy(ranks: Tensor, shard: Shard) -> Tensor:
     return ranks[is_greedy] if bool(is_greedy.any()) else ranks
 
 
-def frequent_tokens(answers: Sequence[Answer], number: int) -> Tensor:
+def frequent_tokens(answers: Sequence[OwnAnswer], number: int) -> Tensor:
     """The tokens that come most often in some answers, by id. int64 [number or fewer]"""
     counts = Counter(token_id for answer in answers for token_id in answer.answer_ids)
     return torch.tensor(sorted(token_id for token_id, _ in counts.most_common(number)))
 
 
-def drafted_tokens(answers: Sequence[Answer], number: int) -> Tensor:
+def drafted_tokens(answers: Sequence[OwnAnswer], number: int) -> Tensor:
     """As `frequent_tokens`; where there are too few, those of the lowest ids, too. int64 [number]
 
     Tokenizers number their tokens in the order in which they merged them: frequent ones first.

@@ -96,7 +96,7 @@ class HydraTrainee:
             token_ids: That they draft from; None for all.
         """
         sizes, device = target.config, target.precision.device
-        vectors = target.lent.embedding
+        vectors = target.shared_weights.embedding
         # A state behind the final norm is about as large as a vector of ones.
         size = float(vectors[:4096].float().pow(2).mean().sqrt())
         matrix = projection_matrix(target)

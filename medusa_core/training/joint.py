@@ -69,8 +69,8 @@ class JointTrainee:
             progress: Share of the training that is done.
         """
         rows, states = self._read(documents, shard, texts)
-        told = rows["hidden"].to(states.device, states.dtype)
-        kept = divergence(states, told, self._target.logits)
+        teacher = rows["hidden"].to(states.device, states.dtype)
+        kept = divergence(states, teacher, self._target.logits)
         heads = self._trainee.loss({**rows, "hidden": states}, torch.arange(len(states)))
         return kept + heads_weight(self._config.heads_weight, progress) * heads
 
@@ -136,21 +136,21 @@ def heads_weight(most: float, progress: float) -> float:
     return most * math.sin(math.pi / 2 * min(1.0, progress))
 
 
-def divergence(states: Tensor, told: Tensor, logits: Scores) -> Tensor:
+def divergence(states: Tensor, teacher: Tensor, logits: Scores) -> Tensor:
     """Mean Kullback-Leibler divergence of what states say from what others say, in nats.
 
     Args:
         states: Of the target as it learns. [n, hidden]
-        told: Of the target as it was. [n, hidden]
+        teacher: Of the target as it was. [n, hidden]
         logits: The scores behind states.
 
     Returns:
         A scalar with a gradient for `states`.
     """
 
-    def some(states: Tensor, told: Tensor) -> Tensor:
+    def some(states: Tensor, teacher: Tensor) -> Tensor:
         with torch.no_grad():
-            wanted = torch.log_softmax(logits(told), dim=-1)
+            wanted = torch.log_softmax(logits(teacher), dim=-1)
         found = torch.log_softmax(logits(states), dim=-1)
         return (wanted.exp() * (wanted - found)).sum()
 
@@ -158,5 +158,5 @@ def divergence(states: Tensor, told: Tensor, logits: Scores) -> Tensor:
     for start in range(0, len(states), CHUNK_ROWS):
         part = slice(start, start + CHUNK_ROWS)
         # Scores aren't kept: those of all rows would take more than all else.
-        total = total + checkpoint(some, states[part], told[part], use_reentrant=False)
+        total = total + checkpoint(some, states[part], teacher[part], use_reentrant=False)
     return total / len(states)

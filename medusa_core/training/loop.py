@@ -67,7 +67,8 @@ def train(
         optimizers: of the module.
         loss_at: the loss of a step; it depends on the step alone, so that a run can resume.
         options: checkpoint and length.
-        after_step: told how many steps are done, and the last one's loss; True stops the loop.
+        after_step: Called with how many steps are done, and the last one's loss; True stops the
+            loop.
 
     Returns:
         Where the loop stands.

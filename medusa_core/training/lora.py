@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from medusa_core.models.config import HeadRows, ModelConfig
 from medusa_core.models.lora.adapter_shape import linear_parts
-from medusa_core.models.parts import LinearPart, Piece
+from medusa_core.models.parts import LinearPart, PartPiece
 from medusa_core.models.rope import interleave_rows
 from medusa_core.training.frozen import Added
 
@@ -88,7 +88,7 @@ class LoraModule(nn.Module):
 
         return added
 
-    def _rows(self, piece: Piece) -> Tensor:
+    def _rows(self, piece: PartPiece) -> Tensor:
         """B of a piece, in the order of the running target's rows."""
         rows = piece.take(self._up[_key(piece)])
         return interleave_rows(rows, *self._heads) if piece.turns else rows
@@ -101,6 +101,6 @@ class LoraModule(nn.Module):
         ]
 
 
-def _key(piece: Piece) -> str:
+def _key(piece: PartPiece) -> str:
     """A name that torch's modules take."""
     return piece.name.replace(".", "/")

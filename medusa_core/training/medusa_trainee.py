@@ -50,7 +50,7 @@ class MedusaTrainee:
             own_lm_head=config.kind == "medusa",
             reads_root=config.kind == "rooted",
         )
-        vectors = target.lent.embedding
+        vectors = target.shared_weights.embedding
         # A state behind the final norm is about as large as a vector of ones.
         size = float(vectors[:4096].float().pow(2).mean().sqrt())
         scale = 1.0 / max(size, 1e-6) if form.reads_root else 1.0

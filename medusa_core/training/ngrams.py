@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from medusa_core.errors import TrainingError
 from medusa_core.models.datastore.phrases import (
     FILE,
-    Phrases,
+    PhraseTable,
     write_phrases,
 )
 from medusa_core.models.model_files import ModelFiles
@@ -41,7 +41,7 @@ class CountedTexts:
         is_whole: No text was left out for want of room.
     """
 
-    phrases: Phrases
+    phrases: PhraseTable
     num_texts: int
     num_tokens: int
     is_whole: bool
@@ -84,7 +84,7 @@ def count_texts(
     return CountedTexts(phrases, num_texts, num_tokens, is_whole)
 
 
-def save_table(phrases: Phrases, out_dir: Path) -> int:
+def save_table(phrases: PhraseTable, out_dir: Path) -> int:
     """Put a table into a folder; returns its bytes.
 
     Raises:

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import nn
 
-Rate = Callable[[int], float]
+LearningRate = Callable[[int], float]
 
 
 class Optimizers:
     """Some optimizers as one; each learning rate is a share of what it was made with."""
 
-    def __init__(self, parts: Sequence[torch.optim.Optimizer], rate: Rate) -> None:
+    def __init__(self, parts: Sequence[torch.optim.Optimizer], rate: LearningRate) -> None:
         """Take them over.
 
         Args:
@@ -54,7 +54,7 @@ def adam_w(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.AdamW:
     return torch.optim.AdamW(parameters, lr=lr, betas=(0.9, 0.95), weight_decay=0.0, fused=True)
 
 
-def cosine_rate(num_steps: int) -> Rate:
+def cosine_rate(num_steps: int) -> LearningRate:
     """A warm-up over a tenth of the steps, then half a cosine to 0."""
     warm_up = max(1, num_steps // 10)
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 
-class Order:
+class ShardOrder:
     """Shards and places in a seeded order a round.
 
     Attributes:

@@ -23,7 +23,7 @@ from medusa_core.messages import (
 )
 from medusa_core.models.text.raw_text import RawText
 from medusa_core.speculation.tuning.tuner import Tuner
-from medusa_core.training.asked import Asked
+from medusa_core.training.prompts import TrainingPrompt
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,9 @@ def opening_of_user_turn(target: Target) -> str:
     return opening
 
 
-def own_prompts(target: Target, number: int, seed: int, is_over: Callable[[], bool]) -> list[Asked]:
+def own_prompts(
+    target: Target, number: int, seed: int, is_over: Callable[[], bool]
+) -> list[TrainingPrompt]:
     """Prompts that a target writes, each once; what is no whole, plain request is dropped.
 
     Args:
@@ -74,7 +76,7 @@ def own_prompts(target: Target, number: int, seed: int, is_over: Callable[[], bo
             if len(found) >= number or is_over():
                 break
     log.info("%d of %d prompts that the model wrote are kept", len(found), num_written)
-    return [Asked((ChatMessage(Role.USER, text),), CATEGORY) for text in found.values()]
+    return [TrainingPrompt((ChatMessage(Role.USER, text),), CATEGORY) for text in found.values()]
 
 
 def _written(target: Target, opening: str, number: int, seed: int) -> Generator[str, None, None]:

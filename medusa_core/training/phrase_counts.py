@@ -23,7 +23,7 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, Role
 from medusa_core.models.datastore.phrases import (
     Follower,
-    Phrases,
+    PhraseTable,
     of_lists,
 )
 from medusa_core.runtime.tree.tables import (
@@ -33,7 +33,7 @@ from medusa_core.runtime.tree.tables import (
 from medusa_core.speculation.tuning.calibration import measure_costs
 from medusa_core.speculation.tuning.threads import settle_threads
 from medusa_core.speculation.tuning.tuner import Tuner
-from medusa_core.system.prompts import Prompt
+from medusa_core.system.prompts import BenchPrompt
 from medusa_core.training.answers import own_answers, questions_at
 
 log = logging.getLogger(__name__)
@@ -85,44 +85,44 @@ class OwnText(NamedTuple):
     start: int
 
 
-def opened_by(prompts: Iterable[Prompt]) -> list[tuple[ChatMessage, ...]]:
+def opened_by(prompts: Iterable[BenchPrompt]) -> list[tuple[ChatMessage, ...]]:
     """The first question of each prompt."""
     return [(ChatMessage(Role.USER, prompt.turns[0]),) for prompt in prompts]
 
 
 def own_texts(
     target: Target,
-    asked: Sequence[Sequence[ChatMessage]],
+    prompts: Sequence[Sequence[ChatMessage]],
     numbers: PhraseRecipe,
     tuner: Tuner,
     temperature: float = 0.0,
 ) -> Iterator[OwnText]:
     """The model's answers and what came right before them."""
-    questions = questions_at(asked, temperature)
+    questions = questions_at(prompts, temperature)
     for answer in own_answers(target, questions, numbers.max_new_tokens, tuner):
         prompt_ids = answer.prompt_ids[-numbers.longest :]
         yield OwnText((*prompt_ids, *answer.answer_ids), len(prompt_ids))
 
 
 def make_phrases(
-    target: Target, asked: Sequence[Sequence[ChatMessage]], numbers: PhraseRecipe
-) -> Phrases:
+    target: Target, prompts: Sequence[Sequence[ChatMessage]], numbers: PhraseRecipe
+) -> PhraseTable:
     """A table of what a model says, its accuracies from answers that weren't counted.
 
     Raises:
         TrainingError: There are too few answers.
     """
-    num_held_out = min(NUM_HELD_OUT, len(asked) // 10)
+    num_held_out = min(NUM_HELD_OUT, len(prompts) // 10)
     settle_threads(target, os.cpu_count() or 1)
     tuner = Tuner(target, measure_costs(target))
-    texts = list(own_texts(target, asked[num_held_out:], numbers, tuner))
+    texts = list(own_texts(target, prompts[num_held_out:], numbers, tuner))
     if num_held_out == 0 or not texts:
         raise TrainingError(
             f"A phrase table can't be counted in {len(texts)} answers.", "Name more prompts."
         )
     phrases = count_phrases(texts, numbers)
     for temperature in (0.0, *numbers.temperatures):
-        held_out = own_texts(target, asked[:num_held_out], numbers, tuner, temperature)
+        held_out = own_texts(target, prompts[:num_held_out], numbers, tuner, temperature)
         bucket = temperature_bucket(temperature) if temperature else 0.0
         phrases.accuracies[bucket] = rank_shares(phrases, held_out)
     log.info("%d contexts, %d followers", len(phrases), len(phrases.tokens))
@@ -137,7 +137,7 @@ def make_phrases(
 _Chances = dict[int, dict[int, float]]
 
 
-def count_phrases(texts: Sequence[OwnText], numbers: PhraseRecipe) -> Phrases:
+def count_phrases(texts: Sequence[OwnText], numbers: PhraseRecipe) -> PhraseTable:
     """A table of what is often said in some texts.
 
     Raises:
@@ -266,7 +266,7 @@ def _next_keys(keys: NDArray[np.uint32], tokens: NDArray[np.uint32]) -> NDArray[
     return mixed ^ mixed >> np.uint32(16)
 
 
-def rank_shares(phrases: Phrases, texts: Iterable[OwnText], num_ranks: int = 4) -> Accuracies:
+def rank_shares(phrases: PhraseTable, texts: Iterable[OwnText], num_ranks: int = 4) -> Accuracies:
     """How often each rank of follower is right at each depth, where those before were."""
     right = [[0] * num_ranks for _ in range(_DEPTHS)]
     tried = [0] * _DEPTHS
@@ -286,7 +286,7 @@ def rank_shares(phrases: Phrases, texts: Iterable[OwnText], num_ranks: int = 4) 
     )
 
 
-def _rank(phrases: Phrases, before: Sequence[int], token_id: int) -> int:
+def _rank(phrases: PhraseTable, before: Sequence[int], token_id: int) -> int:
     """Which of the followers a token is; −1 if none."""
     found = [follower.token_id for follower in phrases.behind(reversed(before[-phrases.longest :]))]
     return found.index(token_id) if token_id in found else -1

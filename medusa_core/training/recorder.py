@@ -12,7 +12,7 @@ from medusa_core.messages import DrafterChoice
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.none import NoDrafter
 from medusa_core.speculation.drafters.observation import Observation
-from medusa_core.speculation.drafters.source import Memory
+from medusa_core.speculation.drafters.source import SourceMemory
 
 
 class StatesRecorder(NoDrafter):
@@ -21,18 +21,18 @@ class StatesRecorder(NoDrafter):
     def __init__(self) -> None:
         """Make one for one answer."""
         self._parts: list[Tensor] = []
-        self._has_begun = False
+        self._has_started = False
 
-    def resume(self, token_ids: Sequence[int], memory: Memory) -> int:
+    def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
         return 0
 
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
         self._parts.append(_side_by_side(states, deep))
 
     def observe(self, observation: Observation) -> None:
-        if self._has_begun:  # the prompt's last state, told with the first token, was read
+        if self._has_started:  # the prompt's last state, told with the first token, was read
             self._parts.append(_side_by_side(observation.states, observation.deep))
-        self._has_begun = True
+        self._has_started = True
 
     def states(self) -> Tensor:
         """All states so far, in the order of the tokens. bfloat16 [n, (1 + taps) · hidden]

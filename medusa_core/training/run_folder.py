@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 from medusa_core.errors import TrainingError
 from medusa_core.system.files import record_json
-from medusa_core.training.answers import Answer
+from medusa_core.training.answers import OwnAnswer
 from medusa_core.training.heads_config import HeadsConfig, config_from
 
 WORK = "work"  # what only the run needs, beside what it makes
@@ -102,14 +102,14 @@ class RunFolder:
         """Keep what was found out."""
         self._replace("settled.json", values)
 
-    def tell(self, **progress: Any) -> None:
+    def report(self, **progress: Any) -> None:
         """Say how far the run is; see `progress.Progress`."""
         self._replace(_PROGRESS, progress)
 
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[OwnAnswer]:
         """The answers so far, in the order in which they were written."""
         rows = self._lines(_ANSWERS)
-        return [Answer(tuple(p), tuple(a), bool(f), int(s), int(n)) for n, p, a, f, s in rows]
+        return [OwnAnswer(tuple(p), tuple(a), bool(f), int(s), int(n)) for n, p, a, f, s in rows]
 
     def open_answers(self) -> TextIO:
         """Where answers are written behind those that are there."""
@@ -186,7 +186,7 @@ class RunFolder:
             ) from error
 
 
-def answer_line(answer: Answer) -> str:
+def answer_line(answer: OwnAnswer) -> str:
     """An answer as `RunFolder.answers` reads it."""
     row = (
         *(answer.number, answer.prompt_ids, answer.answer_ids),

@@ -22,7 +22,7 @@ _TRAINED = 0.92  # at which training ends
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class TrainingStage:
     """What learns, and how.
 
     Attributes:
@@ -65,7 +65,7 @@ class Slice(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class StageShare:
     """How much of a run a stage gets.
 
     Attributes:
@@ -110,17 +110,17 @@ def heads_end(config: HeadsConfig) -> float:
     return _TRAINED - _JOINT_SHARE * (_TRAINED - ANSWERED) * config.joint
 
 
-def heads_share(config: HeadsConfig, steps_of_a_round: int) -> Share:
+def heads_share(config: HeadsConfig, steps_of_a_round: int) -> StageShare:
     """Of heads alone."""
     ends = heads_end(config)
     steps = max(1, config.steps - joint_steps(config)) if config.steps else 0
-    return Share(0 if config.minutes else steps or _ROUNDS * steps_of_a_round, ends)
+    return StageShare(0 if config.minutes else steps or _ROUNDS * steps_of_a_round, ends)
 
 
-def joint_share(config: HeadsConfig, steps_of_a_round: int) -> Share:
+def joint_share(config: HeadsConfig, steps_of_a_round: int) -> StageShare:
     """Of heads and their target."""
     steps = joint_steps(config) or _JOINT_ROUNDS * steps_of_a_round
-    return Share(0 if config.minutes else steps, _TRAINED)
+    return StageShare(0 if config.minutes else steps, _TRAINED)
 
 
 def joint_steps(config: HeadsConfig) -> int:

@@ -26,7 +26,7 @@ from medusa_core.training.matrices import matrix_of
 _VECTOR_SIZE = 0.1  # of a stream's vector at first, of that of a state
 
 
-class HeardText(NamedTuple):
+class TappedText(NamedTuple):
     """A text, and at which of its places streams are wanted.
 
     Attributes:
@@ -38,7 +38,7 @@ class HeardText(NamedTuple):
     places: Tensor
 
 
-class Adapter(nn.Module):
+class StreamAdapter(nn.Module):
     """What LoRA adds to a layer; nothing at first.
 
     Attributes:
@@ -139,7 +139,7 @@ class StreamsModule(nn.Module):
         }
         self.adapters = nn.ModuleDict(
             {
-                _key(name): Adapter(sizes.rank, outputs, inputs, gains.get(name, 1.0))
+                _key(name): StreamAdapter(sizes.rank, outputs, inputs, gains.get(name, 1.0))
                 for name, (outputs, inputs) in sizes.adapters.items()
             }
         )
@@ -154,7 +154,7 @@ class StreamsModule(nn.Module):
         turns = torch.view_as_real(decoder.turns(num_places)[:num_places]).float().clone()
         self.register_buffer("turns", turns, persistent=False)
 
-    def states(self, texts: Sequence[HeardText]) -> Tensor:
+    def states(self, texts: Sequence[TappedText]) -> Tensor:
         """What streams leave behind the final norm.
 
         Args:
@@ -175,7 +175,7 @@ class StreamsModule(nn.Module):
             x = self._layer(index, x, turns, texts)
         return self._last(x)
 
-    def exits(self, texts: Sequence[HeardText]) -> Tensor:
+    def exits(self, texts: Sequence[TappedText]) -> Tensor:
         """What the early exit projects. [places, hidden]"""
         width = self.sizes.hidden
         entering = torch.cat([text.deep[text.places, :width] for text in texts])
@@ -183,14 +183,14 @@ class StreamsModule(nn.Module):
 
     def tensors(self) -> dict[str, Tensor]:
         """What was learned, by the names of `StreamSizes.tensors`; rows in the order of here."""
-        told: dict[str, Tensor] = {EMBEDDINGS: self._size * self.vectors.detach()}
+        tensors: dict[str, Tensor] = {EMBEDDINGS: self._size * self.vectors.detach()}
         for name in self.sizes.adapters:
             adapter = self._adapter(name)
-            told[f"{name}.lora_A"] = adapter.inner.detach()
-            told[f"{name}.lora_B"] = adapter.gain * adapter.outer.detach()
-        return told
+            tensors[f"{name}.lora_A"] = adapter.inner.detach()
+            tensors[f"{name}.lora_B"] = adapter.gain * adapter.outer.detach()
+        return tensors
 
-    def _layer(self, index: int, x: Tensor, turns: Tensor, texts: Sequence[HeardText]) -> Tensor:
+    def _layer(self, index: int, x: Tensor, turns: Tensor, texts: Sequence[TappedText]) -> Tensor:
         layer = self._frozen[index]
         assert isinstance(layer, FrozenLayer)
         number = self.sizes.first_layer + index
@@ -267,9 +267,9 @@ class StreamsModule(nn.Module):
         mixed = mixed + torch.einsum("hnsu,nuhd->nshd", weights[..., length:], v)
         return mixed.flatten(2)
 
-    def _adapter(self, name: str) -> Adapter:
+    def _adapter(self, name: str) -> StreamAdapter:
         adapter = self.adapters[_key(name)]
-        assert isinstance(adapter, Adapter)
+        assert isinstance(adapter, StreamAdapter)
         return adapter
 
     def _last(self, x: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ from medusa_core.training.losses import chunked_cross_entropy
 from medusa_core.training.positions import later_tokens, states_of
 from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
-from medusa_core.training.streams import HeardText, StreamsModule, power_of_two
+from medusa_core.training.streams import StreamsModule, TappedText, power_of_two
 
 _EACH_TOKENS = 128  # of a document, about: a step reads `batch` of them
 _AT_ONCE = 8
@@ -49,7 +49,7 @@ class _Some(NamedTuple):
         later: Those behind the root, −1 past the answer. [places, streams]
     """
 
-    texts: list[HeardText]
+    texts: list[TappedText]
     roots: Tensor
     later: Tensor
 
@@ -72,7 +72,7 @@ class StreamsTrainee:
         sizes = stream_sizes(target, config)
         self._taps = tuple(range(sizes.first_layer, sizes.num_layers))
         target.runner.tap(self._taps)
-        decoder = target.lent.decoder
+        decoder = target.shared_weights.decoder
         assert decoder is not None  # else it has no sizes
         self._device, self._config = target.precision.device, target.config
         with torch.random.fork_rng(devices=[]):
@@ -140,7 +140,7 @@ class StreamsTrainee:
 
     def write(self, folder: Path, base_model: str) -> str:
         sizes = self.module.sizes
-        told = {
+        named = {
             name: published(_by_halves(name, tensor, self._config))
             for name, tensor in self.module.tensors().items()
         }
@@ -155,7 +155,7 @@ class StreamsTrainee:
             "vocab_size": sizes.vocab_size,
             "torch_dtype": "bfloat16",
         }
-        save_file(told, folder / FILE, metadata={"format": "pt"})
+        save_file(named, folder / FILE, metadata={"format": "pt"})
         text = json.dumps(settings, indent=2) + "\n"
         (folder / "config.json").write_text(text, encoding="utf-8")
         return "streams"
@@ -170,7 +170,7 @@ class StreamsTrainee:
             is_answer[:1] = False  # nothing comes before it
             root = is_answer.nonzero().squeeze(1)
             deep = shard["deep"][piece].to(self._device).float()
-            texts.append(HeardText(deep, (root - 1).to(self._device)))
+            texts.append(TappedText(deep, (root - 1).to(self._device)))
             roots.append(ids[root])
             later.append(later_tokens(ids, is_answer, self.module.sizes.num_streams)[root])
         return _Some(texts, *(torch.cat(part).to(self._device) for part in (roots, later)))
@@ -182,7 +182,7 @@ def stream_sizes(target: Target, config: HeadsConfig) -> StreamSizes:
     Raises:
         TrainingError: They can't run beside it.
     """
-    sizes, decoder = target.config, target.lent.decoder
+    sizes, decoder = target.config, target.shared_weights.decoder
     if decoder is None or not decoder.blocks or not sizes.traits.is_usual:
         raise TrainingError(
             f"Streams beside {sizes.model_type} models aren't supported.",
@@ -225,6 +225,6 @@ def _by_halves(name: str, tensor: Tensor, config: ModelConfig) -> Tensor:
     count = (config.num_heads + config.num_kv_heads) * config.head_dim
     order = torch.arange(len(tensor))
     order[:count] = interleave_rows(order[:count], *config.head_rows)
-    told = torch.empty_like(tensor)
-    told[order.to(tensor.device)] = tensor
-    return told
+    named = torch.empty_like(tensor)
+    named[order.to(tensor.device)] = tensor
+    return named

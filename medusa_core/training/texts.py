@@ -51,9 +51,9 @@ def _texts_in(row: Any, where: str) -> Iterator[str]:
     if isinstance(row, str):
         yield row
         return
-    said = row.get("messages", row.get("conversations")) if isinstance(row, dict) else None
-    if isinstance(said, list):
-        yield from _answers_in(said)
+    turns = row.get("messages", row.get("conversations")) if isinstance(row, dict) else None
+    if isinstance(turns, list):
+        yield from _answers_in(turns)
         return
     named = (row.get(name) for name in _NAMES) if isinstance(row, dict) else ()
     text = next((one for one in named if isinstance(one, str)), None)
@@ -64,8 +64,8 @@ def _texts_in(row: Any, where: str) -> Iterator[str]:
     yield text
 
 
-def _answers_in(said: Sequence[Any]) -> Iterator[str]:
-    for turn in said:
+def _answers_in(turns: Sequence[Any]) -> Iterator[str]:
+    for turn in turns:
         if isinstance(turn, dict) and str(turn.get("role", turn.get("from"))) in _ANSWERERS:
             content = turn.get("content", turn.get("value"))
             if isinstance(content, str):

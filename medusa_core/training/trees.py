@@ -11,7 +11,7 @@ from pathlib import Path as FilePath
 
 from torch import Tensor
 
-from medusa_core.runtime.tree.search import Path
+from medusa_core.runtime.tree.search import SearchPath
 from medusa_core.runtime.tree.tables import temperature_bucket
 from medusa_core.training.accuracy import head_accuracies
 
@@ -38,15 +38,15 @@ class TreesRecipe:
     text: str = "own answers"
 
 
-def path_counts(ranks: Tensor, num_ranks: int) -> Counter[Path]:
+def path_counts(ranks: Tensor, num_ranks: int) -> Counter[SearchPath]:
     """How often each rank path was the true one, over all positions.
 
     Heads are not independent: where the first is right the next is right more often. Counting
     whole paths sees that; the product of head accuracies doesn't.
     """
-    counts: Counter[Path] = Counter()
+    counts: Counter[SearchPath] = Counter()
     for row in ranks.tolist():
-        path: Path = ()
+        path: SearchPath = ()
         for rank in row:
             if not 0 <= rank < num_ranks:
                 break
@@ -55,7 +55,9 @@ def path_counts(ranks: Tensor, num_ranks: int) -> Counter[Path]:
     return counts
 
 
-def best_trees(counts: Counter[Path], tree_rows: Sequence[int]) -> dict[int, list[Path]]:
+def best_trees(
+    counts: Counter[SearchPath], tree_rows: Sequence[int]
+) -> dict[int, list[SearchPath]]:
     """The most frequent paths for each number of rows (the root is a row).
 
     A path is never more frequent than its parent, so the first n by count form a tree.
@@ -66,7 +68,9 @@ def best_trees(counts: Counter[Path], tree_rows: Sequence[int]) -> dict[int, lis
     }
 
 
-def path_length(counts: Counter[Path], paths: Sequence[Path], num_positions: int) -> float:
+def path_length(
+    counts: Counter[SearchPath], paths: Sequence[SearchPath], num_positions: int
+) -> float:
     """Expected tokens per step of a tree at a position like those counted, bonus included."""
     return 1.0 + sum(counts[path] for path in paths) / max(1, num_positions)
 

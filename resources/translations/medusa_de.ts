@@ -806,7 +806,7 @@
         <translation>Ein Schritt liest nur wenige davon; das macht Speicher auf der Karte frei.</translation>
     </message>
     <message>
-        <source>Stream the layers that have no room</source>
+        <source>Offload the layers that have no room</source>
         <translation>Schichten ohne Platz nachladen</translation>
     </message>
     <message>
@@ -838,7 +838,7 @@
         <translation>, {0} im RAM</translation>
     </message>
     <message>
-        <source>Fits streamed, with a context of {0:,} tokens</source>
+        <source>Fits offloaded, with a context of {0:,} tokens</source>
         <translation>Passt mit Nachladen, bei einem Kontext von {0:,} Token</translation>
     </message>
     <message>
@@ -846,7 +846,7 @@
         <translation>Passt, wenn der Kontext ≤ {0:,} ist</translation>
     </message>
     <message>
-        <source>Streamed it has no room either: try a shorter context.</source>
+        <source>Offloaded, it has no room either: try a shorter context.</source>
         <translation>Auch mit Nachladen ist kein Platz: Versuchen Sie einen kürzeren Kontext.</translation>
     </message>
     <message>
@@ -5768,11 +5768,11 @@
         <translation>{0} von {1} Schichten hier</translation>
     </message>
     <message>
-        <source>Streamed: {0}, {1} tokens/s plain, about {2} with heads (an estimate).</source>
+        <source>Offloaded: {0}, {1} tokens/s plain, about {2} with heads (an estimate).</source>
         <translation>Mit Nachladen: {0}, {1} Token/s ohne, etwa {2} mit Köpfen (eine Schätzung).</translation>
     </message>
     <message>
-        <source>Streamed: {0}, {1} tokens/s without guesses (an estimate).</source>
+        <source>Offloaded: {0}, {1} tokens/s without guesses (an estimate).</source>
         <translation>Mit Nachladen: {0}, {1} Token/s ohne Vermutungen (eine Schätzung).</translation>
     </message>
     <message>
@@ -6215,7 +6215,7 @@
         <translation>Diagnose zeigen</translation>
     </message>
     <message>
-        <source>Stream it: {0}, about {1} tokens/s</source>
+        <source>Offload it: {0}, about {1} tokens/s</source>
         <translation>Nachladen: {0}, etwa {1} Token/s</translation>
     </message>
     <message>

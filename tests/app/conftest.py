@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.engine.bridge import (
     EngineBridge,
-    StartEngine,
+    EngineFactory,
 )
 from app.engine.model_keeper import ModelKeeper
 from app.settings.preferences import Preferences
@@ -48,7 +48,7 @@ def open_window(qtbot: QtBot, appearance: Appearance, tmp_path: Path) -> Iterato
     bridges: list[EngineBridge] = []
     seeds = count(100)
 
-    def open_on(start: StartEngine, model: Model | None = None, **kept: Any) -> MainWindow:
+    def open_on(start: EngineFactory, model: Model | None = None, **kept: Any) -> MainWindow:
         bridge = EngineBridge(start)
         bridges.append(bridge)
         choice = demo_choice() if model is None else ModelChoice("Other", *model)

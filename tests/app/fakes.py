@@ -11,7 +11,7 @@ from medusa_core.messages import (
     TARGET,
     Advice,
     Alternative,
-    AnswerBegun,
+    AnswerStarted,
     BestNode,
     Calibrate,
     Calibrated,
@@ -320,7 +320,7 @@ class FakeEngine:
             return
         if self._loaded is not None:
             ids = (command.session_id, command.request_id)
-            self._tell(AnswerBegun(*ids, self._loaded.request_id))
+            self._tell(AnswerStarted(*ids, self._loaded.request_id))
         for step in steps_of(command, words(self.script.answer), self.script.accept):
             if step.step >= self.num_before_gate:
                 while not self.gate.wait(0.005) and command.request_id not in self._cancelled:
@@ -350,8 +350,8 @@ class FakeEngine:
         cut = Cut(2, num_tokens - 10) if is_long else None
         prompt = "|".join(message.content for message in command.messages)
         num_read = 10 if is_long else num_tokens
-        told = prompt if command.wants_prompt else ""
-        self._tell(Counted(*ids, num_tokens, num_read, CONTEXT_TOKENS, cut, "", told))
+        reported = prompt if command.wants_prompt else ""
+        self._tell(Counted(*ids, num_tokens, num_read, CONTEXT_TOKENS, cut, "", reported))
 
     def _verify(self, command: Verify) -> None:
         """Every word is a token; behind number n the fake would write word n + 1."""

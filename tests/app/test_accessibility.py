@@ -156,10 +156,10 @@ def test_tab_goes_from_message_to_message_and_shows_each(qtbot: QtBot, open_fake
 def test_an_answer_is_announced_sentence_by_sentence(
     qtbot: QtBot, appearance: Appearance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard: list[str] = []
+    received: list[str] = []
 
     def hear(event: QAccessibleAnnouncementEvent) -> None:
-        heard.append(event.message())
+        received.append(event.message())
 
     monkeypatch.setattr(QAccessible, "updateAccessibility", hear)
     monkeypatch.setattr(QAccessible, "isActive", lambda: True)
@@ -169,4 +169,4 @@ def test_an_answer_is_announced_sentence_by_sentence(
     for piece in ("One", " two. Thr", "ee four", "? Fi", "ve"):
         announcer.feed(piece)
     announcer.finish()
-    assert heard == ["One two.", "Three four?", "Five"]
+    assert received == ["One two.", "Three four?", "Five"]

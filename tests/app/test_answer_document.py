@@ -17,17 +17,7 @@ from app.theme.text_style import (
 from medusa_core.messages import TARGET, TokenSource
 from tests.app.engine_says import LEGEND
 from tests.app.markdown_samples import wild_documents as wild_texts
-from tests.app.rendered import (
-    STYLE,
-    blocks_of,
-    contents,
-    fragments_of,
-    plain_text,
-    positions_of_ranges,
-    underlined_chars,
-    underlined_positions,
-)
-from tests.app.streamed import (
+from tests.app.offloaded import (
     ALL_KINDS,
     Answer,
     answer_of_all_kinds,
@@ -37,6 +27,16 @@ from tests.app.streamed import (
     pieces_of,
     step,
     stream,
+)
+from tests.app.rendered import (
+    STYLE,
+    blocks_of,
+    contents,
+    fragments_of,
+    plain_text,
+    positions_of_ranges,
+    underlined_chars,
+    underlined_positions,
 )
 
 SECOND = Mark("medusa", 2)
@@ -75,11 +75,11 @@ def at_once(answer: Answer) -> AnswerDocument:
 def test_streaming_gives_the_document_that_rendering_at_once_gives(
     qapp: object, answer: Answer
 ) -> None:
-    streamed, whole = stream(answer), at_once(answer)
-    assert contents(streamed.document) == contents(whole.document)
-    assert streamed.marked_ranges() == whole.marked_ranges()
-    assert streamed.text == answer.done.text
-    assert positions_of_ranges(streamed) == underlined_positions(streamed.document)
+    offloaded, whole = stream(answer), at_once(answer)
+    assert contents(offloaded.document) == contents(whole.document)
+    assert offloaded.marked_ranges() == whole.marked_ranges()
+    assert offloaded.text == answer.done.text
+    assert positions_of_ranges(offloaded) == underlined_positions(offloaded.document)
 
 
 def test_streaming_character_by_character_gives_the_same_document(qapp: object) -> None:

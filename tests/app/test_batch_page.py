@@ -51,7 +51,7 @@ def dialog(qtbot: QtBot, own: OwnBatches, tmp_path: Path) -> BatchDialog:
 
 
 @pytest.fixture
-def begun(dialog: BatchDialog, prompts: Path, commands: list[FakeCommand]) -> BatchDialog:
+def started(dialog: BatchDialog, prompts: Path, commands: list[FakeCommand]) -> BatchDialog:
     dialog.form.use_prompts(prompts)
     dialog.start_button.click()
     return dialog
@@ -91,17 +91,17 @@ def test_the_model_is_named_and_that_it_has_no_heads(
     dialog.offer(replace(demo_choice(), heads_dir=None), "", ())
     dialog.form.use_prompts(prompts)
     dialog.start_button.click()
-    told = commands[0].arguments
-    assert told[told.index("--model") + 1] == str(demo_choice().model_dir)
-    assert told[told.index("--heads") + 1] == "none", "or shipped ones would be taken"
-    assert "--rule" not in told, "no rule is known yet: the usual one"
-    assert "--tier-disk" not in told
+    reported = commands[0].arguments
+    assert reported[reported.index("--model") + 1] == str(demo_choice().model_dir)
+    assert reported[reported.index("--heads") + 1] == "none", "or shipped ones would be taken"
+    assert "--rule" not in reported, "no rule is known yet: the usual one"
+    assert "--tier-disk" not in reported
 
 
 def test_a_batch_shows_how_far_it_is_its_answers_pauses_and_goes_on(
-    qtbot: QtBot, begun: BatchDialog, prompts: Path, commands: list[FakeCommand]
+    qtbot: QtBot, started: BatchDialog, prompts: Path, commands: list[FakeCommand]
 ) -> None:
-    job, view = begun.job, begun.view
+    job, view = started.job, started.view
     assert job is not None
     out = prompts.with_name("questions-answers.jsonl")
     rows = [BatchRow("a", "Hello\nthere", 1200, "eos"), BatchRow(2, error="The line is no JSON.")]
@@ -113,54 +113,54 @@ def test_a_batch_shows_how_far_it_is_its_answers_pauses_and_goes_on(
     assert view.bar.value() == 250
     assert cells(view.results, 0) == ["a", "1,200", "its end", "Hello there"]
     assert cells(view.results, 1) == ["2", "", "an error", "The line is no JSON."]
-    begun.pause_button.click()
+    started.pause_button.click()
     assert commands[0].was_stopped
-    assert not begun.pause_button.isEnabled()
+    assert not started.pause_button.isEnabled()
     commands[0].code = 3
-    qtbot.waitUntil(lambda: begun.pause_button.text() == "Resume")
-    begun.pause_button.click()
+    qtbot.waitUntil(lambda: started.pause_button.text() == "Resume")
+    started.pause_button.click()
     assert len(commands) == 2
     tell(job, BatchProgress("done", 8, 1, 8))
     commands[1].code = 0
-    qtbot.waitUntil(begun.again_button.isVisible)
+    qtbot.waitUntil(started.again_button.isVisible)
     assert view.results.rowCount() == 2
-    begun.again_button.click()
-    assert begun.start_button.isVisible()
+    started.again_button.click()
+    assert started.start_button.isVisible()
     assert out.exists()
 
 
 def test_a_problem_is_told_with_what_to_do(
-    qtbot: QtBot, begun: BatchDialog, commands: list[FakeCommand]
+    qtbot: QtBot, started: BatchDialog, commands: list[FakeCommand]
 ) -> None:
     commands[0].words, commands[0].code = "error: The disk is full.\n  Make room.", 1
-    label = begun.view.problem_label
+    label = started.view.problem_label
     qtbot.waitUntil(lambda: label.text() == "The disk is full. Make room.")
-    assert begun.pause_button.text() == "Resume"
+    assert started.pause_button.text() == "Resume"
 
 
 def test_giving_up_is_asked_and_keeps_the_answers(
-    begun: BatchDialog, own: OwnBatches, prompts: Path, monkeypatch: pytest.MonkeyPatch
+    started: BatchDialog, own: OwnBatches, prompts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = prompts.with_name("questions-answers.jsonl")
     out.touch()
     monkeypatch.setattr(batch_dialog, "confirms", lambda *_: False)
-    begun.cancel_button.click()
+    started.cancel_button.click()
     assert own.unfinished()
     monkeypatch.setattr(batch_dialog, "confirms", lambda *_: True)
-    begun.cancel_button.click()
+    started.cancel_button.click()
     assert own.unfinished() == []
-    assert begun.start_button.isVisible()
+    assert started.start_button.isVisible()
     assert out.exists()
 
 
 def test_the_next_start_goes_on_with_what_ran_and_not_with_what_was_paused(
     qtbot: QtBot,
-    begun: BatchDialog,
+    started: BatchDialog,
     own: OwnBatches,
     tmp_path: Path,
     commands: list[FakeCommand],
 ) -> None:
-    begun.close_job()
+    started.close_job()
     assert commands[0].was_stopped, "the program's end pauses it"
 
     def reopened() -> BatchDialog:

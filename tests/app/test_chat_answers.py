@@ -150,9 +150,9 @@ def test_an_answer_that_was_cut_is_gone_on_with(qtbot: QtBot, open_fake: Open) -
     assert answer.done is not None
     answer.row.continue_button.click()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    asked = engine.of_kind(Generate)[-1]
-    assert asked.keep_tokens is None
-    assert asked.messages[-1].token_ids == answer.done.token_ids
+    requested = engine.of_kind(Generate)[-1]
+    assert requested.keep_tokens is None
+    assert requested.messages[-1].token_ids == answer.done.token_ids
 
 
 def test_a_branch_goes_on_behind_an_earlier_answer(qtbot: QtBot, open_fake: Open) -> None:
@@ -313,8 +313,8 @@ def test_greedy_says_that_it_gives_the_same_text_again(qtbot: QtBot, open_fake: 
     assert notices(window) == []
     window.chat.regenerate()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    (said,) = notices(window)
-    assert "same text again: Greedy" in said
+    (output,) = notices(window)
+    assert "same text again: Greedy" in output
     window.page.control.choose_rule("sample")
     window.chat.regenerate()
     qtbot.waitUntil(lambda: not window.chat.is_busy)

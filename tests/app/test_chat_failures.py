@@ -49,10 +49,10 @@ def test_the_button_stops_an_answer_and_keeps_what_there_is(qtbot: QtBot, open_f
     assert window.page.composer.button.accessibleName() == "Send"
     engine.gate.set()
     ask(qtbot, window, "more")
-    told = engine.of_kind(Generate)[-1].messages
+    reported = engine.of_kind(Generate)[-1].messages
     assert answer.done is not None
     assert answer.done.token_ids
-    assert told[1] == ChatMessage(Role.ASSISTANT, answer.document.text, answer.done.token_ids)
+    assert reported[1] == ChatMessage(Role.ASSISTANT, answer.document.text, answer.done.token_ids)
 
 
 def test_a_failure_before_the_answer_gives_the_prompt_back(qtbot: QtBot, open_fake: Open) -> None:

@@ -13,7 +13,7 @@ from app.chat.messages.message_widgets import Notice
 from app.chat.strip.memory_watch import (
     GIB,
     MemoryWatch,
-    told,
+    memory_texts,
 )
 from app.window.main_window import MainWindow
 from medusa_core.chats.presets import Presets
@@ -55,7 +55,7 @@ def ready(qtbot: QtBot, open_fake: Open) -> tuple[MainWindow, FakeEngine]:
 Ready = tuple[MainWindow, FakeEngine]
 
 
-def asked(qtbot: QtBot, ready: Ready, text: str = "Hello") -> Generate:
+def requested(qtbot: QtBot, ready: Ready, text: str = "Hello") -> Generate:
     """What the engine is asked when a prompt is sent."""
     window, engine = ready
     ask(qtbot, window, text)
@@ -73,11 +73,11 @@ def test_temperature_0_says_greedy_and_delta_says_what_it_follows(
     assert boxes["delta"].isEnabled()
     assert boxes["epsilon"].isEnabled()
     assert (boxes["delta"].text(), boxes["epsilon"].text()) == ("√ε", "0.09")
-    assert asked(qtbot, ready).settings.delta == 0
+    assert requested(qtbot, ready).settings.delta == 0
     control.choose_number("delta", 0.4)
     control.choose_number("temperature", 0)
     assert (boxes["delta"].text(), boxes["temperature"].text()) == ("0.40", "greedy")
-    settings = asked(qtbot, ready).settings
+    settings = requested(qtbot, ready).settings
     assert (settings.delta, settings.temperature) == (0.4, 0)
     assert ChatSettings().with_json(control.settings().as_json()) == control.settings()
     control.choose_rule("greedy")
@@ -103,7 +103,7 @@ def test_every_declared_setting_has_a_row_that_reaches_the_engine(
     other = setting.low if setting.low != setting.default else setting.low + 5 * setting.step
     box.setValue(other)
     assert not row.reset_button.isHidden()
-    assert getattr(asked(qtbot, ready).settings, name) == pytest.approx(other)
+    assert getattr(requested(qtbot, ready).settings, name) == pytest.approx(other)
     row.reset_button.click()
     assert getattr(control.settings(), name) == setting.default
     assert row.reset_button.isHidden()
@@ -154,7 +154,7 @@ def test_the_system_prompt_and_stop_strings_go_with_the_question(
     control.stop_edit.setPlainText("END\n\\n\\n")
     control.choose_rule("sample")
     QTest.keyClicks(control.seed_box, "42")
-    command = asked(qtbot, ready)
+    command = requested(qtbot, ready)
     assert command.messages[0] == ChatMessage(Role.SYSTEM, "Answer as a pirate.")
     assert command.settings.stop == ("END", "\n\n")
     assert command.settings.seed == 42
@@ -268,9 +268,9 @@ def test_a_long_prompt_says_how_much_of_it_is_read_and_how_to_stop(
     command = engine.of_kind(Generate)[-1]
     ids, text = (command.session_id, command.request_id), "Reading 64 of 1,204 tokens"
     engine._tell(Progress(*ids, "prefill", 0.053, text, 64, 1204))
-    told = "Reading 64 of 1,204 tokens … 5% · Esc stops"
+    memory_texts = "Reading 64 of 1,204 tokens … 5% · Esc stops"
     answer = window.chat.answers[-1]
-    qtbot.waitUntil(lambda: answer._waiting.text() == told)
+    qtbot.waitUntil(lambda: answer._waiting.text() == memory_texts)
     QTest.keyClick(window, Qt.Key.Key_Escape)
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     engine.gate.set()
@@ -419,7 +419,9 @@ def test_the_memory_of_the_device_is_told_by_name(qtbot: QtBot, ready: Ready) ->
 
     window, _ = ready
     loaded = window.keeper.status.loaded
-    text, meaning = told(MemoryNow("Some Card", 6 * GIB, 8 * GIB), replace(loaded, device="cuda"))
+    text, meaning = memory_texts(
+        MemoryNow("Some Card", 6 * GIB, 8 * GIB), replace(loaded, device="cuda")
+    )
     assert text == "GPU · 6.0 GiB used, 2.0 free · Some Card"
     assert "Some Card" in meaning
     watch = MemoryWatch(window.page.strip, window.keeper, lambda _: MemoryNow("Chip", GIB, 2 * GIB))
@@ -472,7 +474,7 @@ def test_the_fastest_drafter_of_this_computer_is_the_default_and_says_why(
     panel.choose_drafter("medusa")
     assert "3.1 tokens per step, 0.9 × plain" in panel.groups["Speed-up"].note
     assert "The fastest here." not in panel.groups["Speed-up"].note
-    assert asked(qtbot, ready).settings.drafter == "medusa"
+    assert requested(qtbot, ready).settings.drafter == "medusa"
     window.chat.new_chat()
     assert panel.drafter == medusa, "it stands in the header, above all chats"
 
@@ -526,9 +528,9 @@ def test_a_base_model_continues_the_text_as_it_was_typed(qtbot: QtBot, open_fake
     window, engine = open_fake(Script(continues_text=True))
     wait_ready(qtbot, window)
     assert window.page.composer.edit.placeholderText() == "Continues your text"
-    assert asked(qtbot, (window, engine), "Once upon a ").messages[-1].content == "Once upon a "
+    assert requested(qtbot, (window, engine), "Once upon a ").messages[-1].content == "Once upon a "
 
 
 def test_a_chat_model_is_asked_without_the_spaces_around(qtbot: QtBot, ready: Ready) -> None:
     assert ready[0].page.composer.edit.placeholderText() == "Ask something…"
-    assert asked(qtbot, ready, " Hello ").messages[-1].content == "Hello"
+    assert requested(qtbot, ready, " Hello ").messages[-1].content == "Hello"

@@ -52,7 +52,7 @@ def test_asking_again_keeps_the_prompt_and_both_answers() -> None:
     talk = counted()
     first = talk.ask("one", PLAIN)
     first.answer.text = "old"
-    again = talk.ask_again(GenerateSettings(seed=7))
+    again = talk.retry(GenerateSettings(seed=7))
     assert again.prompt is first.prompt
     assert (again.answer.text, again.answer.settings.seed) == ("", 7)
     assert talk.turns == [again]
@@ -87,7 +87,7 @@ def test_a_branch_begins_behind_an_earlier_answer_and_leaves_the_rest() -> None:
 def test_what_came_to_nothing_is_as_if_it_had_never_been_asked() -> None:
     talk = counted()
     kept = talk.ask("one", PLAIN)
-    talk.take_back(talk.ask_again(PLAIN))
+    talk.take_back(talk.retry(PLAIN))
     assert talk.turns == [kept]
     talk.take_back(talk.ask("two", PLAIN))
     assert talk.turns == [kept]
@@ -116,12 +116,12 @@ def test_new_ids_differ() -> None:
 
 def test_sentences_come_out_whole_however_they_are_cut() -> None:
     stream = SentenceStream()
-    heard = [
+    received = [
         s
         for piece in ("Hello the", "re. How are", " you? I am fi", "ne")
         for s in stream.feed(piece)
     ]
-    assert heard == ["Hello there.", "How are you?"]
+    assert received == ["Hello there.", "How are you?"]
     assert stream.finish() == "I am fine"
     assert stream.finish() == ""
 
@@ -134,8 +134,8 @@ def test_a_number_with_a_point_is_not_the_end_of_a_sentence() -> None:
 def test_no_word_is_lost_between_sentences(text: str, cuts: list[int]) -> None:
     stream = SentenceStream()
     edges = sorted({0, len(text), *(min(cut, len(text)) for cut in cuts)})
-    heard = [s for a, b in pairwise(edges) for s in stream.feed(text[a:b])]
-    letters = "".join([*heard, stream.finish()])
+    received = [s for a, b in pairwise(edges) for s in stream.feed(text[a:b])]
+    letters = "".join([*received, stream.finish()])
     assert [c for c in letters if c in "ab.!?"] == [c for c in text if c in "ab.!?"]
 
 

@@ -13,8 +13,8 @@ from app.chat.messages.figures import (
     speed_up,
 )
 from app.chat.strip.acceptance import (
+    AcceptanceRate,
     AcceptanceTally,
-    Rate,
 )
 from app.chat.strip.steps_strip import StepsStrip
 from app.chat.strip.tally import StepTally
@@ -108,9 +108,9 @@ def test_a_heads_rate_is_the_share_of_its_steps_in_which_it_was_right() -> None:
     # Steps: 2 accepted, 0, 1, and 0 (the last word is a bonus token); heads 1 to 3 draft in each.
     assert [len(bar.marks) for bar in tally.bars] == [2, 0, 1, 0]
     assert tally.rates() == (
-        Rate(Mark("medusa", 1), "head 1", 2, 4),
-        Rate(Mark("medusa", 2), "head 2", 1, 4),
-        Rate(Mark("medusa", 3), "head 3", 0, 4),
+        AcceptanceRate(Mark("medusa", 1), "head 1", 2, 4),
+        AcceptanceRate(Mark("medusa", 2), "head 2", 1, 4),
+        AcceptanceRate(Mark("medusa", 3), "head 3", 0, 4),
     )
     assert tally.rates()[0].share == 0.5
 
@@ -143,8 +143,8 @@ def test_what_heads_and_lookup_guessed_counts_for_both_and_none_counts_twice() -
     tally.add((TARGET, head), ())
     tally.add((TARGET, both), (both,))
     assert tally.rates() == (
-        Rate(Mark("medusa", 1), "head 1", 3, 5),
-        Rate(Mark("ngram", 0), "lookup", 3, 3),
+        AcceptanceRate(Mark("medusa", 1), "head 1", 3, 5),
+        AcceptanceRate(Mark("ngram", 0), "lookup", 3, 3),
     )
 
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMainWindow, QStyle
 from pytestqt.qtbot import QtBot
 
 from app.theme.appearance import Appearance
-from app.widgets.file_dialogs import ask_for_file, ask_where_to_save, files_folder
+from app.widgets.file_dialogs import choose_file, choose_save_path, files_folder
 from app.window.geometry import WindowState
 
 
@@ -30,14 +30,14 @@ def test_the_next_dialog_begins_where_a_file_was_chosen_last(
     qtbot.addWidget(window)
     file, starts = tmp_path / "a.txt", []
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(file), ""))
-    assert ask_for_file(window, "Open") == file
+    assert choose_file(window, "Open") == file
 
     def save(_parent: object, _title: str, start: str, *_: object) -> tuple[str, str]:
         starts.append(start)
         return "", ""
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", save)
-    assert ask_where_to_save(window, "Save", "b.txt") == (None, "")
+    assert choose_save_path(window, "Save", "b.txt") == (None, "")
     assert starts == [str(tmp_path / "b.txt")]
     WindowState(window, tmp_path, {}).save()
     qapp = QApplication.instance()

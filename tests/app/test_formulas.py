@@ -15,8 +15,8 @@ from app.markdown.model import Paragraph, TextStyle
 from app.markdown.parser import MarkdownParser
 from app.markdown.scripts import FormulaError
 from medusa_core.messages import TARGET
+from tests.app.offloaded import step
 from tests.app.rendered import STYLE, plain_text
-from tests.app.streamed import step
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,15 @@ from app.markdown.tokens import TokenMap
 from app.theme.legend import Mark
 from medusa_core.messages import GIVEN, TARGET, TokenSource
 from tests.app.markdown_samples import filled_documents, is_unique_char
+from tests.app.offloaded import (
+    TIGHT_BOUNDS,
+    Answer,
+    answer_of_all_kinds,
+    answers,
+    make_answer,
+    step,
+    stream,
+)
 from tests.app.rendered import (
     STYLE,
     blocks_of,
@@ -21,15 +30,6 @@ from tests.app.rendered import (
     positions_of_ranges,
     underlined_chars,
     underlined_positions,
-)
-from tests.app.streamed import (
-    TIGHT_BOUNDS,
-    Answer,
-    answer_of_all_kinds,
-    answers,
-    make_answer,
-    step,
-    stream,
 )
 
 WORDS = ("一丁", "丂七 ", "**丄丅**", "丆万\n\n", "丈三")

@@ -76,7 +76,7 @@ def test_words_far_away_are_found_and_shown(
 
 def test_a_message_far_away_is_laid_out_when_it_is_shown(qtbot: QtBot, shown: Shown) -> None:
     view, path = shown
-    far = path.answers[10]
-    view.reveal(far, QRect(0, 0, 1, 1))
-    assert far.is_laid_out
-    assert not far.visibleRegion().isEmpty()
+    offloaded = path.answers[10]
+    view.reveal(offloaded, QRect(0, 0, 1, 1))
+    assert offloaded.is_laid_out
+    assert not offloaded.visibleRegion().isEmpty()

@@ -19,7 +19,7 @@ from app.markdown.highlight import (
     Highlighter,
     line_inks,
 )
-from app.markdown.model import Block, CodeBlock, Paragraph, Run, Table, TextStyle, runs_of
+from app.markdown.model import CodeBlock, MarkdownBlock, Paragraph, Run, Table, TextStyle, runs_of
 from app.markdown.parser import MarkdownParser
 from app.theme.text_style import Ink
 from tests.app.markdown_samples import filled_documents, is_unique_char, wild_documents
@@ -28,11 +28,11 @@ REPLACED = dict.fromkeys("\0\ufdd0\ufdd1\ufffc\ufeff\ufffe", "\ufffd")
 LINE_ENDS = "\n\r\u2029"
 
 
-def parse(text: str) -> tuple[Block, ...]:
+def parse(text: str) -> tuple[MarkdownBlock, ...]:
     return MarkdownParser().parse(text).blocks
 
 
-def all_runs(blocks: tuple[Block, ...]) -> list[Run]:
+def all_runs(blocks: tuple[MarkdownBlock, ...]) -> list[Run]:
     return [run for block in blocks for line in runs_of(block) for run in line]
 
 
@@ -48,7 +48,7 @@ def is_faithful(shown: str, source: str) -> bool:
     return source in LINE_ENDS and shown in "\u2028 "
 
 
-def check_runs(text: str, blocks: tuple[Block, ...]) -> None:
+def check_runs(text: str, blocks: tuple[MarkdownBlock, ...]) -> None:
     for run in all_runs(blocks):
         source = text[run.start : run.end]
         if run.is_one_to_one:
@@ -61,7 +61,7 @@ def check_runs(text: str, blocks: tuple[Block, ...]) -> None:
             assert is_entity or is_tab or is_break, (run, source)
 
 
-def check_order(blocks: tuple[Block, ...]) -> None:
+def check_order(blocks: tuple[MarkdownBlock, ...]) -> None:
     """No source character has two places, and places come in source order."""
     for left, right in pairwise(all_runs(blocks)):
         assert left.end <= right.start, (left, right)
@@ -158,7 +158,7 @@ def test_every_word_of_a_document_is_shown_once_from_where_it_stands(text: str) 
 def test_what_is_settled_is_parsed_as_in_the_whole(text: str) -> None:
     """Parsing part by part, each time from where the last part was settled, changes nothing."""
     parser = MarkdownParser()
-    kept: list[Block] = []
+    kept: list[MarkdownBlock] = []
     at, prefix = 0, ""
     for end in [i + 1 for i, char in enumerate(text) if char == "\n"]:
         parsed = parser.parse(text[at:end], at, prefix)

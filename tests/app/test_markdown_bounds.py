@@ -26,15 +26,22 @@ from app.markdown.bounds import (
     Bounds,
 )
 from app.markdown.formats import Marking
-from app.markdown.model import LINE_BREAK, Block, CodeBlock, Paragraph, Table, TextStyle, runs_of
+from app.markdown.model import (
+    LINE_BREAK,
+    CodeBlock,
+    MarkdownBlock,
+    Paragraph,
+    Table,
+    TextStyle,
+    runs_of,
+)
 from app.markdown.parser import MarkdownParser, Parsed
 from app.markdown.plain import plain_blocks
 from app.markdown.reader import Reader
 from app.theme.appearance import Appearance
 from medusa_core.messages import TARGET, TokenSource
 from tests.app.markdown_samples import wild_documents
-from tests.app.rendered import STYLE, blocks_of, contents, plain_text
-from tests.app.streamed import (
+from tests.app.offloaded import (
     ALL_KINDS,
     TIGHT_BOUNDS,
     Answer,
@@ -44,6 +51,7 @@ from tests.app.streamed import (
     step,
     stream,
 )
+from tests.app.rendered import STYLE, blocks_of, contents, plain_text
 
 BOUNDS = Bounds()
 HEAVY = {
@@ -103,12 +111,12 @@ class CountingSink:
     """Keeps blocks as a document does and counts those that change."""
 
     def __init__(self) -> None:
-        self.frozen: list[Block] = []
-        self.tail: list[Block] = []
+        self.frozen: list[MarkdownBlock] = []
+        self.tail: list[MarkdownBlock] = []
         self.num_changed = 0
         self.num_chars = 0
 
-    def show_tail(self, blocks: Sequence[Block]) -> None:
+    def show_tail(self, blocks: Sequence[MarkdownBlock]) -> None:
         num_same = 0
         for old, new in zip(self.tail, blocks, strict=False):
             if old != new:
@@ -124,11 +132,11 @@ class CountingSink:
         del self.tail[:num_blocks]
 
     @property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[MarkdownBlock]:
         return [*self.frozen, *self.tail]
 
 
-def num_chars(block: Block) -> int:
+def num_chars(block: MarkdownBlock) -> int:
     return sum(len(run.text) for line in runs_of(block) for run in line)
 
 
@@ -172,7 +180,7 @@ def test_a_turn_does_little_while_an_answer_streams(name: str) -> None:
     check_blocks(sink.blocks)
 
 
-def check_blocks(blocks: list[Block]) -> None:
+def check_blocks(blocks: list[MarkdownBlock]) -> None:
     """No block takes a layout long."""
     for block in blocks:
         if isinstance(block, Table):

@@ -175,7 +175,7 @@ def expected_chars(traces: Sequence[StepTrace], num_chars: int) -> list[tuple[st
     return [one for one in coloured_chars(traces, num_chars) if is_unique_char(one[0])]
 
 
-def streamed(steps: Sequence[StepDone], done: GenerationDone) -> AnswerDocument:
+def offloaded(steps: Sequence[StepDone], done: GenerationDone) -> AnswerDocument:
     """An answer, shown step by step."""
     view = AnswerDocument(QTextDocument(), STYLE)
     for step in steps:
@@ -203,7 +203,7 @@ def test_marks_are_what_the_traces_say(
     document = document_of(template)
     steps, traces, done = emit(target, document, SETTINGS, seed)
     assert done.text == document
-    view = streamed(steps, done)
+    view = offloaded(steps, done)
     marked = underlined_chars(view.document)
     assert marked == expected_chars(traces, len(done.text))
     if isinstance(template, str):
@@ -219,7 +219,7 @@ def test_every_character_is_marked_as_the_traces_say(
     document = begin + source_of(spelled)
     steps, traces, done = emit(target, document, SETTINGS, seed)
     assert done.text == document
-    view = streamed(steps, done)
+    view = offloaded(steps, done)
     chars = coloured_chars(traces, len(document))
     seen = [*range(len(begin) - 2), *(len(begin) + place for place in seen_in(spelled))]
     shown = shown_chars(view.document)

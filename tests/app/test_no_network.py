@@ -59,7 +59,7 @@ run(Options(platform="offscreen", data_dir=Path(sys.argv[1])), use)
 
 
 def test_the_whole_application_asks_nobody_by_itself(tmp_path: Path) -> None:
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", WHOLE, str(tmp_path)],
         cwd=ROOT,
         env=os.environ | {"HOME": str(tmp_path), "HF_HOME": str(tmp_path / "hf")},
@@ -68,7 +68,7 @@ def test_the_whole_application_asks_nobody_by_itself(tmp_path: Path) -> None:
         timeout=240,
         check=False,
     )
-    assert told.returncode == 0, told.stderr
-    found = json.loads(told.stdout.splitlines()[-1])
+    assert reported.returncode == 0, reported.stderr
+    found = json.loads(reported.stdout.splitlines()[-1])
     assert found["asked"] == []
     assert found["rows"] > 5, "the catalog needs no network"

@@ -65,8 +65,8 @@ def buttons(card: ErrorCard) -> dict[str, QPushButton]:
 def test_a_hard_end_is_noticed_at_the_next_start_with_what_python_did(tmp_path: Path) -> None:
     def start(ending: str) -> str:
         command = [sys.executable, "-c", CRASH, str(tmp_path), ending]
-        told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        return told.stdout.strip()
+        reported = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        return reported.stdout.strip()
 
     assert [start(ending) for ending in ("clean", "segv", "kill", "clean", "clean")] == [
         "False",
@@ -83,7 +83,7 @@ def test_after_a_crash_the_diagnostics_are_offered_and_previewed(
 ) -> None:
     window, _ = open_fake()
     wait_ready(qtbot, window)
-    window.remedies.tell_of_crash()
+    window.remedies.report_crash()
     (card,) = errors(window)
 
     async def work() -> None:
@@ -200,10 +200,10 @@ def test_what_is_said_is_in_no_log_below_debug(
         wait_ready(qtbot, window)
         ask(qtbot, window, "A secret question")
         logging.getLogger("app").warning("something happened")
-    told = path.read_text()
-    assert "something happened" in told
-    assert "secret" not in told
-    assert "marvellous" not in told
+    reported = path.read_text()
+    assert "something happened" in reported
+    assert "secret" not in reported
+    assert "marvellous" not in reported
 
 
 def test_logs_rotate(tmp_path: Path) -> None:
@@ -244,12 +244,12 @@ def test_out_of_memory_offers_what_is_smaller(qtbot: QtBot, open_fake: Open, run
 
 def test_smaller_choices_take_less_and_fit_where_anything_does() -> None:
     config, heads, budget = shape_config("vicuna-7b"), HeadsShape(), imagined_card(8)
-    asked = WeightFormats("int8")
-    found = smaller_choices(config, heads, budget, asked, 4096)
+    requested = WeightFormats("int8")
+    found = smaller_choices(config, heads, budget, requested, 4096)
     assert found
     assert all(one.plan.fit is not Fit.NO for one in found)
-    assert any(one.context_tokens == 4096 and one.formats != asked for one in found)
-    tiny = smaller_choices(config, heads, imagined_card(1.5), asked, 4096)
+    assert any(one.context_tokens == 4096 and one.formats != requested for one in found)
+    tiny = smaller_choices(config, heads, imagined_card(1.5), requested, 4096)
     assert tiny, "the least is offered even where it should not fit"
 
 

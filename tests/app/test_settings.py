@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.settings.declaration import Page
+from app.settings.declaration import SettingsPage
 from app.settings.device_box import DeviceBox
 from app.settings.editors import editor_of
 from app.settings.hub import hub_settings
@@ -37,7 +37,7 @@ from tests.hub.conftest import LoopbackHub, hub, settings
 
 __all__ = ["hub", "run", "settings"]
 
-SHOWN = [name for name, one in DECLARATIONS.items() if one.page is not Page.HIDDEN]
+SHOWN = [name for name, one in DECLARATIONS.items() if one.page is not SettingsPage.HIDDEN]
 
 
 def test_every_field_is_declared_with_a_value_that_its_kind_takes() -> None:
@@ -46,7 +46,7 @@ def test_every_field_is_declared_with_a_value_that_its_kind_takes() -> None:
     for name, declared in DECLARATIONS.items():
         value = getattr(usual, name)
         assert declared.kind.read(declared.kind.write(value)) == value, name
-        assert (declared.page is Page.HIDDEN) == (not declared.label), name
+        assert (declared.page is SettingsPage.HIDDEN) == (not declared.label), name
 
 
 @pytest.mark.parametrize("name", DECLARATIONS)

@@ -112,15 +112,15 @@ def test_a_display_that_cannot_be_reached_is_explained(tmp_path: Path) -> None:
 
 
 def test_a_missing_library_names_the_packages_and_the_way_out() -> None:
-    told = surroundings.qt_problem(ImportError("libEGL.so.1: cannot open shared object file"))
-    assert "libEGL.so.1" in told
-    assert "apt-get install" in told
-    assert surroundings.COMMAND_LINE in told
+    reported = surroundings.qt_problem(ImportError("libEGL.so.1: cannot open shared object file"))
+    assert "libEGL.so.1" in reported
+    assert "apt-get install" in reported
+    assert surroundings.COMMAND_LINE in reported
 
 
 def test_a_missing_qt_names_the_installer() -> None:
-    told = surroundings.qt_problem(ModuleNotFoundError("No module named 'PySide6'"))
-    assert "python3 installer run" in told
+    reported = surroundings.qt_problem(ModuleNotFoundError("No module named 'PySide6'"))
+    assert "python3 installer run" in reported
 
 
 def test_an_import_error_of_our_own_is_not_explained_away() -> None:
@@ -165,9 +165,9 @@ def test_a_missing_library_for_x11_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     monkeypatch.setattr(surroundings, "_answers", lambda _display: True)
     monkeypatch.setattr(surroundings, "XCB_LIBRARIES", ("libno-such-thing.so.9",))
-    told = surroundings.screen_problem("xcb")
-    assert told is not None
-    assert "libno-such-thing.so.9" in told
+    reported = surroundings.screen_problem("xcb")
+    assert reported is not None
+    assert "libno-such-thing.so.9" in reported
     assert surroundings.screen_problem("offscreen") is None
 
 

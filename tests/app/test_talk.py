@@ -19,7 +19,7 @@ from medusa_core.messages import TARGET, Generate, Role
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
 from tests.app.fakes import Script
-from tests.app.streamed import generation_done, step
+from tests.app.offloaded import generation_done, step
 
 
 def answered(qtbot: QtBot, appearance: Appearance, *pieces: str) -> AnswerMessage:
@@ -124,9 +124,9 @@ def test_the_model_doesnt_read_its_old_thoughts(qtbot: QtBot, open_fake: Open) -
     wait_ready(qtbot, window)
     ask(qtbot, window, "one")
     ask(qtbot, window, "two")
-    asked = engine.of_kind(Generate)[-1]
-    assert isinstance(asked, Generate)
-    (old,) = [m for m in asked.messages if m.role is Role.ASSISTANT]
+    requested = engine.of_kind(Generate)[-1]
+    assert isinstance(requested, Generate)
+    (old,) = [m for m in requested.messages if m.role is Role.ASSISTANT]
     assert (old.content, old.token_ids) == ("Yes.", ())
 
 
@@ -170,11 +170,11 @@ def test_a_plain_click_opens_no_panel_and_a_double_click_selects_its_word(
 
 def test_no_card_is_shown_where_nothing_is_marked(qtbot: QtBot, appearance: Appearance) -> None:
     message = answered(qtbot, appearance, "One ", "two")
-    heard: list[int] = []
-    message.token_hovered.connect(heard.append)
+    received: list[int] = []
+    message.token_hovered.connect(received.append)
     message.set_marking(Marking.OFF)
     message.view.hovered.emit(1)
-    assert not heard
+    assert not received
     message.set_marking(Marking.HEADS)
     message.view.hovered.emit(1)
-    assert heard == [0]
+    assert received == [0]

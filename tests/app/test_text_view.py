@@ -16,8 +16,8 @@ from app.chat.messages.text_view import (
 )
 from app.widgets.qt_text import passed_on
 from medusa_core.messages import TokenSource
+from tests.app.offloaded import step
 from tests.app.rendered import STYLE
-from tests.app.streamed import step
 
 
 @pytest.mark.parametrize(

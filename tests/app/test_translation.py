@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.chat_settings.number_box import NumberBox
-from app.i18n.engine_texts import engine_said
+from app.i18n.engine_texts import engine_text
 from app.i18n.translation import (
     chosen_language,
     install_language,
@@ -61,9 +61,9 @@ def test_every_text_has_a_german_one_with_the_same_fields(tmp_path: Path) -> Non
     extract(fresh)
     found = messages(fresh)
     assert len(found) > 180
-    assert [source for (_, source), told in found.items() if not told] == []
-    for (_, source), told in found.items():
-        assert sorted(FIELD.findall(source)) == sorted(FIELD.findall(told)), source
+    assert [source for (_, source), reported in found.items() if not reported] == []
+    for (_, source), reported in found.items():
+        assert sorted(FIELD.findall(source)) == sorted(FIELD.findall(reported)), source
 
 
 def test_what_is_compiled_is_what_is_translated(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_the_list_of_the_engines_texts_is_that_of_its_source() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("No model is loaded.", "Es ist kein Modell geladen."),
         ("The chat template of a/b writes nothing.", "Die Chat-Vorlage von a/b schreibt nichts."),
@@ -89,12 +89,12 @@ def test_the_list_of_the_engines_texts_is_that_of_its_source() -> None:
         ("", ""),
     ],
 )
-def test_what_the_engine_says_is_told_in_german(german: None, text: str, told: str) -> None:
-    assert engine_said(text) == told
+def test_what_the_engine_says_is_told_in_german(german: None, text: str, reported: str) -> None:
+    assert engine_text(text) == reported
 
 
 def test_errors_of_the_engine_are_told_in_german(german: None, tmp_path: Path) -> None:
-    told = []
+    reported = []
     for work in (
         lambda: ModelFiles.open(tmp_path).config,
         lambda: read_trace(tmp_path / "missing.json"),
@@ -105,14 +105,14 @@ def test_errors_of_the_engine_are_told_in_german(german: None, tmp_path: Path) -
     ):
         with pytest.raises(MedusaError) as caught:
             work()
-        told.append((caught.value.message, caught.value.hint))
-    for message, hint in told:
-        assert engine_said(message) != message
-        assert not hint or engine_said(hint) != hint
+        reported.append((caught.value.message, caught.value.hint))
+    for message, hint in reported:
+        assert engine_text(message) != message
+        assert not hint or engine_text(hint) != hint
 
 
 def test_in_english_texts_stay_as_they_are() -> None:
-    assert engine_said("a/b isn't a file.") == "a/b isn't a file."
+    assert engine_text("a/b isn't a file.") == "a/b isn't a file."
 
 
 def test_the_systems_language_is_taken_unless_another_one_is_chosen() -> None:

@@ -9,7 +9,7 @@ from app.help.steps import ModelStep
 from app.help.welcome_dialog import WelcomeDialog
 from app.settings.preferences import load_preferences
 from app.theme.appearance import Appearance
-from medusa_core.api import Budget, HubSettings, Library, Offer
+from medusa_core.api import Budget, HubSettings, Library, PairOffer
 from medusa_core.memory.budget import imagined_card
 from medusa_core.models.quant.format import Hardware
 from tests.app.conftest import Open
@@ -59,7 +59,7 @@ def test_what_fits_is_listed_behind_the_built_in_model_and_one_is_suggested(
     library = library_in(tmp_path)
     step = ModelStep(library, appearance)
     qtbot.addWidget(step)
-    wanted: list[Offer] = []
+    wanted: list[PairOffer] = []
     step.download_requested.connect(wanted.append)
     with qtbot.waitSignal(step.gguf_requested):
         step.gguf_button.click()

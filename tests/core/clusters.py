@@ -5,24 +5,24 @@ from dataclasses import replace
 from pathlib import Path
 
 from medusa_core.errors import StageLostError
-from medusa_core.runtime.cluster.line import Line
-from medusa_core.runtime.cluster.order import (
-    CacheOrder,
-    Held,
-    Offer,
-    Order,
-    Pace,
-    Packed,
-    Reply,
-    Wanted,
+from medusa_core.runtime.cluster.connection import StageConnection
+from medusa_core.runtime.cluster.layer_range import LayerRange
+from medusa_core.runtime.cluster.protocol import (
+    CacheRequest,
+    ComputeSettings,
+    PackedTensor,
+    PassReply,
+    PassRequest,
+    StageLayers,
+    StageOffer,
+    StageSpeed,
 )
-from medusa_core.runtime.cluster.share import Share
 from medusa_core.runtime.cluster.stage import Stage
 
 GIB = 1 << 30
 
 
-class FragileLine:
+class FragileConnection:
     """The way to a stage that may be lost.
 
     Attributes:
@@ -36,21 +36,21 @@ class FragileLine:
         self.num_runs = 0
         self.dies_at: int | None = None
         self.slowness = 1.0
-        self.faulty: Callable[[Order], Order] | None = None
+        self.faulty: Callable[[PassRequest], PassRequest] | None = None
         self.is_lost = False
         self._stage = stage
         self._name = stage.offer().name
 
-    def offer(self) -> Offer:
+    def offer(self) -> StageOffer:
         return self._alive().offer()
 
-    def prepare(self, wanted: Wanted) -> Pace:
+    def prepare(self, wanted: ComputeSettings) -> StageSpeed:
         return self._alive().prepare(wanted)
 
-    def take(self, share: Share, client: str) -> Held:
+    def take(self, share: LayerRange, client: str) -> StageLayers:
         return self._alive().take(share, client)
 
-    def run(self, order: Order) -> Reply:
+    def run(self, order: PassRequest) -> PassReply:
         self.num_runs += 1
         if self.num_runs == self.dies_at:
             self.is_lost = True
@@ -58,7 +58,7 @@ class FragileLine:
         reply = self._alive().run(order)
         return replace(reply, compute_s=self.slowness)
 
-    def committed(self, order: CacheOrder) -> Packed:
+    def committed(self, order: CacheRequest) -> PackedTensor:
         return self._alive().committed(order)
 
     def _alive(self) -> Stage:
@@ -72,9 +72,9 @@ class FragileCluster:
 
     def __init__(self, stages: list[Stage]) -> None:
         self.name = "the test"
-        self.all = {stage.offer().name: FragileLine(stage) for stage in stages}
+        self.all = {stage.offer().name: FragileConnection(stage) for stage in stages}
 
-    def lines(self) -> Mapping[str, Line]:
+    def lines(self) -> Mapping[str, StageConnection]:
         return {name: line for name, line in self.all.items() if not line.is_lost}
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class FragileCluster:
 
     def add(self, stage: Stage) -> None:
         """Let another stage join."""
-        self.all[stage.offer().name] = FragileLine(stage)
+        self.all[stage.offer().name] = FragileConnection(stage)
 
 
 def cluster_of(folder: Path, num_stages: int, memory_bytes: int = GIB) -> FragileCluster:

@@ -15,7 +15,7 @@ from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.datastore.phrases import (
-    Phrases,
+    PhraseTable,
     write_phrases,
 )
 from medusa_core.speculation.drafters.lineup import drafter_registry
@@ -41,7 +41,7 @@ FAMILIES = {
 HYDRA = TinySpec(hidden_size=64, intermediate_size=96, seed=11)
 # A smaller model with the same tokenizer, which drafts for "assisted".
 SMALLER = TinySpec(num_layers=1, hidden_size=64, intermediate_size=48, seed=12)
-SAID = "said"  # the folder of what "learned" said before
+OUTPUT = "said"  # the folder of what "learned" said before
 # Of which one layer lies on the device, and the others on a disk.
 STREAMED = TinySpec(num_layers=6, hidden_size=64, intermediate_size=96, seed=13)
 TARGET_NAMES = (
@@ -124,12 +124,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
 def options_of(name: str, dtype: str, device: str, folders: Folders) -> LoadOptions:
     """How to load one of them."""
     assistant = folders["smaller"][0] if name == "assisted" else None
-    said = folders["learned"][0] / SAID if name == "learned" else None
-    options = LoadOptions(dtype, device, assistant_dir=assistant, learned_dir=said)
+    output = folders["learned"][0] / OUTPUT if name == "learned" else None
+    options = LoadOptions(dtype, device, assistant_dir=assistant, datastore_dir=output)
     return options if name != "streamed" else with_layers_below(*folders[name], options, 1)
 
 
-def phrases_of(target: Target) -> Phrases:
+def phrases_of(target: Target) -> PhraseTable:
     """What a random target says often."""
     settings = GenerateSettings(drafter="none", max_new_tokens=60)
     answers = [decode(target, settings, user_says(word)) for word in ("one", "two", "three")]
@@ -139,11 +139,13 @@ def phrases_of(target: Target) -> Phrases:
 
 def learn_answers(folder: Path) -> None:
     """Let a random target say something, which it drafts by from then on."""
-    target = load_target(folder, options=LoadOptions("float64", learned_dir=folder / SAID))
+    target = load_target(folder, options=LoadOptions("float64", datastore_dir=folder / OUTPUT))
     assert target.learned is not None
-    for rule, said in itertools.product(("greedy", "sample"), ("Hi there", "one", "two", "three")):
+    for rule, output in itertools.product(
+        ("greedy", "sample"), ("Hi there", "one", "two", "three")
+    ):
         settings = GenerateSettings(rule=rule, drafter="none", seed=11, max_new_tokens=60)
-        answer = decode(target, settings, user_says(said))
+        answer = decode(target, settings, user_says(output))
         target.learned.learn("a conversation", answer.prompt_ids, answer.token_ids)
     target.learned.close()
 
@@ -197,8 +199,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """List the ties of the run, also when all tests passed."""
     reports = [report for some in terminalreporter.stats.values() for report in some]
     calls = [report for report in reports if getattr(report, "when", "") == "call"]
-    told = [pair for report in calls for pair in report.user_properties]
-    lines = [line for name, line in told if name == "tie"]
+    reported = [pair for report in calls for pair in report.user_properties]
+    lines = [line for name, line in reported if name == "tie"]
     if lines:
         terminalreporter.write_sep("-", f"differences at ties: {len(lines)}")
         for line in lines:

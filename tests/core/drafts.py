@@ -11,7 +11,7 @@ from torch import Tensor
 from medusa_core.loading.target import Target
 from medusa_core.models.datastore.phrases import (
     Follower,
-    Phrases,
+    PhraseTable,
     keys_of,
     of_lists,
 )
@@ -24,7 +24,7 @@ from medusa_core.speculation.drafters.source import (
 Path_ = tuple[int, ...]
 
 
-def heard(target: Target, token_ids: Sequence[int], hidden: Tensor) -> Observation:
+def received(target: Target, token_ids: Sequence[int], hidden: Tensor) -> Observation:
     """Tokens that were decided behind a state, with all that heads of the target ask for."""
     states = hidden.expand(len(token_ids), -1)
     heads = target.heads
@@ -37,25 +37,25 @@ def key_of(*tokens: int) -> int:
     return keys_of(reversed(tokens), len(tokens))[-1]
 
 
-def table(said: dict[Path_, dict[int, float]], longest: int = 3) -> Phrases:
+def table(output: dict[Path_, dict[int, float]], longest: int = 3) -> PhraseTable:
     """A table of what follows which tokens."""
     lists = {
         key_of(*context): [Follower(*one) for one in followers.items()]
-        for context, followers in said.items()
+        for context, followers in output.items()
     }
     return of_lists(lists, longest, {0.0: ((0.5, 0.1), (0.6,)), 0.5: ((0.3,),)})
 
 
-def random_table(rng: random.Random, num_tokens: int, longest: int = 3) -> Phrases:
+def random_table(rng: random.Random, num_tokens: int, longest: int = 3) -> PhraseTable:
     """Contexts of up to three tokens, each with a few followers; not all contexts are known."""
-    said: dict[Path_, dict[int, float]] = {}
+    output: dict[Path_, dict[int, float]] = {}
     for size in range(1, longest + 1):
         for _ in range(3 * num_tokens):
             context = tuple(rng.randrange(num_tokens) for _ in range(size))
             tokens = rng.sample(range(num_tokens), rng.randrange(1, 4))
             shares = sorted((rng.randrange(1, 85) / 255 for _ in tokens), reverse=True)
-            said[context] = dict(zip(tokens, shares, strict=True))
-    return table(said, longest)
+            output[context] = dict(zip(tokens, shares, strict=True))
+    return table(output, longest)
 
 
 def heads_of(rng: random.Random, num_heads: int, num_ranks: int, num_tokens: int) -> Scripted:
@@ -85,15 +85,17 @@ class Scripted:
     """A source that says what a function of a path says.
 
     Args:
-        says: What may follow a path, and how likely each token is.
+        waits_for: What may follow a path, and how likely each token is.
         is_same: The function knows a path by its length alone.
     """
 
-    def __init__(self, says: Callable[[Path_], dict[int, float]], is_same: bool = False) -> None:
+    def __init__(
+        self, waits_for: Callable[[Path_], dict[int, float]], is_same: bool = False
+    ) -> None:
         self.guesses: Sequence[Sequence[int]] = ()
-        self.says = says
+        self.waits_for = waits_for
         self._is_same = is_same
-        self.asked: list[Path_] = []
+        self.requested: list[Path_] = []
 
     def begin(self, token_ids: Sequence[int]) -> None:
         """Nothing to prepare."""
@@ -103,8 +105,8 @@ class Scripted:
 
     def candidates(self, paths: Paths) -> Candidates | None:
         known = [paths.path(index) for index in range(paths.num)]
-        self.asked += known
-        found = [self.says(path) for path in (known[:1] if self._is_same else known)]
+        self.requested += known
+        found = [self.waits_for(path) for path in (known[:1] if self._is_same else known)]
         if not any(found):
             return None
         return Candidates(

@@ -25,9 +25,9 @@ from medusa_core.speculation.drafters.drafter import (
 )
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.rules.rule import (
-    Numbers,
-    Path,
     Rule,
+    RuleNumbers,
+    RulePath,
     RuleSpec,
 )
 from tests.core.tree_paths import path_to
@@ -153,8 +153,8 @@ class _WatchedRule:
         return self._rule.chance(position)
 
     def numbers(
-        self, logits: Tensor, nodes: Path, context: WalkContext, run: Path
-    ) -> tuple[Numbers, ...]:
+        self, logits: Tensor, nodes: RulePath, context: WalkContext, run: RulePath
+    ) -> tuple[RuleNumbers, ...]:
         return self._rule.numbers(logits, nodes, context, run)
 
 
@@ -162,13 +162,13 @@ class _WatchedRule:
 class ChanceWitness:
     """Remembers what a drafter was told of chance, and how much was decided then."""
 
-    told: list[tuple[int, Chance | None]] = field(default_factory=list)
+    reported: list[tuple[int, Chance | None]] = field(default_factory=list)
 
     def watch(self, spec: DrafterSpec) -> DrafterSpec:
         """The same drafter, watched."""
 
         def build(target: Target, budget: RowBudget) -> Drafter:
-            return _ToldDrafter(spec.build(target, budget), [], self.told)
+            return _ToldDrafter(spec.build(target, budget), [], self.reported)
 
         return replace(spec, build=build)
 
@@ -217,10 +217,10 @@ class _ToldDrafter(_WatchedDrafter):
         self,
         drafter: Drafter,
         states: list[tuple[int, Tensor]],
-        told: list[tuple[int, Chance | None]],
+        reported: list[tuple[int, Chance | None]],
     ) -> None:
         super().__init__(drafter, states)
-        self._told = told
+        self._told = reported
 
     def observe(self, observation: Observation) -> None:
         super().observe(observation)

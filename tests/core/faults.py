@@ -28,9 +28,9 @@ from medusa_core.runtime.tree.step import (
 )
 from medusa_core.speculation.rules.greedy import Greedy
 from medusa_core.speculation.rules.rule import (
-    Numbers,
-    Path,
     Rule,
+    RuleNumbers,
+    RulePath,
     RuleSpec,
     rule_registry,
 )
@@ -139,8 +139,8 @@ class _Around:
         return self._rule.chance(position)
 
     def numbers(
-        self, logits: Tensor, nodes: Path, context: WalkContext, run: Path
-    ) -> tuple[Numbers, ...]:
+        self, logits: Tensor, nodes: RulePath, context: WalkContext, run: RulePath
+    ) -> tuple[RuleNumbers, ...]:
         return self._rule.numbers(logits, nodes, context, run)
 
 
@@ -172,7 +172,7 @@ class Credulous(_Around):
 class PathlessShaping(Shaping):
     """Penalises a node as if nothing had been drafted above it."""
 
-    def __call__(self, row: Tensor, context: WalkContext, path: Path) -> Tensor:
+    def __call__(self, row: Tensor, context: WalkContext, path: RulePath) -> Tensor:
         return super().__call__(row, context, ())
 
 

@@ -93,8 +93,8 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
 
 
 def _add_rope(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
-    told = raw["rope_parameters"]
-    rope = told.get("full_attention", told)
+    reported = raw["rope_parameters"]
+    rope = reported.get("full_attention", reported)
     head_dim = raw.get("head_dim") or raw["hidden_size"] // raw["num_attention_heads"]
     writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
     writer.add_rope_freq_base(rope["rope_theta"])

@@ -194,9 +194,9 @@ def try_out(written: Written) -> str:
     try:
         read_shape(written.heads or written.model)
         target = load_target(written.model, written.heads, LoadOptions("float64", "cpu"))
-        said = [ChatMessage(Role.USER, "hi")]
+        output = [ChatMessage(Role.USER, "hi")]
         texts = [
-            generate(target, said, GenerateSettings(spec.name, max_new_tokens=4)).text
+            generate(target, output, GenerateSettings(spec.name, max_new_tokens=4)).text
             for spec in serving_drafters(target)
             if spec.name in ("none", "medusa", "hydra", "eagle", "mtp", "streams")
         ]
@@ -231,17 +231,17 @@ def _try_seeds(whole: Written, root: Path, first: int, last: int) -> Outcome:
         written = _copied(whole, root / "harmed")
         way = HARM[seed % len(HARM)]
         done = way(written, written.heads or written.model, random.Random(seed))
-        told = f"seed {seed}: {way.__name__}: {done}"
+        reported = f"seed {seed}: {way.__name__}: {done}"
         started = time.process_time()
         try:
             found = try_out(written)
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is to be told
-            outcome.wrong.append(f"{told}: {type(error).__name__}: {error}"[:400])
+            outcome.wrong.append(f"{reported}: {type(error).__name__}: {error}"[:400])
             continue
         if time.process_time() - started > MOST_S:
-            outcome.wrong.append(f"{told}: {time.process_time() - started:.1f} s")
+            outcome.wrong.append(f"{reported}: {time.process_time() - started:.1f} s")
         if found == "works":
-            outcome.worked.append(told)
+            outcome.worked.append(reported)
         else:
             outcome.refused[found] += 1
     return outcome

@@ -126,8 +126,8 @@ class Slowly:
             rows, streams = main, ends
         head = self._target.get("lm_head.weight", self._target["model.embed_tokens.weight"])
         exits = early + self._adapter("early_exit", early)
-        told = torch.stack([self._norm(row, "model.norm") for row in streams])
-        return told @ head.T, head @ self._norm(exits, "model.norm")
+        reported = torch.stack([self._norm(row, "model.norm") for row in streams])
+        return reported @ head.T, head @ self._norm(exits, "model.norm")
 
     def _adapter(self, name: str, x: Tensor) -> Tensor:
         return self._own[f"{name}.lora_B"] @ (self._own[f"{name}.lora_A"] @ x)

@@ -28,7 +28,7 @@ from medusa_core.models.precision import precision_of
 from medusa_core.models.quant.format import quant_registry
 from medusa_core.models.quant.linear import DenseLinear
 from medusa_core.models.quant.nf4_tensors import quantize
-from medusa_core.models.quantized_cache.kept import KeptModels
+from medusa_core.models.quantized_cache.folder import QuantizedModels
 from medusa_core.models.rope import interleave_rows
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.speculation.drafters.lineup import drafter_registry
@@ -36,7 +36,7 @@ from medusa_core.speculation.rules.rule import (
     RuleSpec,
     rule_registry,
 )
-from medusa_core.speculation.tuning.known import calibration_key
+from medusa_core.speculation.tuning.measurements import calibration_key
 from tests.core.adapter_files import (
     ALL,
     LoraSpec,
@@ -315,10 +315,10 @@ def test_kept_models_with_and_without_it_are_not_mistaken(model: Path, tmp_path:
 
     def load(adapter: str) -> Tensor:
         lora = tmp_path / adapter if adapter else None
-        return scores(model, "", lora, formats=WeightFormats("int8"), kept_dir=kept)
+        return scores(model, "", lora, formats=WeightFormats("int8"), quantized_dir=kept)
 
     first = {name: load(name) for name in ("", "one", "two")}
-    assert len(KeptModels(kept).entries()) == 3
+    assert len(QuantizedModels(kept).entries()) == 3
     for name, found in first.items():
         assert torch.equal(load(name), found)
     assert not torch.equal(first[""], first["one"])
@@ -327,7 +327,7 @@ def test_kept_models_with_and_without_it_are_not_mistaken(model: Path, tmp_path:
 
 def test_what_is_learned_and_measured_is_kept_apart(model: Path, tmp_path: Path) -> None:
     lora_for(model, tmp_path / "lora")
-    options = LoadOptions("float32", "cpu", learned_dir=tmp_path / "learned")
+    options = LoadOptions("float32", "cpu", datastore_dir=tmp_path / "learned")
     with_it = replace(options, adapter_dir=tmp_path / "lora")
     plain, adapted = (load_target(model, options=each) for each in (options, with_it))
     for target in (plain, adapted):
@@ -346,7 +346,7 @@ LEAD, LAYER = "base_model.model.", "model.layers.1.mlp.up_proj"
 A, B = (f"{LEAD}{LAYER}.lora_{half}.weight" for half in "AB")
 
 
-def said(**more: Any) -> Change:
+def output(**more: Any) -> Change:
     """The configuration says something else."""
     return lambda _, config: config.update(more)
 
@@ -372,13 +372,13 @@ def cut(name: str, of: Callable[[Tensor], Tensor]) -> Change:
 
 
 HOSTILE: dict[str, tuple[Change, str]] = {
-    "dora": (said(use_dora=True), "DoRA"),
+    "dora": (output(use_dora=True), "DoRA"),
     "dora's tensor": (held(f"{LEAD}{LAYER}.lora_magnitude_vector", torch.ones(256)), "DoRA"),
-    "biases": (said(bias="all"), "biases"),
+    "biases": (output(bias="all"), "biases"),
     "a bias": (held(f"{LEAD}{LAYER}.bias", torch.ones(256)), "biases"),
-    "whole layers": (said(modules_to_save=["lm_head"]), "whole layers"),
+    "whole layers": (output(modules_to_save=["lm_head"]), "whole layers"),
     "a whole layer": (held(f"{LEAD}lm_head.weight", torch.ones(320, 128)), "whole layers"),
-    "ia3": (said(peft_type="IA3"), "IA3"),
+    "ia3": (output(peft_type="IA3"), "IA3"),
     "no type": (lambda _, config: config.pop("peft_type"), "type None"),
     "token vectors": (
         held(f"{LEAD}model.embed_tokens.lora_embedding_A", torch.ones(4, 320)),
@@ -388,7 +388,7 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     "an unknown layer": (renamed("model.layers.9.mlp.up_proj"), "no layer model.layers.9"),
     "a layer twice": (held(A.replace(".weight", ".b.weight"), torch.ones(4, 128)), "twice"),
     "an unknown tensor": (held("extra", torch.ones(1)), "extra"),
-    "another rank": (said(r=7), "shape"),
+    "another rank": (output(r=7), "shape"),
     "a short A": (cut(A, lambda tensor: tensor[:, :-1]), "shape"),
     "a flat B": (cut(B, torch.flatten), "shape"),
     "half a pair": (lambda tensors, _: tensors.pop(B), "one half"),
@@ -396,14 +396,14 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     "infinite": (cut(B, lambda tensor: tensor / 0), "no number"),
     "whole numbers": (cut(A, torch.Tensor.int), "I32"),
     "nothing": (lambda tensors, _: tensors.clear(), "nothing"),
-    "no rank": (said(r=0), "r is 0"),
-    "rank in words": (said(r="four"), "r is 'four'"),
-    "alpha in words": (said(lora_alpha="much"), "lora_alpha"),
-    "a pattern that takes forever": (said(rank_pattern={"(x+x+)+y": 4}), "pattern"),
-    "no pattern": (said(alpha_pattern={"(": 4}), "pattern"),
-    "patterns in a list": (said(alpha_pattern=[1]), "table"),
-    "sideways": (said(fan_in_fan_out=True), "sideways"),
-    "pissa": (said(init_lora_weights="pissa_niter_4"), "pissa"),
+    "no rank": (output(r=0), "r is 0"),
+    "rank in words": (output(r="four"), "r is 'four'"),
+    "alpha in words": (output(lora_alpha="much"), "lora_alpha"),
+    "a pattern that takes forever": (output(rank_pattern={"(x+x+)+y": 4}), "pattern"),
+    "no pattern": (output(alpha_pattern={"(": 4}), "pattern"),
+    "patterns in a list": (output(alpha_pattern=[1]), "table"),
+    "sideways": (output(fan_in_fan_out=True), "sideways"),
+    "pissa": (output(init_lora_weights="pissa_niter_4"), "pissa"),
 }
 
 
@@ -478,8 +478,8 @@ def test_a_command_takes_it(
     lora_for(model, tmp_path)
     arguments = ["generate", "--model", str(model), "--device", "cpu", "--dtype", "float32"]
     arguments += ["--prompt", "hello", "--max-new-tokens", "24", "--threads", "1", "--json"]
-    told = []
+    reported = []
     for more in ([], ["--adapter", str(tmp_path)]):
         assert main([*arguments, "--no-learned", *more]) == 0
-        told.append(json.loads(capsys.readouterr().out)["token_ids"])
-    assert told[0] != told[1]
+        reported.append(json.loads(capsys.readouterr().out)["token_ids"])
+    assert reported[0] != reported[1]

@@ -66,6 +66,6 @@ def test_numbers_of_threads_that_no_computer_has_are_refused(
     with pytest.raises(RequestError):
         check_threads(count)
     model = str(folders["grouped"][0])
-    asked = ["generate", "--prompt", "hi", "--model", model, f"--threads={count}"]
-    assert main(asked) == 1
+    requested = ["generate", "--prompt", "hi", "--model", model, f"--threads={count}"]
+    assert main(requested) == 1
     assert "threads make no sense" in capsys.readouterr().err

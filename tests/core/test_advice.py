@@ -39,10 +39,15 @@ def test_a_senseless_number_is_left_out(value: object) -> None:
 
 def test_new_chats_begin_as_advised_unless_the_user_chose() -> None:
     presets = Presets(None)
-    presets.heed(Advice(0.6, 20, 0.95))
-    begun = presets.beginning
-    assert (begun.rule, begun.temperature, begun.top_k, begun.top_p) == ("sample", 0.6, 20, 0.95)
-    matching = presets.matching(begun)
+    presets.apply_advice(Advice(0.6, 20, 0.95))
+    started = presets.beginning
+    assert (started.rule, started.temperature, started.top_k, started.top_p) == (
+        "sample",
+        0.6,
+        20,
+        0.95,
+    )
+    matching = presets.matching(started)
     assert matching is not None
     assert matching.name == "Recommended"
     assert matching.is_builtin
@@ -54,10 +59,10 @@ def test_new_chats_draw_where_nobody_says_anything_of_it() -> None:
     presets = Presets(None)
     assert presets.matching(presets.beginning) == BUILTIN[1], "before a model is known, too"
     assert presets.beginning.rule == "sample"
-    presets.heed(Advice(temperature=0.0))
+    presets.apply_advice(Advice(temperature=0.0))
     assert presets.matching(presets.beginning) == BUILTIN[0]
-    presets.heed(Advice(0.6))
-    presets.heed(None)
+    presets.apply_advice(Advice(0.6))
+    presets.apply_advice(None)
     assert presets.matching(presets.beginning) == BUILTIN[1]
     assert presets.all == BUILTIN
 
@@ -67,7 +72,7 @@ def test_greedy_stays_greedy_where_the_user_chose_it_for_new_chats(tmp_path: Pat
     assert Presets(tmp_path).new_chats is None, "saving a preset chooses nothing"
     Presets(tmp_path).use_for_new_chats(ChatSettings())
     later = Presets(tmp_path)
-    later.heed(Advice(0.6))
+    later.apply_advice(Advice(0.6))
     assert later.beginning == ChatSettings()
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medusa_core.engine.answer import Answer
+from medusa_core.engine.answer import AnswerBuffer
 from medusa_core.engine.session import Session
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, StopReason
@@ -36,13 +36,13 @@ _ID_OF = {
 }
 
 
-def answer(stop: Sequence[str] = (), max_tokens: int = 100) -> Answer:
+def answer(stop: Sequence[str] = (), max_tokens: int = 100) -> AnswerBuffer:
     eos = frozenset({EOS_ID, 2})
-    return Answer(Detokenizer(TOKENIZER), eos, stop, max_tokens, StopReason.MAX_TOKENS)
+    return AnswerBuffer(Detokenizer(TOKENIZER), eos, stop, max_tokens, StopReason.MAX_TOKENS)
 
 
 def take_all(
-    target: Answer, token_ids: Sequence[int], sizes: Sequence[int]
+    target: AnswerBuffer, token_ids: Sequence[int], sizes: Sequence[int]
 ) -> tuple[bytes, list[int], StopReason | None]:
     """Feed tokens in runs; returns all pieces, what was visible after each run, and the end."""
     pieces, visible, start = b"", [], 0

@@ -27,8 +27,8 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.jobs.batch.progress import (
+    BatchMeter,
     BatchProgress,
-    Meter,
     read_progress,
     write_progress,
 )
@@ -73,7 +73,13 @@ def roomy(folders: Folders) -> Target:
 
 
 def run_of(target: Target, file: AnswersFile, settings: GenerateSettings, **more: Any) -> BatchRun:
-    how = {"most": 4, "tell": lambda _: None, "stop": lambda: False, "meter": Meter(10, 0), **more}
+    how = {
+        "most": 4,
+        "tell": lambda _: None,
+        "stop": lambda: False,
+        "meter": BatchMeter(10, 0),
+        **more,
+    }
     return BatchRun(target, settings, file, tuner=Tuner(target), **how)
 
 
@@ -162,11 +168,11 @@ def test_a_killed_batch_is_gone_on_with(folders: Folders, tmp_path: Path) -> Non
 
 
 def test_a_paused_batch_keeps_what_is_done_and_goes_on(roomy: Target, tmp_path: Path) -> None:
-    out, asked = tmp_path / "out.jsonl", []
+    out, requested = tmp_path / "out.jsonl", []
 
     def stop() -> bool:
-        asked.append(True)
-        return len(asked) > 30 and bool(read_rows(out)[0])
+        requested.append(True)
+        return len(requested) > 30 and bool(read_rows(out)[0])
 
     with AnswersFile(out) as file:
         assert not run_of(roomy, file, GREEDY, stop=stop).answer(lines_of(LINES))
@@ -190,10 +196,10 @@ def test_a_signal_pauses_and_says_so(
         return events(self, *how)
 
     monkeypatch.setattr(Generation, "events", interrupted)
-    prompts, told = write(tmp_path / "in.jsonl", LINES), tmp_path / "told.json"
-    command = arguments(folders, prompts, tmp_path / "out.jsonl", "--progress", str(told))
+    prompts, reported = write(tmp_path / "in.jsonl", LINES), tmp_path / "told.json"
+    command = arguments(folders, prompts, tmp_path / "out.jsonl", "--progress", str(reported))
     assert main(command) == 3
-    progress = read_progress(told)
+    progress = read_progress(reported)
     assert progress is not None
     assert (progress.stage, progress.num_lines) == ("paused", 10)
 
@@ -297,7 +303,7 @@ def test_a_missing_or_empty_file_of_prompts_is_told(tmp_path: Path) -> None:
 def test_the_meter_counts_new_tokens_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    meter = Meter(10, num_done=4, num_failed=1)
+    meter = BatchMeter(10, num_done=4, num_failed=1)
     meter.begin()
     now[0] = 110.0
     meter.wrote(50)
@@ -332,8 +338,10 @@ def test_sparse_attention_says_what_it_changes(
     prompts = write(tmp_path / "in.jsonl", LINES[:3])
     more = ("--sparse-attention", "4", "--cache-quant", "q4")
     assert main(arguments(folders, prompts, tmp_path / "out.jsonl", *more)) == 0
-    said = capsys.readouterr().out
-    found = re.search(r"attention to 4 rows: .* (-\d+\.\d+) a token, .* (-\d+\.\d+) \(", said)
+    answered_prompts = capsys.readouterr().out
+    found = re.search(
+        r"attention to 4 rows: .* (-\d+\.\d+) a token, .* (-\d+\.\d+) \(", answered_prompts
+    )
     assert found is not None
     assert found[1] != found[2]
     more = ("--sparse-attention", "4000")

@@ -21,7 +21,7 @@ from medusa_core.bench.contestant import Contestant, OwnMode, TurnResult
 from medusa_core.bench.divergence import find_divergence
 from medusa_core.bench.gguf_export import write_gguf
 from medusa_core.bench.oracle import DiceRule, simulate
-from medusa_core.bench.race import Conversation, Race, run_race
+from medusa_core.bench.race import RaceConversation, RaceResult, run_race
 from medusa_core.bench.random_target import make_random
 from medusa_core.bench.report import make_report
 from medusa_core.bench.step_cost import TimedHeads, measure_step_report
@@ -47,7 +47,7 @@ from medusa_core.runtime.tree.tables import typical_table
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.prompts import (
-    Prompt,
+    BenchPrompt,
     read_prompts,
 )
 from medusa_core.system.resources import (
@@ -72,13 +72,13 @@ MODE_KEYS = {
 class Scripted:
     """A contestant that answers with given tokens and notes when it was asked."""
 
-    def __init__(self, name: str, tokens: tuple[int, ...], asked: list[str]) -> None:
+    def __init__(self, name: str, tokens: tuple[int, ...], requested: list[str]) -> None:
         self.name = name
         self.tokens = tokens
-        self.asked = asked
+        self.requested = requested
 
     def conversation(self) -> AbstractContextManager[None]:
-        self.asked.append(self.name)
+        self.requested.append(self.name)
         return nullcontext()
 
     def answer(self, messages: list[ChatMessage]) -> TurnResult:
@@ -119,27 +119,31 @@ def test_the_shipped_prompts_can_be_read() -> None:
 
 
 def test_contestants_take_turns_and_long_prompts_are_skipped_for_all() -> None:
-    asked: list[str] = []
-    contestants = {name: Scripted(name, (1, 2, 3), asked) for name in ("none", "medusa")}
-    prompts = [Prompt("a", "c", ("x",)), Prompt("b", "c", ("x" * 30,)), Prompt("d", "c", ("xx",))]
+    requested: list[str] = []
+    contestants = {name: Scripted(name, (1, 2, 3), requested) for name in ("none", "medusa")}
+    prompts = [
+        BenchPrompt("a", "c", ("x",)),
+        BenchPrompt("b", "c", ("x" * 30,)),
+        BenchPrompt("d", "c", ("xx",)),
+    ]
     race = run_race(contestants, prompts, repeats=2, on_prompt=lambda done, of: None)
     assert race.num_skipped == 1
     assert [c.prompt.prompt_id for c in race.results["medusa"][1]] == ["a", "d"]
     # The warm-up, then both answer a, the first of them gives up b, both answer d; twice.
-    assert len(asked) == 2 + 2 * (2 + 1 + 2)
+    assert len(requested) == 2 + 2 * (2 + 1 + 2)
     for first in (0, 2, 5, 7, 10):
-        assert set(asked[first : first + 2]) == {"none", "medusa"}
+        assert set(requested[first : first + 2]) == {"none", "medusa"}
 
 
 def test_no_contestant_always_comes_behind_the_same() -> None:
     names = ("none", "medusa", "ngram", "other")
 
     def order_of_a_race() -> list[str]:
-        asked: list[str] = []
-        contestants = {name: Scripted(name, (1, 2, 3), asked) for name in names}
-        prompts = [Prompt(str(number), "c", ("x",)) for number in range(20)]
+        requested: list[str] = []
+        contestants = {name: Scripted(name, (1, 2, 3), requested) for name in names}
+        prompts = [BenchPrompt(str(number), "c", ("x",)) for number in range(20)]
         run_race(contestants, prompts, repeats=5, on_prompt=lambda done, of: None)
-        return asked[len(names) :]
+        return requested[len(names) :]
 
     order = order_of_a_race()
     rounds = [order[start : start + 4] for start in range(0, len(order), 4)]
@@ -152,13 +156,13 @@ def test_no_contestant_always_comes_behind_the_same() -> None:
 
 
 def test_the_figures_follow_from_what_was_measured(tiny: Target) -> None:
-    prompt = Prompt("a", "c", ("x",))
+    prompt = BenchPrompt("a", "c", ("x",))
     plain = TurnResult("t", (1, 2, 3, 4, 5), (1, 1, 1, 1), wall_s=5.0, decode_s=4.0)
     fast = TurnResult("t", (1, 2, 3, 4, 5), (2, 2), wall_s=3.0, decode_s=2.0)
-    race = Race(
+    race = RaceResult(
         {
-            "none": [[Conversation(prompt, (plain,))]],
-            "medusa": [[Conversation(prompt, (fast,))]],
+            "none": [[RaceConversation(prompt, (plain,))]],
+            "medusa": [[RaceConversation(prompt, (fast,))]],
         },
         num_skipped=0,
     )
@@ -175,9 +179,9 @@ def test_the_figures_follow_from_what_was_measured(tiny: Target) -> None:
 
 
 def test_a_wrong_token_is_found_and_is_no_tie(tiny: Target) -> None:
-    prompt = Prompt("a", "c", ("hello",))
-    plain = Conversation(prompt, (TurnResult("t", (30, 31, 32), (1, 1), 1.0, 1.0),))
-    other = Conversation(prompt, (TurnResult("t", (30, 99, 32), (1, 1), 1.0, 1.0),))
+    prompt = BenchPrompt("a", "c", ("hello",))
+    plain = RaceConversation(prompt, (TurnResult("t", (30, 31, 32), (1, 1), 1.0, 1.0),))
+    other = RaceConversation(prompt, (TurnResult("t", (30, 99, 32), (1, 1), 1.0, 1.0),))
     assert find_divergence(tiny, plain, plain, GenerateSettings()) is None
     divergence = find_divergence(tiny, other, plain, GenerateSettings())
     assert divergence is not None
@@ -232,7 +236,7 @@ def test_bench_writes_what_it_promises(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "waits_for"),
     [
         (["--modes", "warp"], "Choose one of"),
         (["--peers", "warp"], "Choose one of"),
@@ -241,11 +245,11 @@ def test_bench_writes_what_it_promises(
     ],
 )
 def test_wrong_arguments_say_what_to_do(
-    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], waits_for: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prompts = str(prompts_dir() / "in_domain.jsonl")
     assert main(["bench", "--prompts", prompts, *arguments]) == 1
-    assert says in capsys.readouterr().err
+    assert waits_for in capsys.readouterr().err
 
 
 def bench(
@@ -331,7 +335,7 @@ def test_the_log_probability_of_a_text_is_the_targets_own(tiny: Target) -> None:
     settings = GenerateSettings(rule="sample", temperature=1.4, drafter="none", max_new_tokens=12)
     run = decode(tiny, settings, user_says("hello"))
     turn = TurnResult(run.done.text, run.token_ids, (1,) * 11, 1.0, 1.0)
-    judged = _judged(tiny, Conversation(Prompt("a", "c", ("hello",)), (turn,)), settings)
+    judged = _judged(tiny, RaceConversation(BenchPrompt("a", "c", ("hello",)), (turn,)), settings)
     total, text = 0.0, [*run.prompt_ids]
     for token_id in run.token_ids:
         total += float(torch.log_softmax(plain_scores(tiny, text), 0)[token_id])
@@ -381,11 +385,11 @@ def test_a_sweep_over_rows_sets_dense_trees_beside_sparse_ones(
 
 def test_a_tie_under_sampling_is_judged_by_the_noisy_scores(tiny: Target) -> None:
     settings = GenerateSettings(drafter="medusa", rule="sample", temperature=1.0, seed=3)
-    prompt = Prompt("a", "c", ("hello",))
+    prompt = BenchPrompt("a", "c", ("hello",))
     answer = generate(tiny, [ChatMessage(Role.USER, "hello")], settings).token_ids[:3]
-    plain = Conversation(prompt, (TurnResult("t", answer, (1, 1), 1.0, 1.0),))
+    plain = RaceConversation(prompt, (TurnResult("t", answer, (1, 1), 1.0, 1.0),))
     wrong = (answer[0], (answer[1] + 1) % 300, answer[2])
-    other = Conversation(prompt, (TurnResult("t", wrong, (1, 1), 1.0, 1.0),))
+    other = RaceConversation(prompt, (TurnResult("t", wrong, (1, 1), 1.0, 1.0),))
     divergence = find_divergence(tiny, other, plain, settings)
     assert divergence is not None
     assert (divergence.place, divergence.is_tie) == (1, False)
@@ -447,7 +451,7 @@ def test_a_random_target_costs_what_is_planned(quant: str, tmp_path: Path) -> No
     assert target.weights_bytes <= target.plan.weights_bytes <= 1.05 * target.weights_bytes
     report = measure_step_report(target, ["none", "medusa", "ngram"], 8)
     assert set(report.parts) == {"none", "medusa", "ngram"}
-    assert len(report.costs.asking["medusa"].greedy) == 2
+    assert len(report.costs.source_costs["medusa"].greedy) == 2
 
 
 def small_random(num_heads: int) -> Target:
@@ -461,12 +465,12 @@ def small_random(num_heads: int) -> Target:
 
 
 def test_steps_of_a_large_model_are_told_as_they_are_measured() -> None:
-    told: list[str] = []
-    race = race_steps(small_random(0), 1.5, None, told.append)
+    reported: list[str] = []
+    race = race_steps(small_random(0), 1.5, None, reported.append)
     assert list(race.ours) == ["1", "2", "4", "8", "16", "32", "64"]
     assert all(seconds > 0 for seconds in race.ours.values())
     assert (race.llamacpp, list(race.prefill_s), race.load_s) == ({}, ["ours"], 1.5)
-    assert sum("64 rows" in line for line in told) == 3
+    assert sum("64 rows" in line for line in reported) == 3
     assert "64" in race_table(race)
 
 
@@ -547,12 +551,12 @@ def test_transformers_looks_up_the_same_text(
 
 
 @pytest.mark.parametrize(
-    ("peer", "says"),
+    ("peer", "waits_for"),
     [("transformers-assisted", "--assistant"), ("llamacpp", "medusa-chat[peers]")],
 )
 def test_peers_say_what_they_lack(
     peer: str,
-    says: str,
+    waits_for: str,
     folders: dict[str, tuple[Path, Path]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -561,7 +565,7 @@ def test_peers_say_what_they_lack(
     monkeypatch.setitem(sys.modules, "llama_cpp", None)  # as if it weren't installed
     code, _ = bench(folders, tmp_path, "--peers", peer)
     assert code == 1
-    assert says in capsys.readouterr().err
+    assert waits_for in capsys.readouterr().err
 
 
 def test_exported_weights_are_those_of_the_checkpoint(
@@ -594,7 +598,7 @@ def test_contestants_hold_no_cache_between_prompts(load: LoadTarget) -> None:
     contestants: dict[str, Contestant] = {
         str(number): OwnMode(target, settings, Tuner(target)) for number in range(12)
     }
-    long = Prompt("long", "any", ("word " * 20, "once more"))
+    long = BenchPrompt("long", "any", ("word " * 20, "once more"))
     race = run_race(contestants, [long], 1, lambda *_: None)
     assert race.num_skipped == 0
     assert target.caches.free_rows == free

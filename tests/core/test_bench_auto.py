@@ -42,9 +42,9 @@ def test_auto_is_what_the_window_would_choose_and_all_methods_are_a_mode(
 ) -> None:
     model, _ = folders["grouped"]
     out = tmp_path / "report.json"
-    told = ["--model", str(model), "--heads", "none", "--dtype", "float64", "--threads", "1"]
-    told += ["--prompts", str(prompts), "--modes", "none,auto,composite", "--json", str(out)]
-    assert main(["bench", *told, "--max-new-tokens", "6"]) == 0
+    reported = ["--model", str(model), "--heads", "none", "--dtype", "float64", "--threads", "1"]
+    reported += ["--prompts", str(prompts), "--modes", "none,auto,composite", "--json", str(out)]
+    assert main(["bench", *reported, "--max-new-tokens", "6"]) == 0
     report = json.loads(out.read_text(encoding="utf-8"))
     chosen = report["drafters"]["auto"]
     assert chosen in {spec.name for spec in drafter_registry().specs}

@@ -21,8 +21,8 @@ from medusa_core.messages import (
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.runtime.kv.size import whole_rows
 from medusa_core.runtime.offload.layer_stream import LayerStream
-from medusa_core.runtime.runner.streaming import StreamingRunner
-from medusa_core.runtime.runner.streaming_native import StreamingNativeRunner
+from medusa_core.runtime.runner.offload import OffloadRunner
+from medusa_core.runtime.runner.offload_native import OffloadNativeRunner
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import STREAMED
 from tests.core.laws import decode, user_says
@@ -40,30 +40,30 @@ KINDS = {
 
 
 @pytest.fixture(params=KINDS)
-def streamed(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
+def offloaded(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
     """A target of which all layers but one come from the disk, with room for six."""
     dtype, formats = KINDS[request.param]
     model = write_tiny(tmp_path / "model", STREAMED)
     options = LoadOptions(dtype, formats=formats, context_tokens=128, sessions=6)
     target = load_target(model, None, with_layers_below(model, None, options, NUM_HERE))
-    assert isinstance(target.runner, StreamingRunner | StreamingNativeRunner)
+    assert isinstance(target.runner, OffloadRunner | OffloadNativeRunner)
     return target
 
 
 def block(target: Target) -> list[tuple[int, ...]]:
     """The answers, written in one block."""
     requests = [Generate(str(n), "", prompt, SETTINGS) for n, prompt in enumerate(PROMPTS)]
-    told = {}
+    reported = {}
     for answered in answer_all(target, requests, Tuner(target), len(PROMPTS)):
         assert isinstance(answered.done, GenerationDone)
-        told[int(answered.request.session_id)] = answered.done.token_ids
-    return [told[n] for n in range(len(PROMPTS))]
+        reported[int(answered.request.session_id)] = answered.done.token_ids
+    return [reported[n] for n in range(len(PROMPTS))]
 
 
 def test_a_loaded_layer_serves_all_answers_and_changes_none(
-    streamed: Target, monkeypatch: pytest.MonkeyPatch
+    offloaded: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone = [decode(streamed, SETTINGS, prompt).token_ids for prompt in PROMPTS]
+    alone = [decode(offloaded, SETTINGS, prompt).token_ids for prompt in PROMPTS]
     taken: list[int] = []
     take = LayerStream.take
 
@@ -72,18 +72,18 @@ def test_a_loaded_layer_serves_all_answers_and_changes_none(
         return take(self, layer)
 
     monkeypatch.setattr(LayerStream, "take", counted)
-    assert block(streamed) == alone
-    passes = len(taken) / (streamed.config.num_layers - NUM_HERE)
+    assert block(offloaded) == alone
+    passes = len(taken) / (offloaded.config.num_layers - NUM_HERE)
     # Two or three passes read the prompts, and each step of the block is one more.
     assert passes <= SETTINGS.max_new_tokens + 6 < sum(map(len, alone)) / 3
 
 
-def test_nothing_changes_where_nothing_is_read_ahead(streamed: Target) -> None:
-    ahead = block(streamed)
-    runner = streamed.runner
-    assert isinstance(runner, StreamingRunner | StreamingNativeRunner)
+def test_nothing_changes_where_nothing_is_read_ahead(offloaded: Target) -> None:
+    ahead = block(offloaded)
+    runner = offloaded.runner
+    assert isinstance(runner, OffloadRunner | OffloadNativeRunner)
     runner.visits.read_ahead(1)
-    assert block(streamed) == ahead
+    assert block(offloaded) == ahead
 
 
 def test_a_batch_plans_what_its_conversations_take_and_no_more() -> None:

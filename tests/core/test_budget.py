@@ -18,7 +18,7 @@ from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.speculation.tuning.costs import (
     MOST_ROWS,
-    Asking,
+    SourceCost,
     StepCosts,
 )
 from medusa_core.speculation.tuning.governor import Governor
@@ -124,9 +124,9 @@ def test_further_rows_cost_what_they_take_now(tiny: Target, slope: float, more_s
     tuner.judge(SETTINGS, 200, steps(0.7, 3.0, 2000))  # it was otherwise
     taken = steps(slope, more_s, 12_000)
     tuner.judge(SETTINGS, 200, taken)
-    pace = 2 * len(taken) / sum(step.seconds for step in taken)
+    rate = 2 * len(taken) / sum(step.seconds for step in taken)
     limited = min(3.0, max(1 / 3, slope))
-    expected = limited * pace * (measured[-1] - measured[0])
+    expected = limited * rate * (measured[-1] - measured[0])
     assert dearest(tuner, length=200) == pytest.approx(expected, rel=0.1)
 
 
@@ -134,8 +134,8 @@ def test_steps_of_one_size_do_not_say_what_rows_cost(tiny: Target) -> None:
     for num_rows in (4, 64):  # the latter were not measured
         tuner = Tuner(tiny, COSTS)
         tuner.judge(SETTINGS, 100, [StepYield(1.0, 1, num_rows, 3.0)] * 50)
-        pace = (2 * 50 + 20) / (3.0 * 50 + 20)
-        assert dearest(tuner) == pytest.approx(3.0 * pace)
+        rate = (2 * 50 + 20) / (3.0 * 50 + 20)
+        assert dearest(tuner) == pytest.approx(3.0 * rate)
 
 
 @pytest.mark.parametrize("rule", [r.name for r in rule_registry().specs if r.choice.is_exact])
@@ -148,17 +148,17 @@ def test_cheap_rows_are_taken_and_dear_ones_are_not(
         settings = GenerateSettings(drafter=drafter, rule=rule, max_new_tokens=30)
         texts, rows = [], []
         for costs in (CHEAP, DEAR):
-            told: list[int] = []
+            reported: list[int] = []
             target = target_of(drafter)
             done = generate(
                 target,
                 user_says("again and again and again"),
                 settings,
-                on_step=lambda step, told=told: told.append(step.num_rows),  # type: ignore[misc]
+                on_step=lambda step, reported=reported: reported.append(step.num_rows),  # type: ignore[misc]
                 tuner=Tuner(target, costs),
             )
             texts.append(done.token_ids)
-            rows.append(max(told[1:]))
+            rows.append(max(reported[1:]))
         assert texts[0] == texts[1]
         assert rows[0] > 2, drafter
         assert rows[1] == 1, drafter
@@ -172,21 +172,29 @@ def test_heads_that_do_not_pay_are_not_asked(tiny: Target) -> None:
     sure = replace(tiny.trees, head_accuracies=((0.9,),) * num_heads)
     target = replace(tiny, trees=sure, phrases=None)
 
-    def asked(*draft_s: float) -> int | None:
-        costs = replace(CHEAP, asking={"medusa": Asking(draft_s, tuple(9 * s for s in draft_s))})
+    def requested(*draft_s: float) -> int | None:
+        costs = replace(
+            CHEAP, source_costs={"medusa": SourceCost(draft_s, tuple(9 * s for s in draft_s))}
+        )
         return Tuner(target, costs).budget(SETTINGS, 64).levels
 
-    assert asked(*[0.01 * n for n in range(1, num_heads + 1)]) == num_heads
-    assert asked(*[0.01, *[5.0] * (num_heads - 1)]) == 1
-    assert asked(*[5.0] * num_heads) == 0
+    assert requested(*[0.01 * n for n in range(1, num_heads + 1)]) == num_heads
+    assert requested(*[0.01, *[5.0] * (num_heads - 1)]) == 1
+    assert requested(*[5.0] * num_heads) == 0
     alone = replace(SETTINGS, drafter="medusa-dynamic")
-    dear = replace(CHEAP, asking={"medusa": Asking((5.0,) * num_heads, (5.0,) * num_heads)})
+    dear = replace(
+        CHEAP, source_costs={"medusa": SourceCost((5.0,) * num_heads, (5.0,) * num_heads)}
+    )
     assert Tuner(target, dear).budget(alone, 64).levels == 1  # nothing else would draft
-    assert asked(*[0.2 + 0.01 * n for n in range(1, num_heads + 1)]) == num_heads
-    costs = replace(DEAR, asking={"medusa": Asking((1e-6,) * num_heads, (1e-6,) * num_heads)})
+    assert requested(*[0.2 + 0.01 * n for n in range(1, num_heads + 1)]) == num_heads
+    costs = replace(
+        DEAR, source_costs={"medusa": SourceCost((1e-6,) * num_heads, (1e-6,) * num_heads)}
+    )
     assert Tuner(target, costs).budget(SETTINGS, 64).levels == 0  # no row pays
 
-    some = replace(CHEAP, asking={"medusa": Asking((0.2,) * num_heads, (0.2,) * num_heads)})
+    some = replace(
+        CHEAP, source_costs={"medusa": SourceCost((0.2,) * num_heads, (0.2,) * num_heads)}
+    )
     # What is promised and not kept makes heads dearer, too.
     boasting = Tuner(target, some)
     assert boasting.budget(SETTINGS, 64).levels == num_heads
@@ -196,7 +204,9 @@ def test_heads_that_do_not_pay_are_not_asked(tiny: Target) -> None:
     assert Tuner(seldom, some).budget(SETTINGS, 64).levels
 
     drawn = replace(SETTINGS, rule="sample")
-    costs = replace(CHEAP, asking={"medusa": Asking((0.1,) * num_heads, (90.0,) * num_heads)})
+    costs = replace(
+        CHEAP, source_costs={"medusa": SourceCost((0.1,) * num_heads, (90.0,) * num_heads)}
+    )
     assert Tuner(target, costs).budget(SETTINGS, 64).levels == num_heads
     assert Tuner(target, costs).budget(drawn, 64).levels == 0
 
@@ -204,7 +214,9 @@ def test_heads_that_do_not_pay_are_not_asked(tiny: Target) -> None:
 def test_noise_that_heads_are_told_makes_fixed_trees_smaller(tiny: Target) -> None:
     assert tiny.trees is not None
     sure = replace(tiny.trees, head_accuracies=((0.9,),) * 3)
-    costs = replace(CHEAP, asking={"medusa": Asking((0.01, 0.02, 0.03), (0.01, 5.0, 10.0))})
+    costs = replace(
+        CHEAP, source_costs={"medusa": SourceCost((0.01, 0.02, 0.03), (0.01, 5.0, 10.0))}
+    )
     tuner = Tuner(replace(tiny, trees=sure), costs)
     greedy = GenerateSettings(drafter="medusa")
     drawn = replace(greedy, rule="sample")
@@ -226,7 +238,7 @@ def test_as_many_heads_are_asked_as_the_budget_has_levels(tiny: Target, levels: 
 def test_an_answer_tells_what_its_trees_brought(
     tiny: Target, target_of: Callable[[str], Target]
 ) -> None:
-    told: list[StepYield] = []
+    reported: list[StepYield] = []
     prompt_length = generate(
         tiny, user_says("one"), GenerateSettings(drafter="medusa")
     ).num_prompt_tokens
@@ -236,26 +248,28 @@ def test_an_answer_tells_what_its_trees_brought(
             self, settings: GenerateSettings, length: int, steps: Sequence[StepYield]
         ) -> None:
             assert length == prompt_length
-            told.extend(steps)
+            reported.extend(steps)
 
     for drafter in (spec.name for spec in drafter_registry().specs if spec.drafts):
-        told.clear()
+        reported.clear()
         # Repetitions are rewarded, so that there is something to look up.
         settings = GenerateSettings(
             drafter=drafter, max_new_tokens=40, tree_rows=5, repetition_penalty=0.3
         )
         target = target_of(drafter)
         done = generate(target, user_says("one"), settings, tuner=Listening(target))
-        assert len(told) == done.num_steps
-        assert all(step.num_accepted < step.num_rows <= 5 for step in told)
-        assert all(0 <= step.promised < step.num_rows for step in told)
-        assert max(step.promised for step in told) > 0
-        assert sum(step.num_accepted for step in told) >= len(done.token_ids) - done.num_steps - 5
-        assert sum(step.seconds for step in told) <= done.decode_s
+        assert len(reported) == done.num_steps
+        assert all(step.num_accepted < step.num_rows <= 5 for step in reported)
+        assert all(0 <= step.promised < step.num_rows for step in reported)
+        assert max(step.promised for step in reported) > 0
+        assert (
+            sum(step.num_accepted for step in reported) >= len(done.token_ids) - done.num_steps - 5
+        )
+        assert sum(step.seconds for step in reported) <= done.decode_s
 
 
 def test_steps_that_rest_tell_nothing(tiny: Target) -> None:
-    told: list[StepYield] = []
+    reported: list[StepYield] = []
 
     class Resting(Governor):
         drafts = False  # type: ignore[assignment]
@@ -267,11 +281,11 @@ def test_steps_that_rest_tell_nothing(tiny: Target) -> None:
         def judge(
             self, settings: GenerateSettings, length: int, steps: Sequence[StepYield]
         ) -> None:
-            told.extend(steps)
+            reported.extend(steps)
 
     done = generate(tiny, user_says("one"), SETTINGS, tuner=Listening(tiny, COSTS))
     assert done.num_rested == done.num_steps > 0
-    assert told == []
+    assert reported == []
 
 
 @torch.inference_mode()

@@ -35,7 +35,7 @@ def pool_of(target: Target, num_rows: int) -> CachePool:
 
 
 def lender(target: Target, pool: CachePool) -> Callable[..., KvCache]:
-    return lambda *rows: pool.lend(target.runner.new_cache, *rows)
+    return lambda *rows: pool.allocate(target.runner.new_cache, *rows)
 
 
 @torch.inference_mode()
@@ -66,25 +66,25 @@ def test_caches_lie_apart_in_one_memory(target: Target) -> None:
 
 def test_more_than_was_planned_is_refused_by_name(target: Target) -> None:
     pool = pool_of(target, 128)
-    lend = lender(target, pool)
-    first = lend(100)
+    allocate = lender(target, pool)
+    first = allocate(100)
     with pytest.raises(OutOfMemoryError, match="33 tokens need room") as refused:
-        lend(33)
+        allocate(33)
     assert refused.value.data == {"num_tokens": 33, "free_tokens": 16}
     with pytest.raises(OutOfMemoryError):
         pool.grown(target.runner.new_cache, first, 129)
     assert first.capacity == 112
-    assert lend(10, 64).capacity == 16  # less than it would like
+    assert allocate(10, 64).capacity == 16  # less than it would like
 
 
 def test_what_nobody_holds_any_more_is_lent_again(target: Target) -> None:
     pool = pool_of(target, 64)
-    lend = lender(target, pool)
-    first = lend(64)
+    allocate = lender(target, pool)
+    first = allocate(64)
     del first
-    second = lend(64)
-    pool.give_back(second)
-    assert lend(64).capacity == 64
+    second = allocate(64)
+    pool.release(second)
+    assert allocate(64).capacity == 64
 
 
 def test_a_cache_grows_in_its_place_and_keeps_its_rows(target: Target) -> None:
@@ -124,7 +124,7 @@ def test_what_is_not_used_gives_way(target: Target) -> None:
     def forget() -> bool:
         return bool(idle) and idle.pop(0) is not None
 
-    pool.give_way = forget
+    pool.evict = forget
     busy = lender(target, pool)(32)
     assert len(idle) == 2
     assert pool.grown(target.runner.new_cache, busy, 48) is busy

@@ -22,12 +22,12 @@ from medusa_core.runtime.tree.search import (
     grow,
 )
 from medusa_core.runtime.tree.shape import TokenTree
-from medusa_core.runtime.tree.tables import TreeTable
+from medusa_core.runtime.tree.tables import TreePresets
 from medusa_core.speculation.drafters.source import source_registry
 from medusa_core.speculation.drafters.sources.heads_source import HeadsSource
 from medusa_core.speculation.tuning import (
     calibration,
-    known,
+    measurements,
 )
 from medusa_core.speculation.tuning.calibration import (
     LENGTHS,
@@ -35,23 +35,23 @@ from medusa_core.speculation.tuning.calibration import (
     measure_costs,
 )
 from medusa_core.speculation.tuning.costs import (
-    Asking,
+    SourceCost,
     StepCosts,
 )
-from medusa_core.speculation.tuning.known import (
-    Known,
+from medusa_core.speculation.tuning.measurements import (
+    ModelMeasurements,
     calibration_key,
     model_key,
 )
 from medusa_core.speculation.tuning.tuner import Tuner
-from medusa_core.system.files.kept import Kept
+from medusa_core.system.files.measurement_files import MeasurementFiles
 from tests.core.conftest import Folders, LoadTarget
 
 COSTS = StepCosts(
     (100, 200),
     (1, 4, 8),
     ((1.0, 1.6, 4.0), (2.0, 3.0, 9.0)),
-    {"medusa": Asking((0.1, 0.2), (0.3, 0.4))},
+    {"medusa": SourceCost((0.1, 0.2), (0.3, 0.4))},
 )
 ACCURACIES = ((0.6, 0.2, 0.1), (0.5, 0.2, 0.1))
 
@@ -66,10 +66,10 @@ def test_every_row_count_is_measured(load: LoadTarget) -> None:
     costs = measure_costs(target, budget_s=10.0)  # a slow machine needs more than the usual two
     assert (costs.lengths, costs.rows) == (LENGTHS, ROW_COUNTS)
     assert target.heads is not None
-    asking = costs.asking["medusa"]
-    assert len(asking.greedy) == len(asking.drawn) == target.heads.num_heads
-    assert asking.drawn[-1] > asking.greedy[-1]  # the noise is to be drawn
-    assert set(costs.asking) == {
+    source_costs = costs.source_costs["medusa"]
+    assert len(source_costs.greedy) == len(source_costs.drawn) == target.heads.num_heads
+    assert source_costs.drawn[-1] > source_costs.greedy[-1]  # the noise is to be drawn
+    assert set(costs.source_costs) == {
         spec.name for spec in source_registry().specs if spec.serves(target)
     }
     assert costs.plain_s(LENGTHS[0]) >= costs.step_s(1, LENGTHS[0]) > 0
@@ -105,23 +105,25 @@ def test_heads_are_asked_thrice_even_where_time_is_over(
     tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As few as tell what is usual."""
-    asked: list[int] = []
+    requested: list[int] = []
     start = HeadsSource.start
 
     def noted(self: HeadsSource, root_id: int, most_rows: int) -> None:
         start(self, root_id, most_rows)
-        asked.append(len(self.guesses))
+        requested.append(len(self.guesses))
 
     monkeypatch.setattr(HeadsSource, "start", noted)
     assert tiny.heads is not None
     measure_costs(tiny, budget_s=0.0)
     for count in range(1, tiny.heads.num_heads + 1):
-        assert asked.count(count) == 2 * (1 + 3)  # once more, to warm up; greedily and by chance
+        assert requested.count(count) == 2 * (
+            1 + 3
+        )  # once more, to warm up; greedily and by chance
 
 
 def test_a_model_without_heads_is_measured_too(tiny: Target) -> None:
     costs = measure_costs(replace(tiny, heads=None, trees=None), budget_s=1.0)
-    assert "medusa" not in costs.asking
+    assert "medusa" not in costs.source_costs
     assert costs.rows[:2] == (1, 2)
 
 
@@ -133,11 +135,13 @@ def test_between_measurements_costs_lie_on_a_line() -> None:
     assert COSTS.step_s(1, 300) == pytest.approx(3.0)
     assert COSTS.step_s(1, 10) == 1.0
     assert COSTS.plain_s(200) == 2.0
-    assert COSTS.asking_s(("medusa",)) == (0.0, 0.1, 0.2)
-    assert COSTS.asking_s(("medusa", "unknown"), draws=True) == (0.0, 0.3, 0.4)
-    both = replace(COSTS, asking={**COSTS.asking, "eagle": Asking((1.0, 2.0, 3.0), (9.0,) * 3)})
-    assert both.asking_s(("medusa", "eagle")) == pytest.approx((0.0, 1.1, 2.2, 3.2))
-    assert COSTS.asking_s(()) == (0.0,)
+    assert COSTS.source_s(("medusa",)) == (0.0, 0.1, 0.2)
+    assert COSTS.source_s(("medusa", "unknown"), draws=True) == (0.0, 0.3, 0.4)
+    both = replace(
+        COSTS, source_costs={**COSTS.source_costs, "eagle": SourceCost((1.0, 2.0, 3.0), (9.0,) * 3)}
+    )
+    assert both.source_s(("medusa", "eagle")) == pytest.approx((0.0, 1.1, 2.2, 3.2))
+    assert COSTS.source_s(()) == (0.0,)
     assert COSTS.tree_s(4, 3, 100, (0.0, 0.1, 0.2)) == pytest.approx(1.8)  # heads there are two
 
 
@@ -187,7 +191,7 @@ def test_without_heads_lookup_has_a_tree(tiny: Target) -> None:
 
 
 def test_costs_come_back_from_disk_as_they_were(tmp_path: Path) -> None:
-    kept = Kept(tmp_path / "new" / "folder")
+    kept = MeasurementFiles(tmp_path / "new" / "folder")
     assert kept.load("key", "costs", StepCosts.from_json) is None
     kept.save("key", "costs", COSTS.to_json())
     assert kept.load("key", "costs", StepCosts.from_json) == COSTS
@@ -218,19 +222,19 @@ def test_costs_come_back_from_disk_as_they_were(tmp_path: Path) -> None:
 def test_a_damaged_file_is_measured_anew(
     damage: bytes, tmp_path: Path, tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known, "measure_costs", lambda _: COSTS)
+    monkeypatch.setattr(measurements, "measure_costs", lambda _: COSTS)
     (tmp_path / f"{calibration_key(tiny, ())}.costs.json").write_bytes(damage)
-    assert Known(tmp_path, tiny, ()).costs() == COSTS
-    monkeypatch.setattr(known, "measure_costs", pytest.fail)
-    assert Known(tmp_path, tiny, ()).costs() == COSTS
+    assert ModelMeasurements(tmp_path, tiny, ()).costs() == COSTS
+    monkeypatch.setattr(measurements, "measure_costs", pytest.fail)
+    assert ModelMeasurements(tmp_path, tiny, ()).costs() == COSTS
 
 
 def test_costs_that_can_not_be_kept_are_used_all_the_same(
     tmp_path: Path, tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known, "measure_costs", lambda _: COSTS)
+    monkeypatch.setattr(measurements, "measure_costs", lambda _: COSTS)
     (tmp_path / "file").write_text("in the way")
-    assert Known(tmp_path / "file", tiny, ()).costs() == COSTS
+    assert ModelMeasurements(tmp_path / "file", tiny, ()).costs() == COSTS
 
 
 def test_what_costs_depend_on_is_in_their_key(
@@ -253,7 +257,7 @@ def test_what_costs_depend_on_is_in_their_key(
     for content in (b"1", b"22"):  # of the same name: an update of this program
         library.write_bytes(content)
         found = SimpleNamespace(_name=str(library))
-        monkeypatch.setattr(known, "native_library", lambda found=found: found)
+        monkeypatch.setattr(measurements, "native_library", lambda found=found: found)
         keys.add(calibration_key(tiny, []))
     assert len(keys) == 2
 
@@ -261,11 +265,11 @@ def test_what_costs_depend_on_is_in_their_key(
 def test_what_was_measured_holds_for_layers_where_they_lay(
     load: LoadTarget, folders: Folders
 ) -> None:
-    far = load("streamed", "float32")
+    offloaded = load("streamed", "float32")
     here = load_target(*folders["streamed"], LoadOptions("float32", "cpu"))
-    here = replace(here, config=far.config)
-    assert model_key(far, ()) == model_key(here, ())
-    assert calibration_key(far, ()) != calibration_key(here, ())
+    here = replace(here, config=offloaded.config)
+    assert model_key(offloaded, ()) == model_key(here, ())
+    assert calibration_key(offloaded, ()) != calibration_key(here, ())
 
 
 @pytest.mark.parametrize("begins", [1.0, 4.2])
@@ -295,17 +299,17 @@ def test_a_machine_that_is_slow_for_a_moment_makes_nothing_look_dear(
     monkeypatch.setattr(HeadsSource, "start", slow_start)
     clock = SimpleNamespace(perf_counter=lambda: now_s)
     monkeypatch.setattr(calibration, "time", clock)
-    monkeypatch.setattr("medusa_core.speculation.tuning.asking.time", clock)
+    monkeypatch.setattr("medusa_core.speculation.tuning.source_costs.time", clock)
     costs = measure_costs(tiny, budget_s=100.0)
     assert now_s > 4 * first_draft_s
     assert tiny.heads is not None
     assert costs.seconds[0] == pytest.approx([1e-4 * rows for rows in ROW_COUNTS])
-    for seconds in costs.asking["medusa"]:
+    for seconds in costs.source_costs["medusa"]:
         assert seconds == pytest.approx([1e-5 * n for n in range(1, tiny.heads.num_heads + 1)])
 
 
 def test_trees_follow_what_was_learned(tiny: Target) -> None:
-    tuner = Tuner(replace(tiny, trees=TreeTable(ACCURACIES, 4)))
+    tuner = Tuner(replace(tiny, trees=TreePresets(ACCURACIES, 4)))
     settings = GenerateSettings()
     # The second rank of the first head is always right, the second head never.
     tuner.learn(settings, [(place, [[7, 9], [8, 8]]) for place in range(400)], [9] * 401)
@@ -315,4 +319,6 @@ def test_trees_follow_what_was_learned(tiny: Target) -> None:
     assert second > 0.8 > 0.2 > first
     assert third < 0.1
     sampled = replace(settings, rule="sample")
-    assert tuner.target_for(sampled).trees == TreeTable(ACCURACIES, 4)  # chance has its own counts
+    assert tuner.target_for(sampled).trees == TreePresets(
+        ACCURACIES, 4
+    )  # chance has its own counts

@@ -143,9 +143,9 @@ def test_a_new_seed_counts_only_where_none_is_set() -> None:
 
 
 def test_the_system_prompt_stands_before_the_conversation() -> None:
-    asked = (ChatMessage(Role.USER, "Hi"),)
-    assert OTHER.framed(asked) == (ChatMessage(Role.SYSTEM, "Be brief."), *asked)
-    assert ChatSettings(system_prompt=" \n").framed(asked) == asked
+    requested = (ChatMessage(Role.USER, "Hi"),)
+    assert OTHER.framed(requested) == (ChatMessage(Role.SYSTEM, "Be brief."), *requested)
+    assert ChatSettings(system_prompt=" \n").framed(requested) == requested
 
 
 # Presets ------------------------------------------------------------------------------------------

@@ -49,11 +49,11 @@ async def answered(
 
 def test_a_model_is_loaded_and_answers(folders: Folders) -> None:
     async def work() -> None:
-        told: list[Progress] = []
+        reported: list[Progress] = []
         async with Client() as client:
-            loaded = await client.load(load_command(folders), told.append)
+            loaded = await client.load(load_command(folders), reported.append)
             assert loaded.name == "grouped"
-            assert told
+            assert reported
             answer = client.answer("chat", user_says("one"), SETTINGS, records=True)
             async with aclosing(answer) as events:
                 kinds = [type(event) async for event in events]
@@ -160,20 +160,20 @@ def test_a_coroutine_that_is_cancelled_cancels_its_request(folders: Folders) -> 
         endless = GenerateSettings(max_new_tokens=400, banned=(1,), drafter="none")
         async with Client() as client:
             await client.load(load_command(folders))
-            begun, ended = asyncio.Event(), asyncio.Event()
+            started, ended = asyncio.Event(), asyncio.Event()
 
             def note(event: Event) -> None:
-                begun.set() if isinstance(event, StepDone) else None
+                started.set() if isinstance(event, StepDone) else None
                 if isinstance(event, GenerationDone):
                     assert event.stop_reason is StopReason.CANCELLED
                     ended.set()
 
             client.listen(note)
-            asking = asyncio.create_task(answered(client, "chat", "one", endless))
-            await begun.wait()
-            asking.cancel()
+            source_costs = asyncio.create_task(answered(client, "chat", "one", endless))
+            await started.wait()
+            source_costs.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await asking
+                await source_costs
             await ended.wait()
 
     run(work())
@@ -201,15 +201,15 @@ def test_failures_are_raised_as_what_they_were(folders: Folders, tmp_path: Path)
 def test_listeners_hear_everything_until_they_stop(folders: Folders) -> None:
     async def work() -> None:
         async with Client() as client:
-            heard: tuple[list[Event], list[Event]] = ([], [])
-            client.listen(heard[0].append)
-            stop = client.listen(heard[1].append)
+            received: tuple[list[Event], list[Event]] = ([], [])
+            client.listen(received[0].append)
+            stop = client.listen(received[1].append)
             await client.load(load_command(folders))
-            assert heard[0] == heard[1] != []
+            assert received[0] == received[1] != []
             stop()
             stop()
             await answered(client, "chat", "one")
-            assert len(heard[0]) > len(heard[1])
+            assert len(received[0]) > len(received[1])
 
     run(work())
 

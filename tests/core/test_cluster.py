@@ -34,17 +34,17 @@ from medusa_core.runtime.cluster.division import (
     divide,
     slowest_s,
 )
-from medusa_core.runtime.cluster.order import (
-    CacheOrder,
-    Order,
-    Packed,
-    RowsOrder,
-)
-from medusa_core.runtime.cluster.runner import ClusterRunner
-from medusa_core.runtime.cluster.share import (
-    Share,
+from medusa_core.runtime.cluster.layer_range import (
+    LayerRange,
     shares_of,
 )
+from medusa_core.runtime.cluster.protocol import (
+    CacheRequest,
+    PackedTensor,
+    PassRequest,
+    RowsRequest,
+)
+from medusa_core.runtime.cluster.runner import ClusterRunner
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.lineup import (
@@ -133,7 +133,7 @@ def test_other_machines_are_a_part_of_each_step(divided: Divided) -> None:
     for step in steps[1:]:
         assert step.times.remote_s == 0 < step.times.transfer_s <= step.times.verify_s
     assert [machine.num_layers for machine in target.machines] == [
-        member.share.num_layers for member in target.runner.crew.active
+        member.share.num_layers for member in target.runner.pipeline.active
     ]
 
 
@@ -200,17 +200,17 @@ def test_a_step_asks_every_stage_once(divided: Divided) -> None:
     assert [b - a for a, b in pairwise(before)] == [1] * run.done.num_steps
 
 
-def faulty_keep(order: Order) -> Order:
+def faulty_keep(order: PassRequest) -> PassRequest:
     """Keeps the accepted rows in the wrong order."""
     return _changed(order, lambda keep: (*keep[:1], *reversed(keep[1:])))
 
 
-def first_rows(order: Order) -> Order:
+def first_rows(order: PassRequest) -> PassRequest:
     """Keeps the first rows instead of the accepted ones."""
     return _changed(order, lambda keep: tuple(range(len(keep))))
 
 
-def shifted(order: Order) -> Order:
+def shifted(order: PassRequest) -> PassRequest:
     """Lets every node see its parent's sibling instead of its parent."""
     moved = [
         replace(rows, parents=tuple(max(-1, min(p - 1, 0)) for p in rows.parents))
@@ -219,7 +219,9 @@ def shifted(order: Order) -> Order:
     return replace(order, sequences=tuple(moved))
 
 
-def _changed(order: Order, change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Order:
+def _changed(
+    order: PassRequest, change: Callable[[tuple[int, ...]], tuple[int, ...]]
+) -> PassRequest:
     sequences = [
         replace(rows, cache=replace(rows.cache, keep=change(rows.cache.keep)))
         for rows in order.sequences
@@ -229,7 +231,7 @@ def _changed(order: Order, change: Callable[[tuple[int, ...]], tuple[int, ...]])
 
 @pytest.mark.parametrize("fault", [None, faulty_keep, first_rows, shifted])
 def test_a_stage_that_is_wrong_in_one_way_is_caught(
-    fault: Callable[[Order], Order] | None, divided: Divided, load: LoadTarget
+    fault: Callable[[PassRequest], PassRequest] | None, divided: Divided, load: LoadTarget
 ) -> None:
     whole, (target, cluster) = load("tied", "float64"), divided("tied")
     cluster.all["s1"].faulty = fault
@@ -270,7 +272,7 @@ def test_a_spare_takes_the_layers_of_a_stage_that_is_lost(divided: Divided) -> N
     cluster.all["s0"].dies_at = cluster.all["s0"].num_runs + 2
     moves = moves_of(target)
     assert [(move.num_layers, move.reason) for move in moves] == [(1, MoveReason.LOST)]
-    assert "s2" in [member.name for member in target.runner.crew.active]
+    assert "s2" in [member.name for member in target.runner.pipeline.active]
     assert "is lost: its layers (1) are now at" in moves[0].text
 
 
@@ -278,9 +280,9 @@ def moves_of(target: Target) -> list[Move]:
     """What the events of an answer say of layers."""
     session = Session(target)
     request = Generate("s", "r", MESSAGES, replace(SETTINGS, tree_rows=12))
-    told = list(events_of(Generation(request, target, session, Tuner(target))))
-    assert isinstance(told[-1], GenerationDone)
-    return [event.move for event in told if isinstance(event, LayersMoved)]
+    reported = list(events_of(Generation(request, target, session, Tuner(target))))
+    assert isinstance(reported[-1], GenerationDone)
+    return [event.move for event in reported if isinstance(event, LayersMoved)]
 
 
 def decode_for_long(target: Target) -> None:
@@ -292,8 +294,8 @@ def test_the_others_take_the_layers_where_there_is_no_spare(divided: Divided) ->
     target, cluster = divided("pebble")
     cluster.all["s1"].dies_at = cluster.all["s1"].num_runs + 2
     assert [move.num_layers for move in moves_of(target)] == [2]
-    shares = [member.share for member in target.runner.crew.active]
-    assert shares == [Share(0, 3), Share(3, 6)]
+    shares = [member.share for member in target.runner.pipeline.active]
+    assert shares == [LayerRange(0, 3), LayerRange(3, 6)]
 
 
 def test_two_that_are_lost_one_after_the_other_change_no_token(
@@ -307,7 +309,7 @@ def test_two_that_are_lost_one_after_the_other_change_no_token(
 
 
 def test_when_nobody_is_left_it_is_told(divided: Divided, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("medusa_core.runtime.cluster.crew._PATIENCE_S", 0.0)
+    monkeypatch.setattr("medusa_core.runtime.cluster.pipeline._PATIENCE_S", 0.0)
     target, cluster = divided("tied")
     for line in cluster.all.values():
         line.dies_at = line.num_runs + 2
@@ -321,7 +323,7 @@ def test_who_comes_back_is_waited_for(
     target, cluster = divided("tied", num_stages=1)
     cluster.all["s0"].dies_at = cluster.all["s0"].num_runs + 3
     monkeypatch.setattr(
-        "medusa_core.runtime.cluster.crew.time.sleep",
+        "medusa_core.runtime.cluster.pipeline.time.sleep",
         lambda _: cluster.add(a_stage(folders["tied"][0], "again")),
     )
     assert len(moves_of(target)) == 1
@@ -341,16 +343,16 @@ def test_a_session_that_goes_on_is_read_again_after_a_loss(
 
 def test_a_slow_stage_gets_fewer_layers_between_answers(divided: Divided) -> None:
     target, cluster = divided("pebble")
-    crew = target.runner.crew
-    crew._clock = lambda: 1e9  # long ago
-    assert [member.share.num_layers for member in crew.active] == [2, 2, 2]
+    pipeline = target.runner.pipeline
+    pipeline._clock = lambda: 1e9  # long ago
+    assert [member.share.num_layers for member in pipeline.active] == [2, 2, 2]
     moves_of(target)
-    assert [member.share.num_layers for member in crew.active] == [2, 2, 2]
+    assert [member.share.num_layers for member in pipeline.active] == [2, 2, 2]
     cluster.all["s1"].slowness = 8.0
     decode_for_long(target)
-    crew._looked = 0.0
+    pipeline._looked = 0.0
     moves = moves_of(target)
-    counts = {member.name: member.share.num_layers for member in crew.active}
+    counts = {member.name: member.share.num_layers for member in pipeline.active}
     assert sum(counts.values()) == 6
     assert counts.get("s1", 0) < 2
     assert [move.reason for move in moves] == [MoveReason.SLOW]
@@ -358,20 +360,20 @@ def test_a_slow_stage_gets_fewer_layers_between_answers(divided: Divided) -> Non
 
 def test_who_joins_later_is_a_spare(divided: Divided, folders: Folders) -> None:
     target, cluster = divided("tied", num_stages=2)
-    target.runner.crew._looked = -1e9
+    target.runner.pipeline._looked = -1e9
     cluster.add(a_stage(folders["tied"][0], "late"))
     decode(target, SETTINGS, MESSAGES)
     cluster.all["s0"].dies_at = cluster.all["s0"].num_runs + 1
     decode(target, SETTINGS, MESSAGES)
-    assert "late" in [member.name for member in target.runner.crew.active]
+    assert "late" in [member.name for member in target.runner.pipeline.active]
 
 
 def test_who_joins_later_takes_layers_between_answers(divided: Divided, folders: Folders) -> None:
     target, cluster = divided("pebble", num_stages=1)
-    target.runner.crew._looked = -1e9
+    target.runner.pipeline._looked = -1e9
     cluster.add(a_stage(folders["pebble"][0], "late"))
     decode_for_long(target)
-    target.runner.crew._looked = -1e9
+    target.runner.pipeline._looked = -1e9
     moves = moves_of(target)
     assert [(move.num_layers, move.reason) for move in moves] == [(3, MoveReason.JOINED)]
     assert moves[0].text.endswith("joined and took 3 of the layers.")
@@ -434,7 +436,7 @@ def test_layers_go_where_there_is_memory_for_them(folders: Folders) -> None:
     target = load_target(
         folder, options=LoadOptions("float32", cluster=ADDRESS), join=lambda _: cluster
     )
-    counts = {member.name: member.share.num_layers for member in target.runner.crew.active}
+    counts = {member.name: member.share.num_layers for member in target.runner.pipeline.active}
     assert counts == {"small": 1, "large": 5}
     both = FragileCluster([a_stage(folder, f"small {i}", 9 << 20) for i in range(2)])
     with pytest.raises(ClusterError, match="room for 2 of 6 layers"):
@@ -448,7 +450,7 @@ def test_a_load_that_fails_lets_its_machines_go(
         raise OutOfMemoryError("There is no room for caches.", "Close other programs.")
 
     folder, cluster = folders["tied"][0], cluster_of(folders["tied"][0], 2)
-    monkeypatch.setattr("medusa_core.runtime.cluster.crew._WAIT_S", 0.0)
+    monkeypatch.setattr("medusa_core.runtime.cluster.pipeline._WAIT_S", 0.0)
     with monkeypatch.context() as patch:
         patch.setattr("medusa_core.loading.load.make_caches", full)
         with pytest.raises(OutOfMemoryError):
@@ -484,7 +486,7 @@ def test_a_stage_serves_one_client_at_a_time(
     cluster = cluster_of(folder, 2)
     options = LoadOptions("float64", cluster=ADDRESS)
     first = load_target(folder, options=options, join=lambda _: cluster)
-    monkeypatch.setattr("medusa_core.runtime.cluster.crew._WAIT_S", 0.0)
+    monkeypatch.setattr("medusa_core.runtime.cluster.pipeline._WAIT_S", 0.0)
     with pytest.raises(StageBusyError, match="serves another client"):
         load_target(folder, options=options, join=lambda _: cluster)
     monkeypatch.setattr("medusa_core.runtime.cluster.stage._IDLE_S", 0.0)
@@ -557,17 +559,17 @@ def test_no_division_makes_the_slowest_machine_faster(
 
 
 def test_shares_follow_each_other() -> None:
-    assert shares_of([2, 0, 3]) == [Share(0, 2), Share(0, 0), Share(2, 5)]
+    assert shares_of([2, 0, 3]) == [LayerRange(0, 2), LayerRange(0, 0), LayerRange(2, 5)]
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 def test_orders_travel_with_every_bit(dtype: torch.dtype) -> None:
     rows = torch.randn(3, 7).to(dtype)
-    cache_order = CacheOrder(3, (0, 2), 17, 64, False)
-    order = Order(
+    cache_order = CacheRequest(3, (0, 2), 17, 64, False)
+    order = PassRequest(
         "me",
-        (RowsOrder(cache_order, 3, ((), (0,), (1,)), (-1, 0, 0)),),
-        Packed.of(rows),
+        (RowsRequest(cache_order, 3, ((), (0,), (1,)), (-1, 0, 0)),),
+        PackedTensor.of(rows),
         (1,),
         False,
         (),

@@ -36,8 +36,8 @@ def test_a_sound_computer_passes_and_every_finding_is_a_sentence(tmp_path: Path)
 
 
 def test_every_dependency_is_looked_for_and_has_a_licence(tmp_path: Path) -> None:
-    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    names = {re.split("[<>=]", one)[0] for one in told["project"]["dependencies"]} - {"torch"}
+    reported = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    names = {re.split("[<>=]", one)[0] for one in reported["project"]["dependencies"]} - {"torch"}
     packages = ("Libraries", "Window", "Optional pieces")
     checks = [check for name, check in by_name(tmp_path).items() if name in packages]
     looked_for = "".join(f" {check.message} {check.hint}" for check in checks)
@@ -57,16 +57,16 @@ def test_what_only_bench_and_plans_use_is_not_needed(monkeypatch: pytest.MonkeyP
 
 def test_json_and_exit_status_tell_of_a_failure(tmp_path: Path) -> None:
     def doctor(**environment: str) -> tuple[int, dict[str, dict[str, object]]]:
-        told = subprocess.run(
+        reported = subprocess.run(
             [sys.executable, "-m", "medusa_core", "doctor", "--json", "--data-dir", str(tmp_path)],
             env=os.environ | environment,
             capture_output=True,
             text=True,
             check=False,
         )
-        checks = json.loads(told.stdout)["checks"]
+        checks = json.loads(reported.stdout)["checks"]
         assert {frozenset(c) for c in checks} == {frozenset(("name", "ok", "message", "hint"))}
-        return told.returncode, {check["name"]: check for check in checks}
+        return reported.returncode, {check["name"]: check for check in checks}
 
     status, checks = doctor()
     assert status == (0 if all(check["ok"] for check in checks.values()) else 1)
@@ -125,23 +125,23 @@ def test_a_check_that_breaks_is_a_finding_and_stops_no_other() -> None:
     ],
 )
 def test_tokens_are_taken_out(secret: str) -> None:
-    told = redact(f"before {secret} after")
-    assert secret.split()[-1].strip('"').split("=")[-1] not in told
-    assert told.startswith("before ")
-    assert told.endswith("after")
+    reported = redact(f"before {secret} after")
+    assert secret.split()[-1].strip('"').split("=")[-1] not in reported
+    assert reported.startswith("before ")
+    assert reported.endswith("after")
 
 
 def test_homes_and_names_are_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/srv/people/maria")
     monkeypatch.setattr(getpass, "getuser", lambda: "maria")
-    told = redact(
+    reported = redact(
         "/srv/people/maria/.cache and /home/jo/x, C:\\Users\\Jo\\y, https://jo:pw@host/z maria"
     )
     for name in ("maria", "jo/", "Jo", "pw@"):
-        assert name not in told, told
-    assert "~/.cache" in told
+        assert name not in reported, reported
+    assert "~/.cache" in reported
 
 
 def test_ordinary_sentences_stay_as_they_are() -> None:
-    told = "The token works: it is of use. 1.5 tokens/step at 12:30 in /usr/lib/python3."
-    assert redact(told) == told
+    reported = "The token works: it is of use. 1.5 tokens/step at 12:30 in /usr/lib/python3."
+    assert redact(reported) == reported

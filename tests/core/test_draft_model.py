@@ -16,12 +16,12 @@ from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.recommend import plan_choice
 from medusa_core.messages import Fit, GenerateSettings, HeadsShape, LoadOptions, WeightFormats
 from medusa_core.speculation.drafters.source import (
-    Memory,
     Paths,
+    SourceMemory,
 )
 from medusa_core.speculation.drafters.sources.draft_model_source import DraftModelSource
 from tests.core.conftest import Folders, LoadTarget
-from tests.core.drafts import heard
+from tests.core.drafts import received
 from tests.core.laws import decode, plain_scores, user_says
 from tests.core.tiny import TinySpec, make_tokenizer, write_tiny
 
@@ -43,17 +43,17 @@ def check_drafts(model: Target, source: DraftModelSource, text: list[int]) -> No
 @torch.inference_mode()
 def test_it_drafts_what_it_says_itself_behind_steps_cuts_and_a_new_turn(load: LoadTarget) -> None:
     model = load("smaller", "float64")
-    source, memory = DraftModelSource(model, model.config.vocab_size), Memory()
+    source, memory = DraftModelSource(model, model.config.vocab_size), SourceMemory()
     hidden = torch.zeros(model.config.hidden_size, dtype=torch.float64)
     source.begin(TEXT)
     assert source.resume(TEXT, memory) == len(TEXT)
     source.read(0, torch.zeros(len(TEXT), 1), None)
-    source.observe(heard(model, (50,), hidden))
+    source.observe(received(model, (50,), hidden))
     check_drafts(model, source, [*TEXT, 50])
-    source.observe(heard(model, (12, 9, 77), hidden))
+    source.observe(received(model, (12, 9, 77), hidden))
     check_drafts(model, source, [*TEXT, 50, 12, 9, 77])
     source.truncate(len(TEXT) + 2)
-    source.observe(heard(model, (8,), hidden))
+    source.observe(received(model, (8,), hidden))
     check_drafts(model, source, [*TEXT, 50, 12, 8])
     other = [*TEXT[:5], 90, 91, 92]
     source.begin(other)

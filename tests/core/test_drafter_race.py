@@ -35,14 +35,14 @@ from medusa_core.speculation.drafters.lineup import (
 )
 from medusa_core.speculation.tuning.calibration import measure_costs
 from medusa_core.speculation.tuning.costs import (
-    Asking,
+    SourceCost,
     StepCosts,
 )
-from medusa_core.speculation.tuning.known import Known
 from medusa_core.speculation.tuning.learning import (
     StepYield,
     Yields,
 )
+from medusa_core.speculation.tuning.measurements import ModelMeasurements
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import GROUPED, Folders, LoadTarget
 from tests.core.engine_harness import EngineHarness
@@ -95,11 +95,11 @@ def test_a_question_that_does_not_fit_counts_for_nobody(tiny: Target) -> None:
 
 @pytest.mark.expects_errors
 def test_who_fails_leaves_the_race(tiny: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun = []
+    started = []
 
     class Failing(Generation):
         def __init__(self, request: Generate, *rest: object) -> None:
-            begun.append(request.settings.drafter)
+            started.append(request.settings.drafter)
             if request.settings.drafter == "medusa":
                 raise EngineError("It broke.", "Try again.")
             super().__init__(request, *rest)  # type: ignore[arg-type]
@@ -108,7 +108,7 @@ def test_who_fails_leaves_the_race(tiny: Target, monkeypatch: pytest.MonkeyPatch
     free = tiny.caches.free_rows
     names = {speed.name for speed in run(DrafterRace(tiny, COSTS, QUESTIONS, 6))}
     assert names == {spec.name for spec in drafters_for(tiny)} - {"medusa"}
-    assert begun.count("medusa") == 1
+    assert started.count("medusa") == 1
     assert tiny.caches.free_rows == free
 
 
@@ -150,11 +150,11 @@ def test_speeds_are_kept_for_the_drafters_that_were_compared(tiny: Target, tmp_p
         DrafterSpeed(name, 2.0, 9.0, 1.5, 0.1)
         for name in sorted(spec.name for spec in drafters_for(tiny))
     )
-    known = Known(tmp_path, tiny, ())
+    known = ModelMeasurements(tmp_path, tiny, ())
     assert known.speeds() == ()
-    known.keep_speeds(speeds)
-    assert Known(tmp_path, tiny, ()).speeds() == speeds
-    assert Known(tmp_path, replace(tiny, heads=None, trees=None), ()).speeds() == ()
+    known.save_speeds(speeds)
+    assert ModelMeasurements(tmp_path, tiny, ()).speeds() == speeds
+    assert ModelMeasurements(tmp_path, replace(tiny, heads=None, trees=None), ()).speeds() == ()
     for damage in ('{"drafters": [{"name": "none"}]}', '{"drafters": 3}', "x"):
         for file in tmp_path.glob("*.speeds.json"):
             file.write_text(damage)
@@ -165,10 +165,10 @@ def test_what_was_learned_outlives_the_load(tiny: Target, tmp_path: Path) -> Non
     settings = GenerateSettings(drafter="medusa", max_new_tokens=24)
     tuner = Tuner(tiny, COSTS)
     generate(tiny, user_says("one two three"), settings, tuner=tuner)
-    Known(tmp_path, tiny, ()).keep_learned(tuner)
+    ModelMeasurements(tmp_path, tiny, ()).save_learned(tuner)
     later = Tuner(tiny, COSTS)
     assert later.learned() != tuner.learned()
-    Known(tmp_path, tiny, ()).learn_on(later)
+    ModelMeasurements(tmp_path, tiny, ()).learn_on(later)
     assert later.learned() == tuner.learned()
     assert later.plan("s", "r", settings).num_learned > 0
     assert later.target_for(settings).trees == tuner.target_for(settings).trees
@@ -178,10 +178,10 @@ def test_what_was_learned_of_other_heads_is_forgotten(tiny: Target, tmp_path: Pa
     settings = GenerateSettings(drafter="medusa", max_new_tokens=24)
     tuner = Tuner(tiny, COSTS)
     generate(tiny, user_says("one two three"), settings, tuner=tuner)
-    told = json.loads(json.dumps(tuner.learned()))
+    reported = json.loads(json.dumps(tuner.learned()))
     fresh = Tuner(tiny, COSTS)
     before = fresh.learned()
-    (bucket, counts), *_ = told["heads"]
+    (bucket, counts), *_ = reported["heads"]
     for wrong in (
         counts | {"seen": counts["seen"][:-1]},
         counts | {"right": [row[:-1] for row in counts["right"]]},
@@ -189,11 +189,11 @@ def test_what_was_learned_of_other_heads_is_forgotten(tiny: Target, tmp_path: Pa
         counts | {"seen": [-1.0 for _ in counts["seen"]]},
     ):
         with pytest.raises(ValueError, match=r".+"):
-            fresh.go_on(told | {"heads": [[bucket, wrong]]})
+            fresh.go_on(reported | {"heads": [[bucket, wrong]]})
     for wrong in ({"promised": -1.0}, {"tried": [1.0]}, {"passed": [9e9] * 8}):
-        changed = [[*kind, of | wrong] for *kind, of in told["drafters"]]
+        changed = [[*kind, of | wrong] for *kind, of in reported["drafters"]]
         with pytest.raises(ValueError, match=r".+"):
-            fresh.go_on(told | {"drafters": changed})
+            fresh.go_on(reported | {"drafters": changed})
     assert fresh.learned() == before
 
 
@@ -203,8 +203,8 @@ def test_deeper_levels_are_asked_for_as_far_as_they_pay(load: LoadTarget) -> Non
     settings = GenerateSettings(drafter="eagle")
 
     def levels(of_a_level: float, *steps: StepYield) -> int | None:
-        asking = Asking(*[tuple(of_a_level * n for n in range(1, 9))] * 2)
-        tuner = Tuner(target, replace(COSTS, asking={"eagle": asking}))
+        source_costs = SourceCost(*[tuple(of_a_level * n for n in range(1, 9))] * 2)
+        tuner = Tuner(target, replace(COSTS, source_costs={"eagle": source_costs}))
         tuner.judge(settings, 1, steps)
         return tuner.budget(settings, 1).levels
 
@@ -233,11 +233,14 @@ def test_every_source_is_measured(load: LoadTarget) -> None:
         ("streams", "streams"),
     ):
         target = load(name, "float32")
-        asking = measure_costs(target, 0.5).asking[own]
-        assert len(asking.greedy) == len(asking.drawn) > 1
-        assert list(asking.greedy) == sorted(asking.greedy)
+        source_costs = measure_costs(target, 0.5).source_costs[own]
+        assert len(source_costs.greedy) == len(source_costs.drawn) > 1
+        assert list(source_costs.greedy) == sorted(source_costs.greedy)
         # All streams pass through the layers together: three take hardly longer than one.
-        assert asking.greedy[-1] > (1.0 if own == "streams" else 1.2) * asking.greedy[0] - 1e-9
+        assert (
+            source_costs.greedy[-1]
+            > (1.0 if own == "streams" else 1.2) * source_costs.greedy[0] - 1e-9
+        )
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from medusa_core.speculation.drafters.lineup import (
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import source_registry
 from tests.core.conftest import TARGET_NAMES, LoadTarget
-from tests.core.drafts import heard
+from tests.core.drafts import received
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
 
 DRAFTERS = pytest.mark.parametrize("spec", drafter_registry().specs, ids=lambda spec: spec.name)
@@ -76,7 +76,7 @@ def test_a_proposal_is_a_whole_tree_within_its_rows(
         drafter.begin([1, 2, 3])
         check_proposal(drafter, target, 3, num_rows)
         for length, hidden in enumerate(states(target, 4)):
-            drafter.observe(heard(target, (7, 8), hidden))
+            drafter.observe(received(target, (7, 8), hidden))
             check_proposal(drafter, target, 8, num_rows)
             check_proposal(drafter, target, 8, rng.randint(1, num_rows))
             if length == 2:
@@ -93,11 +93,11 @@ def test_a_new_answer_starts_without_memory_of_the_last(
     fresh, used = spec.build(target, RowBudget(12)), spec.build(target, RowBudget(12))
     first, second = states(target, 2)
     used.begin([9, 9])
-    used.observe(heard(target, (9,), first))
+    used.observe(received(target, (9,), first))
     used.propose(9, 12)
     for drafter in (fresh, used):
         drafter.begin([1, 2])
-        drafter.observe(heard(target, (5,), second))
+        drafter.observe(received(target, (5,), second))
     mine, other = used.propose(5, 12), fresh.propose(5, 12)
     assert mine._replace(odds=other.odds) == other
     assert mine.odds() == other.odds()
@@ -210,9 +210,9 @@ def test_heads_offer_what_chance_lifts_to_the_top(name: str, tiny: Target) -> No
 
     drafter = drafter_registry().get(name).build(tiny, RowBudget(8))
     state = torch.randn(tiny.config.hidden_size).to(tiny.runner.hidden_dtype)
-    for told, is_lifted in ((chance, True), (None, False)):
+    for reported, is_lifted in ((chance, True), (None, False)):
         drafter.begin((1, 2))
-        drafter.observe(Observation((3,), state[None], chance=told))
+        drafter.observe(Observation((3,), state[None], chance=reported))
         tree = drafter.propose(3, 8).tree
         best = {
             depth: tree.token_ids[node]
@@ -239,9 +239,9 @@ def test_a_merged_tree_holds_what_chance_lifts_too(tiny: Target) -> None:
 
     drafter = heads_and_lookup(tiny, 8)
     state = torch.randn(tiny.config.hidden_size).to(tiny.runner.hidden_dtype)
-    for told, is_lifted in ((chance, True), (None, False)):
+    for reported, is_lifted in ((chance, True), (None, False)):
         drafter.begin((4, 5, 6, 7, 8, 4, 5, 6))
-        drafter.observe(Observation((7,), state[None], chance=told))
+        drafter.observe(Observation((7,), state[None], chance=reported))
         proposal = drafter.propose(7, 8)
         tree = proposal.tree
         first = {tree.token_ids[node] for node in tree.shape.children[0]}

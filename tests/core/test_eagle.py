@@ -59,7 +59,7 @@ def loaded(model: Path, folder: Path, spec: EagleSpec, dtype: str = "float64") -
     return load_target(model, write_eagle(folder, spec), LoadOptions(dtype, "cpu"))
 
 
-def asked(source: ChainedSource, path: tuple[int, ...]) -> dict[int, float]:
+def requested(source: ChainedSource, path: tuple[int, ...]) -> dict[int, float]:
     found = source.candidates(Paths(1, len(path), array("i", path)))
     assert found is not None
     return dict(zip(found.token_ids, found.chances, strict=True))
@@ -108,7 +108,7 @@ def test_drafts_are_those_of_the_equations(
     for _ in range(4):
         wider = []
         for path in paths:
-            found = asked(source, path)
+            found = requested(source, path)
             expected = reference.chances(features[: len(TEXT) - 1], TEXT[1:], list(path))
             best = sorted(expected, key=lambda token: -expected[token])[:10]
             assert list(found) == best
@@ -146,7 +146,7 @@ def test_with_chance_the_best_are_those_that_are_best_with_the_noise_of_their_pl
         noise = gumbel_noise(3, 40 + len(path), target.config.vocab_size)[tokens]
         best = (sampler.filtered(scores) + noise).topk(10)
         num_kept = int(best.values.isfinite().sum())
-        assert list(asked(source, path))[:num_kept] == tokens[best.indices].tolist()[:num_kept]
+        assert list(requested(source, path))[:num_kept] == tokens[best.indices].tolist()[:num_kept]
 
 
 def test_what_is_heard_in_the_middle_of_a_step_leaves_no_trace_of_its_guesses(
@@ -162,12 +162,12 @@ def test_what_is_heard_in_the_middle_of_a_step_leaves_no_trace_of_its_guesses(
         if guesses:
             source.start(TEXT[-3], 16)
             for path in ((), (3,), (3, 4)):
-                asked(source, path)
+                requested(source, path)
         states = torch.zeros(1, target.config.hidden_size, dtype=torch.float64)
         deep = torch.ones(1, 3 * target.config.hidden_size, dtype=torch.float64)
         source.observe(Observation([TEXT[-2]], states, (0,), None, deep))
         source.start(TEXT[-2], 16)
-        found.append(asked(source, ()))
+        found.append(requested(source, ()))
     assert found[0] == found[1]
 
 
@@ -180,8 +180,8 @@ def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(
     settings = GenerateSettings(drafter="eagle", max_new_tokens=12, tree_rows=12)
     session = Session(target)
     first = decode(target, settings, user_says("one two"), session=session)
-    said = ChatMessage(Role.ASSISTANT, first.done.text, first.token_ids)
-    messages = (*user_says("one two"), said, *user_says("and three"))
+    output = ChatMessage(Role.ASSISTANT, first.done.text, first.token_ids)
+    messages = (*user_says("one two"), output, *user_says("and three"))
     second = decode(
         target,
         settings,

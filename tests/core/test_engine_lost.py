@@ -151,9 +151,9 @@ def caused(error: BaseException, cause: BaseException) -> BaseException:
     ids=lambda error: str(error)[:40],
 )
 def test_out_of_memory_of_any_kind_is_no_poison(error: BaseException) -> None:
-    told: list[Event] = []
-    Failures(told.append).report(Calibrate("s", "r"), error)
-    (failed,) = told
+    reported: list[Event] = []
+    Failures(reported.append).report(Calibrate("s", "r"), error)
+    (failed,) = reported
     assert isinstance(failed, Failed)
     assert (type(failed), failed.kind) == (Failed, "OutOfMemoryError")
 
@@ -171,12 +171,12 @@ def test_a_card_that_is_lost_while_memory_is_given_back_is_lost(
     def lose() -> None:
         raise POISON[0]
 
-    told: list[Event] = []
-    executor = Executor(told.append, lambda _: False)
-    monkeypatch.setattr("medusa_core.system.cuda.give_back_memory", lose)
+    reported: list[Event] = []
+    executor = Executor(reported.append, lambda _: False)
+    monkeypatch.setattr("medusa_core.system.cuda.release_memory", lose)
     executor._fail(Calibrate("s", "first"), torch.OutOfMemoryError("CUDA out of memory"))
     executor.handle(Calibrate("s", "second"))
-    assert [type(event) for event in told] == [Failed, EngineLost, EngineLost]
+    assert [type(event) for event in reported] == [Failed, EngineLost, EngineLost]
 
 
 def test_an_error_behind_an_answers_last_step_is_survived(
@@ -217,11 +217,11 @@ def test_other_errors_are_no_poison() -> None:
 
 
 def test_nothing_is_asked_of_a_lost_device_at_the_end() -> None:
-    told: list[Event] = []
-    executor = Executor(told.append, lambda _: False)
+    reported: list[Event] = []
+    executor = Executor(reported.append, lambda _: False)
     executor._fail(Calibrate("s", "r"), POISON[0])
     executor.close()
-    assert [type(event) for event in told] == [EngineLost]
+    assert [type(event) for event in reported] == [EngineLost]
 
 
 @pytest.mark.parametrize("token_ids", [(-5,), (-1, 3), (320,), (2**31,), (5, 2**40)])

@@ -8,10 +8,10 @@ import pytest
 from medusa_core.bench.random_target import shape_config
 from medusa_core.errors import RequestError
 from medusa_core.loading.forecast import (
-    Pace,
+    ReadRate,
     forecast,
-    measure_pace,
-    paced_by,
+    measure_read_rate,
+    rate_limiting_format,
 )
 from medusa_core.memory.plan import embedding_bytes, experts_bytes, weights_bytes
 from medusa_core.memory.probe import live_budget
@@ -22,20 +22,20 @@ from medusa_core.system.resources import shapes_dir
 
 GB = 10**9
 # Reads 10 GB/s for one row; each further row takes a tenth of that step more.
-PACE = Pace(tuple((rows, 10 * GB / (1 + 0.1 * (rows - 1))) for rows in (1, 2, 4, 8, 16)))
-FREE_ROWS = Pace(tuple((rows, 10.0 * GB) for rows in (1, 2, 4, 8, 16)))
-DEAR_ROWS = Pace(tuple((rows, 10 * GB / rows) for rows in (1, 2, 4, 8, 16)))
+PACE = ReadRate(tuple((rows, 10 * GB / (1 + 0.1 * (rows - 1))) for rows in (1, 2, 4, 8, 16)))
+FREE_ROWS = ReadRate(tuple((rows, 10.0 * GB) for rows in (1, 2, 4, 8, 16)))
+DEAR_ROWS = ReadRate(tuple((rows, 10 * GB / rows) for rows in (1, 2, 4, 8, 16)))
 Q4 = WeightFormats("q4")
 
 
 def test_a_step_takes_what_its_weights_take_to_be_read() -> None:
     budget, config = live_budget("cpu"), shape_config("vicuna-7b")
-    told = forecast(config, HeadsShape(), Q4, budget, PACE)
+    reported = forecast(config, HeadsShape(), Q4, budget, PACE)
     formats = settle_formats(Q4, "", budget.hardware, config.stored)
     read = weights_bytes(config, formats) - embedding_bytes(config, formats)
-    assert told.plain_tokens_per_s == pytest.approx(10 * GB / read)
-    assert told.tokens_per_s == told.plain_tokens_per_s
-    assert told.tree_rows == 1
+    assert reported.plain_tokens_per_s == pytest.approx(10 * GB / read)
+    assert reported.tokens_per_s == reported.plain_tokens_per_s
+    assert reported.tree_rows == 1
 
 
 def test_tied_token_vectors_are_read_as_the_last_projection() -> None:
@@ -49,20 +49,26 @@ def test_tied_token_vectors_are_read_as_the_last_projection() -> None:
 def test_heads_help_as_far_as_rows_are_cheap() -> None:
     budget, config = live_budget("cpu"), shape_config("vicuna-7b")
     heads = HeadsShape(3, 1, config.vocab_size, config.hidden_size)
-    told = {
-        name: forecast(config, heads, Q4, budget, pace)
-        for name, pace in (("usual", PACE), ("free", FREE_ROWS), ("dear", DEAR_ROWS))
+    reported = {
+        name: forecast(config, heads, Q4, budget, read_rate)
+        for name, read_rate in (("usual", PACE), ("free", FREE_ROWS), ("dear", DEAR_ROWS))
     }
-    assert told["free"].tree_rows > told["usual"].tree_rows > told["dear"].tree_rows == 1
-    assert told["free"].tokens_per_s > told["usual"].tokens_per_s > told["usual"].plain_tokens_per_s
-    assert told["dear"].tokens_per_s == told["dear"].plain_tokens_per_s
+    assert (
+        reported["free"].tree_rows > reported["usual"].tree_rows > reported["dear"].tree_rows == 1
+    )
+    assert (
+        reported["free"].tokens_per_s
+        > reported["usual"].tokens_per_s
+        > reported["usual"].plain_tokens_per_s
+    )
+    assert reported["dear"].tokens_per_s == reported["dear"].plain_tokens_per_s
 
 
 def test_of_experts_those_are_read_that_rows_choose() -> None:
     budget = live_budget("cpu")
     raw = json.loads((shapes_dir() / "qwen3-4b.json").read_text(encoding="utf-8"))
-    told = {"num_experts": 16, "num_experts_per_tok": 4, "moe_intermediate_size": 768}
-    config = parse_config(raw | told | {"model_type": "qwen3_moe"}, {})
+    reported = {"num_experts": 16, "num_experts_per_tok": 4, "moe_intermediate_size": 768}
+    config = parse_config(raw | reported | {"model_type": "qwen3_moe"}, {})
     wanted = WeightFormats("fp32")
     formats = settle_formats(wanted, "", budget.hardware, config.stored)
     rest = weights_bytes(config, formats) - experts_bytes(config, formats)
@@ -79,13 +85,14 @@ def test_between_measured_counts_a_step_grows_evenly_and_beyond_them_by_row() ->
 
 @pytest.mark.parametrize("quant", ["q4", "q4_k", "nf4_0", "int8", "bf16"])
 def test_a_processor_is_timed_in_every_format(quant: str) -> None:
-    pace = measure_pace(
-        "cpu", paced_by(WeightFormats(quant), shape_config("qwen3-4b"), live_budget("cpu"))
+    read_rate = measure_read_rate(
+        "cpu",
+        rate_limiting_format(WeightFormats(quant), shape_config("qwen3-4b"), live_budget("cpu")),
     )
-    assert [rows for rows, _ in pace.rates] == [1, 2, 4, 8, 16]
-    assert all(1e7 < rate < 1e13 for _, rate in pace.rates)
+    assert [rows for rows, _ in read_rate.rates] == [1, 2, 4, 8, 16]
+    assert all(1e7 < rate < 1e13 for _, rate in read_rate.rates)
 
 
 def test_a_format_that_is_none_is_refused() -> None:
     with pytest.raises(RequestError):
-        measure_pace("cpu", "q3.5")
+        measure_read_rate("cpu", "q3.5")

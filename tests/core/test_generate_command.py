@@ -114,7 +114,7 @@ def test_what_the_window_learned_drafts_unless_it_is_left_out(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     first = run_json(folders, capsys, "--drafter", "learned")
     assert not places().learned.exists(), "a command line has no conversation to delete"
-    target = load_target(folders["grouped"][0], options=LoadOptions(learned_dir=places().learned))
+    target = load_target(folders["grouped"][0], options=LoadOptions(datastore_dir=places().learned))
     assert target.learned is not None
     run = decode(target, GenerateSettings(drafter="none", max_new_tokens=20), user_says("hello"))
     target.learned.learn("a conversation", run.prompt_ids, run.token_ids)
@@ -125,9 +125,9 @@ def test_what_the_window_learned_drafts_unless_it_is_left_out(
     model = str(folders["grouped"][0])
     ask = ["generate", "--model", model, "--prompt", "x", "--drafter", "learned", "--no-learned"]
     assert main(ask) == 1
-    told = capsys.readouterr().err
-    assert "can't use the drafter 'learned'" in told
-    assert "Leave out --no-learned" in told
+    reported = capsys.readouterr().err
+    assert "can't use the drafter 'learned'" in reported
+    assert "Leave out --no-learned" in reported
 
 
 def test_where_nobody_chooses_all_draft_that_the_model_has(
@@ -136,23 +136,23 @@ def test_where_nobody_chooses_all_draft_that_the_model_has(
     assert run_json(folders, capsys)["drafter"] == "composite"
     model, _ = folders["grouped"]
     bare = write_tiny(tmp_path)
-    asked = ["generate", "--prompt", "hi", "--json", "--model"]
+    requested = ["generate", "--prompt", "hi", "--json", "--model"]
     for loads, drafter in (
         ([str(model)], "composite"),
         ([str(bare)], "composite"),
         ([str(bare), "--no-learned"], "ngram"),
     ):
-        assert main([*asked, *loads]) == 0
+        assert main([*requested, *loads]) == 0
         assert json.loads(capsys.readouterr().out)["drafter"] == drafter
 
 
 def test_a_drafter_that_lacks_its_table_says_what_to_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["generate", "--prompt", "hi", "--model", str(write_tiny(tmp_path))]
-    assert main([*asked, "--drafter", "phrases"]) == 1
+    requested = ["generate", "--prompt", "hi", "--model", str(write_tiny(tmp_path))]
+    assert main([*requested, "--drafter", "phrases"]) == 1
     assert "train phrases" in capsys.readouterr().err
-    assert main([*asked, "--drafter", "medusa"]) == 1
+    assert main([*requested, "--drafter", "medusa"]) == 1
     assert "Load Medusa heads" in capsys.readouterr().err
 
 
@@ -200,8 +200,8 @@ def test_a_wrong_option_is_named_first_with_what_was_meant(
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main(words.split())
-    told = capsys.readouterr().err.splitlines()
+    reported = capsys.readouterr().err.splitlines()
     assert ended.value.code == 2
-    assert len(told) == 2
-    assert problem in told[0]
-    assert hint in told[1]
+    assert len(reported) == 2
+    assert problem in reported[0]
+    assert hint in reported[1]

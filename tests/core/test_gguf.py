@@ -201,11 +201,11 @@ def test_the_template_and_its_tokens_come_from_the_file(pebbles: dict[str, Path]
 
 
 def test_what_is_not_supported_is_named(tmp_path: Path) -> None:
-    for architecture, says in (("mamba", "'mamba' aren't supported"), ("gemma4", "'gemma4'")):
+    for architecture, waits_for in (("mamba", "'mamba' aren't supported"), ("gemma4", "'gemma4'")):
         writer = gguf.GGUFWriter(tmp_path / "x.gguf", architecture)
         writer.add_tensor("token_embd.weight", np.zeros((4, 4), np.float32))
         finish(writer)
-        with pytest.raises(ModelError, match=says):
+        with pytest.raises(ModelError, match=waits_for):
             load_target(tmp_path / "x.gguf")
 
 
@@ -237,11 +237,11 @@ def test_the_bench_takes_a_file_and_says_what_it_lacks(
 ) -> None:
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text('{"id": "a", "category": "b", "turns": ["Hello!"]}\n')
-    told = ["bench", "--model", str(pebbles["q4_0"]), "--prompts", str(prompts)]
-    told += ["--max-new-tokens", "8", "--repeats", "1"]
-    assert main(told) == 1
+    reported = ["bench", "--model", str(pebbles["q4_0"]), "--prompts", str(prompts)]
+    reported += ["--max-new-tokens", "8", "--repeats", "1"]
+    assert main(reported) == 1
     assert "drafter 'medusa'" in capsys.readouterr().err
-    assert main([*told, "--heads", str(demo_model()[1])]) == 0
+    assert main([*reported, "--heads", str(demo_model()[1])]) == 0
     assert "0 prompts skipped" in capsys.readouterr().out
 
 

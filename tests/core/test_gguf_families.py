@@ -304,8 +304,8 @@ def test_a_file_that_is_only_begun_tells_its_sizes(name: str, tmp_path: Path) ->
     whole, size = ModelFiles.open(path).config, path.stat().st_size
     header = min(tensor.start for tensor in read_gguf(path).tensors.values())
     path.write_bytes(path.read_bytes()[:header] + bytes(size - header))  # as a sparse file reads
-    begun = parse_config(*config_of(read_beginning(path, header)))
-    assert replace(begun, rope=whole.rope) == whole
+    started = parse_config(*config_of(read_beginning(path, header)))
+    assert replace(started, rope=whole.rope) == whole
 
 
 def test_the_first_of_several_files_tells_the_sizes(tmp_path: Path) -> None:

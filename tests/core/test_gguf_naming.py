@@ -89,7 +89,7 @@ def test_what_is_wrong_with_a_file_is_said_in_one_sentence(tmp_path: Path) -> No
     whole = written(tmp_path / "x.gguf").read_bytes()
     (tmp_path / "cut.gguf").write_bytes(whole[:-100])
     (tmp_path / "begun.gguf").write_bytes(whole[:40])
-    for name, said in {
+    for name, output in {
         "notes.gguf": "notes.gguf isn't a GGUF model.",
         "empty.gguf": "empty.gguf isn't a GGUF model.",
         "cut.gguf": "cut.gguf is incomplete (the download broke off?).",
@@ -98,4 +98,4 @@ def test_what_is_wrong_with_a_file_is_said_in_one_sentence(tmp_path: Path) -> No
     }.items():
         with pytest.raises(CheckpointError) as caught:
             check_folder(tmp_path / name)
-        assert caught.value.message == said
+        assert caught.value.message == output

@@ -130,11 +130,11 @@ def test_a_tree_is_no_deeper_than_its_levels() -> None:
 def test_a_source_is_asked_once_for_each_open_path_and_for_none_that_can_not_pay() -> None:
     source = Scripted(lambda path: {1: 0.6, 2: 0.3})
     grown([source], [1.0], 4)
-    assert len(source.asked) == len(set(source.asked)) * 3  # Python once, compiled twice
-    assert (2, 2) not in source.asked
+    assert len(source.requested) == len(set(source.requested)) * 3  # Python once, compiled twice
+    assert (2, 2) not in source.requested
     dear = Scripted(lambda path: {1: 0.6, 2: 0.3})
     grown([dear], [1.0], 4, [0.0, 0.5, 1.0, 1.5])
-    assert set(dear.asked) == {(), (1,)}
+    assert set(dear.requested) == {(), (1,)}
 
 
 # Several sources ----------------------------------------------------------------------------------
@@ -144,10 +144,12 @@ def worths_of(sources: Sequence[Scripted], weights: Sequence[float]) -> dict[Pat
     """All paths that are worth something, by looking everywhere."""
     worths: dict[Path_, float] = {(): 1.0}
     for path in (waiting := [()]):  # grows meanwhile
-        said = [{t: array("f", [c])[0] for t, c in source.says(path).items()} for source in sources]
-        whole = sum(weight for weight, one in zip(weights, said, strict=True) if one)
-        for token in {token for one in said for token in one}:
-            pairs = list(zip(weights, said, strict=True))
+        output = [
+            {t: array("f", [c])[0] for t, c in source.waits_for(path).items()} for source in sources
+        ]
+        whole = sum(weight for weight, one in zip(weights, output, strict=True) if one)
+        for token in {token for one in output for token in one}:
+            pairs = list(zip(weights, output, strict=True))
             mixed = sum(weight * one.get(token, 0.0) for weight, one in pairs) / (whole or 1.0)
             alone = max((one.get(token, 0.0) for weight, one in pairs if not weight), default=0.0)
             if worths[path] * max(mixed, alone) > 1e-3:
@@ -178,8 +180,8 @@ def test_a_tree_holds_the_most_valuable_of_all_sources(
             left = [worth for path, worth in worths.items() if path not in nodes]
             assert not nodes or not left or least >= max(left) * 0.99999
         for path, proposers in nodes.items():
-            said = [path[-1] in source.says(path[:-1]) for source in sources]
-            assert proposers == tuple(n for n, s in zip(NAMES, said, strict=True) if s)
+            output = [path[-1] in source.waits_for(path[:-1]) for source in sources]
+            assert proposers == tuple(n for n, s in zip(NAMES, output, strict=True) if s)
             seen.add(proposers)
         known = [(), *nodes]
         for children in shape_of(tree).children:

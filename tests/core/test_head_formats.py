@@ -192,7 +192,7 @@ def test_a_tree_never_asks_for_more_ranks_than_the_vocabulary_has(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("token_map", "told"),
+    ("token_map", "reported"),
     [
         (REDUCED[:99], "99"),
         (torch.cat([REDUCED[:99], REDUCED[:1]]), "twice"),
@@ -201,11 +201,11 @@ def test_a_tree_never_asks_for_more_ranks_than_the_vocabulary_has(tmp_path: Path
     ],
     ids=["short", "double", "negative", "beyond the model"],
 )
-def test_a_wrong_token_map_is_refused(token_map: Tensor, told: str, tmp_path: Path) -> None:
+def test_a_wrong_token_map_is_refused(token_map: Tensor, reported: str, tmp_path: Path) -> None:
     model = write_tiny(tmp_path / "model", GROUPED)
     tensors = reduced(REDUCED) | {"token_map": token_map}
     heads = save(tmp_path / "heads", "model.safetensors", tensors, {})
-    with pytest.raises(HeadsError, match=told):
+    with pytest.raises(HeadsError, match=reported):
         load_target(model, heads, LoadOptions("float64"))
 
 
@@ -322,8 +322,8 @@ def test_the_command_shows_all_that_rooted_heads_hold(
     held = [t for head in heads.heads for pair in head.layers for t in pair if t is not None]
     assert heads.projection is not None
     num_bytes = sum(tensor.nbytes for tensor in (*held, heads.projection))
-    for told in ("state and root", "160 tokens, one for all, mapped", f"{num_bytes:,}"):
-        assert told in shown
+    for reported in ("state and root", "160 tokens, one for all, mapped", f"{num_bytes:,}"):
+        assert reported in shown
 
 
 @pytest.mark.parametrize("width", [48, 96, 31])

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from medusa_core.errors import CheckpointError, HeadsError
 from medusa_core.heads import medusa
-from medusa_core.heads.medusa import Lent, MedusaHeads
+from medusa_core.heads.medusa import MedusaHeads, SharedWeights
 from medusa_core.heads.reader import read_heads
 from medusa_core.heads.weights import HeadWeights
 from medusa_core.loading.load import load_target
@@ -41,8 +41,8 @@ REDUCED_IDS = random_rooted_heads(GROUPED).token_map
 
 def read(folder: Path, target: Target) -> MedusaHeads:
     model = target.runner._model
-    lent = Lent(model.lm_head, target.config.vocab_size, model.embedding)
-    return read_heads(folder, target.config, target.precision, lent, target.formats)
+    shared_weights = SharedWeights(model.lm_head, target.config.vocab_size, model.embedding)
+    return read_heads(folder, target.config, target.precision, shared_weights, target.formats)
 
 
 def naive_logits(
@@ -139,14 +139,14 @@ def test_with_chance_the_best_tokens_are_those_that_are_best_with_it(
     tiny = load("grouped", dtype)
     write_rooted_heads(tmp_path, random_rooted_heads(GROUPED))
     noise = torch.randn(3, GROUPED.vocab_size, generator=torch.Generator().manual_seed(8)).double()
-    asked: list[Tensor] = []
+    requested: list[Tensor] = []
 
     def chance(
         scores: Tensor, token_ids: Tensor | None, depths: Sequence[int] | None = None
     ) -> Tensor:
         ids = torch.arange(scores.shape[-1]) if token_ids is None else token_ids
-        asked.append(ids.expand(len(scores), -1))
-        return scores.double() + noise[: len(scores)].gather(1, asked[-1])
+        requested.append(ids.expand(len(scores), -1))
+        return scores.double() + noise[: len(scores)].gather(1, requested[-1])
 
     for heads in (tiny.heads, read(tmp_path, tiny)):
         assert heads is not None
@@ -155,7 +155,7 @@ def test_with_chance_the_best_tokens_are_those_that_are_best_with_it(
         ids = torch.arange(heads.num_columns) if heads.num_columns > 160 else REDUCED_IDS
         best = ids[(scores + noise[:, ids]).topk(4).indices]
         ranked = heads.ranked(hidden, 7, (4, 2, 1), chance=chance)
-        assert asked[-1].shape[1] == min(most, heads.num_columns)
+        assert requested[-1].shape[1] == min(most, heads.num_columns)
         assert ranked.token_ids == best.tolist()
         columns = torch.tensor(ranked.columns)
         assert ids[columns].tolist() == ranked.token_ids
@@ -165,7 +165,7 @@ def test_with_chance_the_best_tokens_are_those_that_are_best_with_it(
         assert list(ranked.chances()) == pytest.approx(given.tolist(), rel=1e-4)
         # What it is worth is judged with what is known of chance, among all that were looked at.
         shifted = (scores + noise[:, ids]) / 2
-        looked_at = shifted.gather(1, scores.topk(asked[-1].shape[1]).indices)
+        looked_at = shifted.gather(1, scores.topk(requested[-1].shape[1]).indices)
         worths = (shifted.gather(1, columns) - looked_at.logsumexp(1, keepdim=True)).exp()
         assert list(ranked.worths()) == pytest.approx(worths.flatten().tolist(), rel=1e-4)
     plain = heads.ranked(hidden, 7, (4, 2, 1))
@@ -341,7 +341,7 @@ def test_truncated_heads_are_refused(tiny: Target, tmp_path: Path) -> None:
 def test_the_shared_projection_is_the_targets_own(tiny: Target) -> None:
     weight = torch.randn(11, 4)
     hidden = torch.randn(4)
-    heads = MedusaHeads([HeadWeights((), None)], Lent(make_linear(weight), 11, weight))
+    heads = MedusaHeads([HeadWeights((), None)], SharedWeights(make_linear(weight), 11, weight))
     assert heads.num_heads == 1
     torch.testing.assert_close(heads.logits(hidden, 0, 1)[0], weight @ hidden)
     torch.testing.assert_close(heads._shared(hidden.unsqueeze(0))[0], weight @ hidden)

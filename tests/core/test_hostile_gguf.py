@@ -71,13 +71,13 @@ def check_mutations(whole: bytes, folder: Path, seeds: range) -> int:
     for seed in seeds:
         path.write_bytes(mutated(whole, random.Random(seed), header))
         tracemalloc.start()
-        begun = time.perf_counter()
+        started = time.perf_counter()
         try:
             load(path)
         except MedusaError:
             refused += 1
         finally:
-            took = time.perf_counter() - begun
+            took = time.perf_counter() - started
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
         assert peak <= _MOST_BYTES, seed

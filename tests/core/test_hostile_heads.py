@@ -25,9 +25,9 @@ def check(folder: Path, first: int, last: int) -> None:
     command += [str(first), str(last)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told.keys() == WRITERS.keys()
-    for kind, outcome in told.items():
+    reported = json.loads(done.stdout.splitlines()[-1])
+    assert reported.keys() == WRITERS.keys()
+    for kind, outcome in reported.items():
         assert not outcome["wrong"], "\n".join([kind, *outcome["wrong"]])
         # Settings that heads don't need may be anything.
         worked = [one for one in outcome["worked"] if "harm_settings" not in one]

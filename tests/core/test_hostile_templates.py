@@ -9,7 +9,6 @@ import pytest
 
 from medusa_core.errors import TemplateError
 from medusa_core.messages import ChatMessage, Role
-from medusa_core.models.text.patience import Patience
 from medusa_core.models.text.rendering import (
     MOST_CHARS,
     MOST_SOURCE_CHARS,
@@ -21,13 +20,14 @@ from medusa_core.models.text.template import (
 )
 from medusa_core.models.text.template_process import TemplateProcess
 from medusa_core.models.text.template_worker import MEMORY_BYTES
+from medusa_core.models.text.time_budget import TimeBudget
 from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.models.text.written_template import template_in
 from medusa_core.system.resources import (
     demo_model_dir,
     resources_dir,
 )
-from medusa_core.system.sandbox.process import Child
+from medusa_core.system.sandbox.process import Sandbox
 from tests.core.tiny import make_tokenizer, write_text_files
 
 TURNS = (("user", "u"), ("assistant", "a"), ("user", "v"))
@@ -214,7 +214,7 @@ class Clock:
 
 def test_patience_is_for_all_waits_in_one_go() -> None:
     clock = Clock()
-    patience = Patience(2.0, clock)
+    patience = TimeBudget(2.0, clock)
     assert patience.begin() == 2.0
     clock.now_s += 1.5
     patience.end()
@@ -245,11 +245,11 @@ def test_many_slow_turns_take_no_longer_than_one() -> None:
 
 @pytest.mark.slow
 def test_a_process_whose_owner_is_gone_ends_though_it_is_busy() -> None:
-    child = Child("medusa_core.models.text.template_worker")
+    child = Sandbox("medusa_core.models.text.template_worker")
     try:
-        assert child.hear(60) == {"ready": True}
+        assert child.receive(60) == {"ready": True}
         child.send({"source": HOSTILE["a power of powers"], "special_tokens": {}})
-        assert child.hear(60) == {}
+        assert child.receive(60) == {}
         child.send({"turns": TURNS, "opens_answer": True})
         child.stop_speaking()
         assert child.wait(60) == 1

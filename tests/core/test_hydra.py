@@ -31,11 +31,11 @@ from medusa_core.hub.convert.convert import (
 )
 from medusa_core.hub.convert.convert_source import find_source
 from medusa_core.hub.library.library_folder import (
-    Kind,
+    ContentsKind,
     look_into,
 )
 from medusa_core.hub.library.pairing import (
-    Fit,
+    HeadsFit,
     match,
 )
 from medusa_core.loading.load import load_target
@@ -147,7 +147,7 @@ def test_scores_are_as_exact_as_their_format(
     assert (found - expected).norm() / expected.norm() < most
 
 
-def asked(source: Source, *paths: tuple[int, ...]) -> Candidates | None:
+def requested(source: Source, *paths: tuple[int, ...]) -> Candidates | None:
     flat = [token_id for path in paths for token_id in path]
     return source.candidates(Paths(len(paths), len(paths[0]), array("i", [*flat, 0, 0])))
 
@@ -166,17 +166,17 @@ def test_every_path_of_a_level_is_answered_with_its_own_followers(tmp_path: Path
     hidden = a_state(target)
     source = started(target, hidden, 7, RowBudget(16))
     for paths in ([()], [(4,), (300,), (4,)], [(4, 300), (300, 4), (0, 319), (5, 5)]):
-        told = asked(source, *paths)
-        assert told is not None
-        assert told.counts is not None
-        assert told.counts.tolist() == [8] * len(paths)
+        reported = requested(source, *paths)
+        assert reported is not None
+        assert reported.counts is not None
+        assert reported.counts.tolist() == [8] * len(paths)
         for index, path in enumerate(paths):
             chances = drafted_scores(tensors, VECTORS, hidden, (7, *path)).softmax(dim=-1)
             best = chances.topk(8)
             own = slice(8 * index, 8 * index + 8)
-            assert told.token_ids[own].tolist() == best.indices.tolist()
-            assert told.chances[own].tolist() == pytest.approx(best.values.tolist(), rel=1e-5)
-    assert asked(source, (1, 2, 3)) is None
+            assert reported.token_ids[own].tolist() == best.indices.tolist()
+            assert reported.chances[own].tolist() == pytest.approx(best.values.tolist(), rel=1e-5)
+    assert requested(source, (1, 2, 3)) is None
 
 
 def test_a_tree_is_what_grows_of_the_papers_equations(tmp_path: Path) -> None:
@@ -185,7 +185,9 @@ def test_a_tree_is_what_grows_of_the_papers_equations(tmp_path: Path) -> None:
     for seed in range(4):
         hidden, root_id = a_state(target, seed), 30 + seed
 
-        def says(path: tuple[int, ...], hidden: Tensor = hidden, root_id: int = root_id) -> Any:
+        def waits_for(
+            path: tuple[int, ...], hidden: Tensor = hidden, root_id: int = root_id
+        ) -> Any:
             if len(path) == 3:
                 return {}
             scores = drafted_scores(tensors, VECTORS, hidden, (root_id, *path))
@@ -193,7 +195,7 @@ def test_a_tree_is_what_grows_of_the_papers_equations(tmp_path: Path) -> None:
             return dict(zip(best.indices.tolist(), best.values.tolist(), strict=True))
 
         budget = RowBudget(16)
-        expected = make_growth(budget, [1.0]).grow([Scripted(says)], 16)
+        expected = make_growth(budget, [1.0]).grow([Scripted(waits_for)], 16)
         drafter = drafter_registry().get("hydra").build(target, budget)
         drafter.begin([1])
         drafter.observe(Observation((root_id,), hidden[None]))
@@ -208,8 +210,8 @@ def test_ranks_and_levels_keep_to_the_budget(tmp_path: Path) -> None:
     hidden = a_state(target)
 
     def counts(budget: RowBudget, *paths: tuple[int, ...]) -> list[int]:
-        told = asked(started(target, hidden, 7, budget), *paths)
-        return [] if told is None or told.counts is None else told.counts.tolist()
+        reported = requested(started(target, hidden, 7, budget), *paths)
+        return [] if reported is None or reported.counts is None else reported.counts.tolist()
 
     dear = array("f", [0.1 * row for row in range(64)])
     assert counts(RowBudget(64), ()) == [32]
@@ -226,11 +228,11 @@ def test_nothing_is_drafted_without_a_state(tmp_path: Path) -> None:
     target = loaded(tmp_path, random_hydra(HYDRA))
     source = started(target, a_state(target), 7, RowBudget(8))
     source.truncate(1)
-    assert asked(source, ()) is None
+    assert requested(source, ()) is None
     source = started(target, a_state(target), 7, RowBudget(8))
     source.begin([1])
     source.start(1, 8)
-    assert asked(source, ()) is None
+    assert requested(source, ()) is None
 
 
 @pytest.mark.parametrize("more", [{}, {"top_k": 40}, {"top_p": 0.9}], ids=str)
@@ -417,7 +419,9 @@ def test_the_targets_threads_compute_them(tmp_path: Path) -> None:
 
 def refused(folder: Path, target: Target) -> ModelError:
     with pytest.raises((HeadsError, CheckpointError)) as caught:
-        kind_of(folder).read(folder, target.config, target.precision, target.lent, target.formats)
+        kind_of(folder).read(
+            folder, target.config, target.precision, target.shared_weights, target.formats
+        )
     assert caught.value.hint
     return caught.value
 
@@ -452,7 +456,7 @@ SQUARE = torch.zeros(HIDDEN, HIDDEN)
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         (without("hydra_"), "no matrix hydra_mlp.0.0"),
         (without("hydra_mlp.0."), "no matrix hydra_mlp.0.0"),
@@ -485,7 +489,7 @@ SQUARE = torch.zeros(HIDDEN, HIDDEN)
     ],
 )
 def test_heads_that_are_not_whole_are_refused(
-    change: Callable[[Tensors], None], told: str, target: Target, tmp_path: Path
+    change: Callable[[Tensors], None], reported: str, target: Target, tmp_path: Path
 ) -> None:
     tensors = random_hydra(HYDRA)
     settings = settings_of(tensors)
@@ -493,11 +497,11 @@ def test_heads_that_are_not_whole_are_refused(
     folder = write_hydra(tmp_path, tensors, **settings)
     assert kind_of(folder).name == "hydra"
     error = refused(folder, target)
-    assert re.search(told, error.message), error.message
+    assert re.search(reported, error.message), error.message
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "reported"),
     [
         (replace(HYDRA, hidden_size=32), "hidden size of 32, the model has 64"),
         (replace(HYDRA, vocab_size=1000), "vocabulary of 1000, the model 320"),
@@ -505,13 +509,13 @@ def test_heads_that_are_not_whole_are_refused(
     ],
 )
 def test_heads_for_another_target_are_refused(
-    spec: TinySpec, told: str, target: Target, tmp_path: Path
+    spec: TinySpec, reported: str, target: Target, tmp_path: Path
 ) -> None:
-    assert told in refused(write_hydra(tmp_path, random_hydra(spec)), target).message
+    assert reported in refused(write_hydra(tmp_path, random_hydra(spec)), target).message
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         *(({"hydra_head_arch": name}, name) for name in ("prefix-mlp", "cross-attn", "eagle-attn")),
         *(({"hydra_head_arch": odd}, "architecture") for odd in (None, 3, ["mlp"], "x" * 5000)),
@@ -524,11 +528,11 @@ def test_heads_for_another_target_are_refused(
     ids=lambda one: str(one)[:40],
 )
 def test_settings_that_are_not_the_heads_own_are_refused(
-    settings: dict[str, object], told: str, target: Target, tmp_path: Path
+    settings: dict[str, object], reported: str, target: Target, tmp_path: Path
 ) -> None:
     folder = write_hydra(tmp_path, random_hydra(HYDRA), **settings)
     error = refused(folder, target)
-    assert told in error.message
+    assert reported in error.message
     assert len(error.message) < 200
     with pytest.raises(HeadsError):
         read_shape(folder)
@@ -595,13 +599,13 @@ def test_a_published_pickle_is_converted_and_drafts(target: Target, tmp_path: Pa
     (source / "config.json").write_text(json.dumps(settings))
     assert "convert" in refused(source, target).hint
     assert "pickle" in look_into(source).problems[0]
-    assert look_into(source).kind is Kind.HEADS
+    assert look_into(source).kind is ContentsKind.HEADS
     for folder in (output, None):
         done = convert(find_source(source, folder), is_consented=True, limits=LIMITS)
         assert [path.name for path in done.files] == [FILE]
     for folder in (source, output):
         heads = kind_of(folder).read(
-            folder, target.config, target.precision, target.lent, target.formats
+            folder, target.config, target.precision, target.shared_weights, target.formats
         )
         assert isinstance(heads, HydraHeads)
         hidden = a_state(target)
@@ -611,7 +615,7 @@ def test_a_published_pickle_is_converted_and_drafts(target: Target, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         (put("prefix_embeding_layer.norm.weight", SQUARE[0]), "attention"),
         (without("hydra_mlp."), "no matrix"),
@@ -620,12 +624,12 @@ def test_a_published_pickle_is_converted_and_drafts(target: Target, tmp_path: Pa
     ],
 )
 def test_a_pickle_of_other_tensors_is_not_converted(
-    change: Callable[[Tensors], None], told: str, tmp_path: Path
+    change: Callable[[Tensors], None], reported: str, tmp_path: Path
 ) -> None:
     tensors = random_hydra(HYDRA)
     change(tensors)
     torch.save(tensors, tmp_path / PICKLE)
-    with pytest.raises(HeadsError, match=told):
+    with pytest.raises(HeadsError, match=reported):
         convert(find_source(tmp_path), is_consented=True, limits=LIMITS)
     assert [path.name for path in tmp_path.iterdir()] == [PICKLE]
 
@@ -653,10 +657,10 @@ def test_a_folder_says_what_heads_it_holds_and_for_which_model(
 ) -> None:
     model = look_into(write_tiny(tmp_path / "model", HYDRA))
     found = look_into(write_hydra(tmp_path / "heads", random_hydra(HYDRA)))
-    assert (found.kind, found.storage, found.problems) == (Kind.HEADS, "safetensors", ())
+    assert (found.kind, found.storage, found.problems) == (ContentsKind.HEADS, "safetensors", ())
     assert model.target is not None
     assert found.heads is not None
-    assert match(model.target, found.heads).fit is Fit.FOREIGN
+    assert match(model.target, found.heads).fit is HeadsFit.FOREIGN
     assert found.heads.shape == read_shape(tmp_path / "heads")
     narrow = look_into(write_hydra(tmp_path / "narrow", random_hydra(TinySpec())))
     assert narrow.heads is not None
@@ -672,16 +676,16 @@ def test_the_command_shows_what_a_folder_holds(
     assert main(["heads", "show", str(write_hydra(tmp_path, tensors))]) == 0
     shown = capsys.readouterr().out
     count = sum(tensor.numel() for tensor in tensors.values())
-    for told in ("hydra", "heads           3", "layers 2", "320 tokens", f"{count:,}"):
-        assert told in shown
+    for reported in ("hydra", "heads           3", "layers 2", "320 tokens", f"{count:,}"):
+        assert reported in shown
 
 
 def test_heads_under_the_name_of_weights_are_read_too(target: Target, tmp_path: Path) -> None:
     folder = write_hydra(tmp_path, random_hydra(HYDRA))
     (folder / FILE).rename(folder / "model.safetensors")
     assert kind_of(folder).name == "hydra"
-    assert look_into(folder).kind is Kind.HEADS
+    assert look_into(folder).kind is ContentsKind.HEADS
     heads = kind_of(folder).read(
-        folder, target.config, target.precision, target.lent, target.formats
+        folder, target.config, target.precision, target.shared_weights, target.formats
     )
     assert (heads.num_heads, heads.nbytes) == (3, heads_of(target).nbytes)

@@ -21,8 +21,8 @@ from medusa_core.models.quant.format import (
     QuantSpec,
     quant_registry,
 )
-from medusa_core.models.quantized_cache.kept import KeptModels
-from medusa_core.models.quantized_cache.kept_writer import KeptWriter
+from medusa_core.models.quantized_cache.folder import QuantizedModels
+from medusa_core.models.quantized_cache.writer import QuantizedWriter
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.files.safetensors_header import (
     read_header,
@@ -49,7 +49,7 @@ def kept(tmp_path: Path) -> Path:
 def load(model: Path, kept: Path | None, quant: str) -> Target:
     # The projection in the same format: its shapes are checked like the blocks'.
     return load_target(
-        model, None, LoadOptions(formats=WeightFormats(quant, lm_head=quant), kept_dir=kept)
+        model, None, LoadOptions(formats=WeightFormats(quant, lm_head=quant), quantized_dir=kept)
     )
 
 
@@ -219,22 +219,22 @@ def check_made_anew(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The damage is seen before a kernel sees the tensor, and the next load finds a good file."""
-    model, kept_dir, scores = whole[quant]
-    shutil.copytree(kept_dir, folder)
+    model, quantized_dir, scores = whole[quant]
+    shutil.copytree(quantized_dir, folder)
     (path,) = folder.iterdir()
     good = path.read_bytes()
     taken_apart = Kept.read(path)
     damage(taken_apart)
     taken_apart.write(path)
     assert path.read_bytes() != good
-    kept = KeptModels(folder)
+    kept = QuantizedModels(folder)
     assert torch.equal(plain_scores(load(model, folder, quant), IDS), scores)
     assert "made anew" in caplog.text
     caplog.clear()
     (entry,) = kept.entries()
     assert entry.path == path
-    assert Kept.read(path) == Kept.read(kept_dir / path.name)
-    monkeypatch.setattr(KeptModels, "writer", lambda *_: pytest.fail("it was made once more"))
+    assert Kept.read(path) == Kept.read(quantized_dir / path.name)
+    monkeypatch.setattr(QuantizedModels, "writer", lambda *_: pytest.fail("it was made once more"))
     assert torch.equal(plain_scores(load(model, folder, quant), IDS), scores)
     assert not caplog.text
 
@@ -281,7 +281,7 @@ def test_every_tensor_is_checked_before_a_layer_is_built_of_it(
 
     monkeypatch.setattr(Checkpoint, "summed", counted)
     load(model, kept, "int8")
-    (entry,) = KeptModels(kept).entries()
+    (entry,) = QuantizedModels(kept).entries()
     assert sorted(checked) == sorted(read_header(entry.path))
 
 
@@ -290,9 +290,9 @@ def test_every_tensor_is_checked_before_a_layer_is_built_of_it(
 def test_a_format_says_which_tensors_it_makes(spec: QuantSpec, shape: tuple[int, int]) -> None:
     compute = spec.compute[0]
     made = spec.quantize(torch.randn(shape).to(getattr(torch, compute)))
-    said = spec.tensors(*shape, compute)
-    assert said.keys() == made.keys()
-    for key, (dtype, sizes) in said.items():
+    output = spec.tensors(*shape, compute)
+    assert output.keys() == made.keys()
+    for key, (dtype, sizes) in output.items():
         assert made[key].dtype == getattr(torch, dtype)
         assert len(sizes) == made[key].ndim
         assert all(size in (-1, found) for size, found in zip(sizes, made[key].shape, strict=True))
@@ -360,7 +360,7 @@ def test_a_checksum_is_of_the_bytes_whatever_they_mean() -> None:
 
 def test_the_writer_s_metadata_are_read_back(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
-    with KeptWriter(path) as writer:
+    with QuantizedWriter(path) as writer:
         writer.keep("x", torch.ones(3))
     assert read_metadata(path) == {"x": checksum(torch.ones(3))}
     assert read_header(path).keys() == {"x"}

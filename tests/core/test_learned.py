@@ -28,17 +28,17 @@ from medusa_core.messages import (
     LoadOptions,
     TokenSource,
 )
-from medusa_core.models.datastore.earlier_answers import Learned
+from medusa_core.models.datastore.earlier_answers import EarlierAnswers
 from medusa_core.models.datastore.folder import (
-    forget_learned,
+    forget_answers,
     forget_strangers,
     store_of,
 )
 from medusa_core.models.datastore.model_key import model_key
 from medusa_core.models.datastore.suffixes import (
     SIZES,
-    Answer,
-    Said,
+    AnswerText,
+    SuffixIndex,
 )
 from medusa_core.models.datastore.trust import Trust
 from medusa_core.runtime.tree.step import RowBudget
@@ -47,7 +47,7 @@ from medusa_core.speculation.drafters.source import Paths
 from medusa_core.speculation.drafters.sources.learned_source import LearnedSource
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import TIED, LoadTarget
-from tests.core.drafts import heard
+from tests.core.drafts import received
 from tests.core.laws import decode, plainly, user_says
 from tests.core.tiny import write_tiny
 
@@ -57,9 +57,9 @@ GREETING = [700_000 + number for number in range(40)]
 FAREWELL = [800_000 + number for number in range(40)]
 
 
-def learned_in(folder: Path, most_tokens: int = 1 << 20, key: str = "model") -> Learned:
+def learned_in(folder: Path, most_tokens: int = 1 << 20, key: str = "model") -> EarlierAnswers:
     """What the model of this key said."""
-    return Learned(store_of(folder, key), VOCABULARY, most_tokens)
+    return EarlierAnswers(store_of(folder, key), VOCABULARY, most_tokens)
 
 
 def bytes_of(folder: Path) -> bytes:
@@ -71,17 +71,17 @@ def packed(token_ids: Sequence[int]) -> bytes:
     return array("i", token_ids).tobytes()
 
 
-def followers(learned: Learned, *recent: int) -> list[int]:
+def followers(learned: EarlierAnswers, *recent: int) -> list[int]:
     """What followed these tokens, the latest first."""
-    found = learned.said.behind(array("i", recent))
-    return [] if found is None else [learned.said.token_ids[place] for place in found.places]
+    found = learned.index.behind(array("i", recent))
+    return [] if found is None else [learned.index.token_ids[place] for place in found.places]
 
 
 # Where a context stood ----------------------------------------------------------------------------
 
 
-def searched(answers: Sequence[Answer], recent: array[int]) -> tuple[int, list[int]] | None:
-    """What `Said.behind` tells, by looking at every place: the kind, and what followed."""
+def searched(answers: Sequence[AnswerText], recent: array[int]) -> tuple[int, list[int]] | None:
+    """What `SuffixIndex.behind` tells, by looking at every place: the kind, and what followed."""
     for kind, size in enumerate(SIZES):
         if len(recent) < size:
             continue
@@ -97,22 +97,22 @@ def searched(answers: Sequence[Answer], recent: array[int]) -> tuple[int, list[i
 
 
 def test_a_context_is_found_as_by_a_search_of_all_texts() -> None:
-    rng, said = random.Random(2), Said()
-    answers: list[Answer] = []
+    rng, index = random.Random(2), SuffixIndex()
+    answers: list[AnswerText] = []
     num_found = [0] * len(SIZES)
     for number in range(120):
         ids = array("i", [rng.randrange(12) for _ in range(rng.randrange(1, 60))])
-        answers.append(Answer(number, rng.randrange(len(ids)), ids))
-        said.add(answers[-1])
+        answers.append(AnswerText(number, rng.randrange(len(ids)), ids))
+        index.add(answers[-1])
         if number % 20 == 19:
             gone = {one.number for one in rng.sample(answers, 5)}
-            said.remove(gone)
+            index.remove(gone)
             answers = [one for one in answers if one.number not in gone]
         recent = array("i", [rng.randrange(12) for _ in range(rng.randrange(12))])
         if number % 2 == 0:  # else long contexts are never met
             ids = rng.choice(answers).token_ids
             recent += ids[: rng.randrange(len(ids) + 1)]
-        found, wanted = said.behind(recent), searched(answers, recent)
+        found, wanted = index.behind(recent), searched(answers, recent)
         if wanted is None:
             assert found is None
         else:
@@ -120,10 +120,10 @@ def test_a_context_is_found_as_by_a_search_of_all_texts() -> None:
             num_found[wanted[0]] += 1
             # Slots are shared, and few places of one are looked at: some may be missed.
             assert found.kind == wanted[0]
-            told = [said.token_ids[place] for place in found.places]
-            assert told == wanted[1][: len(told)]
+            reported = [index.token_ids[place] for place in found.places]
+            assert reported == wanted[1][: len(reported)]
     assert min(num_found) >= 5
-    assert said.numbers == {one.number for one in answers}
+    assert index.numbers == {one.number for one in answers}
 
 
 def test_answers_dont_run_into_each_other(tmp_path: Path) -> None:
@@ -142,15 +142,15 @@ def test_what_stood_before_an_answer_is_context_and_no_draft(tmp_path: Path) -> 
 
 
 def test_many_answers_grow_the_index_and_all_are_found() -> None:
-    said = Said()
+    index = SuffixIndex()
     for number in range(300):
-        said.add(Answer(number, 0, array("i", range(1000 * number, 1000 * number + 60))))
+        index.add(AnswerText(number, 0, array("i", range(1000 * number, 1000 * number + 60))))
     for number in range(300):
-        found = said.behind(array("i", range(1000 * number + 20, 1000 * number + 30)))
+        found = index.behind(array("i", range(1000 * number + 20, 1000 * number + 30)))
         assert found is not None
-        assert said.token_ids[found.places[0]] == 1000 * number + 30
-        assert said.answer_at(found.places[0]) == number
-    assert said.nbytes < 32 * len(said.token_ids) + (1 << 19)
+        assert index.token_ids[found.places[0]] == 1000 * number + 30
+        assert index.answer_at(found.places[0]) == number
+    assert index.nbytes < 32 * len(index.token_ids) + (1 << 19)
 
 
 def test_what_was_right_so_far_is_trusted_more() -> None:
@@ -172,7 +172,7 @@ def test_nothing_is_written_before_there_is_something(tmp_path: Path) -> None:
     learned = learned_in(tmp_path / "learned")
     learned.learn("a", (1,), ())
     learned.refresh()
-    forget_learned(tmp_path / "learned")
+    forget_answers(tmp_path / "learned")
     assert not (tmp_path / "learned").exists()
 
 
@@ -183,7 +183,7 @@ def test_answers_are_there_at_the_next_start(tmp_path: Path) -> None:
     learned.close()
     again = learned_in(tmp_path)
     assert followers(again, *GREETING[:9]) == [GREETING[9]]
-    assert len(again.said.numbers) == 1
+    assert len(again.index.numbers) == 1
     other = learned_in(tmp_path, key="another")
     assert followers(other, *GREETING[:9]) == []
 
@@ -193,22 +193,22 @@ def test_the_least_used_goes_first_when_there_is_too_much(tmp_path: Path) -> Non
     texts = [list(range(1000 * number, 1000 * number + 90)) for number in range(30)]
     for number, text in enumerate(texts):
         learned.learn(f"c{number}", (), text)
-        found = learned.said.behind(array("i", texts[0][:9]))
+        found = learned.index.behind(array("i", texts[0][:9]))
         assert found is not None, number
         learned.use(found.places[0])  # the first is drafted by, again and again
-        assert len(learned.said.token_ids) <= 1000
+        assert len(learned.index.token_ids) <= 1000
     kept = [number for number, text in enumerate(texts) if followers(learned, *text[:9])]
     assert kept[0] == 0
     assert kept[1:] == list(range(30 - len(kept) + 1, 30))
     assert 8 <= len(kept) <= 11
     learned.close()
-    assert len(learned_in(tmp_path, 1000).said.numbers) == len(kept)
+    assert len(learned_in(tmp_path, 1000).index.numbers) == len(kept)
 
 
 def test_an_endless_answer_is_kept_in_part(tmp_path: Path) -> None:
     learned = learned_in(tmp_path, most_tokens=1000)
     learned.learn("a", (), list(range(5000)))
-    assert 400 <= len(learned.said.token_ids) <= 600
+    assert 400 <= len(learned.index.token_ids) <= 600
 
 
 def test_two_programs_learn_from_each_other(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_two_programs_learn_from_each_other(tmp_path: Path) -> None:
         learned.refresh()
         assert followers(learned, *GREETING[:9]) == [GREETING[9]]
         assert followers(learned, *FAREWELL[:9]) == [FAREWELL[9]]
-    forget_learned(tmp_path, ["a"])
+    forget_answers(tmp_path, ["a"])
     for learned in (one, other):
         learned.refresh()
         assert followers(learned, *GREETING[:9]) == []
@@ -265,7 +265,7 @@ def test_a_damaged_file_costs_speed_and_no_answer(
     learned.learn("new", (), GREETING)
     learned.close()
     assert followers(learned_in(tmp_path), *GREETING[:9]) == [GREETING[9]]
-    forget_learned(tmp_path, ["c1"])
+    forget_answers(tmp_path, ["c1"])
     assert sorted(file.name for file in tmp_path.iterdir() if "damaged" in file.name) == []
 
 
@@ -279,7 +279,7 @@ def test_answers_that_cant_be_the_models_are_deleted(tmp_path: Path) -> None:
         db.execute("UPDATE answers SET tokens = ? WHERE conversation = 'a'", (odd,))
         db.execute("INSERT INTO answers VALUES (7, 'c', 9, 50, ?)", (packed([1, 2]),))
         db.execute("INSERT INTO answers VALUES (8, 'd', 9, 0, ?)", (b"abc",))
-    assert len(learned_in(tmp_path).said.numbers) == 1
+    assert len(learned_in(tmp_path).index.numbers) == 1
     with closing(store_of(tmp_path, "model")) as store:
         assert store.conversations() == {"b"}
 
@@ -323,13 +323,13 @@ def test_of_a_deleted_conversation_no_byte_stays(tmp_path: Path) -> None:
     elsewhere.learn("gone", (), GREETING)
     elsewhere.close()
     assert packed(GREETING) in bytes_of(tmp_path)
-    forget_learned(tmp_path, ["gone"])
+    forget_answers(tmp_path, ["gone"])
     assert packed(GREETING) not in bytes_of(tmp_path)
     assert packed(GREETING[:4]) not in bytes_of(tmp_path)
     assert b"gone" not in bytes_of(tmp_path)
     learned.close()
     assert packed(FAREWELL) in bytes_of(tmp_path)
-    forget_learned(tmp_path)
+    forget_answers(tmp_path)
     assert packed(FAREWELL[:4]) not in bytes_of(tmp_path)
     assert b"stays" not in bytes_of(tmp_path)
 
@@ -339,7 +339,7 @@ def test_what_was_dropped_for_room_leaves_no_byte_after_a_deletion(tmp_path: Pat
     learned.learn("gone", (), GREETING)
     for number in range(20):
         learned.learn(f"c{number}", (), range(1000 * number, 1000 * number + 90))
-    forget_learned(tmp_path, ["gone"])
+    forget_answers(tmp_path, ["gone"])
     assert packed(GREETING[:4]) not in bytes_of(tmp_path)
 
 
@@ -359,7 +359,7 @@ def test_a_file_that_cant_be_opened_doesnt_keep_others_from_forgetting(tmp_path:
     learned_in(tmp_path, key="model").learn("gone", (), GREETING)
     (tmp_path / "a.db").mkdir()
     with pytest.raises(MedusaError):
-        forget_learned(tmp_path, ["gone"])
+        forget_answers(tmp_path, ["gone"])
     assert packed(GREETING[:4]) not in b"".join(f.read_bytes() for f in tmp_path.glob("model*"))
 
 
@@ -407,7 +407,7 @@ def test_what_was_drafted_and_right_counts_as_used(load: LoadTarget, tmp_path: P
     source.start(2, 12)
     source.candidates(Paths(1, 0, array("i")))
     state = target.runner.extend([1, 2], target.runner.new_cache(4))[-1:]
-    source.observe(heard(target, (3,), state))
+    source.observe(received(target, (3,), state))
     learned.learn("c", (), GREETING)  # writes down what was used
     with closing(store_of(tmp_path, "model")) as store:
         oldest = store.answers((), VOCABULARY)[0]
@@ -420,17 +420,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny(tmp_path_factory.mktemp("learned") / "model", TIED)
 
 
-def loaded(folder: Path, learned_dir: Path) -> Target:
-    return load_target(folder, options=LoadOptions("float64", learned_dir=learned_dir))
+def loaded(folder: Path, datastore_dir: Path) -> Target:
+    return load_target(folder, options=LoadOptions("float64", datastore_dir=datastore_dir))
 
 
-def answer(target: Target, settings: GenerateSettings, teaches: bool) -> GenerationDone:
+def answer(target: Target, settings: GenerateSettings, updates_datastore: bool) -> GenerationDone:
     """One answer to the same question."""
     settings = replace(settings, tree_rows=12)
-    request = Generate("talk", "r", user_says("trees"), settings, teaches=teaches)
+    request = Generate(
+        "talk", "r", user_says("trees"), settings, updates_datastore=updates_datastore
+    )
     generation = Generation(request, target, Session(target), Tuner(target))
     *_, last = events_of(generation)
-    generation.teach()
+    generation.update_datastore()
     assert isinstance(last, GenerationDone)
     return last
 
@@ -440,19 +442,19 @@ SETTINGS = GenerateSettings(drafter="learned", max_new_tokens=60)
 
 def test_the_second_answer_is_drafted_by_the_first(folder: Path, tmp_path: Path) -> None:
     target = loaded(folder, tmp_path / "learned")
-    first = answer(target, SETTINGS, teaches=False)
+    first = answer(target, SETTINGS, updates_datastore=False)
     assert not (tmp_path / "learned").exists()
-    assert answer(target, SETTINGS, teaches=True).num_steps == first.num_steps
-    second = answer(target, SETTINGS, teaches=True)
+    assert answer(target, SETTINGS, updates_datastore=True).num_steps == first.num_steps
+    second = answer(target, SETTINGS, updates_datastore=True)
     assert second.token_ids == first.token_ids
     assert second.num_steps <= first.num_steps / 2
     assert target.learned is not None
     target.learned.close()
-    again = answer(loaded(folder, tmp_path / "learned"), SETTINGS, teaches=False)
+    again = answer(loaded(folder, tmp_path / "learned"), SETTINGS, updates_datastore=False)
     assert again.num_steps == second.num_steps
-    forget_learned(tmp_path / "learned", ["talk"])
+    forget_answers(tmp_path / "learned", ["talk"])
     forgetful = loaded(folder, tmp_path / "learned")
-    assert answer(forgetful, SETTINGS, teaches=False).num_steps == first.num_steps
+    assert answer(forgetful, SETTINGS, updates_datastore=False).num_steps == first.num_steps
 
 
 def test_what_was_said_and_phrases_and_lookup_draft_together(load: LoadTarget) -> None:

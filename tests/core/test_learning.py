@@ -15,7 +15,7 @@ from medusa_core.speculation.tuning.governor import (
     Governor,
 )
 from medusa_core.speculation.tuning.learning import (
-    Learned,
+    AccuracyCounts,
     StepYield,
     Yields,
     bucket_of,
@@ -27,12 +27,12 @@ PRIOR = ((0.5, 0.2, 0.1, 0.0), (0.4, 0.1, 0.1, 0.0))
 
 
 def test_before_anything_is_seen_the_table_holds() -> None:
-    for shares, expected in zip(Learned(PRIOR).accuracies, PRIOR, strict=True):
+    for shares, expected in zip(AccuracyCounts(PRIOR).accuracies, PRIOR, strict=True):
         assert shares == pytest.approx(expected)
 
 
 def test_a_depth_counts_where_the_tokens_before_it_were_guessed() -> None:
-    learned = Learned(PRIOR)
+    learned = AccuracyCounts(PRIOR)
     for _ in range(600):
         learned.learn([[1, 2], [5, 6]], [2, 6])  # both second ranks right
         learned.learn([[1, 2], [5, 6]], [9, 5])  # off the tree: what comes after says nothing
@@ -44,14 +44,14 @@ def test_a_depth_counts_where_the_tokens_before_it_were_guessed() -> None:
 
 
 def test_what_is_not_known_yet_teaches_nothing() -> None:
-    learned = Learned(PRIOR)
+    learned = AccuracyCounts(PRIOR)
     before = learned.accuracies
     learned.learn([[1], [2]], [])
     assert learned.accuracies == before
 
 
 def test_old_observations_fade() -> None:
-    learned = Learned(PRIOR)
+    learned = AccuracyCounts(PRIOR)
     for token_id, count in ((1, 9000), (2, 9000)):
         for _ in range(count):
             learned.learn([[1, 2]], [token_id])

@@ -15,7 +15,7 @@ from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.system.files.record_json import as_json, from_json
 from medusa_core.system.jobs.load_flags import flags_of
-from medusa_core.system.resources import kept_models_dir
+from medusa_core.system.resources import quantized_models_dir
 
 FORMATS = WeightFormats("q4_0", "q8_0", "bf16", "int8", True, "q4", 64)
 OPTIONS = LoadOptions(
@@ -41,7 +41,7 @@ def test_flags_ask_for_the_options_that_they_are_made_from(tmp_path: Path) -> No
     (tmp_path / "small").mkdir()
     (tmp_path / "lora").mkdir()
     options = replace(OPTIONS, assistant_dir=tmp_path / "small", adapter_dir=tmp_path / "lora")
-    assert parsed(*flags_of(options)) == replace(options, kept_dir=kept_models_dir())
+    assert parsed(*flags_of(options)) == replace(options, quantized_dir=quantized_models_dir())
     assert flags_of(LoadOptions()) == []
     assert not parsed("--heads", NO_HEADS).takes_own_heads
 

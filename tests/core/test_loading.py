@@ -40,7 +40,7 @@ from medusa_core.models.quant.format import (
     quant_registry,
 )
 from medusa_core.models.quant.nf4_tensors import quantize
-from medusa_core.models.quantized_cache.kept import KeptModels
+from medusa_core.models.quantized_cache.folder import QuantizedModels
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.system.files.json_file import read_json
 from tests.checkpoints import write_checkpoint
@@ -64,7 +64,7 @@ def kept(tmp_path: Path) -> Path:
 
 
 def load(model: Path, kept: Path | None = None, quant: str = "q4") -> Target:
-    return load_target(model, None, LoadOptions(formats=WeightFormats(quant), kept_dir=kept))
+    return load_target(model, None, LoadOptions(formats=WeightFormats(quant), quantized_dir=kept))
 
 
 @pytest.mark.parametrize("quant", ["int8", "q4"])
@@ -85,41 +85,41 @@ def test_a_kept_model_gives_the_same_scores(model: Path, kept: Path) -> None:
     assert torch.equal(plain_scores(first, IDS), plain_scores(second, IDS))
     assert second.num_parameters == first.num_parameters
     assert second.weights_bytes == first.weights_bytes
-    assert len(KeptModels(kept).entries()) == 1
+    assert len(QuantizedModels(kept).entries()) == 1
 
 
 def test_pebble_with_tied_vectors_is_kept_too(kept: Path) -> None:
     model, heads = demo_model()
-    options = LoadOptions(formats=WeightFormats("q4", lm_head="int8"), kept_dir=kept)
+    options = LoadOptions(formats=WeightFormats("q4", lm_head="int8"), quantized_dir=kept)
     first, second = (load_target(model, heads, options) for _ in range(2))
     assert torch.equal(plain_scores(first, IDS), plain_scores(second, IDS))
-    assert len(KeptModels(kept).entries()) == 1
+    assert len(QuantizedModels(kept).entries()) == 1
     assert second.num_parameters == first.num_parameters
 
 
 def test_dense_models_are_not_kept(model: Path, kept: Path) -> None:
-    load_target(model, None, LoadOptions("float32", kept_dir=kept))
-    assert KeptModels(kept).entries() == ()
+    load_target(model, None, LoadOptions("float32", quantized_dir=kept))
+    assert QuantizedModels(kept).entries() == ()
 
 
 def test_another_format_or_another_file_is_another_kept_model(model: Path, kept: Path) -> None:
     load(model, kept, "int8")
     load(model, kept, "q4")
-    assert len(KeptModels(kept).entries()) == 2
+    assert len(QuantizedModels(kept).entries()) == 2
     tensors = load_file(model / "model.safetensors")
     tensors["lm_head.weight"] = tensors["lm_head.weight"] * 2
     save_file(tensors, model / "model.safetensors")
     doubled = load(model, kept, "q4")
-    assert len(KeptModels(kept).entries()) == 3
+    assert len(QuantizedModels(kept).entries()) == 3
     assert torch.equal(plain_scores(doubled, IDS), plain_scores(load(model, None, "q4"), IDS))
 
 
 def test_a_damaged_kept_model_is_made_anew(model: Path, kept: Path) -> None:
     expected = plain_scores(load(model, kept), IDS)
-    (entry,) = KeptModels(kept).entries()
+    (entry,) = QuantizedModels(kept).entries()
     entry.path.write_bytes(entry.path.read_bytes()[:-100])
     assert torch.equal(plain_scores(load(model, kept), IDS), expected)
-    assert KeptModels(kept).entries()[0].nbytes == entry.nbytes
+    assert QuantizedModels(kept).entries()[0].nbytes == entry.nbytes
 
 
 def test_a_load_that_is_stopped_keeps_nothing(model: Path, kept: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_load_that_is_stopped_keeps_nothing(model: Path, kept: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        load_target(model, None, LoadOptions(formats=WeightFormats("q4"), kept_dir=kept), stop)
+        load_target(model, None, LoadOptions(formats=WeightFormats("q4"), quantized_dir=kept), stop)
     assert list((model.parent / "kept").iterdir()) == []
 
 
@@ -136,8 +136,8 @@ def test_what_is_kept_has_a_bound_and_the_longest_unused_goes_first(
     model: Path, tmp_path: Path
 ) -> None:
     load(model, kept := tmp_path / "kept", "int8")
-    (old,) = KeptModels(kept).entries()
-    small = KeptModels(kept, most_bytes=old.nbytes + 1000)
+    (old,) = QuantizedModels(kept).entries()
+    small = QuantizedModels(kept, most_bytes=old.nbytes + 1000)
     writer = small.writer("another", old.nbytes)
     assert writer is not None
     with writer:
@@ -153,7 +153,7 @@ def test_a_full_disk_costs_the_kept_model_and_not_the_load(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 99, 1))  # type: ignore[attr-defined]
     assert load(model, kept).num_parameters > 0
-    assert KeptModels(kept).entries() == ()
+    assert QuantizedModels(kept).entries() == ()
 
 
 def quantized_checkpoint(source: Path, folder: Path, is_nested: bool, skips: str = "") -> Path:
@@ -237,7 +237,7 @@ def test_layers_that_bitsandbytes_skipped_are_planned_as_they_are(
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("output", "words"),
     [
         ({"quant_method": "hqq", "bits": 4}, "hqq"),
         ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "not nf4"),
@@ -248,9 +248,9 @@ def test_layers_that_bitsandbytes_skipped_are_planned_as_they_are(
         ("awq", "awq"),
     ],
 )
-def test_other_quantized_checkpoints_say_what_they_are(said: object, words: str) -> None:
+def test_other_quantized_checkpoints_say_what_they_are(output: object, words: str) -> None:
     with pytest.raises(ModelError, match=words):
-        parse_config({**config_of(WIDE), "quantization_config": said}, {})
+        parse_config({**config_of(WIDE), "quantization_config": output}, {})
 
 
 def test_a_quantized_tensor_of_another_size_is_refused(model: Path, tmp_path: Path) -> None:

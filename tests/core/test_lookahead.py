@@ -38,7 +38,7 @@ def source(window: int = 3, size: int = 3, guesses: int = 4, rows: int = ROOM) -
     return LookaheadSource(RowBudget(rows, lookahead=Lookahead(window, size, guesses)))
 
 
-def says(token_id: int, place: int) -> int:
+def waits_for(token_id: int, place: int) -> int:
     """A target that knows what follows from a token and its place."""
     return (7 * token_id + 3 * place + 1) % 11
 
@@ -80,7 +80,7 @@ def test_window_and_pool_are_those_of_the_algorithm() -> None:
     ]
     expected = Reference(columns, 4)
     for step in range(60):
-        ridden = [says(t, step) for t in window.rows(0).token_ids[1:]]
+        ridden = [waits_for(t, step) for t in window.rows(0).token_ids[1:]]
         for ngram in window.advance(ridden):
             pool.add(ngram, step)
         expected.step(ridden[-5:])
@@ -129,18 +129,18 @@ def test_the_prompt_seeds_the_pool_and_what_was_edited_away_is_forgotten() -> No
 
     def behind(root_id: int) -> list[int]:
         found.start(root_id, 16)
-        said = found.candidates(Paths(1, 0, array("i")))
-        return [] if said is None else list(said.token_ids)
+        output = found.candidates(Paths(1, 0, array("i")))
+        return [] if output is None else list(output.token_ids)
 
     assert behind(1) == [2]
-    said = found.candidates(Paths(1, 1, array("i", [2])))
-    assert said is not None
-    assert list(said.token_ids) == [4, 3], "the latest first"
+    output = found.candidates(Paths(1, 1, array("i", [2])))
+    assert output is not None
+    assert list(output.token_ids) == [4, 3], "the latest first"
     found.truncate(5)
     found.start(1, 16)
-    said = found.candidates(Paths(1, 1, array("i", [2])))
-    assert said is not None
-    assert list(said.token_ids) == [3]
+    output = found.candidates(Paths(1, 1, array("i", [2])))
+    assert output is not None
+    assert list(output.token_ids) == [3]
     found.observe(Observation([9, 8, 7], HIDDEN, (0, 0, 0)))
     assert behind(9) == [8]
     found.begin([5, 6])
@@ -197,7 +197,7 @@ def test_riders_leave_no_rows(load: LoadTarget) -> None:
     """What the target says behind a step is the same whoever rode in it."""
     target = load("grouped", "float64")
     text = target.tokenizer.encode("one two three four five six")
-    told = []
+    reported = []
     for drafter in ("none", "lookahead"):
         session_rows: list[KvCache] = []
         kv = target.runner.new_cache(128)
@@ -209,10 +209,10 @@ def test_riders_leave_no_rows(load: LoadTarget) -> None:
         kv.commit((0,))
         session_rows.append(kv)
         states = target.runner.extend([3], kv)
-        told.append(states[-1])
+        reported.append(states[-1])
         assert kv.length == len(text) + 2
     assert proposal.riders is not None
-    torch.testing.assert_close(told[0], told[1], rtol=0, atol=1e-12)
+    torch.testing.assert_close(reported[0], reported[1], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(

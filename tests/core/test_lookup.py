@@ -75,8 +75,8 @@ def test_what_has_held_is_likelier_to_hold_on() -> None:
     source = LookupSource()
     source.begin([5, 1, 2, 3, 5])
     source.start(5, 8)
-    said = [source.candidates(Paths(1, n, array("i", [1, 2, 3, 5][:n]))) for n in range(4)]
-    chances = [one.chances[0] for one in said if one is not None]
+    output = [source.candidates(Paths(1, n, array("i", [1, 2, 3, 5][:n]))) for n in range(4)]
+    chances = [one.chances[0] for one in output if one is not None]
     assert chances[0] == pytest.approx(0.15)
     assert chances[1:] == pytest.approx([0.15**0.5] * 3)
     assert source.candidates(Paths(1, 1, array("i", [4]))) == (
@@ -159,8 +159,8 @@ def test_the_merge_keeps_the_budget_and_credits_both(composite: Drafter, tiny: T
     assert all(s.head == d for s, d in zip(proposal.sources[1:], depths[1:], strict=True))
     # A trace tells how likely each was: as the heads say, or the lookup where that is surer.
     chances = tiny.heads.logits(hidden, 9, tiny.heads.num_heads).float().softmax(dim=-1)
-    told = proposal.odds().of_drafts(9)
-    nodes = zip(told, proposal.sources[1:], proposal.tree.token_ids[1:], strict=True)
+    reported = proposal.odds().of_drafts(9)
+    nodes = zip(reported, proposal.sources[1:], proposal.tree.token_ids[1:], strict=True)
     for chance, source, token_id in nodes:
         by_heads = float(chances[source.head - 1, token_id]) if source.head <= len(chances) else 0.0
         assert chance is not None

@@ -11,7 +11,7 @@ from medusa_core.errors import CheckpointError
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.model_files import FolderFiles, GgufFiles, ModelFiles
-from medusa_core.models.quantized_cache.kept import KeptModels
+from medusa_core.models.quantized_cache.folder import QuantizedModels
 from tests.core.gguf_files import write_as_gguf
 
 
@@ -49,6 +49,6 @@ def test_what_is_no_model_is_not_found(plain_gguf: Path, tmp_path: Path) -> None
 
 def test_a_gguf_file_of_plain_numbers_is_kept_quantized(plain_gguf: Path, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
-    options = LoadOptions(formats=WeightFormats("q8_0", lm_head="q8_0"), kept_dir=kept)
+    options = LoadOptions(formats=WeightFormats("q8_0", lm_head="q8_0"), quantized_dir=kept)
     load_target(plain_gguf, None, options)
-    assert len(KeptModels(kept).entries()) == 1
+    assert len(QuantizedModels(kept).entries()) == 1

@@ -31,7 +31,7 @@ from medusa_core.speculation.drafters.sources.mtp_source import mtp_head
 from tests.core.gguf_converter import convert
 from tests.core.laws import check_cache, decode, user_says
 from tests.core.mtp_files import MIMO, MtpSpec, Slowly, layer_of, named, write_mimo
-from tests.core.test_eagle import TEXT, asked
+from tests.core.test_eagle import TEXT, requested
 from tests.core.tiny import random_heads, write_heads, write_tiny
 
 SPECS = {
@@ -56,8 +56,8 @@ def hear(target: Target, text: list[int], pieces: list[int]) -> tuple[ChainedSou
     head = mtp_head(target)
     assert head is not None
     source, size = ChainedSource(head), target.config.hidden_size
-    told = target.runner.extend(text, target.runner.new_cache(len(text) + 8))
-    final, deep = told[:, :size], told[:, size:]
+    reported = target.runner.extend(text, target.runner.new_cache(len(text) + 8))
+    final, deep = reported[:, :size], reported[:, size:]
     source.begin(text[: pieces[0]])
     source.resume(text[: pieces[0]], {})
     source.read(0, final[: pieces[0]], deep[: pieces[0]])
@@ -84,7 +84,7 @@ def test_drafts_are_those_of_the_equations(name: str, pieces: list[int], tmp_pat
     for _ in range(4):
         wider = []
         for path in paths:
-            found = asked(source, path)
+            found = requested(source, path)
             expected = slowly.chances(deep[: len(TEXT) - 1], TEXT[1:], list(path))
             best = expected.topk(10)
             assert list(found) == best.indices.tolist()
@@ -181,8 +181,8 @@ def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(model: Path) -> No
     settings = GenerateSettings(drafter="mtp", max_new_tokens=12, tree_rows=12)
     session, fresh = Session(target), Session(target)
     first = decode(target, settings, user_says("one two"), session=session)
-    said = ChatMessage(Role.ASSISTANT, first.done.text, first.token_ids)
-    messages = (*user_says("one two"), said, *user_says("and three"))
+    output = ChatMessage(Role.ASSISTANT, first.done.text, first.token_ids)
+    messages = (*user_says("one two"), output, *user_says("and three"))
     second = decode(
         target,
         settings,

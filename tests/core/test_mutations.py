@@ -45,12 +45,12 @@ def check(folder: Path, first: int, last: int) -> None:
     command = [sys.executable, "-m", "tests.core.mutations", str(folder), str(first), str(last)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert not told["wrong"], "\n".join(told["wrong"])
-    assert sum(told["outcomes"].values()) == last - first
-    refused = {kind: count for kind, count in told["outcomes"].items() if kind != "works"}
+    reported = json.loads(done.stdout.splitlines()[-1])
+    assert not reported["wrong"], "\n".join(reported["wrong"])
+    assert sum(reported["outcomes"].values()) == last - first
+    refused = {kind: count for kind, count in reported["outcomes"].items() if kind != "works"}
     assert sum(refused.values()) > (last - first) / 3
-    assert len(refused) >= 3, told["outcomes"]
+    assert len(refused) >= 3, reported["outcomes"]
 
 
 def test_damaged_checkpoints_are_refused_or_work(tmp_path: Path) -> None:

@@ -67,8 +67,8 @@ def test_a_build_by_another_compiler_is_refused(
 
 
 def test_the_compiler_that_is_installed_is_the_one_of_the_build() -> None:
-    told = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
-    assert told["project"]["optional-dependencies"]["native"] == [f"ziglang=={ZIG_VERSION}"]
+    reported = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
+    assert reported["project"]["optional-dependencies"]["native"] == [f"ziglang=={ZIG_VERSION}"]
 
 
 @pytest.mark.slow
@@ -185,8 +185,8 @@ def is_pointer(kind: type) -> bool:
 def test_a_structure_has_the_fields_of_its_header(name: str) -> None:
     """Libraries are asked for sizes only, which stay the same where two fields change places."""
     declared = declared_in_c()
-    told = [(n, "pointer" if is_pointer(k) else k) for n, k in STRUCT_OF[name]._fields_]
-    assert told == fields_in_c(declared[name], declared)
+    reported = [(n, "pointer" if is_pointer(k) else k) for n, k in STRUCT_OF[name]._fields_]
+    assert reported == fields_in_c(declared[name], declared)
 
 
 X86 = {f"avx512_{name}": True for name in ("f", "bw", "cd", "dq", "vl")} | {
@@ -221,7 +221,7 @@ def test_a_cpu_gets_the_libraries_that_it_can_run(
 
 
 @pytest.mark.parametrize(
-    ("told", "names"),
+    ("reported", "names"),
     [
         ("processor\t: 0\nFeatures\t: fp asimd asimddp\n", ["neondot", "neon"]),
         ("processor\t: 0\nFeatures\t: fp asimd\n", ["neon"]),
@@ -230,10 +230,10 @@ def test_a_cpu_gets_the_libraries_that_it_can_run(
     ],
 )
 def test_an_arm_cpu_multiplies_bytes_where_it_can(
-    told: str | None, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reported: str | None, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if told is not None:
-        (tmp_path / "cpuinfo").write_text(told)
+    if reported is not None:
+        (tmp_path / "cpuinfo").write_text(reported)
     monkeypatch.setattr(native, "system_name", lambda: "linux-aarch64")
     monkeypatch.setattr(native, "_CPU_FILE", tmp_path / "cpuinfo")
     assert native.instruction_sets() == names

@@ -194,8 +194,8 @@ def test_what_a_trace_keeps_of_scores_is_their_softmax(path: Path, columns: int)
     scores[4], scores[4, 8] = 0.0, 100.0  # far above what is asked for
     places = [0, columns - 1, int(scores[2].argmin()), 5, int(scores[6].argmax())]
     at = array("i", [0, 0, 2, 4, 6])
-    told = [memoryview(r.probabilities(scores, at, places)).cast("f") for r in (reader, plain)]
-    assert told[0].tolist() == pytest.approx(told[1].tolist(), rel=1e-5, abs=1e-9)
+    reported = [memoryview(r.probabilities(scores, at, places)).cast("f") for r in (reader, plain)]
+    assert reported[0].tolist() == pytest.approx(reported[1].tolist(), rel=1e-5, abs=1e-9)
 
 
 @each_library

@@ -101,8 +101,8 @@ def test_after_a_cut_the_next_turn_computes_its_new_message_alone(pebble: Target
     messages = chat(num_answered)
     first = decode(target, ROLLING, messages, session=session)
     runner.num_prefilled = 0
-    said = ChatMessage(Role.ASSISTANT, first.done.text, first.done.token_ids)
-    more = (*messages, said, ChatMessage(Role.USER, "And then?"))
+    output = ChatMessage(Role.ASSISTANT, first.done.text, first.done.token_ids)
+    more = (*messages, output, ChatMessage(Role.USER, "And then?"))
     second = decode(target, ROLLING, more, session=session)
     assert second.done.num_cached_tokens > 0.5 * second.done.num_prompt_tokens
     assert runner.num_prefilled < 20
@@ -165,20 +165,20 @@ def test_an_answer_without_a_limit_takes_what_the_context_leaves(
 ) -> None:
     target = load(name, "float64" if name == "grouped" else "float32")
     limit = target.config.context_tokens
-    asked = replace(OPEN, drafter=drafter, banned=tuple(target.eos_token_ids), tree_rows=4)
-    run = decode(target, asked, user_says("begin"))
+    requested = replace(OPEN, drafter=drafter, banned=tuple(target.eos_token_ids), tree_rows=4)
+    run = decode(target, requested, user_says("begin"))
     assert run.done.stop_reason is StopReason.CONTEXT
     assert run.done.num_prompt_tokens + len(run.token_ids) == limit
-    limited = decode(target, replace(asked, max_new_tokens=limit), user_says("begin"))
+    limited = decode(target, replace(requested, max_new_tokens=limit), user_says("begin"))
     assert run.token_ids == limited.token_ids
 
 
 @pytest.mark.parametrize("drafter", ["none", "medusa"])
 def test_an_answer_whose_cache_had_to_go_reads_it_again(drafter: str, tiny: Target) -> None:
-    asked = replace(OPEN, drafter=drafter, max_new_tokens=40)
+    requested = replace(OPEN, drafter=drafter, max_new_tokens=40)
     session = Session(tiny)
     generation = Generation(
-        Generate("s", "r", user_says("begin"), asked), tiny, session, Tuner(tiny)
+        Generate("s", "r", user_says("begin"), requested), tiny, session, Tuner(tiny)
     )
     for piece in range(1000):
         if piece == 5:
@@ -188,7 +188,7 @@ def test_an_answer_whose_cache_had_to_go_reads_it_again(drafter: str, tiny: Targ
         if generation.is_done:
             break
     assert isinstance(done, GenerationDone)
-    assert done.token_ids == decode(tiny, asked, user_says("begin")).token_ids
+    assert done.token_ids == decode(tiny, requested, user_says("begin")).token_ids
 
 
 def test_prefill_says_how_many_tokens_are_read_and_can_be_stopped(pebble: Target) -> None:
@@ -218,9 +218,9 @@ def test_a_count_is_what_the_answer_then_reads(pebble: Target) -> None:
 
 
 def test_a_count_says_before_sending_that_it_will_not_fit(pebble: Target) -> None:
-    told = count(Count("s", "c", chat(12), GenerateSettings()), pebble)
-    assert told.num_tokens > told.context_tokens == pebble.config.context_tokens
-    assert "This chat needs" in told.lack
+    reported = count(Count("s", "c", chat(12), GenerateSettings()), pebble)
+    assert reported.num_tokens > reported.context_tokens == pebble.config.context_tokens
+    assert "This chat needs" in reported.lack
     assert count(Count("s", "c", (SYSTEM,)), pebble).num_tokens == 0
 
 
@@ -230,8 +230,8 @@ def test_a_template_without_a_place_for_a_system_prompt_reads_it_first(pebble: T
         "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}{% endfor %}[assistant]"
     )
     target = replace(pebble, template=ChatTemplate(source, {}))
-    told = count(Count("s", "c", (SYSTEM, *user_says("Hi")), wants_prompt=True), target)
-    assert told.prompt == f"[user]{SYSTEM.content}\n\nHi[assistant]"
+    reported = count(Count("s", "c", (SYSTEM, *user_says("Hi")), wants_prompt=True), target)
+    assert reported.prompt == f"[user]{SYSTEM.content}\n\nHi[assistant]"
     assert numbers(fit(chat(12), None, target, ROLLING).messages)[-1] == 12
 
 

@@ -25,7 +25,7 @@ class FakeCommand:
 
     started: list["FakeCommand"]
 
-    def __init__(self, arguments: list[str], said: Path) -> None:
+    def __init__(self, arguments: list[str], output: Path) -> None:
         self.arguments = arguments
         self.code: int | None = None
         self.words = ""
@@ -157,8 +157,8 @@ def test_needs_are_known_when_the_command_has_told_them(
     query = NeedsQuery(WISH, tmp_path)
     assert query.answer() is None
     assert "--dry-run" in commands[0].arguments
-    told = {"peak_bytes": 5, "disk_bytes": 6, "tokens_per_s": 7.0, "hours": 8.0}
-    (tmp_path / "needs.json").write_text(json.dumps(told))
+    reported = {"peak_bytes": 5, "disk_bytes": 6, "tokens_per_s": 7.0, "hours": 8.0}
+    (tmp_path / "needs.json").write_text(json.dumps(reported))
     commands[0].code = 0
     needs = query.answer()
     assert needs is not None
@@ -177,8 +177,8 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def test_a_command_runs_beside_this_program_and_hears_its_end(tmp_path: Path) -> None:
-    said = tmp_path / "said.log"
-    command = CommandProcess(["doctor", "--no-such-flag"], said)
+    output = tmp_path / "said.log"
+    command = CommandProcess(["doctor", "--no-such-flag"], output)
     until(lambda: command.code is not None)
     assert command.code == 2
     assert "--no-such-flag" in command.last_words()

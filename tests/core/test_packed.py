@@ -139,12 +139,12 @@ def test_in_words_it_says_what_it_is(folders: Folders) -> None:
     assert packing.label == "AWQ, 4 bits, groups of 128"
 
 
-GPTQ, AWQ, COMPRESSED = gptq().said, awq().said, compressed().said
+GPTQ, AWQ, COMPRESSED = gptq().output, awq().output, compressed().output
 SCHEME: dict[str, Any] = COMPRESSED["config_groups"]["group_0"]
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("output", "words"),
     [
         (GPTQ | {"desc_act": True}, "desc_act"),
         (GPTQ | {"bits": 3}, "3 bits"),
@@ -163,10 +163,10 @@ SCHEME: dict[str, Any] = COMPRESSED["config_groups"]["group_0"]
     ],
 )
 def test_what_is_packed_otherwise_is_refused_in_words(
-    said: dict[str, Any], words: str, tmp_path: Path
+    output: dict[str, Any], words: str, tmp_path: Path
 ) -> None:
     path = write_tiny(tmp_path, SPEC) / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"quantization_config": said}))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"quantization_config": output}))
     with pytest.raises(ModelError, match=words) as caught:
         _ = ModelFiles.open(tmp_path).config
     assert "GGUF" in caught.value.hint

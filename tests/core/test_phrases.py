@@ -48,10 +48,10 @@ def test_the_longest_known_context_counts() -> None:
 
 def test_all_contexts_of_a_large_table_are_found() -> None:
     rng = random.Random(1)
-    said = {(rng.randrange(50_000), rng.randrange(50_000)): {k: 0.5} for k in range(20_000)}
-    phrases = table(said, longest=2)
+    output = {(rng.randrange(50_000), rng.randrange(50_000)): {k: 0.5} for k in range(20_000)}
+    phrases = table(output, longest=2)
     assert len(phrases) > 19_990  # keys may be alike
-    wrong = sum(phrases.behind(reversed(c))[0].token_id not in f for c, f in said.items())
+    wrong = sum(phrases.behind(reversed(c))[0].token_id not in f for c, f in output.items())
     assert wrong <= 20_000 - len(phrases)
     unknown = sum(bool(phrases.behind([k, 60_000])) for k in range(60_000))
     assert unknown < 5  # by chance one in two hundred thousand is taken for another
@@ -71,7 +71,7 @@ def test_a_written_table_is_read_again(tmp_path: Path) -> None:
     assert read_phrases(tmp_path, 300) is None
 
 
-def told(path: Path) -> dict[str, str]:
+def reported(path: Path) -> dict[str, str]:
     phrases = {"format": "medusa-chat phrases 1", "longest": 3, "accuracies": {}}
     return {"phrases": json.dumps(phrases)}
 
@@ -80,44 +80,48 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "cut": lambda path: path.write_bytes(path.read_bytes()[:-7]),
     "empty": lambda path: path.write_bytes(b""),
     "no table": lambda path: save_file({"keys": np.zeros(3, np.uint32)}, path),
-    "parts missing": lambda path: save_file({"keys": np.zeros(3, np.uint32)}, path, told(path)),
+    "parts missing": lambda path: save_file({"keys": np.zeros(3, np.uint32)}, path, reported(path)),
     "too few counts": lambda path: save_file(
-        {**load_file(path), "counts": load_file(path)["counts"][:-1]}, path, told(path)
+        {**load_file(path), "counts": load_file(path)["counts"][:-1]}, path, reported(path)
     ),
     "too many followers": lambda path: save_file(
-        {**load_file(path), "counts": load_file(path)["counts"] + 1}, path, told(path)
+        {**load_file(path), "counts": load_file(path)["counts"] + 1}, path, reported(path)
     ),
     "keys in no order": lambda path: save_file(
-        {**load_file(path), "keys": load_file(path)["keys"][::-1].copy()}, path, told(path)
+        {**load_file(path), "keys": load_file(path)["keys"][::-1].copy()}, path, reported(path)
     ),
     "nothing said": lambda path: save_file(
-        {name: part[:0] for name, part in load_file(path).items()}, path, told(path)
+        {name: part[:0] for name, part in load_file(path).items()}, path, reported(path)
     ),
     "no such format": lambda path: save_file(
-        load_file(path), path, {"phrases": told(path)["phrases"].replace(" 1", " 2")}
+        load_file(path), path, {"phrases": reported(path)["phrases"].replace(" 1", " 2")}
     ),
     "a context of forty": lambda path: save_file(
-        load_file(path), path, {"phrases": told(path)["phrases"].replace(": 3", ": 40")}
+        load_file(path), path, {"phrases": reported(path)["phrases"].replace(": 3", ": 40")}
     ),
     "wide keys": lambda path: save_file(
-        {**load_file(path), "keys": load_file(path)["keys"].astype(np.int64)}, path, told(path)
+        {**load_file(path), "keys": load_file(path)["keys"].astype(np.int64)}, path, reported(path)
     ),
     "counts below nothing": lambda path: save_file(
-        {**load_file(path), "counts": load_file(path)["counts"].astype(np.int8)}, path, told(path)
+        {**load_file(path), "counts": load_file(path)["counts"].astype(np.int8)},
+        path,
+        reported(path),
     ),
     "chances of another kind": lambda path: save_file(
-        {**load_file(path), "chances": load_file(path)["chances"] / 255}, path, told(path)
+        {**load_file(path), "chances": load_file(path)["chances"] / 255}, path, reported(path)
     ),
     "tokens in rows": lambda path: save_file(
-        {**load_file(path), "tokens": load_file(path)["tokens"][:, None]}, path, told(path)
+        {**load_file(path), "tokens": load_file(path)["tokens"][:, None]}, path, reported(path)
     ),
     "tokens of another model": lambda path: save_file(
-        {**load_file(path), "tokens": load_file(path)["tokens"] + np.uint16(400)}, path, told(path)
+        {**load_file(path), "tokens": load_file(path)["tokens"] + np.uint16(400)},
+        path,
+        reported(path),
     ),
     "tokens below nothing": lambda path: save_file(
         {**load_file(path), "tokens": load_file(path)["tokens"].astype(np.int32) - 5},
         path,
-        told(path),
+        reported(path),
     ),
     "no description": lambda path: save_file(load_file(path), path, {"phrases": "{"}),
     "a list": lambda path: save_file(load_file(path), path, {"phrases": "[]"}),

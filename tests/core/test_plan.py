@@ -164,10 +164,10 @@ def test_the_table_says_what_is_missing_and_what_to_take(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["plan", "vicuna-13b", "--quant", "nf4", "--vram-gib", "8"]) == 0
-    said = capsys.readouterr().out
-    assert "are missing" in said
-    assert "fits" in said
-    assert "recommended" in said or "no way" in said
+    output = capsys.readouterr().out
+    assert "are missing" in output
+    assert "fits" in output
+    assert "recommended" in output or "no way" in output
 
 
 @pytest.mark.parametrize(

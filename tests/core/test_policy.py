@@ -19,13 +19,13 @@ from medusa_core.memory.budget import Budget
 from medusa_core.memory.policy import measure
 from medusa_core.memory.policy.cost import SHARES
 from medusa_core.memory.policy.here import (
-    Asked,
+    PolicyRequest,
     Rates,
     machine_for,
     work_of,
 )
 from medusa_core.memory.policy.machine import (
-    Machine,
+    MachineRates,
     seconds_at,
 )
 from medusa_core.memory.policy.program import Rules
@@ -35,8 +35,8 @@ from medusa_core.memory.policy.search import (
     solve,
 )
 from medusa_core.memory.policy.work import (
-    Block,
-    Work,
+    BatchBlock,
+    BatchWork,
 )
 from medusa_core.memory.tiers import Below
 from medusa_core.messages import WeightFormats
@@ -44,7 +44,7 @@ from medusa_core.models.precision import hardware_of, precision_of
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.quant.format import Hardware
 from medusa_core.runtime.kv.size import row_bytes
-from medusa_core.system.files.kept import Kept
+from medusa_core.system.files.measurement_files import MeasurementFiles
 
 GIB = 1 << 30
 _MOVES = 1500
@@ -57,7 +57,7 @@ SMALL = {
     "num_kv_heads": 2,
     "head_dim": 16,
 }
-WORK = Work(
+WORK = BatchWork(
     num_layers=32,
     layer_bytes=114 << 20,
     fixed_bytes=300 << 20,
@@ -69,7 +69,7 @@ WORK = Work(
     new_tokens=64,
     prompt_rows=512,
 )
-MACHINE = Machine(
+MACHINE = MachineRates(
     device_bytes=8 * GIB,
     memory_bytes=32 * GIB,
     disk_bytes=400 * GIB,
@@ -84,7 +84,7 @@ MACHINE = Machine(
 )
 
 
-def synthetic(seed: int) -> tuple[Work, Machine]:
+def synthetic(seed: int) -> tuple[BatchWork, MachineRates]:
     """A machine and a model drawn over orders of magnitude."""
     draw = random.Random(seed)
 
@@ -102,7 +102,7 @@ def synthetic(seed: int) -> tuple[Work, Machine]:
     )
     first = about(2e-4, 2e-2)
     has_card = seed % 3 > 0
-    machine = Machine(
+    machine = MachineRates(
         device_bytes=round(work.fixed_bytes + 4 * work.layer_bytes + about(1e9, 4e10)),
         memory_bytes=round(about(4e9, 1e11)) if has_card else 0,
         disk_bytes=round(about(2e11, 1e12)),
@@ -121,7 +121,7 @@ def synthetic(seed: int) -> tuple[Work, Machine]:
 class ByHand:
     """The cost model once more, written plainly for many placements at once."""
 
-    def __init__(self, work: Work, block: Block, machine: Machine) -> None:
+    def __init__(self, work: BatchWork, block: BatchBlock, machine: MachineRates) -> None:
         self.work, self.block, self.machine = work, block, machine
 
     def block_s(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -192,7 +192,7 @@ def simplex(step: int) -> NDArray[np.float64]:
 GRID = np.array([np.concatenate(p) for p in itertools.product(*map(simplex, (8, 8, 2)))])
 
 
-def brute_force(work: Work, machine: Machine) -> float:
+def brute_force(work: BatchWork, machine: MachineRates) -> float:
     """Most tokens a second over a grid, made finer around what is best for the best blocks."""
     coarse = []
     for block in blocks(work.num_prompts):
@@ -261,13 +261,13 @@ def test_a_slow_disk_binds_and_a_larger_block_shares_what_is_read() -> None:
     assert "reading from disk" in policy.binds
     assert "room on the device" in policy.binds
     assert policy.shares["cache", "device"] == pytest.approx(1)
-    one = solve(WORK, Block(1, 1), slow, Rules(stays=True))
+    one = solve(WORK, BatchBlock(1, 1), slow, Rules(stays=True))
     assert one is not None
     assert policy.tokens_per_s > 3 * one.tokens_per_s
 
 
 def test_without_overlap_all_that_is_done_adds_up() -> None:
-    block, machine = Block(8, 1), replace(MACHINE, device_bytes=3 * GIB)
+    block, machine = BatchBlock(8, 1), replace(MACHINE, device_bytes=3 * GIB)
     both = [
         solve(WORK, block, machine, Rules(stays=True, overlaps=overlaps))
         for overlaps in (True, False)
@@ -282,7 +282,7 @@ def test_a_curve_is_straight_between_its_points_and_goes_on_behind_them() -> Non
     assert [seconds_at(curve, rows) for rows in (0, 1, 2, 4, 5, 6)] == [2, 2, 3, 6, 8, 10]
 
 
-def write_machine(path: Path, machine: Machine) -> Path:
+def write_machine(path: Path, machine: MachineRates) -> Path:
     path.write_text(json.dumps(asdict(machine)), encoding="utf-8")
     return path
 
@@ -291,15 +291,15 @@ def test_the_command_prints_the_policy_and_writes_what_it_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=1e9)
-    told = tmp_path / "told.json"
+    reported = tmp_path / "told.json"
     sizes = ["--prompts", "32", "--length", "128", "--new-tokens", "64"]
     how = ["--machine", str(write_machine(tmp_path / "machine.json", machine))]
     shape = ["--shape", "vicuna-7b", "--quant", "q4_0", "--cache-quant", "q4"]
-    assert main(["plan", "--throughput", *shape, *sizes, *how, "--json", str(told)]) == 0
+    assert main(["plan", "--throughput", *shape, *sizes, *how, "--json", str(reported)]) == 0
     printed = capsys.readouterr().out
     assert "reading from disk" in printed
     assert "tokens/s expected" in printed
-    found = json.loads(told.read_text(encoding="utf-8"))
+    found = json.loads(reported.read_text(encoding="utf-8"))
     assert {"work", "machine", "best", "batch", "without_overlap", "one_at_a_time"} <= {*found}
     assert found["batch"]["block"] == 32
     assert found["batch"]["tokens_per_s"] > 10 * found["one_at_a_time"]["tokens_per_s"]
@@ -338,25 +338,25 @@ def test_rates_of_this_machine_are_measured_once_and_kept(
     device = torch.device("cpu")
     formats = settle_formats(WeightFormats(cache="q4"), "float32", hardware_of(device))
     precision = precision_of(formats.compute, device, formats.cache_format)
-    asked = Asked(config, formats, precision, 8, 16, 16)
+    requested = PolicyRequest(config, formats, precision, 8, 16, 16)
     budget = Budget("a small device", Hardware("cpu"), 64 << 20, 0, 0, is_live=True)
-    told: list[str] = []
-    kept = Kept(tmp_path / "kept")
+    reported: list[str] = []
+    kept = MeasurementFiles(tmp_path / "kept")
 
-    def found(anew: bool = False) -> Machine:
-        rates = Rates(kept, told.append, anew)
-        return machine_for(asked, budget, Below(0, tmp_path / "tiers"), rates)
+    def found(anew: bool = False) -> MachineRates:
+        rates = Rates(kept, reported.append, anew)
+        return machine_for(requested, budget, Below(0, tmp_path / "tiers"), rates)
 
     first = found()
-    assert len(told) == 2
+    assert len(reported) == 2
     assert found() == first
-    assert len(told) == 2
+    assert len(reported) == 2
     found(anew=True)
-    assert len(told) == 4
+    assert len(reported) == 4
     assert (first.device_bytes, first.memory_bytes) == (64 << 20, 0)
     assert 0 < first.from_disk < 1e12
     assert 0 < first.cache_on_device < 1e13
-    work = work_of(asked)
+    work = work_of(requested)
     assert work.row_bytes * config.num_layers == row_bytes(config, 4, "q4")
     policy = search(work, first)
     assert policy is not None

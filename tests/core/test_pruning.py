@@ -57,7 +57,7 @@ NAMES = pytest.mark.parametrize(
 
 
 @dataclass
-class Told:
+class HasHint:
     """Keeps what it is told to; see `Pruner`."""
 
     layer: int
@@ -111,7 +111,7 @@ class PrunedDrafter:
         self._oracle.truncate(length)
 
 
-def heard(runner: NativeRunner | ResidentRunner) -> KvCache:
+def received(runner: NativeRunner | ResidentRunner) -> KvCache:
     kv = runner.new_cache(128)
     runner.extend(IDS, kv)
     return kv
@@ -130,8 +130,8 @@ def test_states_and_cache_are_those_of_the_kept_nodes_alone(
     name: str, dtype: str, nodes: tuple[int, ...], load: LoadTarget
 ) -> None:
     runner = runner_of(load(name, dtype))
-    pruned, alone = heard(runner), heard(runner)
-    pruner = Told(2, nodes)
+    pruned, alone = received(runner), received(runner)
+    pruner = HasHint(2, nodes)
     states = runner.verify_pruned([PlacedTree(TREE, pruned)], [pruner])
     expected = runner.verify(PlacedTree(TREE.only(nodes), alone))
     assert pruner.entering is not None
@@ -152,8 +152,8 @@ def test_trees_of_one_pass_are_pruned_each_on_its_own(
     name: str, dtype: str, load: LoadTarget
 ) -> None:
     runner = runner_of(load(name, dtype))
-    caches, others = ([heard(runner) for _ in range(3)] for _ in range(2))
-    pruners: list[Pruner | None] = [Told(1, KEPT[1]), None, Told(1, KEPT[2])]
+    caches, others = ([received(runner) for _ in range(3)] for _ in range(2))
+    pruners: list[Pruner | None] = [HasHint(1, KEPT[1]), None, HasHint(1, KEPT[2])]
     placed = [PlacedTree(TREE, kv) for kv in caches]
     states = runner.verify_pruned(placed, pruners)
     trees = [TREE.only(KEPT[1]), TREE, TREE.only(KEPT[2])]
@@ -234,8 +234,8 @@ def test_streams_prune_large_trees_where_nothing_is_drawn(load: LoadTarget) -> N
     assert heads is not None
     source, size = StreamsSource(heads, RowBudget(64)), target.config.hidden_size
     with torch.inference_mode():
-        told = target.runner.extend(IDS, target.runner.new_cache(64))
-        final, deep = told[:, :size], told[:, size:]
+        reported = target.runner.extend(IDS, target.runner.new_cache(64))
+        final, deep = reported[:, :size], reported[:, size:]
         source.begin(IDS)
         source.resume(IDS, {})
         source.read(0, final, deep)
@@ -261,13 +261,13 @@ def test_what_is_told_of_a_pruned_tree_is_of_its_nodes() -> None:
     sources = tuple(TokenSource("streams", depth) for depth in SHAPE.depths)
     chances = array("f", [node / 16 for node in range(1, SHAPE.num_nodes)])
     odds = Odds(chances.tobytes(), tuple(range(SHAPE.num_nodes - 1)))
-    pruner = Told(1, KEPT[2], KEPT[2])
+    pruner = HasHint(1, KEPT[2], KEPT[2])
     whole = Proposal(TREE, sources, lambda: odds, pruner=pruner)
     pruned = whole.pruned
     assert pruned.tree.token_ids == tuple(TREE.token_ids[node] for node in KEPT[2])
     assert [source.head for source in pruned.sources] == list(pruned.tree.shape.depths)
-    told = pruned.odds().of_drafts(len(KEPT[2]) - 1)
-    assert told == tuple(node / 16 for node in KEPT[2][1:])
+    reported = pruned.odds().of_drafts(len(KEPT[2]) - 1)
+    assert reported == tuple(node / 16 for node in KEPT[2][1:])
     pruner.kept = None
     assert whole.pruned is whole
 

@@ -133,22 +133,22 @@ def test_law_7_answers_that_share_a_pass_are_those_of_each_alone(
         Generation(Generate(str(n), "", prompt, settings), target, session, Tuner(target))
         for n, (prompt, session) in enumerate(zip(prompts, sessions, strict=True))
     ]
-    told: dict[str, tuple[int, ...]] = {}
+    reported: dict[str, tuple[int, ...]] = {}
     scheduler = Scheduler()
     while running:
         for generation, events, error in scheduler.step(running):
             assert error is None
             for event in events:
                 if isinstance(event, GenerationDone):
-                    told[generation.request.session_id] = event.token_ids
-    assert [told[str(n)] for n in range(len(prompts))] == alone
+                    reported[generation.request.session_id] = event.token_ids
+    assert [reported[str(n)] for n in range(len(prompts))] == alone
     for session in sessions:
         session.close()
 
 
 def test_the_cache_takes_what_is_planned_a_third_of_plain_numbers(load_kind: LoadKind) -> None:
     target = load_kind("q4")
-    assert isinstance(target.lend_cache(16), QuantizedCache)
+    assert isinstance(target.allocate_cache(16), QuantizedCache)
     config = target.config
     assert target.caches.nbytes == target.plan.kv_bytes
     assert target.caches.nbytes == whole_rows(config.context_tokens) * row_bytes(config, 8, "q4")

@@ -35,8 +35,8 @@ def target(base: Path) -> Target:
 
 def test_nothing_is_wrapped_around_a_text(target: Target) -> None:
     assert target.template.continues_text
-    asked = transcribe([ChatMessage(USER, "Once upon a ")], None, target)
-    assert asked.token_ids == target.tokenizer.encode_prompt("Once upon a ")
+    requested = transcribe([ChatMessage(USER, "Once upon a ")], None, target)
+    assert requested.token_ids == target.tokenizer.encode_prompt("Once upon a ")
 
 
 def test_turns_are_read_end_to_end_and_answers_as_they_were_written(target: Target) -> None:
@@ -53,8 +53,8 @@ def test_turns_are_read_end_to_end_and_answers_as_they_were_written(target: Targ
 def test_going_on_with_an_answer_gives_what_one_answer_would_have_been(target: Target) -> None:
     first = ChatMessage(USER, "Once upon")
     whole = decode(target, GREEDY, (first,)).token_ids
-    begun = decode(target, replace(GREEDY, max_new_tokens=5), (first,))
-    answer = ChatMessage(ANSWER, begun.done.text, begun.done.token_ids)
+    started = decode(target, replace(GREEDY, max_new_tokens=5), (first,))
+    answer = ChatMessage(ANSWER, started.done.text, started.done.token_ids)
     assert decode(target, GREEDY, (first, answer)).token_ids[: len(whole)] == whole
 
 
@@ -78,12 +78,12 @@ def test_raw_reads_the_prompt_of_any_model_as_it_stands(
     folders: Folders, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, _ = folders["grouped"]
-    asked = ["generate", "--model", str(model), "--prompt", "The fox", "--drafter", "none"]
-    asked += ["--json", "--max-new-tokens", "12"]
-    assert main([*asked, "--raw"]) == 0
+    requested = ["generate", "--model", str(model), "--prompt", "The fox", "--drafter", "none"]
+    requested += ["--json", "--max-new-tokens", "12"]
+    assert main([*requested, "--raw"]) == 0
     raw = json.loads(capsys.readouterr().out)["token_ids"]
     plain = load_target(model)
     run = decode(replace(plain, template=RawText()), GREEDY, (ChatMessage(USER, "The fox"),))
     assert raw == list(run.done.token_ids)
-    assert main(asked) == 0
+    assert main(requested) == 0
     assert json.loads(capsys.readouterr().out)["token_ids"] != raw

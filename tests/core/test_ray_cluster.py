@@ -104,18 +104,18 @@ def test_thirty_texts_and_those_of_twenty_killed_stages_are_the_same(
     expected = [generate(whole, prompt, SETTINGS).text for prompt in prompts]
     rng = random.Random(1)
     with three_stages() as address, divided(address) as target:
-        crew = target.runner.crew
-        assert len(crew.active) == 3
+        pipeline = target.runner.pipeline
+        assert len(pipeline.active) == 3
         assert [generate(target, prompt, SETTINGS).text for prompt in prompts] == expected
         num_met = 0
         for number in range(20):
-            victim = pid_of(rng.choice(crew.active).offer.place)
+            victim = pid_of(rng.choice(pipeline.active).offer.place)
             timer = threading.Timer(rng.uniform(0.0, 0.25), os.kill, (victim, signal.SIGKILL))
-            epoch = crew.epoch
+            epoch = pipeline.epoch
             timer.start()
             assert generate(target, prompts[number], SETTINGS).text == expected[number]
             timer.join()
-            num_met += crew.epoch > epoch
+            num_met += pipeline.epoch > epoch
             time.sleep(0.1)
             generate(target, prompts[number], plainly(SETTINGS))  # a kill in the pause shows here
         print(f"{num_met} of 20 kills were met in mid-answer")

@@ -166,8 +166,8 @@ def scores_of(chances: dict[int, dict[int, float]]) -> Tensor:
 
 
 def accepted(chances: dict[int, dict[int, float]], **settings: object) -> tuple[int, ...]:
-    asked = replace(GenerateSettings(rule="typical", temperature=1.0), **settings)
-    rule = rule_registry().get("typical").build(asked)
+    requested = replace(GenerateSettings(rule="typical", temperature=1.0), **settings)
+    rule = rule_registry().get("typical").build(requested)
     return rule.walk(TREE, scores_of(chances), WalkContext((1, 0), 1)).nodes
 
 
@@ -197,8 +197,8 @@ def test_the_reference_numbers_of_the_bound() -> None:
     chances = {0: {5: 0.5, 6: 0.3}}
     p = torch.softmax(scores_of(chances)[0], 0)
     entropy = float(-(p * p.log()).sum())
-    asked = GenerateSettings(rule="typical", temperature=1.0)
-    rule = rule_registry().get("typical").build(asked)
+    requested = GenerateSettings(rule="typical", temperature=1.0)
+    rule = rule_registry().get("typical").build(requested)
     numbers = dict(rule.numbers(scores_of(chances), (0,), WalkContext((1, 0), 1), (5,))[0])
     assert numbers["entropy"] == pytest.approx(entropy)
     assert numbers["threshold"] == pytest.approx(min(0.09, 0.3 * math.exp(-entropy)))
@@ -211,48 +211,50 @@ def test_delta_is_the_root_of_epsilon_unless_it_is_given() -> None:
     assert accepted(flat, epsilon=0.81) == accepted(flat, epsilon=0.81, delta=0.9) == (2,)
     assert accepted(flat, epsilon=0.81, delta=1.1) == ()
     for epsilon in (0.05, 0.4, 0.9):
-        asked = GenerateSettings(rule="typical", temperature=1.0, epsilon=epsilon)
-        told = []
-        for settings in (asked, replace(asked, delta=math.sqrt(epsilon))):
+        requested = GenerateSettings(rule="typical", temperature=1.0, epsilon=epsilon)
+        reported = []
+        for settings in (requested, replace(requested, delta=math.sqrt(epsilon))):
             rule = rule_registry().get("typical").build(settings)
-            told.append(rule.numbers(scores_of(flat), (0,), WalkContext((1, 0), 1), (5,)))
-        assert told[0] == told[1]
-        assert dict(told[0][0])["threshold"] < epsilon
+            reported.append(rule.numbers(scores_of(flat), (0,), WalkContext((1, 0), 1), (5,)))
+        assert reported[0] == reported[1]
+        assert dict(reported[0][0])["threshold"] < epsilon
 
 
 @pytest.mark.parametrize("rule", rule_registry().names)
 @pytest.mark.parametrize("drafter", ["none", "medusa", "composite"])
 def test_at_temperature_0_every_rule_is_greedy(rule: str, drafter: str, tiny: Target) -> None:
-    asked = GenerateSettings(drafter=drafter, max_new_tokens=40, seed=3)
-    greedy = decode(tiny, replace(asked, rule="greedy"), user_says("cold"))
-    warm = replace(asked, rule=rule, temperature=1.5, top_k=9)
+    requested = GenerateSettings(drafter=drafter, max_new_tokens=40, seed=3)
+    greedy = decode(tiny, replace(requested, rule="greedy"), user_says("cold"))
+    warm = replace(requested, rule=rule, temperature=1.5, top_k=9)
     cold = decode(tiny, replace(warm, temperature=0.0), user_says("cold"))
     assert cold.token_ids == greedy.token_ids
     assert cold.done.settings.rule == "greedy"  # as the window will say
     if rule_registry().get(rule).choice.draws:
         assert decode(tiny, warm, user_says("cold")).token_ids != greedy.token_ids
     # Another answer from a token on doesn't begin with the same one again.
-    told = ChatMessage(Role.ASSISTANT, greedy.done.text, greedy.token_ids)
-    asked_again = (*user_says("cold"), told)
+    reported = ChatMessage(Role.ASSISTANT, greedy.done.text, greedy.token_ids)
+    asked_again = (*user_says("cold"), reported)
     again = decode(tiny, replace(warm, temperature=0.0), asked_again, keep_tokens=5)
     assert again.token_ids[:5] == greedy.token_ids[:5]
     assert again.token_ids[5] != greedy.token_ids[5]
 
 
 def test_without_a_drafter_typical_is_sample(tiny: Target) -> None:
-    asked = GenerateSettings(rule="typical", drafter="none", temperature=1.1, max_new_tokens=40)
-    sampled = decode(tiny, replace(asked, rule="sample"), user_says("the same"))
-    assert decode(tiny, asked, user_says("the same")).token_ids == sampled.token_ids
+    requested = GenerateSettings(rule="typical", drafter="none", temperature=1.1, max_new_tokens=40)
+    sampled = decode(tiny, replace(requested, rule="sample"), user_says("the same"))
+    assert decode(tiny, requested, user_says("the same")).token_ids == sampled.token_ids
 
 
 def test_typical_says_that_it_is_not_exact_and_is_not(tiny: Target) -> None:
     spec = rule_registry().get("typical")
     assert not spec.choice.is_exact
-    asked = GenerateSettings(drafter="medusa", rule="typical", temperature=1.3, max_new_tokens=60)
-    plain = decode(tiny, plainly(asked), user_says("differs"))
-    other = decode(tiny, plainly(replace(asked, seed=9)), user_says("differs"))
+    requested = GenerateSettings(
+        drafter="medusa", rule="typical", temperature=1.3, max_new_tokens=60
+    )
+    plain = decode(tiny, plainly(requested), user_says("differs"))
+    other = decode(tiny, plainly(replace(requested, seed=9)), user_says("differs"))
     truth = [*other.prompt_ids, *other.token_ids]
-    run = decode(tiny, asked, user_says("differs"), drafter=oracle_spec(truth, 1))
+    run = decode(tiny, requested, user_says("differs"), drafter=oracle_spec(truth, 1))
     assert run.token_ids != plain.token_ids
 
 

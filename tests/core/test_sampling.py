@@ -405,8 +405,8 @@ def test_drafters_are_told_the_noise_of_the_places_behind_their_root(
     )
     run = decode(target, settings, MESSAGES, drafter=spec)
     decided = [*run.prompt_ids, *run.done.token_ids]
-    assert len(witness.told) == len(run.steps) - 1 >= 2  # the last step ends the answer
-    for length, chance in witness.told:
+    assert len(witness.reported) == len(run.steps) - 1 >= 2  # the last step ends the answer
+    for length, chance in witness.reported:
         assert chance is not None
         if length < len(decided):
             scores = plain_scores(target, decided[:length])
@@ -423,8 +423,8 @@ def test_where_scores_alone_decide_nothing_is_told(rule: str, tiny: Target) -> N
         MESSAGES,
         drafter=spec,
     )
-    assert witness.told
-    assert {chance for _, chance in witness.told} == {None}
+    assert witness.reported
+    assert {chance for _, chance in witness.reported} == {None}
 
 
 def test_plain_decoding_drafts_nothing() -> None:

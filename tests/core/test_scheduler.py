@@ -62,7 +62,7 @@ def target(roomy: Target) -> Target:
     return replace(roomy, runner=NotingRunner(roomy))
 
 
-def begun(target: Target, name: str, text: str, joins: bool = True) -> Generation:
+def started(target: Target, name: str, text: str, joins: bool = True) -> Generation:
     """An answer whose prompt isn't read yet."""
     request = Generate(name, "r", user_says(text), PLAIN, joins=joins)
     return Generation(request, target, Session(target), Tuner(target))
@@ -94,9 +94,9 @@ def done_of(steps: list[list[Turn]], name: str) -> GenerationDone:
 
 def test_an_answer_takes_a_step_in_every_pass_in_which_a_prompt_is_read(target: Target) -> None:
     scheduler = Scheduler()
-    running = [begun(target, "early", "hello")]
+    running = [started(target, "early", "hello")]
     first = scheduler.step(running)
-    late = begun(target, "late", LONG_PROMPT)
+    late = started(target, "late", LONG_PROMPT)
     running.append(late)
     passes_of(target).clear()
     steps = run(scheduler, running)
@@ -119,7 +119,7 @@ def test_an_answer_takes_a_step_in_every_pass_in_which_a_prompt_is_read(target: 
 
 
 def test_a_prompt_by_itself_is_read_in_passes_of_its_own_kind(target: Target) -> None:
-    run(Scheduler(), [begun(target, "alone", LONG_PROMPT)])
+    run(Scheduler(), [started(target, "alone", LONG_PROMPT)])
     read = [rows for rows in passes_of(target) if rows[0] < 0]
     assert read == passes_of(target)[: len(read)]
     assert len(read) > 2
@@ -130,7 +130,7 @@ def test_an_answer_that_does_not_join_takes_its_steps_by_itself_and_in_turns(
     target: Target,
 ) -> None:
     names = ("left", "alone", "right")
-    running = [begun(target, name, "hello", joins=name != "alone") for name in names]
+    running = [started(target, name, "hello", joins=name != "alone") for name in names]
     steps = run(Scheduler(), running)
     owners = [{turn.generation.request.session_id for turn in turns} for turns in steps]
     assert {frozenset(owner) for owner in owners} == {
@@ -143,7 +143,7 @@ def test_an_answer_that_does_not_join_takes_its_steps_by_itself_and_in_turns(
 
 
 def test_prompts_for_which_a_pass_has_no_rows_come_first_in_the_next(target: Target) -> None:
-    running = [begun(target, name, LONG_PROMPT) for name in ("one", "two")]
+    running = [started(target, name, LONG_PROMPT) for name in ("one", "two")]
     steps = run(Scheduler(), running)
     readers = [
         [
@@ -157,7 +157,7 @@ def test_prompts_for_which_a_pass_has_no_rows_come_first_in_the_next(target: Tar
 
 
 def test_a_pass_has_as_many_rows_of_prompts_as_are_asked_for(target: Target) -> None:
-    running = [begun(target, str(n), LONG_PROMPT) for n in range(3)]
+    running = [started(target, str(n), LONG_PROMPT) for n in range(3)]
     Scheduler(prompt_rows=600).step(running)
     (rows,) = passes_of(target)
     assert len(rows) > 1
@@ -165,7 +165,7 @@ def test_a_pass_has_as_many_rows_of_prompts_as_are_asked_for(target: Target) -> 
 
 
 def test_no_answer_waits_for_long_where_more_run_than_share_a_pass(target: Target) -> None:
-    running = [begun(target, str(n), "hello") for n in range(MOST_TOGETHER + 3)]
+    running = [started(target, str(n), "hello") for n in range(MOST_TOGETHER + 3)]
     scheduler, taken = Scheduler(), Counter[str]()
     for _ in range(20):
         turns = scheduler.step(running)
@@ -180,11 +180,11 @@ def test_only_the_time_of_steps_that_nobody_shares_is_learned_from(
 ) -> None:
     learned: list[int] = []
     monkeypatch.setattr(AnswerTuning, "learn_time", lambda *_: learned.append(1))
-    scheduler, running = Scheduler(), [begun(target, "early", "hello")]
+    scheduler, running = Scheduler(), [started(target, "early", "hello")]
     scheduler.step(running)
     scheduler.step(running)
     assert len(learned) == 1
-    late = begun(target, "late", LONG_PROMPT)
+    late = started(target, "late", LONG_PROMPT)
     running.append(late)
     while late.is_reading:
         scheduler.step(running)
@@ -192,8 +192,8 @@ def test_only_the_time_of_steps_that_nobody_shares_is_learned_from(
 
 
 def test_prompts_that_wait_for_rows_take_no_place_in_a_pass(target: Target) -> None:
-    scheduler, running = Scheduler(most=3), [begun(target, "early", "hello")]
+    scheduler, running = Scheduler(most=3), [started(target, "early", "hello")]
     scheduler.step(running)
-    running[:0] = [begun(target, str(n), LONG_PROMPT) for n in range(4)]
+    running[:0] = [started(target, str(n), LONG_PROMPT) for n in range(4)]
     turns = scheduler.step(running)
     assert [turn.generation.request.session_id for turn in turns] == ["0", "early"]

@@ -81,7 +81,7 @@ def ours(folder: Path) -> Tokenizer:
     return ModelFiles.open(folder).tokenizer
 
 
-def streamed(tokenizer: Tokenizer, token_ids: list[int]) -> str:
+def offloaded(tokenizer: Tokenizer, token_ids: list[int]) -> str:
     detokenizer = Detokenizer(tokenizer)
     pieces = [detokenizer.push(token_id) for token_id in token_ids]
     at_once, text = Detokenizer(tokenizer).push_all(token_ids)
@@ -103,27 +103,27 @@ def test_any_text_is_encoded_alike_and_comes_back_from_a_stream(
 ) -> None:
     ids = ours.encode(text)
     assert ids == peer.encode(text)
-    assert streamed(ours, ids) == text == ours.decode(ids)
+    assert offloaded(ours, ids) == text == ours.decode(ids)
 
 
 def test_specials_in_a_text_become_themselves(ours: Tokenizer) -> None:
     ids = ours.encode("the fox</s>")
     assert ids[-1] == ours._tokenizer.token_to_id("</s>")
-    assert streamed(ours, ids) == "the fox"
-    assert streamed(ours, ours.encode("a<|own|>b")).startswith("a<|own|>")
+    assert offloaded(ours, ids) == "the fox"
+    assert offloaded(ours, ours.encode("a<|own|>b")).startswith("a<|own|>")
 
 
 def test_the_leading_space_is_the_tokenizers_own_once(ours: Tokenizer) -> None:
     hello = ours.encode("the fox")
     assert ours.bytes_of(hello[0]).startswith(b" ")
-    assert streamed(ours, hello) == "the fox"
-    assert streamed(ours, hello + hello) == "the fox the fox"
+    assert offloaded(ours, hello) == "the fox"
+    assert offloaded(ours, hello + hello) == "the fox the fox"
 
 
 def test_a_text_that_goes_on_gets_no_space_before_it(ours: Tokenizer) -> None:
     for text in ("fox", " fox", "\nfox", "日", ""):
         ids = ours.encode("the") + ours.encode_within(text)
-        assert streamed(ours, ids) == "the" + text
+        assert offloaded(ours, ids) == "the" + text
 
 
 def test_a_prompt_begins_as_the_models_texts_did_once(ours: Tokenizer) -> None:
@@ -137,13 +137,13 @@ def test_a_saved_tokenizer_reads_back_the_same(ours: Tokenizer, tmp_path: Path) 
     again = ModelFiles.open(tmp_path).tokenizer
     for text in TEXTS:
         assert again.encode_prompt(text) == ours.encode_prompt(text)
-        assert streamed(again, again.encode(text)) == streamed(ours, ours.encode(text))
+        assert offloaded(again, again.encode(text)) == offloaded(ours, ours.encode(text))
 
 
 def test_bytes_that_are_no_character_show_as_such(ours: Tokenizer) -> None:
     ids = [ours._tokenizer.token_to_id(piece) for piece in ("<0xE6>", "<0x97>", "<0x41>")]
-    assert streamed(ours, ids) == "\ufffdA"
-    assert streamed(ours, ids[:2]) == "\ufffd"
+    assert offloaded(ours, ids) == "\ufffdA"
+    assert offloaded(ours, ids[:2]) == "\ufffd"
 
 
 @pytest.mark.parametrize("kind", ["unigram", "no bytes"])
@@ -184,21 +184,25 @@ def target(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Target:
 
 def test_the_laws_hold_with_pieces(target: Target) -> None:
     for rule in ("greedy", "sample"):
-        asked = GenerateSettings(drafter="medusa", rule=rule, temperature=1.2, max_new_tokens=40)
-        run = decode(target, asked, user_says("the fox"))
+        requested = GenerateSettings(
+            drafter="medusa", rule=rule, temperature=1.2, max_new_tokens=40
+        )
+        run = decode(target, requested, user_says("the fox"))
         check_sources(run)
-        check_same_tokens(decode(target, plainly(asked), user_says("the fox")), run)
+        check_same_tokens(decode(target, plainly(requested), user_says("the fox")), run)
 
 
 def test_an_answer_in_pieces_is_gone_on_with_and_read_back(target: Target) -> None:
-    asked = GenerateSettings(drafter="medusa", rule="sample", temperature=1.2, max_new_tokens=24)
-    whole = decode(target, asked, user_says("the fox"))
-    part = decode(target, replace(asked, max_new_tokens=9), user_says("the fox"))
+    requested = GenerateSettings(
+        drafter="medusa", rule="sample", temperature=1.2, max_new_tokens=24
+    )
+    whole = decode(target, requested, user_says("the fox"))
+    part = decode(target, replace(requested, max_new_tokens=9), user_says("the fox"))
     messages = (
         *user_says("the fox"),
         ChatMessage(Role.ASSISTANT, part.done.text, part.done.token_ids),
     )
-    rest = replace(asked, max_new_tokens=15)
+    rest = replace(requested, max_new_tokens=15)
     assert decode(target, rest, messages).token_ids == whole.token_ids
     read = transcribe((*messages, *user_says("go on")), None, target).prompt_ids
     start = len(part.prompt_ids)

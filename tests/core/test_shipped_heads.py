@@ -17,7 +17,7 @@ from medusa_core.hub.library import shipped_heads
 from medusa_core.hub.library.library import Library
 from medusa_core.hub.library.library_folder import look_into
 from medusa_core.hub.library.pairing import (
-    Fit,
+    HeadsFit,
     match,
     same_model,
 )
@@ -50,10 +50,10 @@ FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 def heads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Heads that ship beside the demo model's, made for `tiny-chat`."""
     folder = write_heads(tmp_path / "shipped" / "tiny-chat", random_heads(SPEC))
-    say_made_for(folder, "tiny-chat.Q4_1.gguf")
+    describe_target(folder, "tiny-chat.Q4_1.gguf")
     first = tmp_path / "shipped" / "smollm2-135m-instruct"
     shutil.copytree(demo_heads_dir(), first)
-    say_made_for(first, FILE)
+    describe_target(first, FILE)
     shipped = (folder, first, demo_heads_dir())
     monkeypatch.setattr(shipped_heads, "shipped_heads_dirs", lambda: shipped)
     monkeypatch.setattr(model_choice, "first_heads_dir", lambda: first)
@@ -72,7 +72,7 @@ def fetched(tmp_path: Path, heads: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return path
 
 
-def say_made_for(folder: Path, model: str) -> None:
+def describe_target(folder: Path, model: str) -> None:
     (folder / "config.json").write_text(
         f'{{"base_model_name_or_path": "{model}"}}', encoding="utf-8"
     )
@@ -127,8 +127,8 @@ def test_a_file_is_known_by_the_name_that_it_has_inside(tmp_path: Path) -> None:
     target, made = look_into(renamed).target, look_into(demo_heads_dir()).heads
     assert target is not None
     assert made is not None
-    assert match(target, made).fit is Fit.FOREIGN
-    assert match(replace(target, title="Llama Pebble"), made).fit is Fit.MADE_FOR
+    assert match(target, made).fit is HeadsFit.FOREIGN
+    assert match(replace(target, title="Llama Pebble"), made).fit is HeadsFit.MADE_FOR
 
 
 def test_without_the_fetched_model_the_demo_is_the_first(heads: Path) -> None:

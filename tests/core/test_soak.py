@@ -26,11 +26,11 @@ def form(num_children: list[int]) -> bytes:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_five_thousand_answers_of_all_kinds_leave_no_memory_behind(tmp_path: Path) -> None:
-    told = tmp_path / "soaked.json"
+    reported = tmp_path / "soaked.json"
     command = [sys.executable, "-m", "tests.tools.soak", str(tmp_path / "models")]
-    more = ["--answers", str(NUM_ANSWERS), "--every", str(EVERY), "--json", str(told)]
+    more = ["--answers", str(NUM_ANSWERS), "--every", str(EVERY), "--json", str(reported)]
     subprocess.run([*command, *more], cwd=ROOT, check=True)
-    soaked = json.loads(told.read_text())
+    soaked = json.loads(reported.read_text())
     assert set(soaked["drafters"]) == set(drafter_registry().names)
     assert soaked["num_cancelled"] > NUM_ANSWERS / 10
     assert soaked["num_refused"] < NUM_ANSWERS / 10

@@ -58,8 +58,8 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
         {k: v.contiguous() for k, v in (kept | tensors).items()}, packed / "model.safetensors"
     )
     path = packed / "config.json"
-    told = {"quantization_config": {"quant_method": "mxfp4"}}
-    path.write_text(json.dumps(json.loads(path.read_text()) | told))
+    reported = {"quantization_config": {"quant_method": "mxfp4"}}
+    path.write_text(json.dumps(json.loads(path.read_text()) | reported))
     return packed, plain
 
 

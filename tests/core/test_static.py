@@ -109,7 +109,7 @@ def test_caches_grow_and_sessions_take_turns(load: LoadTarget) -> None:
     target = load("tied", "float64")
     _, runner = static(target)
     pool = CachePool(target.config, runner.cache_dtype, target.precision.device, 800)
-    caches = [pool.lend(runner.new_cache, rows) for rows in (90, 80)]
+    caches = [pool.allocate(runner.new_cache, rows) for rows in (90, 80)]
     caches.reverse()  # behind the one that grows there is room
     for offset, kv in enumerate(caches):
         runner.extend(IDS[offset:], kv)

@@ -13,7 +13,7 @@ stop_with_input(stopped)
 """
 
 
-def _begun(rest: str) -> subprocess.Popen[bytes]:
+def _started_at(rest: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-c", _WATCHED + rest],
         stdin=subprocess.PIPE,
@@ -24,7 +24,7 @@ def _begun(rest: str) -> subprocess.Popen[bytes]:
 
 def test_a_command_that_is_done_ends_well_while_its_input_is_open() -> None:
     # the thread must be within its read as Python ends
-    process = _begun("time.sleep(0.2); print('made')")
+    process = _started_at("time.sleep(0.2); print('made')")
     with process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -33,6 +33,6 @@ def test_a_command_that_is_done_ends_well_while_its_input_is_open() -> None:
 
 
 def test_a_command_is_stopped_by_the_end_of_its_input() -> None:
-    process = _begun("print(stopped.wait(30))")
+    process = _started_at("print(stopped.wait(30))")
     printed, complaints = process.communicate(b"ignored")
     assert (process.returncode, printed.split(), complaints) == (0, [b"True"], b"")

@@ -65,8 +65,8 @@ def hear(target: Target, runner: Any, text: list[int], pieces: list[int]) -> Str
     heads = stream_heads(target)
     assert heads is not None
     source, size = StreamsSource(heads, RowBudget(64)), target.config.hidden_size
-    told = runner.extend(text, runner.new_cache(len(text) + 8))
-    final, deep = told[:, :size], told[:, size:]
+    reported = runner.extend(text, runner.new_cache(len(text) + 8))
+    final, deep = reported[:, :size], reported[:, size:]
     source.begin(text[: pieces[0]])
     source.resume(text[: pieces[0]], {})
     source.read(0, final[: pieces[0]], deep[: pieces[0]])
@@ -104,7 +104,7 @@ def test_drafts_are_those_of_the_equations(name: str, pieces: list[int], tmp_pat
 @pytest.mark.parametrize("runner", [ResidentRunner, StaticRunner])
 def test_every_runner_tells_what_streams_need(runner: type[ResidentRunner], tmp_path: Path) -> None:
     target = loaded(tmp_path, StreamsSpec(), "float32")
-    other = runner(target.lent.decoder, target.precision)
+    other = runner(target.shared_weights.decoder, target.precision)
     other.tap(target.runner.taps)
     sources = [hear(target, one, TEXT, [4, 1, 3, 2]) for one in (target.runner, other)]
     for source in sources:
@@ -120,8 +120,8 @@ def test_the_early_exit_is_that_of_the_equations(tmp_path: Path) -> None:
     assert heads is not None
     size = target.config.hidden_size
     with torch.inference_mode():
-        told = target.runner.extend(TEXT, target.runner.new_cache(64))
-        ours = heads.early_exit(told[-1:, size : 2 * size])[0]
+        reported = target.runner.extend(TEXT, target.runner.new_cache(64))
+        ours = heads.early_exit(reported[-1:, size : 2 * size])[0]
     _, theirs = Slowly(StreamsSpec()).scores(TEXT)
     torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)
 
@@ -171,8 +171,8 @@ def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(tmp_path: Path) ->
     settings = GenerateSettings(drafter="streams", max_new_tokens=12, tree_rows=12)
     session, fresh = Session(target), Session(target)
     first = decode(target, settings, user_says("one two"), session=session)
-    said = ChatMessage(Role.ASSISTANT, first.done.text, first.token_ids)
-    messages = (*user_says("one two"), said, *user_says("and three"))
+    output = ChatMessage(Role.ASSISTANT, first.done.text, first.token_ids)
+    messages = (*user_says("one two"), output, *user_says("and three"))
     second = decode(
         target,
         settings,

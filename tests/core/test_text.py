@@ -66,11 +66,11 @@ def test_what_tokens_write_is_known_for_a_while() -> None:
 
 
 def test_after_its_end_a_text_may_begin_anew() -> None:
-    begun, letter = (
+    started, letter = (
         next(t for t in range(320) if TOKENIZER.bytes_of(t) == one) for one in (b"\xc3", b"a")
     )
     detokenizer = Detokenizer(TOKENIZER)
-    assert detokenizer.push(begun) == b""
+    assert detokenizer.push(started) == b""
     assert detokenizer.is_open
     assert detokenizer.flush() == "\ufffd".encode()
     assert not detokenizer.is_open

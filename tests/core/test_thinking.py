@@ -18,7 +18,7 @@ from medusa_core.models.text.template import ChatTemplate
 
 
 @pytest.mark.parametrize(
-    ("text", "thought", "said", "is_open"),
+    ("text", "thought", "output", "is_open"),
     [
         ("<think>a b</think>\n\nc", "a b", "c", False),
         ("\n<think>\na\n</think>c", "\na\n", "c", False),
@@ -28,10 +28,10 @@ from medusa_core.models.text.template import ChatTemplate
         ("<think></think>", "", "", False),
     ],
 )
-def test_a_thought_is_found(text: str, thought: str, said: str, is_open: bool) -> None:
+def test_a_thought_is_found(text: str, thought: str, output: str, is_open: bool) -> None:
     found = find_thinking(text)
     assert text[found.start : found.end] == thought
-    assert without_thinking(text) == said
+    assert without_thinking(text) == output
     assert found.is_open is is_open
 
 
@@ -65,9 +65,9 @@ def test_a_template_may_open_the_thought_itself() -> None:
     assert switch == (True, True, True)
     assert [switch.opens(thinks) for thinks in (None, True, False)] == [True, True, False]
     granite = "{% if thinking %}Think.{% endif %}{{ messages[0].content }}"
-    told = ChatTemplate(granite, {})
-    assert told.thinking == (True, False, False)
-    assert told.render(TURNS, thinks=True) == "Think.a"
+    reported = ChatTemplate(granite, {})
+    assert reported.thinking == (True, False, False)
+    assert reported.render(TURNS, thinks=True) == "Think.a"
 
 
 def test_a_template_without_a_switch_does_not_mind() -> None:

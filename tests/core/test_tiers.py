@@ -25,9 +25,9 @@ from medusa_core.loading.choice import (
     as_json,
     from_json,
 )
-from medusa_core.loading.forecast import Pace
+from medusa_core.loading.forecast import ReadRate
 from medusa_core.loading.load import load_target
-from medusa_core.loading.offload_forecast import streamed_load
+from medusa_core.loading.offload_forecast import offloaded_load
 from medusa_core.loading.target import Target
 from medusa_core.memory import bandwidth, probe
 from medusa_core.memory.budget import GIB, Budget
@@ -56,7 +56,7 @@ from medusa_core.runtime.offload.layer_file import (
     LayerFileWriter,
     find_layer_file,
 )
-from medusa_core.runtime.offload.linear import FarLayers
+from medusa_core.runtime.offload.linear import OffloadedLayers
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.speculation.drafters.lineup import serving_drafters
 from medusa_core.system.user_folders import places
@@ -134,11 +134,11 @@ def test_a_layer_of_any_format_computes_the_same_over_other_memory(quant: str) -
     weight, bias = (torch.randn(*s, generator=generator).to(compute) for s in ((64, 256), (64,)))
     for its_bias in (None, bias):
         layer = spec.build(spec.quantize(weight), 64, its_bias, compute)
-        laid = layer.laid()
-        moved = laid.again([tensor.clone() for tensor in laid.tensors])
+        layout = layer.layout()
+        moved = layout.again([tensor.clone() for tensor in layout.tensors])
         x = torch.randn(3, 256, generator=generator).to(compute)
         assert torch.equal(moved(x), layer(x))
-        assert moved.laid().kind == laid.kind
+        assert moved.layout().kind == layout.kind
         assert moved.nbytes == layer.nbytes
 
 
@@ -152,7 +152,7 @@ def test_planned_bytes_are_those_that_are_held(quant: str, tmp_path: Path) -> No
     assert target.weights_bytes <= target.plan.weights_bytes <= target.weights_bytes * 1.05
     assert target.caches.nbytes == target.plan.kv_bytes
     assert target.plan.placement is not None
-    planned = target.plan.placement.far_bytes
+    planned = target.plan.placement.offloaded_bytes
     stored = the_file(model).stat().st_size * len(layers_of(target, Tier.DISK)) / 6
     assert planned <= stored <= planned * 1.1
 
@@ -166,13 +166,13 @@ def test_states_that_are_tapped_are_those_of_the_whole_model(
         load_target(*model, LoadOptions(dtype, "cpu")).runner,
         below(model, LoadOptions(dtype, "cpu")).runner,
     ]
-    told = []
+    reported = []
     for runner in runners:
         runner.tap((0, 2, STREAMED.num_layers))
         kv = runner.new_cache(64)
         last = runner.extend(range(3, 20), kv, only_last=True)
-        told.append((last, runner.extend(range(5), kv), kv.committed()))
-    assert all(torch.equal(whole, streamed) for whole, streamed in zip(*told, strict=True))
+        reported.append((last, runner.extend(range(5), kv), kv.committed()))
+    assert all(torch.equal(whole, offloaded) for whole, offloaded in zip(*reported, strict=True))
 
 
 def test_the_second_load_finds_the_file_whatever_has_room_then(model: tuple[Path, Path]) -> None:
@@ -311,9 +311,9 @@ def test_a_pass_that_is_broken_off_begins_anew_at_its_first_layer(load: LoadTarg
 def test_waiting_for_layers_is_a_part_of_each_step(
     load: LoadTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def slowly(far: FarLayers, layer: int, into: memoryview) -> MedusaError | None:
+    def slowly(offloaded: OffloadedLayers, layer: int, into: memoryview) -> MedusaError | None:
         time.sleep(0.02)
-        return read(far, layer, into)
+        return read(offloaded, layer, into)
 
     read = layer_stream._read
     monkeypatch.setattr(layer_stream, "_read", slowly)
@@ -341,16 +341,18 @@ def test_layers_that_stay_are_spread_among_those_that_come() -> None:
     assert max(gaps) - min(gaps) <= 1
     assert 0 <= plan.free_bytes < max(placement.layer_bytes)
     whole = weights_bytes(config, formats)
-    assert plan.weights_bytes + placement.far_bytes == pytest.approx(whole + placement.buffer_bytes)
+    assert plan.weights_bytes + placement.offloaded_bytes == pytest.approx(
+        whole + placement.buffer_bytes
+    )
 
 
 def test_a_context_that_nobody_asked_for_leaves_room_for_layers() -> None:
     config = shape_config("vicuna-7b")
     formats = settle_formats(WeightFormats("q4_0", lm_head="q4_0"), "", HARDWARE)
     budget, disk = limited(tight(64 * GIB), 1.5), Below(disk=Path("layers"))
-    asked = plan_in_tiers(config, HeadsShape(), formats, budget, disk, 4096)
+    requested = plan_in_tiers(config, HeadsShape(), formats, budget, disk, 4096)
     free = plan_in_tiers(config, HeadsShape(), formats, budget, disk, 4096, may_shorten=True)
-    assert asked is None
+    assert requested is None
     assert free is not None
     assert free.kv_bytes <= budget.total_bytes / 3
 
@@ -389,9 +391,9 @@ ASKED = ("vicuna-7b", "--quant", "q4_0", "--lm-head-quant", "q4_0", "--context",
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk of a gigabyte a second below a device that computes ten rows in the time of one."""
-    pace = Pace(((1, 10e9), (16, 5e9)))
+    rate = ReadRate(((1, 10e9), (16, 5e9)))
     monkeypatch.setattr(bandwidth, "disk_bytes_per_s", lambda *_: 1e9)
-    monkeypatch.setattr(forecast_module, "measure_pace", lambda *_: pace)
+    monkeypatch.setattr(forecast_module, "measure_read_rate", lambda *_: rate)
     monkeypatch.setattr(probe, "live_budget", lambda *_: tight(16 * GIB))
 
 
@@ -399,15 +401,15 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_plan_says_which_layers_lie_where_and_what_steps_take(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["plan", *ASKED, "--memory-gib", "1.5", "--tier-disk", str(tmp_path)]
-    assert main([*asked, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["tiers"].count("device") == 2
-    assert told["tiers"].count("disk") == 30
-    assert told["step_s"]["1"] == pytest.approx(told["far_bytes"] / 1e9)
-    assert told["step_s"]["16"] == told["step_s"]["1"]  # the disk is what takes so long
-    assert told["streaming_is_worth_it"]
-    assert main(asked) == 0
+    requested = ["plan", *ASKED, "--memory-gib", "1.5", "--tier-disk", str(tmp_path)]
+    assert main([*requested, "--json"]) == 0
+    reported = json.loads(capsys.readouterr().out)
+    assert reported["tiers"].count("device") == 2
+    assert reported["tiers"].count("disk") == 30
+    assert reported["step_s"]["1"] == pytest.approx(reported["offloaded_bytes"] / 1e9)
+    assert reported["step_s"]["16"] == reported["step_s"]["1"]  # the disk is what takes so long
+    assert reported["offload_is_worth_it"]
+    assert main(requested) == 0
     text = capsys.readouterr().out
     assert "2 of 32 layers here, 0.21 GiB: 8, 24" in text
     assert "30 of 32 layers on the disk" in text
@@ -421,10 +423,10 @@ def test_rates_of_a_busy_moment_are_measured_anew_if_that_is_asked_for(
     monkeypatch.setattr(plan_cli, "places", lambda: kept)
     kept.bandwidths.parent.mkdir(parents=True)
     kept.bandwidths.write_text("{}", encoding="utf-8")
-    asked = ["plan", *ASKED, "--memory-gib", "1.5", "--tier-disk", str(tmp_path)]
-    assert main(asked) == 0
+    requested = ["plan", *ASKED, "--memory-gib", "1.5", "--tier-disk", str(tmp_path)]
+    assert main(requested) == 0
     assert kept.bandwidths.exists()
-    assert main([*asked, "--measure"]) == 0
+    assert main([*requested, "--measure"]) == 0
     assert not kept.bandwidths.exists()
 
 
@@ -432,8 +434,8 @@ def test_rates_of_a_busy_moment_are_measured_anew_if_that_is_asked_for(
 def test_the_plan_says_when_streaming_is_not_worth_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["--quant", "int8", "--memory-gib", "5", "--tier-disk", str(tmp_path)]
-    assert main(["plan", "vicuna-7b", "--context", "1024", *asked]) == 0
+    requested = ["--quant", "int8", "--memory-gib", "5", "--tier-disk", str(tmp_path)]
+    assert main(["plan", "vicuna-7b", "--context", "1024", *requested]) == 0
     assert "streaming isn't worth it: q4 has room without" in capsys.readouterr().out
 
 
@@ -445,9 +447,9 @@ def test_a_model_that_does_not_fit_shows_what_it_would_do_streamed(
     choice = ModelChoice(
         "a model", *model, options=LoadOptions(context_tokens=options.context_tokens)
     )
-    assert streamed_load(choice, tmp_path, "cpu") is None
+    assert offloaded_load(choice, tmp_path, "cpu") is None
     choice = replace(choice, options=replace(choice.options, memory_gib=options.memory_gib))
-    found = streamed_load(choice, tmp_path, "cpu")
+    found = offloaded_load(choice, tmp_path, "cpu")
     assert found is not None
     assert len(found.placement.layers(Tier.DEVICE)) == 1
     assert found.tokens_per_s > found.plain_tokens_per_s > 0

@@ -178,11 +178,11 @@ def test_drafts_in_shared_passes_are_accepted_at_every_depth(load: LoadTarget) -
 
 
 def test_trees_share_the_rows_of_a_pass(load: LoadTarget) -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
 
     class Counting(ResidentRunner):
         def verify(self, *placed: PlacedTree) -> Tensor:
-            told.append((len(placed), sum(tree.shape.num_nodes for tree, _ in placed)))
+            reported.append((len(placed), sum(tree.shape.num_nodes for tree, _ in placed)))
             return super().verify(*placed)
 
     resident = load("grouped", "float64")
@@ -190,8 +190,8 @@ def test_trees_share_the_rows_of_a_pass(load: LoadTarget) -> None:
     requests, drafters = oracles(resident)
     wide = [replace(r, settings=replace(r.settings, tree_rows=64)) for r in requests]
     decode_together(counting, wide, drafters=drafters)
-    assert max(count for count, _ in told) == len(requests)
-    assert all(rows <= 64 for count, rows in told if count > 1)
+    assert max(count for count, _ in reported) == len(requests)
+    assert all(rows <= 64 for count, rows in reported if count > 1)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -203,12 +203,12 @@ def test_a_fault_in_shared_passes_is_caught(fault: str, load: LoadTarget) -> Non
     assert [done.token_ids for done in together] != alone
 
 
-class Desk:
+class Dialogs:
     """An executor with what it told."""
 
     def __init__(self) -> None:
-        self.told: list[Event] = []
-        self.executor = Executor(self.told.append, lambda _: False)
+        self.reported: list[Event] = []
+        self.executor = Executor(self.reported.append, lambda _: False)
         self.executor.handle(LoadModel("", "load", demo_model_dir(), demo_heads_dir()))
 
     def answer(self, requests: Sequence[Generate]) -> dict[str, GenerationDone]:
@@ -217,27 +217,27 @@ class Desk:
             self.executor.handle(request)
         while self.executor.has_work:
             self.executor.work()
-        return {e.session_id: e for e in self.told if isinstance(e, GenerationDone)}
+        return {e.session_id: e for e in self.reported if isinstance(e, GenerationDone)}
 
 
 def test_the_engine_lets_what_waits_decode_together() -> None:
-    desk = Desk()
+    dialogs = Dialogs()
     texts = random.Random(1).sample([m[0].content for m in prompts_of("pebble")], 4)
     requests = [
         Generate(str(i), "r", user_says(text), GenerateSettings(max_new_tokens=30), shares=4)
         for i, text in enumerate(texts)
     ]
-    alone = {r.session_id: desk.answer([r])[r.session_id].token_ids for r in requests}
-    desk.told.clear()
-    together = {name: done.token_ids for name, done in desk.answer(requests).items()}
+    alone = {r.session_id: dialogs.answer([r])[r.session_id].token_ids for r in requests}
+    dialogs.reported.clear()
+    together = {name: done.token_ids for name, done in dialogs.answer(requests).items()}
     assert together == alone
-    owners = [event.session_id for event in desk.told if isinstance(event, StepDone)]
+    owners = [event.session_id for event in dialogs.reported if isinstance(event, StepDone)]
     assert len(set(owners[-8:])) > 1  # they took their steps side by side
 
 
 @pytest.mark.expects_errors
 def test_who_fails_in_a_shared_pass_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk = Desk()
+    dialogs = Dialogs()
     propose = loop.propose
 
     def breaks(sequence: DecodingSequence) -> Draft:
@@ -248,16 +248,16 @@ def test_who_fails_in_a_shared_pass_fails_alone(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(loop, "propose", breaks)
     settings = GenerateSettings(max_new_tokens=12)
     texts = ("Hello!", "Bye!", "Hello!")
-    bye = transcribe(user_says("Bye!"), None, desk.executor._model.target).prompt_ids
+    bye = transcribe(user_says("Bye!"), None, dialogs.executor._model.target).prompt_ids
     requests = [Generate(str(i), "r", user_says(text), settings) for i, text in enumerate(texts)]
-    done = desk.answer(requests)
+    done = dialogs.answer(requests)
     assert set(done) == {"0", "2"}
-    assert [e.session_id for e in desk.told if isinstance(e, Failed)] == ["1"]
+    assert [e.session_id for e in dialogs.reported if isinstance(e, Failed)] == ["1"]
 
 
 @pytest.mark.expects_errors
 def test_a_pass_that_fails_ends_all_who_shared_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk = Desk()
+    dialogs = Dialogs()
     settings = GenerateSettings(max_new_tokens=12)
     requests = [Generate(str(i), "r", user_says("Hello!"), settings) for i in range(2)]
 
@@ -265,7 +265,7 @@ def test_a_pass_that_fails_ends_all_who_shared_it(monkeypatch: pytest.MonkeyPatc
         raise RuntimeError("the pass broke")
 
     monkeypatch.setattr(NativeRunner, "verify", breaks)
-    assert desk.answer(requests) == {}
-    assert {e.session_id for e in desk.told if isinstance(e, Failed)} == {"0", "1"}
+    assert dialogs.answer(requests) == {}
+    assert {e.session_id for e in dialogs.reported if isinstance(e, Failed)} == {"0", "1"}
     monkeypatch.undo()
-    assert set(desk.answer(requests)) == {"0", "1"}
+    assert set(dialogs.answer(requests)) == {"0", "1"}

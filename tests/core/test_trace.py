@@ -89,9 +89,11 @@ def test_probabilities_are_the_targets_and_the_heads_own(
             best = expected.topk(6).indices.tolist()
             assert verdict.choice.token_id == best[0]
             assert [a.token_id for a in verdict.alternatives] == best[1:]
-            for told in (verdict.choice, *verdict.alternatives):
-                assert told.probability == pytest.approx(float(expected[told.token_id]), rel=1e-4)
-                assert told.text == tiny.tokenizer.bytes_of(told.token_id)
+            for reported in (verdict.choice, *verdict.alternatives):
+                assert reported.probability == pytest.approx(
+                    float(expected[reported.token_id]), rel=1e-4
+                )
+                assert reported.text == tiny.tokenizer.bytes_of(reported.token_id)
         if trace.step:
             hidden = plain_states(tiny, decided[:place])[0][-1]
             heads = torch.softmax(tiny.heads.logits(hidden, decided[place], 3), dim=-1)
@@ -170,14 +172,14 @@ def test_what_nobody_gave_a_node_stays_unknown_in_a_file(
 ) -> None:
     step = next(s for s in recording.steps if len(s.nodes) >= 4)
     places = (-1, 0, -1, *[1] * (len(step.nodes) - 4))
-    told = step._replace(odds=Odds(array("f", [0.25, 0.5]).tobytes(), places))
+    reported = step._replace(odds=Odds(array("f", [0.25, 0.5]).tobytes(), places))
     path = tmp_path / "trace.json"
-    steps = tuple(told if s is step else s for s in recording.steps)
+    steps = tuple(reported if s is step else s for s in recording.steps)
     write_trace(path, replace(recording, steps=steps))
     again = read_trace(path).steps[step.step]
     known = [None, None, 0.25, None, *[0.5] * (len(step.nodes) - 4)]
     assert [node.probability for node in again.nodes] == known
-    assert again == told._replace(session_id="", request_id="")
+    assert again == reported._replace(session_id="", request_id="")
 
 
 def test_settings_of_every_kind_come_back(tiny: Target, tmp_path: Path) -> None:
@@ -198,8 +200,8 @@ def test_the_command_writes_a_trace(tmp_path: Path, capsys: pytest.CaptureFixtur
     path = tmp_path / "story.json"
     arguments = ["generate", "--prompt", "Hello!", "--max-new-tokens", "12", "--json"]
     assert main([*arguments, "--trace", str(path)]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert list(read_trace(path).done.token_ids) == told["token_ids"]
+    reported = json.loads(capsys.readouterr().out)
+    assert list(read_trace(path).done.token_ids) == reported["token_ids"]
 
 
 def test_a_trace_that_cant_be_written_leaves_what_was_there(
@@ -293,13 +295,13 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 def test_a_foreign_or_damaged_trace_is_refused(
     name: str, recording: Recording, tmp_path: Path
 ) -> None:
-    damage, told = DAMAGES[name]
+    damage, reported = DAMAGES[name]
     path = tmp_path / "trace.json"
     write_trace(path, recording)
     raw = json.loads(path.read_text())
     damage(raw)
     path.write_text(json.dumps(raw))
-    with pytest.raises(TraceError, match=told) as caught:
+    with pytest.raises(TraceError, match=reported) as caught:
         read_trace(path)
     assert caught.value.hint
 

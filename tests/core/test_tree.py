@@ -30,7 +30,7 @@ from medusa_core.runtime.tree.shape import (
     TreeShape,
 )
 from medusa_core.runtime.tree.tables import (
-    TreeTable,
+    TreePresets,
     read_tree_table,
 )
 from tests.core.fakes import random_shape
@@ -246,7 +246,7 @@ def test_a_damaged_table_is_refused(text: str, tmp_path: Path) -> None:
 
 
 def test_a_table_of_one_row_is_the_root() -> None:
-    assert TreeTable(((0.5,),), 1).tree(1) == TreeShape.root_only()
+    assert TreePresets(((0.5,),), 1).tree(1) == TreeShape.root_only()
 
 
 def write_table(folder: Path, **more: object) -> Path:

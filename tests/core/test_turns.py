@@ -44,7 +44,7 @@ TURNS = (
 )
 
 
-def said(done: GenerationDone) -> ChatMessage:
+def output(done: GenerationDone) -> ChatMessage:
     """An answer as the conversation keeps it."""
     return ChatMessage(Role.ASSISTANT, done.text, done.token_ids)
 
@@ -76,7 +76,7 @@ def test_every_turn_computes_the_new_message_and_the_template_alone(load: LoadTa
         assert runner.num_prefilled == len(new) + num_without_row
         assert run.done.num_cached_tokens == len(run.prompt_ids) - runner.num_prefilled
         was_cut = run.done.stop_reason is not StopReason.EOS
-        messages += (said(run.done),)
+        messages += (output(run.done),)
     assert len(session.token_ids) > 200
 
 
@@ -84,7 +84,7 @@ def test_an_answer_is_read_back_as_the_tokens_that_it_was_written_in(tiny: Targe
     num_merged = 0
     for seed in range(12):
         first = decode(tiny, replace(SAMPLED, seed=seed), user_says("hello"))
-        messages = (*user_says("hello"), said(first.done), *user_says("go on"))
+        messages = (*user_says("hello"), output(first.done), *user_says("go on"))
         read = transcribe(messages, None, tiny).prompt_ids
         written = [i for i in first.token_ids if i not in tiny.eos_token_ids]
         at = len(first.prompt_ids)
@@ -164,7 +164,7 @@ def test_an_edit_of_an_earlier_turn_reuses_what_comes_before_it(load: LoadTarget
     target, runner = counted(load("pebble", "float32"))
     session = Session(target)
     first = decode(target, GREEDY, user_says("Hello!"), session=session)
-    before = (*user_says("Hello!"), said(first.done))
+    before = (*user_says("Hello!"), output(first.done))
     decode(target, GREEDY, (*before, *user_says("Tell me a story.")), session=session)
     runner.num_prefilled = 0
     edited = (*before, *user_says("Tell me a joke."))
@@ -181,12 +181,12 @@ def test_an_edit_of_an_earlier_turn_reuses_what_comes_before_it(load: LoadTarget
 def test_an_answer_gone_on_with_is_the_answer_without_a_pause(
     tiny: Target, settings: GenerateSettings, drafter: str
 ) -> None:
-    asked = replace(settings, drafter=drafter)
-    whole = decode(tiny, asked, user_says("begin"))
-    part = decode(tiny, replace(asked, max_new_tokens=9), user_says("begin"))
+    requested = replace(settings, drafter=drafter)
+    whole = decode(tiny, requested, user_says("begin"))
+    part = decode(tiny, replace(requested, max_new_tokens=9), user_says("begin"))
     assert part.done.stop_reason is StopReason.MAX_TOKENS
-    rest = replace(asked, max_new_tokens=len(whole.token_ids) - 9)
-    run = taken_up(tiny, rest, (*user_says("begin"), said(part.done)))
+    rest = replace(requested, max_new_tokens=len(whole.token_ids) - 9)
+    run = taken_up(tiny, rest, (*user_says("begin"), output(part.done)))
     assert run.token_ids == whole.token_ids
     assert run.done.text == whole.done.text
     assert run.done.num_given_tokens == 9
@@ -204,10 +204,10 @@ def test_after_any_cancel_the_answer_goes_on_as_if_nothing_had_happened(
     num_pieces: int, num_rows: int, rule: str, turns_target: Target
 ) -> None:
     target = turns_target
-    asked = replace(SAMPLED, rule=rule, tree_rows=num_rows)
+    requested = replace(SAMPLED, rule=rule, tree_rows=num_rows)
     prompt = user_says("a long prompt, " * 12)  # several chunks of prefill
     session = Session(target)
-    generation = Generation(Generate("s", "r", prompt, asked), target, session, Tuner(target))
+    generation = Generation(Generate("s", "r", prompt, requested), target, session, Tuner(target))
     for _ in range(num_pieces):
         take_step(generation)
     if generation.is_done:
@@ -215,8 +215,8 @@ def test_after_any_cancel_the_answer_goes_on_as_if_nothing_had_happened(
     *_, stopped = generation.cancel()
     assert isinstance(stopped, GenerationDone)
     taken = len(stopped.token_ids)
-    rest = replace(asked, max_new_tokens=asked.max_new_tokens - taken)
-    messages = (*prompt, said(stopped)) if taken else prompt
+    rest = replace(requested, max_new_tokens=requested.max_new_tokens - taken)
+    messages = (*prompt, output(stopped)) if taken else prompt
     run = decode(
         target,
         rest,
@@ -226,7 +226,7 @@ def test_after_any_cancel_the_answer_goes_on_as_if_nothing_had_happened(
     )
     assert run.token_ids[:taken] == stopped.token_ids
     if rule != "typical":  # what it accepts depends on where the steps begin
-        assert run.token_ids == decode(target, asked, prompt).token_ids
+        assert run.token_ids == decode(target, requested, prompt).token_ids
 
 
 @pytest.fixture(scope="module")
@@ -236,23 +236,23 @@ def turns_target(load: LoadTarget) -> Target:
 
 @pytest.mark.parametrize("drafter", ["none", "medusa"])
 def test_a_reroll_under_greedy_takes_another_token_there(tiny: Target, drafter: str) -> None:
-    asked = replace(GREEDY, drafter=drafter)
-    whole = decode(tiny, asked, user_says("begin"))
-    messages = (*user_says("begin"), said(whole.done))
+    requested = replace(GREEDY, drafter=drafter)
+    whole = decode(tiny, requested, user_says("begin"))
+    messages = (*user_says("begin"), output(whole.done))
     session = Session(tiny)
     for place in (0, 1, 7):
-        run = taken_up(tiny, asked, messages, keep_tokens=place, session=session)
+        run = taken_up(tiny, requested, messages, keep_tokens=place, session=session)
         assert run.token_ids[:place] == whole.token_ids[:place]
         assert run.token_ids[place] != whole.token_ids[place]
         # Forbidden at that place alone; the budget is for new tokens.
-        again = replace(asked, forbidden=((place, whole.token_ids[place]),))
+        again = replace(requested, forbidden=((place, whole.token_ids[place]),))
         fresh = decode(tiny, again, user_says("begin"))
         assert run.token_ids[: len(fresh.token_ids)] == fresh.token_ids
 
 
 def test_a_reroll_under_sampling_follows_its_seed(tiny: Target) -> None:
     whole = decode(tiny, SAMPLED, user_says("begin"))
-    messages = (*user_says("begin"), said(whole.done))
+    messages = (*user_says("begin"), output(whole.done))
     same = taken_up(tiny, SAMPLED, messages, keep_tokens=5)
     assert same.token_ids[: len(whole.token_ids)] == whole.token_ids
     other = taken_up(tiny, replace(SAMPLED, seed=99), messages, keep_tokens=5)
@@ -280,7 +280,7 @@ def test_a_stop_string_across_the_pause_ends_the_answer(tiny: Target) -> None:
     assert expected.done.stop_reason is StopReason.STOP_STRING
     for num_tokens in range(1, len(expected.token_ids)):
         part = decode(tiny, replace(stopping, max_new_tokens=num_tokens), user_says("begin"))
-        run = taken_up(tiny, stopping, (*user_says("begin"), said(part.done)))
+        run = taken_up(tiny, stopping, (*user_says("begin"), output(part.done)))
         assert run.done.text == expected.done.text
         assert run.done.stop_reason is StopReason.STOP_STRING
 

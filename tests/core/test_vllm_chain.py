@@ -61,9 +61,9 @@ def test_it_drafts_what_vllm_drafts_whatever_chance_says(heads: Path, target: Ta
     drafter = drafter_registry().get("vllm").build(target, RowBudget(16))
     states = torch.randn(20, GROUPED.hidden_size, dtype=torch.float64)
     seen = set()
-    for state, told in zip(states, [None, chance] * 10, strict=True):
+    for state, reported in zip(states, [None, chance] * 10, strict=True):
         drafter.begin((1, 2))
-        drafter.observe(Observation((3,), state[None], chance=told))
+        drafter.observe(Observation((3,), state[None], chance=reported))
         tree = drafter.propose(3, 16).tree
         assert list(tree.token_ids) == [3, *as_vllm(heads, state)]
         assert tree.shape.parents == (-1, 0, 1, 2)

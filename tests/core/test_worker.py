@@ -11,7 +11,7 @@ import pytest
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
     TARGET,
-    AnswerBegun,
+    AnswerStarted,
     Calibrate,
     Calibrated,
     Cancel,
@@ -228,11 +228,11 @@ def test_two_sessions_are_answered_in_turns_each_as_if_alone(
 def test_a_conversation_has_one_answer_at_a_time(engine: EngineHarness) -> None:
     first, second = engine.name_request(), engine.name_request()
 
-    def ask_again(event: Event) -> None:
+    def retry(event: Event) -> None:
         if isinstance(event, StepDone) and (event.request_id, event.step) == (first, 1):
             engine.submit(Generate("one", second, user_says("b"), SETTINGS))
 
-    engine.on_event = ask_again
+    engine.on_event = retry
     engine.submit(Generate("one", first, user_says("a"), SETTINGS))
     failed = engine.wait(second, Failed)
     assert isinstance(failed, Failed)
@@ -310,9 +310,9 @@ def test_calibration_measures_steps_and_chooses_a_tree(
     assert learned.head_accuracies != planned.head_accuracies
     assert len(learned.head_accuracies) == len(planned.head_accuracies)
     plain = fresh.answer("and", replace(SETTINGS, drafter="none"))
-    told = fresh.wait(plain.request_id, Planned)
-    assert isinstance(told, Planned)
-    assert told.tree_rows >= 2, "of the heads, whoever drafted"
+    reported = fresh.wait(plain.request_id, Planned)
+    assert isinstance(reported, Planned)
+    assert reported.tree_rows >= 2, "of the heads, whoever drafted"
 
 
 @pytest.mark.expects_errors
@@ -390,9 +390,9 @@ def test_an_answer_says_by_which_request_its_model_was_loaded(
     fresh.submit(refused)
     done = fresh.answer("tell me", SETTINGS)
     assert isinstance(fresh.wait(refused.request_id, ModelLoaded, Failed), Failed)
-    told = [e for e in fresh.events if e.request_id == done.request_id]
-    assert isinstance(told[0], AnswerBegun)
-    assert told[0].load_id == first.request_id
+    reported = [e for e in fresh.events if e.request_id == done.request_id]
+    assert isinstance(reported[0], AnswerStarted)
+    assert reported[0].load_id == first.request_id
 
 
 def test_steps_are_measured_anew_once_another_count_of_threads_serves(

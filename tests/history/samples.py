@@ -41,8 +41,10 @@ def prompt(conversation: str, name: str, text: str, parent: str | None = None) -
 
 
 def answer(conversation: str, name: str, parent: str) -> Stored:
-    told = StoredAnswer("Pebble", "/models/pebble", settings=GenerateSettings(seed=7, stop=("x",)))
-    return Stored(name, conversation, parent, Role.ASSISTANT, "", 6.0, answer=told)
+    reported = StoredAnswer(
+        "Pebble", "/models/pebble", settings=GenerateSettings(seed=7, stop=("x",))
+    )
+    return Stored(name, conversation, parent, Role.ASSISTANT, "", 6.0, answer=reported)
 
 
 def steps(text: str, request: str = "r", size: int = 2) -> Iterator[StepDone]:
@@ -94,12 +96,12 @@ def tell(
 ) -> tuple[str, str]:
     """One exchange; its messages are named by their texts' conversation and number."""
     number = history.conversation(conversation).num_messages
-    asked, answered = f"{conversation}-{number}", f"{conversation}-{number + 1}"
-    history.add_prompt(prompt(conversation, asked, question, parent))
-    history.begin_answer(answer(conversation, answered, asked))
+    requested, answered = f"{conversation}-{number}", f"{conversation}-{number + 1}"
+    history.add_prompt(prompt(conversation, requested, question, parent))
+    history.begin_answer(answer(conversation, answered, requested))
     history.append_steps(answered, tuple(steps(reply)))
     history.finish_answer(answered, reply, done(reply), AnswerState.DONE)
-    return asked, answered
+    return requested, answered
 
 
 def filled(path: Path, clock: Clock) -> History:

@@ -243,8 +243,8 @@ def test_a_disk_without_room_for_a_backup_stops_nothing(path: Path) -> None:
     make_older(backup_of(path))
     command = [sys.executable, "-c", NO_ROOM_FOR_IT, str(path)]
     root = Path(__file__).resolve().parents[2]
-    told = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    assert told.stdout == "closed\n", told.stderr
+    reported = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert reported.stdout == "closed\n", reported.stderr
     assert titles_in(backup_of(path)) == ["About tea", "Ships"]
     assert not list(path.parent.glob("*.backup-part-*"))
     with closing(History(path, Clock())) as history:
@@ -282,9 +282,9 @@ def test_a_full_disk_isnt_taken_for_damage(path: Path) -> None:
     lose(path, b"messages_by_parent")
     damaged = path.read_bytes()
     command = [sys.executable, "-c", NO_ROOM_TO_SALVAGE, str(path)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert told.startswith("False "), "today is kept in memory"
-    assert "won't be remembered" in told
+    reported = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert reported.startswith("False "), "today is kept in memory"
+    assert "won't be remembered" in reported
     assert path.read_bytes() == damaged
     with closing(History(path, Clock())) as history:
         assert history.messages("tea")[-1].text == "It goes on. " * 300

@@ -254,9 +254,9 @@ def test_yesterday_can_be_read_where_not_one_byte_can_be_written(
 ) -> None:
     path = copied(sound, tmp_path)
     command = [sys.executable, "-c", NO_ROOM, str(path)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert told.startswith(f"False {6 + 2 * NUM_EXCHANGES} ")
-    assert "won't be remembered" in told
+    reported = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert reported.startswith(f"False {6 + 2 * NUM_EXCHANGES} ")
+    assert "won't be remembered" in reported
     assert path.read_bytes() == sound.read_bytes()
 
 
@@ -279,9 +279,9 @@ def test_a_folder_that_cant_be_written_is_told_with_what_to_do(
     open_folder.chmod(0o555)
     for place in (path, open_folder / "new" / "history.db"):
         command = [sys.executable, "-c", READ_ONLY, str(place)]
-        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        assert told.startswith("StorageError ")
-        assert "may write" in told
+        reported = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert reported.startswith("StorageError ")
+        assert "may write" in reported
     assert os.listdir(open_folder) == ["history.db"]  # noqa: PTH208
 
 
@@ -296,9 +296,9 @@ def test_where_nothing_can_be_written_yesterday_can_be_read_all_the_same(
     monkeypatch.setattr("medusa_core.chats.history.history.open_database", refuse)
     history = open_history(path, Clock())
     assert "won't be remembered" in history.notice
-    assert not history.is_kept
-    _, told = tell(history, "tea", "And now?", "Only for today.", "tea-5")
-    assert history.messages("tea")[-1].id == told
+    assert not history.is_saved
+    _, reported = tell(history, "tea", "And now?", "Only for today.", "tea-5")
+    assert history.messages("tea")[-1].id == reported
     history.close()
 
 

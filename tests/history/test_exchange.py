@@ -26,7 +26,7 @@ from medusa_core.chats.history.exchange.export import (
 )
 from medusa_core.chats.history.exchange.html_text import rendered
 from medusa_core.chats.history.exchange.our_json import conversation_as_json
-from medusa_core.chats.history.exchange.pieces import Pieces
+from medusa_core.chats.history.exchange.pieces import JsonPieces
 from medusa_core.chats.history.exchange.reading import ConversationFile
 from medusa_core.chats.history.history import (
     History,
@@ -100,7 +100,7 @@ def test_a_conversation_in_the_trash_isnt_imported_again(history: History, tmp_p
 def take_here(history: History, path: Path) -> tuple[int, int]:
     """Take a file without the process that bounds its reader."""
     with path.open(encoding="utf-8") as file:
-        return tuple(history.take(import_worker.conversations_of(Pieces(file), path.name)))  # type: ignore[return-value]
+        return tuple(history.take(import_worker.conversations_of(JsonPieces(file), path.name)))  # type: ignore[return-value]
 
 
 def harm_pack(history: History, packed: bytes, conversation: str = "tea") -> None:
@@ -192,7 +192,7 @@ def test_a_start_after_a_kill_survives_odd_steps(packed: bytes, tmp_path: Path) 
     first._database.write("UPDATE answers SET state = 'streaming'")
     first.close()
     history = open_history(path, Clock())
-    assert (history.is_kept, history.notice) == (True, "")
+    assert (history.is_saved, history.notice) == (True, "")
     answers = [message for message in history.messages("tea") if message.answer]
     assert {message.answer.state for message in answers if message.answer} == {AnswerState.CUT}
     assert [message.text for message in answers][1:]
@@ -209,7 +209,7 @@ def test_a_history_that_fails_in_an_unknown_way_is_read_from_memory(
 
     monkeypatch.setattr(History, "cut_unfinished", fail)
     opened = open_history(tmp_path / "history.db", Clock())
-    assert not opened.is_kept
+    assert not opened.is_saved
     assert "can't be used" in opened.notice
     assert len(opened.messages("tea")) == 6
     opened.close()
@@ -258,10 +258,10 @@ def test_numbers_that_passed_unchecked_do_no_harm(
     answer["settings"]["temperature"] = answer["settings"]["top_k"] = number
     answer["done"]["decode_s"] = number
     assert empty.take([raw]) == (1, 0)
-    (_, told) = empty.messages("ships")
+    (_, reported) = empty.messages("ships")
     assert empty.conversation("ships").created_s == 0.0
-    assert told.answer is not None
-    assert told.answer.settings.top_k == 0
+    assert reported.answer is not None
+    assert reported.answer.settings.top_k == 0
 
 
 def test_no_text_of_an_import_has_a_name_on_the_disk(
@@ -522,18 +522,22 @@ def test_an_export_of_chatgpt_is_taken_as_it_arrives(empty: History, tmp_path: P
 
 
 def lm_studio() -> dict[str, Any]:
-    def said(text: str) -> Any:
+    def output_text(text: str) -> Any:
         return [{"type": "text", "text": text}]
 
-    thought = {"type": "contentBlock", "content": said("Hmm."), "style": {"type": "thinking"}}
-    reply = {"type": "contentBlock", "content": said("Blue.")}
+    thought = {
+        "type": "contentBlock",
+        "content": output_text("Hmm."),
+        "style": {"type": "thinking"},
+    }
+    reply = {"type": "contentBlock", "content": output_text("Blue.")}
     answers = [
         {"type": "multiStep", "role": "assistant", "steps": [thought, reply]}
         | {"senderInfo": {"senderName": "qwen"}},
         {"type": "multiStep", "role": "assistant", "steps": [reply]},
     ]
-    ask = {"type": "singleStep", "role": "user", "content": said("Which colour?")}
-    more = {"type": "singleStep", "role": "user", "content": said("Sure?")}
+    ask = {"type": "singleStep", "role": "user", "content": output_text("Which colour?")}
+    more = {"type": "singleStep", "role": "user", "content": output_text("Sure?")}
     prompt = {"key": "llm.prediction.systemPrompt", "value": "You know colours."}
     return {
         "name": "Colours",
@@ -652,10 +656,10 @@ def test_odd_values_that_mean_no_harm_are_taken(
     assert take(empty, path) == (1, 0)
     (info,) = empty.conversations()
     assert info.changed_s == 0.0
-    told = empty.messages("ships")[1].answer
-    assert told is not None
-    assert told.done is None
-    assert told.settings == GenerateSettings(seed=5)
+    reported = empty.messages("ships")[1].answer
+    assert reported is not None
+    assert reported.done is None
+    assert reported.settings == GenerateSettings(seed=5)
     tell(empty, "ships", "Another?", "No.", "ships-1")
 
 

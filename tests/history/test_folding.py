@@ -29,8 +29,8 @@ anything = st.text(
 @given(anything, anything)
 @example("ﬁnd ß", "s")
 @example("İstanbul", "i")
-def test_pieces_are_of_the_text_and_marks_lie_within(text: str, asked: str) -> None:
-    shown, spans = snippet(text, words_of(asked))
+def test_pieces_are_of_the_text_and_marks_lie_within(text: str, requested: str) -> None:
+    shown, spans = snippet(text, words_of(requested))
     for begin, end in spans:
         assert 0 <= begin < end <= len(shown)
     flat = " ".join(unicodedata.normalize("NFC", text).split())
@@ -56,7 +56,7 @@ def test_the_index_finds_each_part_between_spaces(text: str, data: st.DataObject
 
 
 @pytest.mark.parametrize(
-    ("text", "asked", "marked"),
+    ("text", "requested", "marked"),
     [
         ("Grüße aus Köln", "koln", ["Köln"]),
         ("Gru\u0308ße", "grus", ["Grüß"]),  # a letter of two characters; s is half of ß
@@ -67,8 +67,8 @@ def test_the_index_finds_each_part_between_spaces(text: str, data: st.DataObject
         ("a b c", "c a", ["a", "c"]),
     ],
 )
-def test_marks_are_where_the_words_are(text: str, asked: str, marked: list[str]) -> None:
-    shown, spans = snippet(text, words_of(asked))
+def test_marks_are_where_the_words_are(text: str, requested: str, marked: list[str]) -> None:
+    shown, spans = snippet(text, words_of(requested))
     assert [shown[a:b] for a, b in spans] == marked
 
 

@@ -33,16 +33,16 @@ def test_a_tree_of_messages_comes_back_as_it_was(history: History, tmp_path: Pat
     assert [m.parent_id for m in messages] == [None, "tea-0", "tea-1", "tea-2", "tea-1", "tea-4"]
     first = messages[1]
     assert messages[0] == prompt("tea", "tea-0", "How long does green tea steep?")
-    told = first.answer
-    assert told is not None
-    assert told.steps == tuple(steps("Two minutes, not more."))
-    assert told == StoredAnswer(
+    reported = first.answer
+    assert reported is not None
+    assert reported.steps == tuple(steps("Two minutes, not more."))
+    assert reported == StoredAnswer(
         "Pebble",
         "/models/pebble",
         AnswerState.DONE,
         answer("", "", "").answer.settings,  # type: ignore[union-attr]
         done("Two minutes, not more."),
-        told.packed_steps,
+        reported.packed_steps,
     )
     assert history.conversation("tea").leaf_id == "tea-5"
     history.set_leaf("tea", "tea-3")
@@ -154,11 +154,11 @@ def test_what_was_in_an_emptied_trash_is_in_no_file(history: History, tmp_path: 
     history.set_draft_files("ships", (lighthouse,))
     (tmp_path / "history.db.backup-1").write_bytes(path.read_bytes())
     (tmp_path / "history.db.damaged-1").write_bytes(path.read_bytes())
-    told: list[tuple[str, ...]] = []
-    history.on_emptied(told.append)
+    reported: list[tuple[str, ...]] = []
+    history.on_emptied(reported.append)
     history.trash(["ships"])
     history.empty_trash()
-    assert told == [("ships",)]
+    assert reported == [("ships",)]
     # What is damaged isn't deleted without a question.
     assert [file.name for file in history.set_aside()] == ["history.db.damaged-1"]
     history.remove_set_aside()
@@ -174,9 +174,9 @@ def test_a_second_program_leaves_an_answer_alone_that_the_first_one_writes(
     history.begin_answer(answer("tea", "open", "tea-4"))
     history.append_steps("open", tuple(steps("So far")))
     second = History(tmp_path / "history.db", Clock())
-    told = second.messages("tea")[-1].answer
-    assert told is not None
-    assert told.state is AnswerState.STREAMING
+    reported = second.messages("tea")[-1].answer
+    assert reported is not None
+    assert reported.state is AnswerState.STREAMING
     second.begin("other", "Of the second")
     second.close()
     history.finish_answer("open", "So far so good", None, AnswerState.CUT)

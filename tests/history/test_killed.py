@@ -57,8 +57,8 @@ def kill(mode: str, folder: Path, after_s: float) -> list[list[str]]:
         assert child.stdout.readline() == b"ready\n"
         time.sleep(after_s)  # the moment is what is tested
         child.send_signal(signal.SIGKILL)
-        said = child.stdout.read()
-    return [line.split() for line in said.decode().splitlines()]
+        output = child.stdout.read()
+    return [line.split() for line in output.decode().splitlines()]
 
 
 def check(mode: str, folder: Path, facts: list[list[str]]) -> None:

@@ -9,13 +9,13 @@ from typing import TypeVar
 
 from medusa_core.hub.job import Pair
 from medusa_core.hub.pair_download import Tally, download_pair
-from medusa_core.hub.settings import HubSettings, Patience
+from medusa_core.hub.settings import HubSettings, HubTimeouts
 from tests.hub.conftest import LoopbackHub, random_file
 
 T = TypeVar("T")
 MIB = 1 << 20
 MODEL, HEADS = "org/model", "org/heads"
-QUICK = Patience(stall_s=0.5, backoff_s=0.01, longest_s=0.05, most_tries=3)
+QUICK = HubTimeouts(stall_s=0.5, backoff_s=0.01, longest_s=0.05, most_tries=3)
 
 
 def run(work: Awaitable[T]) -> T:

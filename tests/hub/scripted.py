@@ -37,13 +37,13 @@ class ScriptedHub:
     Attributes:
         endpoint: Its address.
         answers: What it answers; all else is 404.
-        asked: Paths of all requests so far.
+        requested: Paths of all requests so far.
         over: Set when it ends; a script that waits waits for this.
     """
 
     def __init__(self) -> None:
         self.answers: dict[str, Answer | Script] = {}
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.over = threading.Event()
         hub = self
 
@@ -53,7 +53,7 @@ class ScriptedHub:
 
             def do_GET(self) -> None:
                 path = unquote(urlsplit(self.path).path)
-                hub.asked.append(path)
+                hub.requested.append(path)
                 answer = hub.answers.get(path, Answer(status=404))
                 if isinstance(answer, Answer):
                     send(self, answer)
@@ -124,10 +124,12 @@ def file_script(data: bytes) -> Script:
     """Serves a file, from where it is asked for."""
 
     def script(handler: BaseHTTPRequestHandler) -> None:
-        asked = handler.headers.get("Range")
-        start = int(asked.removeprefix("bytes=").partition("-")[0]) if asked else 0
-        told = {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"} if asked else {}
-        send(handler, Answer(data[start:], 206 if asked else 200, told))
+        requested = handler.headers.get("Range")
+        start = int(requested.removeprefix("bytes=").partition("-")[0]) if requested else 0
+        reported = (
+            {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"} if requested else {}
+        )
+        send(handler, Answer(data[start:], 206 if requested else 200, reported))
 
     return script
 
@@ -141,8 +143,12 @@ def listing_of(files: dict[str, bytes]) -> dict[str, Any]:
 def sibling(name: str, data: bytes) -> dict[str, Any]:
     """What the Hub says of one file."""
     is_large = name.endswith(LARGE)
-    told: dict[str, Any] = {"rfilename": name, "size": len(data), "blobId": blob_id(data, False)}
+    reported: dict[str, Any] = {
+        "rfilename": name,
+        "size": len(data),
+        "blobId": blob_id(data, False),
+    }
     if is_large:
         sha256 = hashlib.sha256(data).hexdigest()
-        told["lfs"] = {"sha256": sha256, "size": len(data), "pointerSize": 134}
-    return told
+        reported["lfs"] = {"sha256": sha256, "size": len(data), "pointerSize": 134}
+    return reported

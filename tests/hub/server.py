@@ -58,7 +58,7 @@ class Hub:
             self.log.append(entry)
         return entry
 
-    def pace(self, nbytes: int) -> None:
+    def rate(self, nbytes: int) -> None:
         """Wait until so many bytes may leave."""
         if not self.bytes_per_s:
             return
@@ -246,10 +246,10 @@ class Handler(BaseHTTPRequestHandler):
     def _send_file(
         self, repo: str, file: Path, name: str, method: str, entry: dict[str, Any], fault: Any
     ) -> None:
-        told = self.hub.file(file, name)
-        etag = told["lfs"]["oid"] if "lfs" in told else told["oid"]
+        reported = self.hub.file(file, name)
+        etag = reported["lfs"]["oid"] if "lfs" in reported else reported["oid"]
         kind = fault.get("kind", "")
-        size = told["size"]
+        size = reported["size"]
         start, end = _range(self.headers.get("Range"), size)
         if start >= size > 0:
             self._fail(416, "")
@@ -286,7 +286,7 @@ class Handler(BaseHTTPRequestHandler):
                     return
                 if kind == "flipped" and at == start:
                     chunk = bytes([chunk[0] ^ 1]) + chunk[1:]
-                self.hub.pace(len(chunk))
+                self.hub.rate(len(chunk))
                 self.wfile.write(chunk)
                 at += len(chunk)
                 entry["sent"] += len(chunk)

@@ -17,8 +17,8 @@ from medusa_core.hub.cache_folder import RepoCache
 from medusa_core.hub.job import Pair
 from medusa_core.hub.listing import Listing, list_repo
 from medusa_core.hub.pair_download import Tally, download_pair
-from medusa_core.hub.part import Part
-from medusa_core.hub.settings import HubSettings, Patience
+from medusa_core.hub.part import PartialFile
+from medusa_core.hub.settings import HubSettings, HubTimeouts
 from medusa_core.hub.speed import Waiting
 from medusa_core.hub.watch import Stopped
 from tests.hub.conftest import REPOSITORY, random_file
@@ -98,10 +98,10 @@ def cut_at(data: bytes, share: float) -> Script:
     """Serves from where it is asked for, and hangs up."""
 
     def script(handler: BaseHTTPRequestHandler) -> None:
-        asked = handler.headers.get("Range")
-        start = int(asked.removeprefix("bytes=").partition("-")[0]) if asked else 0
-        handler.send_response(206 if asked else 200)
-        if asked:
+        requested = handler.headers.get("Range")
+        start = int(requested.removeprefix("bytes=").partition("-")[0]) if requested else 0
+        handler.send_response(206 if requested else 200)
+        if requested:
             handler.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
         handler.send_header("Content-Length", str(len(data) - start))
         handler.end_headers()
@@ -154,7 +154,7 @@ def test_a_server_that_never_goes_on_is_given_up(
     }
     error = refused(scripted, scripted_settings, data, scripts[how])
     assert isinstance(error, IntegrityError if how == "damage" else NetworkError)
-    assert scripted.asked.count(PATH) <= 2 * (MOST_RESTARTS + 1)
+    assert scripted.requested.count(PATH) <= 2 * (MOST_RESTARTS + 1)
 
 
 def test_tries_that_bring_next_to_nothing_are_counted(
@@ -162,7 +162,7 @@ def test_tries_that_bring_next_to_nothing_are_counted(
 ) -> None:
     error = refused(scripted, scripted_settings, data, cut_at(data, 0.001))
     assert isinstance(error, NetworkError)
-    assert scripted.asked.count(PATH) == QUICK.most_tries + 1
+    assert scripted.requested.count(PATH) == QUICK.most_tries + 1
 
 
 def test_tries_that_bring_much_are_not(
@@ -173,28 +173,28 @@ def test_tries_that_bring_much_are_not(
     scripted.answers[PATH] = cut_at(data, 0.11)
     (folder,) = fetch(replace(scripted_settings, patience=QUICK), Pair(REPO))
     assert (folder / "model.safetensors").read_bytes() == data
-    assert scripted.asked.count(PATH) > QUICK.most_tries + 1
+    assert scripted.requested.count(PATH) > QUICK.most_tries + 1
 
 
 @pytest.mark.parametrize(
-    "told", ["9" * 5000, "-5", "1e3", "tomorrow", "0.5", "99999999", "\u00b2", ""]
+    "reported", ["9" * 5000, "-5", "1e3", "tomorrow", "0.5", "99999999", "\u00b2", ""]
 )
 def test_how_long_to_wait_may_be_said_oddly(
-    told: str, scripted: ScriptedHub, scripted_settings: HubSettings, data: bytes
+    reported: str, scripted: ScriptedHub, scripted_settings: HubSettings, data: bytes
 ) -> None:
     scripted.publish(REPO, {"model.safetensors": data})
-    busy = Answer(status=429, headers={"Retry-After": told})
+    busy = Answer(status=429, headers={"Retry-After": reported})
     scripted.answers[PATH] = in_turns(lambda handler: send(handler, busy), file_script(data))
     fetch(replace(scripted_settings, patience=QUICK), Pair(REPO))
 
 
 @pytest.mark.parametrize(
-    "told", ["bytes 9-", "bytes -1-5", "bytes */*", "bytes " + "9" * 5000 + "-", "x", ""]
+    "reported", ["bytes 9-", "bytes -1-5", "bytes */*", "bytes " + "9" * 5000 + "-", "x", ""]
 )
 def test_another_part_than_was_asked_for_is_not_written(
-    told: str, scripted: ScriptedHub, scripted_settings: HubSettings, data: bytes
+    reported: str, scripted: ScriptedHub, scripted_settings: HubSettings, data: bytes
 ) -> None:
-    wrong = Answer(data, 206, {"Content-Range": told})
+    wrong = Answer(data, 206, {"Content-Range": reported})
     error = refused(scripted, scripted_settings, data, lambda handler: send(handler, wrong))
     assert "another part" in error.message
 
@@ -203,23 +203,23 @@ def test_another_part_than_was_asked_for_is_not_written(
 
 
 def test_a_server_slower_than_the_least_rate_is_given_up() -> None:
-    patience = Patience(least_bytes_per_s=100.0, least_rate_over_s=60.0, stall_s=30.0)
+    patience = HubTimeouts(least_bytes_per_s=100.0, least_rate_over_s=60.0, stall_s=30.0)
     slow, fast = Waiting(patience), Waiting(patience)
-    said = [slow.count(0.5, 1) for _ in range(120)]
-    assert [bool(text) for text in said] == [False] * 119 + [True]
-    assert "bytes a second" in said[-1]
+    output = [slow.count(0.5, 1) for _ in range(120)]
+    assert [bool(text) for text in output] == [False] * 119 + [True]
+    assert "bytes a second" in output[-1]
     assert not any(fast.count(0.5, 51) for _ in range(10_000))
 
 
 def test_a_server_that_is_fast_at_first_is_given_up_in_the_next_minute() -> None:
-    patience = Patience(least_bytes_per_s=100.0, least_rate_over_s=60.0, stall_s=30.0)
+    patience = HubTimeouts(least_bytes_per_s=100.0, least_rate_over_s=60.0, stall_s=30.0)
     waiting = Waiting(patience)
     assert not any(waiting.count(1.0, 1 << 20) for _ in range(60))
     assert any(waiting.count(1.0, 1) for _ in range(60))
 
 
 def test_silence_is_not_outweighed_by_what_came_before() -> None:
-    waiting = Waiting(Patience(stall_s=30.0))
+    waiting = Waiting(HubTimeouts(stall_s=30.0))
     assert not waiting.count(0.1, 1 << 30)
     assert not any(waiting.count(1.0, 0) for _ in range(29))
     assert "silent" in waiting.count(1.0, 0)
@@ -242,8 +242,8 @@ def test_a_server_that_drips_is_given_up(
     where: str, scripted: ScriptedHub, scripted_settings: HubSettings, data: bytes
 ) -> None:
     scripted.publish(REPO, {"model.safetensors": data})
-    begun = b"HTTP/1.1 200 OK\r\nX: " + (b"\r\n\r\n" if where == "body" else b"")
-    scripted.answers[PATH] = dripping(scripted, begun)
+    started = b"HTTP/1.1 200 OK\r\nX: " + (b"\r\n\r\n" if where == "body" else b"")
+    scripted.answers[PATH] = dripping(scripted, started)
     patience = replace(QUICK, least_bytes_per_s=1000.0, least_rate_over_s=0.3, most_tries=1)
     with pytest.raises(NetworkError, match=r"bytes a second|silent"):
         fetch(replace(scripted_settings, patience=patience), Pair(REPO))
@@ -281,7 +281,7 @@ def test_a_stop_is_heard_while_the_server_is_silent(
     scripted.publish(REPO, {"model.safetensors": data})
     reached, stop = threading.Event(), threading.Event()
     scripted.answers[path] = silent(scripted, before, reached)
-    patient = replace(scripted_settings, patience=Patience(stall_s=3600.0))
+    patient = replace(scripted_settings, patience=HubTimeouts(stall_s=3600.0))
     outcome: list[type[BaseException]] = []
 
     def work() -> None:
@@ -343,11 +343,11 @@ class FullFile(io.FileIO):
         return super().write(data[:1000]) if self.num_writes == 1 else 0
 
 
-def part_on(kind: Callable[..., io.FileIO], listing: Listing, settings: HubSettings) -> Part:
+def part_on(kind: Callable[..., io.FileIO], listing: Listing, settings: HubSettings) -> PartialFile:
     """A part on a disk of that kind."""
     cache = RepoCache(settings.cache_dir, REPO)
     cache.prepare()
-    part = Part(cache, listing.files[0])
+    part = PartialFile(cache, listing.files[0])
     part._open.close()
     part._open = kind(cache.part(listing.files[0]), "r+b")
     return part
@@ -376,7 +376,7 @@ def test_a_disk_that_takes_no_more_is_full_and_what_it_has_is_counted(
             part.append(data)
         assert part.length == 1000
         assert not part.become_blob(lambda _: None)
-    with Part(RepoCache(scripted_settings.cache_dir, REPO), listing.files[0]) as part:
+    with PartialFile(RepoCache(scripted_settings.cache_dir, REPO), listing.files[0]) as part:
         assert part.length == 1000, "it goes on there"
 
 
@@ -416,8 +416,8 @@ def test_a_file_cut_by_a_full_disk_is_gone_on_with_once_there_is_room(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    said, fetched = done.stdout.splitlines()
-    assert "can't be written" in said
+    output, fetched = done.stdout.splitlines()
+    assert "can't be written" in output
     assert int(fetched) == len(data) - 1_000_001
     (weights,) = cache.glob("models--o--model/snapshots/*/model.safetensors")
     assert weights.read_bytes() == data

@@ -17,10 +17,10 @@ from medusa_core.hub.convert.convert import (
     ConversionLimits,
     convert,
 )
-from medusa_core.hub.convert.convert_process import Job
+from medusa_core.hub.convert.convert_process import ConversionJob
 from medusa_core.hub.convert.convert_source import find_source
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.system.sandbox.process import Child
+from medusa_core.system.sandbox.process import Sandbox
 from tests.hub.pickled import HIDDEN, LIMITS, VOCABULARY, assert_same, head_tensors, leftovers, run
 
 # What is written is what was read.
@@ -193,7 +193,7 @@ def test_a_silent_converter_is_stopped(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_worker_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
     torch.save(head_tensors(), tmp_path / "medusa_lm_head.pt")
     (tmp_path / "staging").mkdir()
-    job = Job(
+    job = ConversionJob(
         (str(tmp_path / "medusa_lm_head.pt"),),
         str(tmp_path / "staging"),
         False,
@@ -202,7 +202,7 @@ def test_the_worker_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None
         1 << 32,
         1 << 30,
     )
-    child = Child("medusa_core.hub.convert.convert_worker")
+    child = Sandbox("medusa_core.hub.convert.convert_worker")
     try:
         child.send(asdict(job))
         child.stop_speaking()

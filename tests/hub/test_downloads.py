@@ -10,13 +10,15 @@ import pytest
 
 from medusa_core.errors import HubError
 from medusa_core.hub.downloads import Downloads
-from medusa_core.hub.job import Job, JobState, Pair
-from medusa_core.hub.settings import HubSettings, Patience
+from medusa_core.hub.job import DownloadJob, JobState, Pair
+from medusa_core.hub.settings import HubSettings, HubTimeouts
 from tests.hub.conftest import LoopbackHub, random_file
 from tests.hub.pairs import HEADS, MIB, MODEL, fill, run, sent, slow_settings
 
 
-async def until(downloads: Downloads, job_id: int, holds: Callable[[Job], bool]) -> Job:
+async def until(
+    downloads: Downloads, job_id: int, holds: Callable[[DownloadJob], bool]
+) -> DownloadJob:
     """The download once something holds of it."""
     async with asyncio.timeout(20):
         while not holds(job := next(j for j in downloads.jobs if j.id == job_id)):
@@ -169,11 +171,11 @@ def test_a_silent_server_is_told_about_while_it_is_waited_for(
     hub.set_faults(config__json={"kind": "broken", "times": 2})
 
     async def work() -> None:
-        patient = Patience(backoff_s=0.6, longest_s=0.6)
+        patient = HubTimeouts(backoff_s=0.6, longest_s=0.6)
         downloads = Downloads(tmp_path / "jobs.db", replace(settings, patience=patient))
         job = downloads.add(Pair(MODEL))
-        waiting = await until(downloads, job.id, lambda j: bool(j.says))
-        assert "trying again" in waiting.says
+        waiting = await until(downloads, job.id, lambda j: bool(j.waits_for))
+        assert "trying again" in waiting.waits_for
         assert (await downloads.wait(job.id)).state is JobState.READY
         await downloads.close()
 
@@ -218,7 +220,7 @@ def test_a_silent_server_keeps_nobody_from_pausing_or_leaving(
     hub.set_faults(config__json={"kind": "silent", "seconds": 2, "times": 9})
 
     async def work() -> None:
-        patient = replace(settings, patience=Patience(stall_s=1.5, backoff_s=0.01))
+        patient = replace(settings, patience=HubTimeouts(stall_s=1.5, backoff_s=0.01))
         downloads = Downloads(tmp_path / "jobs.db", patient)
         job = downloads.add(Pair(MODEL))
         await until(downloads, job.id, lambda j: j.state is JobState.DOWNLOADING)

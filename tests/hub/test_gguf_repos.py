@@ -11,7 +11,7 @@ from medusa_core.hub.job import Pair
 from medusa_core.hub.job_store import JobStore
 from medusa_core.hub.library.installed import list_installed
 from medusa_core.hub.library.library import Library
-from medusa_core.hub.library.library_folder import Kind
+from medusa_core.hub.library.library_folder import ContentsKind
 from medusa_core.hub.library.other_programs import models_of_others
 from medusa_core.hub.listing import list_repo
 from medusa_core.hub.remote import look_at_model
@@ -68,7 +68,11 @@ def test_one_file_is_fetched_and_another_joins_it(
     found = {one.name: one for one in list_installed(settings.cache_dir)}
     assert set(found) == {f"{REPO}/tiny-Q4_0", f"{REPO}/tiny-Q8_0-00001-of-00002"}
     for one in found.values():
-        assert (one.contents.kind, one.is_complete, one.is_cached) == (Kind.TARGET, True, True)
+        assert (one.contents.kind, one.is_complete, one.is_cached) == (
+            ContentsKind.TARGET,
+            True,
+            True,
+        )
     split = found[f"{REPO}/tiny-Q8_0-00001-of-00002"]
     parts = sum(path.stat().st_size for path in repo.glob("*-of-00002.gguf"))
     assert split.nbytes == parts == sent(hub) - first

@@ -91,11 +91,11 @@ def test_an_id_that_is_no_hash_is_refused(
     tmp_path: Path,
     precious: Path,
 ) -> None:
-    told = value.format(mine=precious) if isinstance(value, str) else value
+    reported = value.format(mine=precious) if isinstance(value, str) else value
 
     def spoil(listing: dict[str, Any]) -> None:
         small, large = listing["siblings"]
-        {"blobId": small, "sha256": large["lfs"], "sha": listing}[key][key] = told
+        {"blobId": small, "sha256": large["lfs"], "sha": listing}[key][key] = reported
 
     refused(scripted, scripted_settings, tmp_path, spoil)
 
@@ -129,10 +129,10 @@ def test_a_name_that_leads_elsewhere_is_refused(
     tmp_path: Path,
     precious: Path,
 ) -> None:
-    told = name.format(mine=precious) if isinstance(name, str) else name
+    reported = name.format(mine=precious) if isinstance(name, str) else name
 
     def spoil(listing: dict[str, Any]) -> None:
-        listing["siblings"][1]["rfilename"] = told
+        listing["siblings"][1]["rfilename"] = reported
 
     refused(scripted, scripted_settings, tmp_path, spoil)
 
@@ -187,7 +187,7 @@ def test_no_path_becomes_a_repository(
     assert find_snapshot(scripted_settings.cache_dir, repo) is None
     run(forget_pair(scripted_settings, Pair(repo)))
     if repo != "o":
-        assert scripted.asked == []
+        assert scripted.requested == []
 
 
 @pytest.mark.parametrize("revision", ["../main", "/main", "a\nb", "", "x" * 2000, "../../../mine"])
@@ -197,7 +197,7 @@ def test_no_path_becomes_a_revision(
     with pytest.raises(NotFoundError, match="no name of a revision"):
         fetch(scripted_settings, Pair(REPO, revision=revision))
     assert find_snapshot(scripted_settings.cache_dir, REPO, revision) is None
-    assert scripted.asked == []
+    assert scripted.requested == []
 
 
 def test_a_revisions_file_that_names_a_path_is_none(tmp_path: Path, precious: Path) -> None:

@@ -11,7 +11,7 @@ import torch
 from medusa_core.errors import RequestError
 from medusa_core.hub.library.installed import repo_folder
 from medusa_core.hub.library.library_folder import (
-    Kind,
+    ContentsKind,
     look_into,
 )
 from medusa_core.hub.library.library_import import FolderList
@@ -47,9 +47,9 @@ def test_list_and_verify_print_what_they_find(
     terminal: Callable[..., int], cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert terminal("list") == 0
-    said = capsys.readouterr().out
-    assert "heads for org/tiny:" in said
-    assert "made for it" in said
+    output = capsys.readouterr().out
+    assert "heads for org/tiny:" in output
+    assert "made for it" in output
     assert terminal("list", "--json") == 0
     listed = json.loads(capsys.readouterr().out)["installed"]
     assert [one["kind"] for one in listed] == ["target", "heads"]
@@ -101,4 +101,4 @@ def test_import_and_convert_from_a_terminal(
     assert terminal("convert", str(pickled)) == 1
     assert "only if you trust" in capsys.readouterr().out
     assert terminal("convert", str(pickled), "--output", str(tmp_path / "out"), "--yes") == 0
-    assert look_into(tmp_path / "out").kind is Kind.HEADS
+    assert look_into(tmp_path / "out").kind is ContentsKind.HEADS

@@ -8,7 +8,7 @@ import pytest
 from medusa_core.errors import CheckpointError, DiskFullError, ModelError, RequestError
 from medusa_core.hub.library.installed import list_installed
 from medusa_core.hub.library.library_folder import (
-    Kind,
+    ContentsKind,
     check_folder,
 )
 from medusa_core.hub.library.library_import import (
@@ -23,7 +23,7 @@ def test_a_folder_is_used_where_it_is(tmp_path: Path) -> None:
     folder = write_tiny(tmp_path / "tiny", SPEC)
     folders = FolderList(tmp_path / "data" / "folders.json")
     assert folders.read() == ()
-    assert folders.add(folder).contents.kind is Kind.TARGET
+    assert folders.add(folder).contents.kind is ContentsKind.TARGET
     folders.add(folder)
     assert FolderList(tmp_path / "data" / "folders.json").read() == (folder,)
     (one,) = list_installed(tmp_path / "cache", folders.read())

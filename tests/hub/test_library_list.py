@@ -18,7 +18,7 @@ from medusa_core.hub.library.installed import (
     repo_folder,
 )
 from medusa_core.hub.library.library_folder import (
-    Kind,
+    ContentsKind,
     look_into,
 )
 from medusa_core.hub.library.library_remove import (
@@ -33,7 +33,7 @@ from tests.hub.installed import MODEL, OTHER_SHA, SHA, SPEC, add_revision, snaps
 def test_models_and_heads_of_the_cache_are_listed_and_paired(cache: Path) -> None:
     model, heads = list_installed(cache)
     assert (model.name, model.revision, model.refs) == (MODEL, SHA, ("main",))
-    assert (model.contents.kind, heads.contents.kind) == (Kind.TARGET, Kind.HEADS)
+    assert (model.contents.kind, heads.contents.kind) == (ContentsKind.TARGET, ContentsKind.HEADS)
     assert model.is_complete
     assert heads.is_complete
     assert model.nbytes == sum(path.stat().st_size for path in model.path.iterdir())
@@ -71,12 +71,12 @@ def test_kinds_are_told_apart(tmp_path: Path) -> None:
         for one in list_installed(tmp_path / "none", [tmp_path])
     }
     assert found == {
-        "merged": (Kind.MERGED, "safetensors", True),
-        "beside": (Kind.MERGED, "safetensors", True),
-        "pickled": (Kind.HEADS, "pickle", False),
-        "shards": (Kind.TARGET, "pickle", False),
-        "other": (Kind.UNKNOWN, "safetensors", False),
-        "x.gguf": (Kind.TARGET, "gguf", False),
+        "merged": (ContentsKind.MERGED, "safetensors", True),
+        "beside": (ContentsKind.MERGED, "safetensors", True),
+        "pickled": (ContentsKind.HEADS, "pickle", False),
+        "shards": (ContentsKind.TARGET, "pickle", False),
+        "other": (ContentsKind.UNKNOWN, "safetensors", False),
+        "x.gguf": (ContentsKind.TARGET, "gguf", False),
     }
 
 
@@ -111,7 +111,7 @@ def test_an_index_with_absent_shards_is_incomplete(
     files["model.safetensors.index.json"] = json.dumps({"weight_map": weight_map}).encode()
     snapshot = add_revision(tmp_path, MODEL, files)
     (one,) = list_installed(tmp_path)
-    assert one.contents.kind is Kind.TARGET
+    assert one.contents.kind is ContentsKind.TARGET
     assert "1 of 2 weight files are missing" in one.contents.problems[0]
     assert verify(snapshot).to_fetch == (second,)
 
@@ -121,7 +121,7 @@ def test_an_unfinished_download_is_listed(tmp_path: Path) -> None:
     blobs.mkdir(parents=True)
     (blobs / f"{SHA}.part").write_bytes(b"x" * 10)
     (one,) = list_installed(tmp_path)
-    assert (one.nbytes, one.is_complete, one.contents.kind) == (10, False, Kind.UNKNOWN)
+    assert (one.nbytes, one.is_complete, one.contents.kind) == (10, False, ContentsKind.UNKNOWN)
     assert "isn't finished" in one.contents.problems[0]
     assert remove(tmp_path, plan_removal(tmp_path, repo_folder(tmp_path, MODEL))) == 10
 
@@ -151,4 +151,4 @@ def test_looking_at_models_loads_no_torch(cache: Path, monkeypatch: pytest.Monke
         return load(name, *args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    assert look_into(snapshot_of(cache)).kind is Kind.TARGET
+    assert look_into(snapshot_of(cache)).kind is ContentsKind.TARGET

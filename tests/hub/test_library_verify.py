@@ -14,7 +14,7 @@ from medusa_core.hub.library.installed import (
     repo_folder,
 )
 from medusa_core.hub.library.library_verify import (
-    State,
+    FileState,
     repair,
     verify,
 )
@@ -36,7 +36,7 @@ def test_a_whole_model_verifies_and_progress_counts_every_byte(cache: Path) -> N
     seen: list[tuple[int, int]] = []
     report = verify(snapshot_of(cache), lambda done, total: seen.append((done, total)))
     assert report.is_whole
-    assert {file.state for file in report.files} == {State.WHOLE}
+    assert {file.state for file in report.files} == {FileState.WHOLE}
     assert seen[-1][0] == seen[-1][1] == sum(file.nbytes for file in report.files)
 
 
@@ -50,8 +50,8 @@ def test_one_flipped_bit_is_found(
     assert verify(snapshot).is_whole
     flip_a_byte((snapshot / name).resolve(), place)
     report = verify(snapshot)
-    assert report.names(State.DAMAGED) == (name,)
-    assert len(report.names(State.WHOLE)) == len(model_files) - 1
+    assert report.names(FileState.DAMAGED) == (name,)
+    assert len(report.names(FileState.WHOLE)) == len(model_files) - 1
     assert not report.is_whole
 
 
@@ -71,7 +71,7 @@ def test_copies_without_links_are_checked_by_the_list_of_the_commit(
 def test_files_without_a_known_hash_are_named_and_their_headers_checked(tmp_path: Path) -> None:
     folder = write_tiny(tmp_path / "tiny", SPEC)
     report = verify(folder)
-    assert set(report.names(State.UNCHECKED)) == {path.name for path in folder.iterdir()}
+    assert set(report.names(FileState.UNCHECKED)) == {path.name for path in folder.iterdir()}
     os.truncate(folder / "model.safetensors", 100)
     report = verify(folder)
     assert report.to_fetch == ("model.safetensors",)
@@ -82,7 +82,9 @@ def test_files_without_a_known_hash_are_named_and_their_headers_checked(tmp_path
 
 def test_a_size_that_differs_is_damage(cache: Path) -> None:
     truncate(snapshot_of(cache))
-    (found,) = (file for file in verify(snapshot_of(cache)).files if file.state is State.DAMAGED)
+    (found,) = (
+        file for file in verify(snapshot_of(cache)).files if file.state is FileState.DAMAGED
+    )
     assert "bytes instead of" in found.reason
 
 
@@ -137,7 +139,7 @@ def test_repair_touches_nothing_outside_of_the_cache(cache: Path, tmp_path: Path
     listed["files"]["cross.bin"] = {"lfs_sha256": "f" * 64}
     tree.write_text(json.dumps(listed))
     report = verify(snapshot)
-    assert set(report.names(State.DAMAGED)) == {"extra.bin", "twice.bin", "cross.bin"}
+    assert set(report.names(FileState.DAMAGED)) == {"extra.bin", "twice.bin", "cross.bin"}
     assert set(repair(report).left) == {"extra.bin", "twice.bin", "cross.bin"}
     assert precious.exists()
     assert away.exists()

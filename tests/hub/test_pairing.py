@@ -9,12 +9,12 @@ from medusa_core.errors import HeadsError
 from medusa_core.heads import reader
 from medusa_core.hub.library import pairing
 from medusa_core.hub.library.library_folder import (
-    Kind,
+    ContentsKind,
     look_into,
 )
 from medusa_core.hub.library.pairing import (
-    Fit,
     HeadsFacts,
+    HeadsFit,
     TargetFacts,
     heads_facts,
     match,
@@ -42,27 +42,27 @@ def eagle(**more: int) -> HeadsFacts:
 @pytest.mark.parametrize(
     ("facts", "fit", "reason"),
     [
-        (heads(base="lmsys/vicuna-7b-v1.3"), Fit.MADE_FOR, "made for lmsys/vicuna-7b-v1.3"),
-        (heads(base="./models/vicuna-7b-v1.3/"), Fit.MADE_FOR, "made for"),
-        (heads(), Fit.FITS, "don't say"),
-        (heads(base="meta-llama/Llama-2-7b"), Fit.FOREIGN, "made for meta-llama/Llama-2-7b"),
-        (heads(hidden=5120), Fit.MISFIT, "hidden size 5,120 ≠ 4,096"),
-        (heads(columns=128256), Fit.MISFIT, "vocabulary size 128,256 ≠ 32,000"),
-        (heads(columns=32064), Fit.FITS, ""),
-        (heads(columns=32129), Fit.MISFIT, "vocabulary size 32,129 ≠ 32,000"),
-        (heads(columns=0), Fit.FITS, ""),
-        (heads(columns=8000, is_reduced=True), Fit.FITS, ""),
-        (heads(columns=32001, is_reduced=True), Fit.MISFIT, "vocabulary size 32,001 > 32,000"),
-        (HeadsFacts("x", HeadsShape()), Fit.MISFIT, "these are no heads"),
-        (eagle(), Fit.FITS, ""),
-        (eagle(reads_width=5120), Fit.MISFIT, "hidden size 5,120 ≠ 4,096"),
-        (eagle(made_for_vocab=128256), Fit.MISFIT, "vocabulary size 128,256 ≠ 32,000"),
-        (eagle(made_for_vocab=32064), Fit.FITS, ""),
-        (eagle(deepest_layer=33), Fit.MISFIT, "reads layer 33 of 32"),
-        (eagle(deepest_layer=29), Fit.FITS, ""),
+        (heads(base="lmsys/vicuna-7b-v1.3"), HeadsFit.MADE_FOR, "made for lmsys/vicuna-7b-v1.3"),
+        (heads(base="./models/vicuna-7b-v1.3/"), HeadsFit.MADE_FOR, "made for"),
+        (heads(), HeadsFit.FITS, "don't say"),
+        (heads(base="meta-llama/Llama-2-7b"), HeadsFit.FOREIGN, "made for meta-llama/Llama-2-7b"),
+        (heads(hidden=5120), HeadsFit.MISFIT, "hidden size 5,120 ≠ 4,096"),
+        (heads(columns=128256), HeadsFit.MISFIT, "vocabulary size 128,256 ≠ 32,000"),
+        (heads(columns=32064), HeadsFit.FITS, ""),
+        (heads(columns=32129), HeadsFit.MISFIT, "vocabulary size 32,129 ≠ 32,000"),
+        (heads(columns=0), HeadsFit.FITS, ""),
+        (heads(columns=8000, is_reduced=True), HeadsFit.FITS, ""),
+        (heads(columns=32001, is_reduced=True), HeadsFit.MISFIT, "vocabulary size 32,001 > 32,000"),
+        (HeadsFacts("x", HeadsShape()), HeadsFit.MISFIT, "these are no heads"),
+        (eagle(), HeadsFit.FITS, ""),
+        (eagle(reads_width=5120), HeadsFit.MISFIT, "hidden size 5,120 ≠ 4,096"),
+        (eagle(made_for_vocab=128256), HeadsFit.MISFIT, "vocabulary size 128,256 ≠ 32,000"),
+        (eagle(made_for_vocab=32064), HeadsFit.FITS, ""),
+        (eagle(deepest_layer=33), HeadsFit.MISFIT, "reads layer 33 of 32"),
+        (eagle(deepest_layer=29), HeadsFit.FITS, ""),
     ],
 )
-def test_every_set_of_heads_has_a_reason(facts: HeadsFacts, fit: Fit, reason: str) -> None:
+def test_every_set_of_heads_has_a_reason(facts: HeadsFacts, fit: HeadsFit, reason: str) -> None:
     found = match(VICUNA, facts)
     assert found.fit is fit
     assert reason in found.reason
@@ -74,7 +74,7 @@ def test_models_without_heads_are_listed_and_the_best_heads_come_first() -> None
     sets = [heads(hidden=5120), heads(base="other"), heads(), heads(base=VICUNA.name)]
     first, second = pair([VICUNA, other], sets)
     fits = [found.fit for found in first.matches]
-    assert fits == [Fit.MADE_FOR, Fit.FITS, Fit.FOREIGN, Fit.MISFIT]
+    assert fits == [HeadsFit.MADE_FOR, HeadsFit.FITS, HeadsFit.FOREIGN, HeadsFit.MISFIT]
     assert len(first.fitting) == 3
     assert second.target is other
     assert not second.fitting
@@ -126,9 +126,13 @@ def test_what_is_read_from_folders_pairs(tmp_path: Path) -> None:
     target = look_into(write_tiny(tmp_path / "tiny", spec))
     made = look_into(write_heads(tmp_path / "heads", random_heads(spec)))
     wide = look_into(write_heads(tmp_path / "wide", random_heads(TinySpec(hidden_size=64))))
-    assert (target.kind, made.kind, wide.kind) == (Kind.TARGET, Kind.HEADS, Kind.HEADS)
+    assert (target.kind, made.kind, wide.kind) == (
+        ContentsKind.TARGET,
+        ContentsKind.HEADS,
+        ContentsKind.HEADS,
+    )
     assert target.target is not None
     assert made.heads is not None
     assert wide.heads is not None
-    assert match(target.target, made.heads).fit is Fit.FITS
+    assert match(target.target, made.heads).fit is HeadsFit.FITS
     assert misfit(target.target, wide.heads.shape) == "hidden size 64 ≠ 32"

@@ -158,8 +158,8 @@ def test_download_plan_and_generate_by_name(published: LoopbackHub, tmp_path: Pa
     done = command(published, cache, "download", *pair)
     assert done.returncode == 0, done.stderr
     assert "org/tiny-chat-medusa: " in done.stdout
-    asked = ("--prompt", "hi", "--max-new-tokens", "4", "--quant", "q4", "--json")
-    answered = command(published, cache, "generate", "--model", pair[0], *pair[1:], *asked)
+    requested = ("--prompt", "hi", "--max-new-tokens", "4", "--quant", "q4", "--json")
+    answered = command(published, cache, "generate", "--model", pair[0], *pair[1:], *requested)
     assert answered.returncode == 0, answered.stderr
     preferred = min(drafter_registry().specs, key=lambda spec: spec.preference)
     assert json.loads(answered.stdout)["drafter"] == preferred.name

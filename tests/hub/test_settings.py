@@ -15,13 +15,13 @@ def test_a_token_is_the_users_alone_and_is_never_shown(tmp_path: Path) -> None:
 
 
 def test_the_environment_is_heeded(tmp_path: Path) -> None:
-    told = {
+    reported = {
         "HF_ENDPOINT": "https://mirror.example/",
         "HF_HUB_CACHE": str(tmp_path / "cache"),
         "HF_HUB_OFFLINE": "1",
         "HF_TOKEN": "x",
     }
-    settings = settings_from(told)
+    settings = settings_from(reported)
     assert settings.endpoint == "https://mirror.example"
     assert settings.cache_dir == tmp_path / "cache"
     assert settings.is_offline

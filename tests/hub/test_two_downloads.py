@@ -18,7 +18,7 @@ from medusa_core.hub.cache_folder import RepoCache, find_snapshot
 from medusa_core.hub.job import Pair
 from medusa_core.hub.listing import RemoteFile, list_repo
 from medusa_core.hub.pair_download import Tally, download_pair, forget_pair
-from medusa_core.hub.part import Part
+from medusa_core.hub.part import PartialFile
 from medusa_core.hub.settings import HubSettings
 from medusa_core.hub.watch import Stopped
 from tests.hub.conftest import REPOSITORY, LoopbackHub, random_file
@@ -43,7 +43,7 @@ def when_it_waits(work: Callable[[Tally, threading.Event], None]) -> tuple[threa
             if "another download" in text:
                 waits.set()
 
-    tally.says = Says()
+    tally.waits_for = Says()
     stop = threading.Event()
     thread = threading.Thread(target=work, args=(tally, stop))
     thread.start()
@@ -61,10 +61,10 @@ def test_processes_that_fetch_one_model_at_a_time_all_have_it_whole(
         subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
         for _ in range(NUM_DOWNLOADS)
     ]
-    said = [child.communicate(timeout=60)[0] for child in children]
+    output = [child.communicate(timeout=60)[0] for child in children]
     assert [child.returncode for child in children] == [0] * NUM_DOWNLOADS
     total = sum(list_repo(settings, repo).needed_bytes for repo in (MODEL, HEADS))
-    assert sum(int(text) for text in said) == total, "each byte was fetched once"
+    assert sum(int(text) for text in output) == total, "each byte was fetched once"
     for repo in (MODEL, HEADS):
         snapshot = find_snapshot(settings.cache_dir, repo)
         assert snapshot is not None
@@ -200,7 +200,7 @@ def test_what_becomes_a_blob_is_what_the_disk_has(hub: LoopbackHub, settings: Hu
     file, cache = weights(settings), RepoCache(settings.cache_dir, MODEL)
     data = (hub.root / MODEL / file.path).read_bytes()
     cache.prepare()
-    with Part(cache, file) as part:
+    with PartialFile(cache, file) as part:
         part.append(data)
         with cache.part(file).open("r+b") as other:
             other.write(b"spoiled")

@@ -67,7 +67,7 @@ _FACTS = (
     "capability",
     "name",
     "free_and_total_bytes",
-    "give_back_memory",
+    "release_memory",
     "wait",
     "seconds_of",
     "graph_memory",
@@ -107,7 +107,7 @@ class _Facts:
         memory = self._mode.memory
         return memory.total_bytes - memory.taken_bytes, memory.total_bytes
 
-    def give_back_memory(self) -> None:
+    def release_memory(self) -> None:
         """Nothing is kept for later."""
 
     def wait(self, device: torch.device) -> None:

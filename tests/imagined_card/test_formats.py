@@ -50,7 +50,7 @@ def load(
 ) -> Target:
     with card.waiting():
         formats = WeightFormats(spec.name)
-        return load_target(*folders, LoadOptions("", "cuda", formats, kept_dir=kept))
+        return load_target(*folders, LoadOptions("", "cuda", formats, quantized_dir=kept))
 
 
 @FORMATS
@@ -65,8 +65,8 @@ def test_a_layer_multiplies_about_as_the_dense_one_does(
         layer = spec.build(spec.quantize(weight.cuda()), 96, bias, dtype)
         product = layer(x.cuda())
         assert product.dtype == dtype
-        far = product.cpu().float() - expected
-        assert far.norm() / expected.norm() < 0.15
+        offloaded = product.cpu().float() - expected
+        assert offloaded.norm() / expected.norm() < 0.15
         assert torch.equal(layer.plus(x.cuda(), product).cpu(), (product * 2).cpu())
         assert layer.nbytes <= spec.nbytes(96, 128, "cuda") + bias.nbytes
         assert spec.nbytes(96, 128, "cuda") + bias.nbytes <= layer.nbytes * 1.05

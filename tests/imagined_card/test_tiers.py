@@ -10,7 +10,7 @@ from medusa_core.loading.load import load_target
 from medusa_core.memory.placement import layer_bytes
 from medusa_core.memory.tiers import Below
 from medusa_core.messages import GenerateSettings, LoadOptions, Tier, WeightFormats
-from medusa_core.runtime.runner.streaming import StreamingRunner
+from medusa_core.runtime.runner.offload import OffloadRunner
 from tests.core.conftest import LoadTarget
 from tests.core.laws import check_same_tokens, decode, user_says
 from tests.core.tight import with_layers_below
@@ -32,7 +32,7 @@ def test_texts_are_those_of_the_cpu_wherever_layers_lie(
         room = num_in_memory * max(layer_bytes(here.config, here.formats))
         with patch.object(plan_module, "below_device", lambda *_: Below(room, Path("layers"))):
             there = load_target(*folders["streamed"], options)
-        assert isinstance(there.runner, StreamingRunner)
+        assert isinstance(there.runner, OffloadRunner)
         placement = there.plan.placement
         assert placement is not None
         assert len(placement.layers(Tier.MEMORY)) == num_in_memory

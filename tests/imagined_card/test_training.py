@@ -13,7 +13,7 @@ import torch
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.training.adapted import load_adapted
-from medusa_core.training.answers import Answer
+from medusa_core.training.answers import OwnAnswer
 from medusa_core.training.frozen import _Product
 from medusa_core.training.heads_command import trainee_of
 from medusa_core.training.heads_config import KINDS, HeadsConfig
@@ -41,13 +41,13 @@ def replaced_parameters() -> Iterator[None]:
     torch.__future__.set_overwrite_module_params_on_conversion(False)
 
 
-def some_answers() -> list[Answer]:
+def some_answers() -> list[OwnAnswer]:
     generator = torch.Generator().manual_seed(4)
 
     def ids(count: int) -> tuple[int, ...]:
         return tuple(torch.randint(5, 300, (count,), generator=generator).tolist())
 
-    return [Answer(ids(6), ids(14), True, number=number) for number in range(4)]
+    return [OwnAnswer(ids(6), ids(14), True, number=number) for number in range(4)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,9 +20,9 @@ from medusa_core.hub.job import Pair
 from medusa_core.hub.pair_download import Tally, download_pair
 from medusa_core.hub.settings import HubSettings
 from medusa_core.messages import Event, StepDone
-from medusa_core.models.datastore.earlier_answers import Learned
+from medusa_core.models.datastore.earlier_answers import EarlierAnswers
 from medusa_core.models.datastore.folder import (
-    forget_learned,
+    forget_answers,
     store_of,
 )
 from medusa_core.system.storage.database import open_database
@@ -60,13 +60,13 @@ def secret(number: int) -> array[int]:
 
 def learn(folder: Path) -> None:
     """Learn answers of conversations, and forget every other one."""
-    learned = Learned(store_of(folder / "learned", "model"), 1 << 30)
+    learned = EarlierAnswers(store_of(folder / "learned", "model"), 1 << 30)
     say("ready")
     for number in count():
         learned.learn(f"talk-{number}", (1, 2, 3), secret(number))
         say("learned", number)
         if number % 2:
-            forget_learned(folder / "learned", [f"talk-{number}"])
+            forget_answers(folder / "learned", [f"talk-{number}"])
             say("forgotten", number)
 
 
@@ -125,7 +125,7 @@ def talk(folder: Path, answer: str, step_s: float) -> None:
         chat.send(f"Question {next(questions)}")
 
     # The window's own listeners came first: what is stated here, they have seen.
-    chat.asked.connect(lambda conversation, _: say("asked", conversation.session_id))
+    chat.prompt_sent.connect(lambda conversation, _: say("asked", conversation.session_id))
     chat.grew.connect(
         lambda answer, steps: say("shown", answer.id, time.monotonic(), steps[-1].num_visible_bytes)
     )

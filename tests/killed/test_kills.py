@@ -102,19 +102,19 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackHub]:
 def kill(activity: str, folder: Path, endpoint: str, after_s: float) -> Death:
     """Start a process, kill it so long after it is ready, and return what it had said."""
     command = [sys.executable, "-m", "tests.killed.activities", activity, str(folder), endpoint]
-    told = folder / "facts"  # not a pipe: that one would fill, and hold the process back
+    reported = folder / "facts"  # not a pipe: that one would fill, and hold the process back
     with (
-        told.open("wb") as out,
+        reported.open("wb") as out,
         subprocess.Popen(command, cwd=ROOT, stdout=out) as child,
     ):
-        while not told.stat().st_size:
+        while not reported.stat().st_size:
             assert child.poll() is None, "it ended before it was ready"
             time.sleep(0.001)
         time.sleep(after_s)  # the moment is what is tested
         was_at_work = child.poll() is None
         at_s = time.monotonic()
         child.send_signal(signal.SIGKILL)
-    lines = told.read_text(encoding="utf-8").splitlines()
+    lines = reported.read_text(encoding="utf-8").splitlines()
     return Death([line.split() for line in lines[1:]], at_s, was_at_work)
 
 
@@ -143,9 +143,9 @@ def check_talk(history: History, death: Death) -> None:
         assert len(answers[name].text) == length
     for (name,) in stated(death, "asked"):
         assert history.messages(name)[0].text.startswith("Question ")
-    for name, told_s, num_bytes in stated(death, "shown"):
+    for name, reported_s, num_bytes in stated(death, "shown"):
         assert any(all_of_it.startswith(answers[name].text) for all_of_it in (STREAMED, SAVED))
-        if death.at_s - float(told_s) > MOST_LOST_S:
+        if death.at_s - float(reported_s) > MOST_LOST_S:
             assert len(answers[name].text.encode()) >= int(num_bytes)
 
 
@@ -153,8 +153,8 @@ def check_migrated(path: Path) -> None:
     """The file is of the next version, with all that the frozen one held."""
     with closing(open_database(path, SECOND)) as database:
         assert database.notice == ""
-        told = database.rows("SELECT id, text, shouted FROM messages WHERE id = 'tea-1'")
-        assert told == [("tea-1", "Two minutes, not more.", "TWO MINUTES, NOT MORE.")]
+        reported = database.rows("SELECT id, text, shouted FROM messages WHERE id = 'tea-1'")
+        assert reported == [("tea-1", "Two minutes, not more.", "TWO MINUTES, NOT MORE.")]
         assert database.rows("SELECT id FROM conversations ORDER BY id") == [("ships",), ("tea",)]
         assert database.rows("SELECT count(*) FROM many") == [(20_000,)]
     check_file(path)

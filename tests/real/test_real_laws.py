@@ -43,8 +43,8 @@ def test_every_drafter_gives_the_tokens_of_plain_decoding(
 ) -> None:
     target = loaded(real_model(name))
     prompts = read_prompts(prompts_dir() / "general.jsonl", 20)
-    asked = [ChatMessage(Role.USER, prompt.turns[0][:60]) for prompt in prompts]
-    assert len(asked) == 20
+    requested = [ChatMessage(Role.USER, prompt.turns[0][:60]) for prompt in prompts]
+    assert len(requested) == 20
     drafting = [spec.name for spec in serving_drafters(target) if spec.drafts]
     assert drafting
     modes = {
@@ -52,7 +52,7 @@ def test_every_drafter_gives_the_tokens_of_plain_decoding(
         for drafter in ("none", *drafting)
     }
     accepted = dict.fromkeys(modes, 0)
-    for message in asked:
+    for message in requested:
         found = {}
         for drafter, mode in modes.items():
             with mode.conversation():

@@ -10,10 +10,10 @@ from medusa_core.bench.contestant import OwnMode
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.speculation.tuning.tuner import Tuner
-from medusa_core.training.asked import bundled_asked
 from medusa_core.training.heads_command import load_for_training, trainee_of
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.heads_run import HeadsRun, RunParts
+from medusa_core.training.prompts import bundled_training_prompts
 from medusa_core.training.run_folder import RunFolder
 
 Find = Callable[[str], Path]
@@ -45,7 +45,7 @@ def test_heads_of_twenty_steps_load_and_draft(kind: str, real_model: Find, tmp_p
     parts = RunParts(
         load=lambda: load_for_training(config),
         trainee=lambda target, answers: trainee_of(config, target, answers),
-        asked=lambda target, is_over: bundled_asked(),
+        prompts=lambda target, is_over: bundled_training_prompts(),
         judge=lambda _: None,
         stop=lambda: False,
     )
@@ -53,7 +53,7 @@ def test_heads_of_twenty_steps_load_and_draft(kind: str, real_model: Find, tmp_p
     target = load_target(path, folder.out, LoadOptions(context_tokens=256))
     drafter = {"medusa-shared": "medusa"}.get(kind, kind)
     settings = GenerateSettings(max_new_tokens=24, tree_rows=8)
-    learned = bundled_asked()[1].messages  # the first answer is held out
+    learned = bundled_training_prompts()[1].messages  # the first answer is held out
     found = {}
     for name in ("none", drafter):
         mode = OwnMode(target, replace(settings, drafter=name), Tuner(target))

@@ -2,7 +2,7 @@
 
 import torch
 
-from medusa_core.system.prompts import Prompt
+from medusa_core.system.prompts import BenchPrompt
 from recipe.attention import document_mask
 from recipe.network import PebbleNetwork
 from recipe.samples import as_markdown, converse
@@ -45,12 +45,15 @@ def test_an_answer_that_ended_holds_nothing_after_its_end(network: PebbleNetwork
 
 def test_samples_are_written_with_each_turn_behind_the_ones_before(network: PebbleNetwork) -> None:
     tokenizer = train_tokenizer([d.text for d in make_documents(4000, 1)], NARROW.vocab_size)
-    prompts = [Prompt("a", "talk", ("Hello", "And *you*?")), Prompt("b", "tales", ("A tale",))]
+    prompts = [
+        BenchPrompt("a", "talk", ("Hello", "And *you*?")),
+        BenchPrompt("b", "tales", ("A tale",)),
+    ]
     answers = converse(network, tokenizer, prompts)
     assert [len(texts) for texts in answers] == [2, 1]
-    told = [("user", "Hello"), ("assistant", answers[0][0]), ("user", "And *you*?")]
+    reported = [("user", "Hello"), ("assistant", answers[0][0]), ("user", "And *you*?")]
     options = GenerationOptions(400, 1)
-    (alone,) = generate_answers(network, [encode_prompt(tokenizer, told)], options)
+    (alone,) = generate_answers(network, [encode_prompt(tokenizer, reported)], options)
     assert tokenizer.decode(list(alone.answer_ids), skip_special_tokens=True) == answers[0][1]
     page = as_markdown(prompts, [["One\n# two", "3"], ["4"]])
     assert page.startswith("### Talk\n\na **Hello**\n\n> One\n> \\# two\n\n**And \\*you\\*?**")

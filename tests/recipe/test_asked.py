@@ -16,11 +16,11 @@ def documents() -> list[Document]:
 
 
 def test_what_is_asked_are_first_questions_none_twice() -> None:
-    asked = asked_in(documents(), 20, 7, most=0.5)
-    assert len(asked) == len(set(asked)) == 10  # of its only source half
-    assert asked == asked_in(documents(), 20, 7, most=0.5)
-    assert {len(messages) for messages in asked} <= {1, 3, 5, 7}
-    assert all(messages[-1].role is Role.USER for messages in asked)
+    requested = asked_in(documents(), 20, 7, most=0.5)
+    assert len(requested) == len(set(requested)) == 10  # of its only source half
+    assert requested == asked_in(documents(), 20, 7, most=0.5)
+    assert {len(messages) for messages in requested} <= {1, 3, 5, 7}
+    assert all(messages[-1].role is Role.USER for messages in requested)
     found = asked_in(documents(), 10_000, 7, most=1.0)
     assert 30 <= len(found) <= 60
     assert {len(messages) for messages in found} == {1, 3, 5, 7}

@@ -9,7 +9,7 @@ import torch
 from medusa_core.errors import TrainingError
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions
-from medusa_core.training.answers import Answer
+from medusa_core.training.answers import OwnAnswer
 from recipe.bits import bits_by_source, overall_bits, read_split
 from recipe.checks import read_checks
 from recipe.evaluate import distinct, is_loop, repeated_share
@@ -27,7 +27,7 @@ def test_loops_are_three_repeats_of_eight_tokens_within_the_first_150() -> None:
 
 
 def test_distinct_runs_and_repeated_tokens_are_counted_by_answer() -> None:
-    answers = [Answer((0,), (7, 8, 7, 8, 7, 8), True), Answer((0,), (7, 9), True)]
+    answers = [OwnAnswer((0,), (7, 8, 7, 8, 7, 8), True), OwnAnswer((0,), (7, 9), True)]
     assert distinct(answers, 1) == 3 / 8
     assert distinct(answers, 2) == 3 / 6
     assert repeated_share(answers, 2) == 3 / 8
@@ -35,14 +35,14 @@ def test_distinct_runs_and_repeated_tokens_are_counted_by_answer() -> None:
 
 
 def test_templates_hold_none_of_the_check_questions() -> None:
-    asked = {
+    requested = {
         _plain(segment.text)
         for document in make_documents(400_000, seed=5)
         for segment in document.segments
         if segment.role == "user"
     }
-    assert len(asked) > 2000
-    assert not [check.question for check in read_checks() if _plain(check.question) in asked]
+    assert len(requested) > 2000
+    assert not [check.question for check in read_checks() if _plain(check.question) in requested]
 
 
 def _plain(text: str) -> str:

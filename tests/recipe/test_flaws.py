@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from medusa_core.training.answers import Answer
+from medusa_core.training.answers import OwnAnswer
 from recipe.attention import document_mask
 from recipe.corpus import Document, Segment, shortened, without_middle
 from recipe.flaws import Flaw, Pieces, flaws
@@ -21,9 +21,9 @@ def test_flaws_are_words_that_complete_a_run_seen_before() -> None:
     pieces = Pieces([True] * 40, [False] * 40)
     rng = random.Random(0)
     answers = [
-        Answer((0, 3, 9, 1, 4), (20, 21, 22, 20, 21, 22, 30), finished=False),
-        Answer((20, 21, 22, 1, 4), (20, 21, 22, 30), finished=True),
-        Answer((0, 1), (20, 21, 22) * 3, finished=False),
+        OwnAnswer((0, 3, 9, 1, 4), (20, 21, 22, 20, 21, 22, 30), finished=False),
+        OwnAnswer((20, 21, 22, 1, 4), (20, 21, 22, 30), finished=True),
+        OwnAnswer((0, 1), (20, 21, 22) * 3, finished=False),
     ]
     found = flaws(answers, 3, 2, pieces, rng)
     assert [flaw.repeated for flaw in found] == [(10,), (7, 8, 9, 10)]
@@ -39,22 +39,22 @@ def test_an_answer_should_have_ended_before_it_began_to_repeat_itself() -> None:
     prompt = (0, 3, 4)
     opening = (*range(10, 18), stop)
     circle = (20, 21, stop)
-    endless = Answer(prompt, opening + circle * 4, finished=False)
-    ended = Answer(prompt, opening + circle * 4, finished=True)
+    endless = OwnAnswer(prompt, opening + circle * 4, finished=False)
+    ended = OwnAnswer(prompt, opening + circle * 4, finished=True)
     (flaw, same) = flaws([endless, ended], 3, 3, pieces, random.Random(0))
     # behind the opening and once round: there the second round begins
     assert flaw == same == Flaw(prompt + endless.answer_ids, (), 3 + 9 + 3)
     sentences = tuple(token for start in range(5, 35, 2) for token in (start, start + 1, stop))
-    asked = [
-        flaws([Answer(prompt, sentences, finished=False)], 3, 3, pieces, random.Random(seed))
+    requested = [
+        flaws([OwnAnswer(prompt, sentences, finished=False)], 3, 3, pieces, random.Random(seed))
         for seed in range(20)
     ]
-    ends = {found[0].end for found in asked}
+    ends = {found[0].end for found in requested}
     assert len(ends) > 3
     assert all(end is not None and sentences[end - 3 - 1] == stop for end in ends)
     assert min(end for end in ends if end is not None) >= 3 + len(sentences) // 2 - 2
-    assert not flaws([Answer(prompt, sentences, finished=True)], 3, 3, pieces, random.Random(0))
-    assert not flaws([Answer(prompt, (5, 6, stop, 7), False)], 3, 3, pieces, random.Random(0))
+    assert not flaws([OwnAnswer(prompt, sentences, finished=True)], 3, 3, pieces, random.Random(0))
+    assert not flaws([OwnAnswer(prompt, (5, 6, stop, 7), False)], 3, 3, pieces, random.Random(0))
 
 
 def test_words_begin_with_a_space_a_line_or_a_mark() -> None:
@@ -74,8 +74,8 @@ def test_a_shortened_answer_keeps_its_first_and_last_paragraphs() -> None:
     assert len(short.replace("\n", "")) <= 120
     assert without_middle(text, len(text)) == text
     assert without_middle("a" * 50, 10) == "a" * 50
-    asked = Document("rows", (Segment("user", text), Segment("assistant", text)))
-    assert [s.text for s in shortened(asked, 120).segments] == [text, short]
+    requested = Document("rows", (Segment("user", text), Segment("assistant", text)))
+    assert [s.text for s in shortened(requested, 120).segments] == [text, short]
 
 
 def test_rounds_of_the_polish_share_all_steps() -> None:

@@ -42,8 +42,8 @@ def by_the_network(model: Path) -> float:
     hidden = network.hidden_states(ids[None, :-1], [len(ids) - 1])[0]
     is_answer = torch.from_numpy(row.kinds == ANSWER)[1:]
     nats = F.cross_entropy(network.logits(hidden), ids[1:], reduction="none")[is_answer].sum()
-    said = sum(len(s.text.encode()) for s in segments if s.role == "assistant")
-    return float(nats) / math.log(2) / said
+    output = sum(len(s.text.encode()) for s in segments if s.role == "assistant")
+    return float(nats) / math.log(2) / output
 
 
 def test_the_engine_measures_what_the_trainer_measures(rows: Path) -> None:

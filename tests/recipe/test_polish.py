@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from medusa_core.training.answers import Answer
+from medusa_core.training.answers import OwnAnswer
 from medusa_core.training.documents import ANSWER, EncodedDocument
 from recipe import rounds
 from recipe.corpus import Document, Segment
@@ -40,9 +40,9 @@ def test_a_round_asks_so_many_prompts_of_each_source(tmp_path: Path) -> None:
     assert max(map(len, prompts["rows"])) <= recipe.tune.row_length // 2
     assert not prompts["others"]
     (tmp_path / "prompts.json").write_text(json.dumps(prompts))
-    asked = [rounds.asked_prompts(tmp_path, recipe, seed) for seed in (1, 1, 2)]
-    assert [len(found) for found in asked] == [3, 3, 3]
-    assert asked[0] == asked[1] != asked[2]
+    requested = [rounds.prompts_asked(tmp_path, recipe, seed) for seed in (1, 1, 2)]
+    assert [len(found) for found in requested] == [3, 3, 3]
+    assert requested[0] == requested[1] != requested[2]
 
 
 def test_where_ends_dont_count_answers_that_only_dont_end_are_no_flaws(
@@ -52,7 +52,7 @@ def test_where_ends_dont_count_answers_that_only_dont_end_are_no_flaws(
     rows = write_rows(tmp_path / "rows")
     assert not train_pebble(recipe, RunOptions(rows, tmp_path, slice_s=0.0))
     stop = load_tokenizer(tmp_path / "run").get_vocab()["."]
-    endless = Answer((0, 3, 4), tuple(x for n in range(20, 40) for x in (n, n + 1, stop)), False)
+    endless = OwnAnswer((0, 3, 4), tuple(x for n in range(20, 40) for x in (n, n + 1, stop)), False)
     monkeypatch.setattr(rounds, "generate_answers", lambda *_: [endless])
     found: list[int] = []
     monkeypatch.setattr(rounds, "polish", lambda *given: found.append(len(given[3])))

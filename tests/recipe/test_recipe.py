@@ -18,7 +18,7 @@ from recipe.cli import main
 from recipe.recipe import RECIPES, Recipe
 from recipe.run import RunOptions, train_pebble
 from recipe.templates import make_documents
-from recipe.timetable import costs, try_pace
+from recipe.timetable import costs, measure_rate
 from recipe.tokenizer import encode_prompt, train_tokenizer
 from tests.recipe.toy_recipe import HEAD_COLUMNS, TINY, random_network, tiny_recipe, write_rows
 
@@ -72,16 +72,16 @@ def test_a_toy_run_writes_model_heads_and_trees(
 def test_the_command_line_chooses_the_heads(
     flags: list[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Recipe] = []
+    requested: list[Recipe] = []
 
     def train(recipe: Recipe, _: RunOptions) -> bool:
-        asked.append(recipe)
+        requested.append(recipe)
         return True
 
     monkeypatch.setattr(command, "train_pebble", train)
     given = ["train", "--data", str(tmp_path), "--out", str(tmp_path), *flags]
     assert main(given) == 0
-    (recipe,) = asked
+    (recipe,) = requested
     assert recipe.heads.form.format_name(not recipe.heads.num_columns) == name
     assert replace(recipe, heads=RECIPES["small"].heads) == RECIPES["small"]
 
@@ -96,18 +96,18 @@ def test_the_command_line_says_how_long(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[RunOptions] = []
+    requested: list[RunOptions] = []
     smallest: list[float] = []
 
     def train(_: Recipe, options: RunOptions) -> bool:
-        asked.append(options)
+        requested.append(options)
         smallest.append(float(torch.tensor(1e-30) * torch.tensor(1e-10)))
         return False
 
     monkeypatch.setattr(command, "train_pebble", train)
     given = ["train", "--data", str(tmp_path), "--out", str(tmp_path), *flags]
     assert main(given) == 3
-    assert (asked[0].slice_s, asked[0].within_s) == seconds
+    assert (requested[0].slice_s, requested[0].within_s) == seconds
     assert smallest == [0.0]  # by then they would be slow
 
 
@@ -130,9 +130,11 @@ def test_a_run_of_slices_ends_with_the_weights_of_an_uninterrupted_run(
 def test_each_stage_does_its_share(
     data_dir: Path, tmp_path: Path, fewer_held_out: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    polished, said = [], []
+    polished, output = [], []
     monkeypatch.setattr(rounds, "polish", lambda *given: polished.append(list(given[4].steps)))
-    monkeypatch.setattr(recipe_run, "make_phrases", lambda _, asked, n: said.append(n.num_answers))
+    monkeypatch.setattr(
+        recipe_run, "make_phrases", lambda _, requested, n: output.append(n.num_answers)
+    )
     monkeypatch.setattr(recipe_run, "write_phrases", lambda *_: None)
     (tmp_path / "run").mkdir()
     shares = dict.fromkeys(costs(tiny_recipe()), 0.5)
@@ -143,14 +145,14 @@ def test_each_stage_does_its_share(
     assert polished == [[0], [1]] * 2  # of four steps in two rounds
     answers = torch.load(tmp_path / "run/answers.pt", weights_only=True)
     assert [len(made) for made in answers.values()] == [2 + 4, 1 + 4, 1 + 4]  # four are held out
-    assert said == [tiny_recipe().phrases.num_answers // 2]
+    assert output == [tiny_recipe().phrases.num_answers // 2]
 
 
 def test_a_run_within_a_time_does_as_much_as_fits(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = sum(costs(tiny_recipe()).values())
-    monkeypatch.setattr(recipe_run, "try_pace", lambda *_: whole / 1e6)
+    monkeypatch.setattr(recipe_run, "measure_rate", lambda *_: whole / 1e6)
     assert not run(data_dir, tmp_path, within_s=0.6e6, slice_s=0.0)  # of a million seconds
     shares = json.loads((tmp_path / "run/shares.json").read_text())
     assert shares == pytest.approx({"pretrain": 0.57}, rel=1e-3)
@@ -160,7 +162,7 @@ def test_the_pace_is_tried_out_by_steps_that_change_nothing(data_dir: Path, tmp_
     recipe, run_dir = tiny_recipe(), tmp_path / "out/run"
     assert not run(data_dir, tmp_path / "out", slice_s=0.0)
     before = sorted(run_dir.iterdir())
-    assert try_pace(recipe, run_dir, "cpu") > 0
+    assert measure_rate(recipe, run_dir, "cpu") > 0
     assert sorted(run_dir.iterdir()) == before
 
 

@@ -18,25 +18,25 @@ PACE = 10_000.0  # tokens of pretraining a second, as the machine of docs/pebble
 class Machine:
     """Does stages of a recipe at a pace, by a clock of its own."""
 
-    def __init__(self, folder: Path, pace: float, **slowness: float) -> None:
+    def __init__(self, folder: Path, rate: float, **slowness: float) -> None:
         self.now_s = 1000.0
         self.tried = 0
         self.shares: dict[str, float] = {}
-        self._folder, self._pace, self._slowness = folder, pace, slowness
+        self._folder, self._rate, self._slowness = folder, rate, slowness
 
     def timetable(self, within_s: float | None) -> Timetable:
-        return Timetable(SMALL, self._folder, within_s, self._try_pace, lambda: self.now_s)
+        return Timetable(SMALL, self._folder, within_s, self._measure_rate, lambda: self.now_s)
 
     def do(self, timetable: Timetable, *stages: str) -> None:
         for name in stages:
             with timetable.stage(name) as fitted:
                 cost = costs(fitted)[name]
                 self.shares[name] = cost / costs(SMALL)[name]
-                self.now_s += cost / self._pace * self._slowness.get(name, 1.0)
+                self.now_s += cost / self._rate * self._slowness.get(name, 1.0)
 
-    def _try_pace(self) -> float:
+    def _measure_rate(self) -> float:
         self.tried += 1
-        return self._pace
+        return self._rate
 
 
 def test_the_small_recipe_costs_what_was_measured() -> None:

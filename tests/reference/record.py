@@ -26,7 +26,7 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, StepTrace
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.tuning.costs import (
-    Asking,
+    SourceCost,
     StepCosts,
 )
 from medusa_core.speculation.tuning.tuner import Tuner
@@ -41,7 +41,7 @@ PROMPTS = (
 # Rows are neither free nor dear; in float64 the best of two scores is the same on every machine.
 _DRAFT_S = (0.02, 0.04, 0.06, 0.08, 0.1)
 COSTS = StepCosts(
-    (64, 768), (1, 64), ((1.0, 2.0), (1.2, 3.0)), {"medusa": Asking(_DRAFT_S, _DRAFT_S)}
+    (64, 768), (1, 64), ((1.0, 2.0), (1.2, 3.0)), {"medusa": SourceCost(_DRAFT_S, _DRAFT_S)}
 )
 SHAPES = tuple(sorted(path.stem for path in (resources_dir() / "shapes").glob("*.json")))
 CARD = ("--num-heads", "3", "--vram-gib", "8", "--capability", "8.6", "--json", "-")
@@ -104,8 +104,8 @@ def plan(rule: str, loaded: Target) -> str:
     """A digest of the trees that the heads are planned under a rule."""
     planned = Tuner(loaded, COSTS).plan("", "", GenerateSettings(rule=rule, temperature=0.8))
     nodes = [(node.parent, node.head, node.rank) for node in planned.best_nodes]
-    told = (planned.tree_rows, nodes, [round(s, 6) for s in planned.tree_step_s])
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+    reported = (planned.tree_rows, nodes, [round(s, 6) for s in planned.tree_step_s])
+    return hashlib.sha256(repr(reported).encode()).hexdigest()[:16]
 
 
 def memory(shape: str) -> str:
@@ -125,16 +125,16 @@ def trace(rule: str, loaded: Target) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         write_trace(path, Recording("demo", tuple(steps), done))
-        told = _without_fractions(json.loads(path.read_text(encoding="utf-8")))
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+        reported = _without_fractions(json.loads(path.read_text(encoding="utf-8")))
+    return hashlib.sha256(json.dumps(reported).encode()).hexdigest()[:16]
 
 
-def _without_fractions(told: Any) -> Any:
-    if isinstance(told, dict):
-        return {key: _without_fractions(value) for key, value in told.items()}
-    if isinstance(told, list):
-        return [_without_fractions(value) for value in told]
-    return None if isinstance(told, float) else told
+def _without_fractions(reported: Any) -> Any:
+    if isinstance(reported, dict):
+        return {key: _without_fractions(value) for key, value in reported.items()}
+    if isinstance(reported, list):
+        return [_without_fractions(value) for value in reported]
+    return None if isinstance(reported, float) else reported
 
 
 def record() -> None:

@@ -50,8 +50,8 @@ def _texts(module: ast.Module) -> Iterator[str]:
         if isinstance(target, ast.Name) and isinstance(node.value.value, str)
     }
     for node in ast.walk(module):
-        for told in _told(node):
-            for parts in _alternatives(told, constants):
+        for reported in _told(node):
+            for parts in _alternatives(reported, constants):
                 text = _template(parts)
                 if _is_sentence(text):
                     yield text

@@ -64,12 +64,12 @@ class Filler:
         history.begin(name, self._text(5))
         parent = None
         for number in range(0, num_messages, 2):
-            asked, answered = f"{name}-{number}", f"{name}-{number + 1}"
+            requested, answered = f"{name}-{number}", f"{name}-{number + 1}"
             question = self._text(self._chance.randint(5, 40))
-            history.add_prompt(Stored(asked, name, parent, Role.USER, question, now_s))
-            told = StoredAnswer("Pebble", "/models/pebble")
+            history.add_prompt(Stored(requested, name, parent, Role.USER, question, now_s))
+            reported = StoredAnswer("Pebble", "/models/pebble")
             history.begin_answer(
-                Stored(answered, name, asked, Role.ASSISTANT, "", now_s, answer=told)
+                Stored(answered, name, requested, Role.ASSISTANT, "", now_s, answer=reported)
             )
             text = self._text(self._chance.randint(40, 200))
             if number % _STEPS_EVERY == 0:
@@ -99,8 +99,8 @@ def measure(path: Path) -> dict[str, float]:
         figures[f"search {text!r} ms"] = _usual(lambda text=text: history.search(text))  # type: ignore[misc]
     prompt = Stored("new", name, None, Role.USER, "Something new. " * 20, 0.0)
     figures["add_prompt_ms"] = _usual(lambda: history.add_prompt(prompt), 1)
-    told = StoredAnswer("Pebble", "/models/pebble")
-    history.begin_answer(Stored("reply", name, "new", Role.ASSISTANT, "", 0.0, answer=told))
+    reported = StoredAnswer("Pebble", "/models/pebble")
+    history.begin_answer(Stored("reply", name, "new", Role.ASSISTANT, "", 0.0, answer=reported))
     second = tuple(steps("word " * 300, size=6))
     figures["append_steps_ms"] = _usual(lambda: history.append_steps("reply", second))
     figures["checkpoint_ms"] = _usual(history.checkpoint, 1)

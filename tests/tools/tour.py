@@ -86,7 +86,7 @@ def length(river: str) -> int:
 TOO_LONG = "Please remember this. " * 2000
 
 
-def _telling_step(track: Track) -> int:
+def _reported_step(track: Track) -> int:
     """Near the middle, a step that has all there is to see: accepted tokens and a wrong guess."""
     middle = len(track) // 2
     nearest = sorted(range(len(track)), key=lambda index: abs(index - middle))
@@ -244,7 +244,7 @@ class Tour:
         await self._ask(STORY)
         track = insight.timeline.track
         assert track is not None
-        insight.timeline.go(_telling_step(track))
+        insight.timeline.go(_reported_step(track))
         await self._take("tree")
         answer = chat.answers[-1]
         token = track.first_token(insight.timeline.index)

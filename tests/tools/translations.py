@@ -50,21 +50,23 @@ def extract(path: Path) -> None:
 def declared_texts() -> tuple[str, ...]:
     """What the parts of the engine say of themselves, in English."""
     settings = SETTINGS.values()
-    told = [text for s in settings for text in (s.label, s.meaning, s.drafting, s.off_text)]
-    told += [DEMO_NOTE, OWN_MEMORY, PROCESSOR, CARD, NO_CARD]
-    told += [when.value for when in When if when.value]
-    told += [text for preset in (*BUILTIN, RECOMMENDED) for text in (preset.name, preset.meaning)]
+    reported = [text for s in settings for text in (s.label, s.meaning, s.drafting, s.off_text)]
+    reported += [DEMO_NOTE, OWN_MEMORY, PROCESSOR, CARD, NO_CARD]
+    reported += [when.value for when in When if when.value]
+    reported += [
+        text for preset in (*BUILTIN, RECOMMENDED) for text in (preset.name, preset.meaning)
+    ]
     infos = (spec.info for spec in source_registry().specs)
-    told += [text for info in infos for text in (info.label, info.explanation)]
+    reported += [text for info in infos for text in (info.label, info.explanation)]
     offered = (spec.choice for spec in drafter_registry().specs if spec.is_offered)
     choices = (*offered, *(spec.choice for spec in rule_registry().specs))
-    told += [text for choice in choices for text in (choice.label, choice.explanation)]
+    reported += [text for choice in choices for text in (choice.label, choice.explanation)]
     rules = (spec.choice for spec in rule_registry().specs)
-    told += [label for rule in rules for _, label in rule.numbers]
+    reported += [label for rule in rules for _, label in rule.numbers]
     kinds = (kind for kind in TRAINED_KINDS.values() if kind.label)
-    told += [text for kind in kinds for text in (kind.label, kind.explanation)]
-    told += [spec.label for spec in weight_formats().specs]
-    return tuple(dict.fromkeys(told))
+    reported += [text for kind in kinds for text in (kind.label, kind.explanation)]
+    reported += [spec.label for spec in weight_formats().specs]
+    return tuple(dict.fromkeys(reported))
 
 
 def compile_ts(path: Path, out: Path) -> None:
@@ -78,9 +80,9 @@ def messages(path: Path) -> dict[tuple[str, str], str]:
     for context in ET.parse(path).getroot().iter("context"):
         name = context.findtext("name") or ""
         for message in context.iter("message"):
-            told = message.find("translation")
-            is_done = told is not None and told.get("type") != "unfinished"
-            text = told.text if told is not None and is_done else ""
+            reported = message.find("translation")
+            is_done = reported is not None and reported.get("type") != "unfinished"
+            text = reported.text if reported is not None and is_done else ""
             found[name, message.findtext("source") or ""] = text or ""
     return found
 
@@ -96,7 +98,7 @@ def main() -> int:
     for path in sorted(FOLDER.glob("medusa_*.ts")):
         extract(path)
         compile_ts(path, path.with_suffix(".qm"))
-        lacks = [source for (_, source), told in messages(path).items() if not told]
+        lacks = [source for (_, source), reported in messages(path).items() if not reported]
         missing += len(lacks)
         for source in lacks:
             print(f"{path.name}: {source}")

@@ -106,8 +106,8 @@ def test_the_projection_is_what_unit_vectors_become_in_any_format(
 
 
 def own_positions(target: Target, num_heads: int) -> Positions:
-    asked = [[ChatMessage(Role.USER, f"number {n}")] for n in range(6)]
-    answers = list(own_answers(target, questions_at(asked), 40, Tuner(target)))
+    requested = [[ChatMessage(Role.USER, f"number {n}")] for n in range(6)]
+    answers = list(own_answers(target, questions_at(requested), 40, Tuner(target)))
     assert all(answer.answer_ids for answer in answers)
     return collect(target, [answer.document for answer in answers], num_heads)
 
@@ -126,9 +126,9 @@ def test_own_answers_give_their_cache_back_even_to_one_who_leaves(
     too_long = [ChatMessage(Role.USER, "number " * 2 * target.config.context_tokens)]
     short = [ChatMessage(Role.USER, "number 1")]
     long = [ChatMessage(Role.USER, "number " * 40)]  # still being read when the short one ends
-    asked = [too_long, short, long]
+    requested = [too_long, short, long]
     with caplog.at_level("INFO"):
-        answers = own_answers(target, questions_at(asked), 4, Tuner(target))
+        answers = own_answers(target, questions_at(requested), 4, Tuner(target))
         next(answers)
         assert target.caches.free_rows < free
         answers.close()
@@ -161,7 +161,9 @@ def test_heads_of_any_target_learn_what_it_says(
 
 
 def new_heads(target: Target, form: HeadsForm) -> HeadsModule:
-    return HeadsModule(form, projection_matrix(target), target.lent.embedding, root_scale=8.0)
+    return HeadsModule(
+        form, projection_matrix(target), target.shared_weights.embedding, root_scale=8.0
+    )
 
 
 def loss_of(heads: HeadsModule, data: Positions) -> float:

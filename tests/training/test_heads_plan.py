@@ -37,7 +37,7 @@ def peak(quant: str, sessions: int) -> int:
     target = SimpleNamespace(
         plan=plan,
         config=config,
-        lent=SimpleNamespace(embedding=torch.empty(0)),
+        shared_weights=SimpleNamespace(embedding=torch.empty(0)),
         precision=SimpleNamespace(device=torch.device("cuda")),
     )
     trainee = SimpleNamespace(module=module, batch=1024, num_places=lambda _: 8192)

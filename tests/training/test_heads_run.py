@@ -24,7 +24,6 @@ from medusa_core.messages import LoadOptions, Role
 from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.system.files.record_json import as_json
 from medusa_core.training import heads_command
-from medusa_core.training.asked import bundled_asked, read_asked
 from medusa_core.training.heads_command import load_for_training, trainee_of
 from medusa_core.training.heads_config import (
     HeadsConfig,
@@ -33,7 +32,8 @@ from medusa_core.training.heads_config import (
     read_config,
 )
 from medusa_core.training.heads_run import HeadsRun, RunParts
-from medusa_core.training.order import Order
+from medusa_core.training.order import ShardOrder
+from medusa_core.training.prompts import bundled_training_prompts, read_training_prompts
 from medusa_core.training.run_folder import RunFolder
 from tests.core.clusters import cluster_of
 from tests.core.tight import with_layers_below
@@ -53,7 +53,7 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def asked_file(folder: Path, number: int = 24) -> Path:
+def prompts_file(folder: Path, number: int = 24) -> Path:
     path = folder / "asked.jsonl"
     rows = [{"prompt": f"number {n} of them"} for n in range(number)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -70,7 +70,7 @@ def config_for(model: Path, folder: Path, kind: str, **more: Any) -> HeadsConfig
         "context": 128,
         "device": "cpu",
     }
-    data = (str(asked_file(folder)),)
+    data = (str(prompts_file(folder)),)
     return HeadsConfig(model=str(model), kind=kind, data=data, **{**usual, **more})
 
 
@@ -81,7 +81,7 @@ def run(out: Path, config: HeadsConfig, stop: Callable[[], bool] | None = None) 
     parts = RunParts(
         load=lambda: load_for_training(config),
         trainee=lambda target, answers: trainee_of(config, target, answers),
-        asked=lambda *_: read_asked([Path(name) for name in config.data]),
+        prompts=lambda *_: read_training_prompts([Path(name) for name in config.data]),
         judge=lambda _: None,
         stop=stop or (lambda: False),
     )
@@ -90,12 +90,12 @@ def run(out: Path, config: HeadsConfig, stop: Callable[[], bool] | None = None) 
 
 def after(number: int) -> Callable[[], bool]:
     """Says stop when it was asked so often."""
-    asked = 0
+    prompts = 0
 
     def stop() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > number
+        nonlocal prompts
+        prompts += 1
+        return prompts > number
 
     return stop
 
@@ -199,7 +199,7 @@ def command(out: Path, model: Path, data: Path, *more: str) -> list[str]:
 
 @pytest.mark.slow
 def test_a_killed_run_goes_on_and_loses_little(model: Path, tmp_path: Path) -> None:
-    out, data = tmp_path / "out", asked_file(tmp_path, 200)
+    out, data = tmp_path / "out", prompts_file(tmp_path, 200)
     numbers = ("--answers", "200", "--max-new-tokens", "40", "--steps", "300")
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     for kill, after_s in enumerate((4.0, 7.0, 9.0, 12.0)):
@@ -218,7 +218,7 @@ def test_a_killed_run_goes_on_and_loses_little(model: Path, tmp_path: Path) -> N
 
 
 def test_an_interrupted_run_pauses_with_all_it_has(model: Path, tmp_path: Path) -> None:
-    out, data = tmp_path / "out", asked_file(tmp_path, 200)
+    out, data = tmp_path / "out", prompts_file(tmp_path, 200)
     process = subprocess.Popen(
         command(out, model, data, "--answers", "5000", "--steps", "5"),
         stdout=subprocess.PIPE,
@@ -228,9 +228,9 @@ def test_an_interrupted_run_pauses_with_all_it_has(model: Path, tmp_path: Path) 
     while not (out / "work" / "answers.jsonl").exists() and time.monotonic() < until:
         time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=60)
     assert process.returncode == 3
-    assert "--resume" in said
+    assert "--resume" in output
     progress = json.loads((out / "work" / "progress.json").read_text(encoding="utf-8"))
     assert progress["stage"] == "paused"
 
@@ -238,10 +238,12 @@ def test_an_interrupted_run_pauses_with_all_it_has(model: Path, tmp_path: Path) 
 def test_a_dry_run_says_what_the_run_needs(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = tmp_path / "plan.json"
-    arguments = command(tmp_path / "out", model, asked_file(tmp_path), "--max-new-tokens", "16")[3:]
-    assert main([*arguments, "--dry-run", "--json", str(told)]) == 0
-    plan = json.loads(told.read_text(encoding="utf-8"))
+    reported = tmp_path / "plan.json"
+    arguments = command(tmp_path / "out", model, prompts_file(tmp_path), "--max-new-tokens", "16")[
+        3:
+    ]
+    assert main([*arguments, "--dry-run", "--json", str(reported)]) == 0
+    plan = json.loads(reported.read_text(encoding="utf-8"))
     counted = {"peak_bytes", "disk_bytes", "tokens_per_s", "hours", "num_steps", "tau"}
     assert set(plan) == counted
     assert all(value > 0 for value in plan.values())
@@ -254,11 +256,11 @@ def test_heads_are_judged_by_command(model: Path, tmp_path: Path) -> None:
     prompts = tmp_path / "prompts.jsonl"
     rows = [{"id": str(n), "category": "ab"[n % 2], "turns": [f"say {n}"]} for n in range(4)]
     prompts.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    told = tmp_path / "eval.json"
+    reported = tmp_path / "eval.json"
     names = ("--model", str(model), "--heads", str(tmp_path / "heads"), "--device", "cpu")
-    more = ("--prompts", str(prompts), "--json", str(told), "--max-new-tokens", "12")
+    more = ("--prompts", str(prompts), "--json", str(reported), "--max-new-tokens", "12")
     assert main(["eval", "heads", *names, *more, "--threads", "1"]) == 0
-    found = json.loads(told.read_text(encoding="utf-8"))
+    found = json.loads(reported.read_text(encoding="utf-8"))
     assert [len(head["top"]) for head in found["heads"]] == [10, 10]
     assert set(found["tau"]) == {"4", "8", "16", "64"}
     assert set(found["tokens_per_s"]) == {"none", "heads"}
@@ -266,7 +268,7 @@ def test_heads_are_judged_by_command(model: Path, tmp_path: Path) -> None:
 
 
 def test_every_place_is_read_once_a_round() -> None:
-    order = Order([64, 32, 96], 32, seed=3)
+    order = ShardOrder([64, 32, 96], 32, seed=3)
     assert order.steps_of_a_round == 6
     for turn in range(2):
         seen: set[tuple[int, int]] = set()
@@ -292,8 +294,8 @@ ROWS: dict[str, dict[str, Any]] = {
 def test_prompts_are_read_in_every_usual_form(form: str, as_list: bool, tmp_path: Path) -> None:
     path = tmp_path / ("a.json" if as_list else "a.jsonl")
     path.write_text(json.dumps([ROWS[form]] if as_list else ROWS[form]), encoding="utf-8")
-    (asked,) = read_asked([tmp_path])
-    assert [(m.role, m.content) for m in asked.messages] == [(Role.USER, "hello")]
+    (prompts,) = read_training_prompts([tmp_path])
+    assert [(m.role, m.content) for m in prompts.messages] == [(Role.USER, "hello")]
 
 
 @pytest.mark.parametrize(
@@ -303,16 +305,16 @@ def test_a_row_that_holds_no_prompt_is_named(text: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_bytes(b'{"prompt": "fine"}\n' * (text[0] != "[") + text.encode("latin-1"))
     with pytest.raises(TrainingError) as caught:
-        read_asked([path])
+        read_training_prompts([path])
     assert "bad.jsonl" in caught.value.message
     assert caught.value.hint
 
 
 def test_the_bundled_questions_are_many_and_different() -> None:
-    asked = bundled_asked()
-    texts = [one.messages[-1].content for one in asked]
+    prompts = bundled_training_prompts()
+    texts = [one.messages[-1].content for one in prompts]
     assert len(texts) == len(set(texts)) >= 600
-    assert len({one.category for one in asked}) >= 6
+    assert len({one.category for one in prompts}) >= 6
     assert not any("{}" in text for text in texts)
 
 

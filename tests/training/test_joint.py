@@ -25,8 +25,7 @@ from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.training.adapted import AdaptedTarget, load_adapted, recomputes
-from medusa_core.training.answers import Answer
-from medusa_core.training.asked import read_asked
+from medusa_core.training.answers import OwnAnswer
 from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.heads_command import joint_of, load_for_training, trainee_of
 from medusa_core.training.heads_config import HeadsConfig, config_from
@@ -35,13 +34,14 @@ from medusa_core.training.joint import JointTrainee, heads_weight
 from medusa_core.training.joint_plan import plan_joint
 from medusa_core.training.lora import LoraForm
 from medusa_core.training.medusa_trainee import MedusaTrainee
+from medusa_core.training.prompts import read_training_prompts
 from medusa_core.training.run_folder import RunFolder
 from medusa_core.training.trainee import collected
 from tests.core.adapter_files import lora_for
 from tests.core.laws import plain_states
 from tests.core.peers import CONFIGS, peer_of
 from tests.core.tiny import TinySpec, write_text_files, write_tiny
-from tests.training.test_heads_run import after, asked_file, command, tensors_in
+from tests.training.test_heads_run import after, command, prompts_file, tensors_in
 
 SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=3, seed=21)
 GROUPED = TinySpec(num_layers=2, seed=5)
@@ -70,7 +70,7 @@ def config_for(model: Path, folder: Path, **more: Any) -> HeadsConfig:
         "device": "cpu",
         "kind": "medusa-shared",
     }
-    return HeadsConfig(model=str(model), data=(str(asked_file(folder)),), **{**usual, **more})
+    return HeadsConfig(model=str(model), data=(str(prompts_file(folder)),), **{**usual, **more})
 
 
 def run(out: Path, config: HeadsConfig, stop: Callable[[], bool] | None = None) -> bool:
@@ -80,7 +80,7 @@ def run(out: Path, config: HeadsConfig, stop: Callable[[], bool] | None = None) 
     parts = RunParts(
         load=lambda: load_for_training(config),
         trainee=lambda target, answers: trainee_of(config, target, answers),
-        asked=lambda *_: read_asked([Path(name) for name in config.data]),
+        prompts=lambda *_: read_training_prompts([Path(name) for name in config.data]),
         judge=lambda _: None,
         stop=stop or (lambda: False),
         joint=joint_of(config),
@@ -115,10 +115,10 @@ def test_the_adapter_is_as_peft_has_it_and_heads_draft_with_it_on(
 ) -> None:
     out = tmp_path / "out"
     assert run(out, config_for(model, tmp_path, kind="medusa", steps=12))
-    told = json.loads((out / ADAPTER / "adapter_config.json").read_text(encoding="utf-8"))
-    assert told["peft_type"] == "LORA"
-    assert (told["r"], told["lora_alpha"]) == (4, 16)
-    assert set(told["target_modules"]) == {
+    reported = json.loads((out / ADAPTER / "adapter_config.json").read_text(encoding="utf-8"))
+    assert reported["peft_type"] == "LORA"
+    assert (reported["r"], reported["lora_alpha"]) == (4, 16)
+    assert set(reported["target_modules"]) == {
         *("q_proj", "k_proj", "v_proj", "o_proj"),
         *("gate_proj", "up_proj", "down_proj"),
     }
@@ -248,17 +248,17 @@ def test_blocks_that_are_computed_again_give_the_same_gradients(
 def answers_of(length: int) -> list[EncodedDocument]:
     """Texts with answers, and one without."""
     made = [
-        Answer(tuple(text(5 + n, n).tolist()), tuple(text(length, 50 + n).tolist()), False)
+        OwnAnswer(tuple(text(5 + n, n).tolist()), tuple(text(length, 50 + n).tolist()), False)
         for n in range(3)
     ]
-    return [answer.document for answer in (*made, Answer(tuple(text(6, 9).tolist()), (), False))]
+    return [answer.document for answer in (*made, OwnAnswer(tuple(text(6, 9).tolist()), (), False))]
 
 
 def reference_loss(
     model: Path,
     joint: JointTrainee,
     documents: list[EncodedDocument],
-    told: Tensor,
+    reported: Tensor,
     weight: float,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss in float64 by transformers and the papers' equations, and what it is a function of.
@@ -267,7 +267,7 @@ def reference_loss(
         model: The target's folder.
         joint: Gives the numbers of heads and LoRA.
         documents: What is learned from.
-        told: The target's states before the answers' tokens, without the LoRA.
+        reported: The target's states before the answers' tokens, without the LoRA.
         weight: Of the heads.
     """
     peer = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float64)
@@ -290,7 +290,7 @@ def reference_loss(
             read = functional_call(peer.model, names, (ids[None],)).last_hidden_state[0]
             states.append(read[start - 1 : -1])
             roots.append(ids[start:])
-    of_told = torch.log_softmax(told.double() @ matrix.T, -1)
+    of_told = torch.log_softmax(reported.double() @ matrix.T, -1)
     found = torch.log_softmax(torch.cat(states) @ matrix.T, -1)
     total = (of_told.exp() * (of_told - found)).sum(-1).mean()
     for head in range(2):
@@ -385,12 +385,12 @@ def test_a_dry_run_counts_what_the_model_needs_to_learn(model: Path, tmp_path: P
     assert small.peak_bytes < large.peak_bytes
     longer = plan_joint(target.config, target.formats, 32, 4, 400)
     assert longer.passed_bytes > 4 * large.passed_bytes
-    told = tmp_path / "plan.json"
-    arguments = command(tmp_path / "out", model, asked_file(tmp_path), "--max-new-tokens", "12")
+    reported = tmp_path / "plan.json"
+    arguments = command(tmp_path / "out", model, prompts_file(tmp_path), "--max-new-tokens", "12")
     peaks = []
     for more in ([], ["--joint"]):
-        assert main([*arguments[3:], *more, "--dry-run", "--json", str(told)]) == 0
-        peaks.append(json.loads(told.read_text(encoding="utf-8")))
+        assert main([*arguments[3:], *more, "--dry-run", "--json", str(reported)]) == 0
+        peaks.append(json.loads(reported.read_text(encoding="utf-8")))
     assert peaks[1]["peak_bytes"] > peaks[0]["peak_bytes"] + large.lora_bytes
     assert peaks[1]["disk_bytes"] > peaks[0]["disk_bytes"] + large.disk_bytes
 

@@ -25,7 +25,7 @@ from medusa_core.training.texts import _PART_CHARS, read_texts
 from tests.core.laws import decode, plainly, user_says
 from tests.core.tiny import TinySpec, write_tiny
 
-SAID = "The lighthouse keeper counted the ships again. "
+OUTPUT = "The lighthouse keeper counted the ships again. "
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +86,9 @@ BAD: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 @pytest.mark.parametrize("kind", BAD)
 def test_bad_files_are_told_by_name(model: Path, tmp_path: Path, kind: str) -> None:
-    path, (told, write) = tmp_path / "odd.jsonl", BAD[kind]
+    path, (reported, write) = tmp_path / "odd.jsonl", BAD[kind]
     write(path)
-    with pytest.raises(TrainingError, match=told) as caught:
+    with pytest.raises(TrainingError, match=reported) as caught:
         run("ngrams", "--data", path, "--model", model, "--out", tmp_path / "out")
     assert caught.value.hint
     assert not (tmp_path / "out" / FILE).exists()
@@ -96,7 +96,7 @@ def test_bad_files_are_told_by_name(model: Path, tmp_path: Path, kind: str) -> N
 
 def test_bad_models_bounds_and_places_are_told(model: Path, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    path.write_text(SAID * 5)
+    path.write_text(OUTPUT * 5)
     with pytest.raises(MedusaError):
         run("ngrams", "--data", path, "--model", tmp_path, "--out", tmp_path / "out")
     bounded = ("ngrams", "--data", path, "--model", model, "--out", tmp_path / "out")
@@ -107,7 +107,7 @@ def test_bad_models_bounds_and_places_are_told(model: Path, tmp_path: Path) -> N
 
 
 def test_a_table_is_what_the_texts_say(model: Path) -> None:
-    texts = [SAID * 3, "Nobody came. " + SAID] * 30
+    texts = [OUTPUT * 3, "Nobody came. " + OUTPUT] * 30
     recipe = PhraseRecipe(longest=4)
     found = count_texts(model, texts, recipe, 1 << 30)
     encode = ModelFiles.open(model).tokenizer.encode
@@ -145,8 +145,8 @@ def test_a_made_table_drafts_and_leaves_the_text_alone(
 ) -> None:
     pebble = load_target(demo_model_dir(), options=LoadOptions("float32"))
     settings = GenerateSettings(max_new_tokens=80)
-    asked = user_says("Tell me a story about a brave little boat")
-    plain = decode(pebble, plainly(settings), asked)
+    requested = user_says("Tell me a story about a brave little boat")
+    plain = decode(pebble, plainly(settings), requested)
     rows = "\n".join([json.dumps({"text": plain.done.text})] * 3)
     (tmp_path / "said.jsonl").write_text(rows)
     assert run("ngrams", "--data", tmp_path / "said.jsonl", "--out", tmp_path / "table") == 0
@@ -154,7 +154,7 @@ def test_a_made_table_drafts_and_leaves_the_text_alone(
     assert read_phrases(tmp_path / "table", pebble.config.vocab_size) is not None
     options = LoadOptions("float32", phrases_dir=tmp_path / "table")
     target = load_target(demo_model_dir(), options=options)
-    drafted = decode(target, replace(settings, drafter="phrases"), asked)
+    drafted = decode(target, replace(settings, drafter="phrases"), requested)
     assert drafted.token_ids == plain.token_ids
     # It has read this very answer.
     assert drafted.done.num_steps < plain.done.num_steps / 3

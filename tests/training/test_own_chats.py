@@ -6,10 +6,14 @@ from pathlib import Path
 from medusa_core.chats.history.history import History
 from medusa_core.chats.history.records import Stored
 from medusa_core.messages import Role
-from medusa_core.training.asked import asked_in_chats, read_asked, write_asked
-from medusa_core.training.heads_command import asked_by
+from medusa_core.training.heads_command import prompts_by
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.model_card import model_card
+from medusa_core.training.prompts import (
+    prompts_of_chats,
+    read_training_prompts,
+    write_training_prompts,
+)
 from medusa_core.training.run_folder import RunFolder
 
 SECRET = "What did the doctor say about my knee?"
@@ -28,28 +32,30 @@ def history_with(path: Path, *questions: str) -> Path:
 
 def test_the_first_questions_of_all_chats_are_asked(tmp_path: Path) -> None:
     path = history_with(tmp_path / "history.db", SECRET, "Hello", "Hello", "x" * 9000)
-    asked = asked_in_chats(path)
-    assert {one.messages[0].content for one in asked} == {SECRET, "Hello"}
-    write_asked(asked, tmp_path / "chats.jsonl")
-    assert read_asked([tmp_path / "chats.jsonl"]) == asked
-    assert asked_in_chats(tmp_path / "missing.db") == []
+    requested = prompts_of_chats(path)
+    assert {one.messages[0].content for one in requested} == {SECRET, "Hello"}
+    write_training_prompts(requested, tmp_path / "chats.jsonl")
+    assert read_training_prompts([tmp_path / "chats.jsonl"]) == requested
+    assert prompts_of_chats(tmp_path / "missing.db") == []
 
 
 def test_they_join_what_is_asked_anyway_in_an_order_that_stays(tmp_path: Path) -> None:
-    usual, config = asked_by(HeadsConfig()), HeadsConfig(own_chats="somewhere")
+    usual, config = prompts_by(HeadsConfig()), HeadsConfig(own_chats="somewhere")
     chats = tmp_path / "chats.jsonl"
-    write_asked(asked_in_chats(history_with(tmp_path / "history.db", SECRET)), chats)
-    asked = asked_by(config, chats)
-    assert len(asked) == len(usual) + 1
-    assert asked == asked_by(config, chats)
-    write_asked([], chats)
-    assert asked_by(config, chats) == usual
+    write_training_prompts(prompts_of_chats(history_with(tmp_path / "history.db", SECRET)), chats)
+    requested = prompts_by(config, chats)
+    assert len(requested) == len(usual) + 1
+    assert requested == prompts_by(config, chats)
+    write_training_prompts([], chats)
+    assert prompts_by(config, chats) == usual
 
 
 def test_nothing_of_them_outlives_the_run(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "heads")
     folder.begin(HeadsConfig(own_chats="somewhere"))
-    write_asked(asked_in_chats(history_with(tmp_path / "history.db", SECRET)), folder.chats)
+    write_training_prompts(
+        prompts_of_chats(history_with(tmp_path / "history.db", SECRET)), folder.chats
+    )
     with folder.open_answers() as file:
         file.write("[0, [1], [2], true, 1]\n")
     folder.finish()

@@ -43,11 +43,11 @@ def test_few_followers_of_a_shorter_context_may_be_mixed_in() -> None:
     whole, few = (count_phrases(texts, replace(NUMBERS, most_mixed=n)) for n in (0, 6))
     assert (whole.chances == few.chances).all()  # there are six tokens
     # Of what followed 1 alone, 2 is likeliest, then 3; behind 4, 1 came 5.
-    told = [OwnText(ids, 0) for ids in 6 * [(1, 2)] + 3 * [(1, 3)] + 2 * [(4, 1, 5)]]
-    both = [one.token_id for one in count_phrases(told, NUMBERS).behind((1, 4))]
+    reported = [OwnText(ids, 0) for ids in 6 * [(1, 2)] + 3 * [(1, 3)] + 2 * [(4, 1, 5)]]
+    both = [one.token_id for one in count_phrases(reported, NUMBERS).behind((1, 4))]
     best = replace(NUMBERS, most_mixed=1)
     assert both == [5, 2, 3]
-    assert [one.token_id for one in count_phrases(told, best).behind((1, 4))] == [5, 2]
+    assert [one.token_id for one in count_phrases(reported, best).behind((1, 4))] == [5, 2]
 
 
 def texts_of(seed: int, num_tokens: int = 6, number: int = 12) -> list[OwnText]:
@@ -78,7 +78,7 @@ def expected(texts: list[OwnText], context: tuple[int, ...]) -> dict[int, float]
     return chances
 
 
-def longest_said(texts: list[OwnText], context: tuple[int, ...]) -> tuple[int, ...]:
+def longest_output(texts: list[OwnText], context: tuple[int, ...]) -> tuple[int, ...]:
     """The end of a context behind which something was said often enough."""
     while context:
         followed = Counter(
@@ -98,7 +98,7 @@ def test_chances_are_those_of_witten_and_bell() -> None:
     phrases = count_phrases(texts, NUMBERS)
     for context in product(range(6), repeat=3):
         found = [follower.chance for follower in phrases.behind(reversed(context))]
-        chances = expected(texts, longest_said(texts, context))
+        chances = expected(texts, longest_output(texts, context))
         assert len(found) == 4
         assert found == pytest.approx(sorted(chances.values(), reverse=True)[:4], abs=0.003)
 
@@ -150,7 +150,7 @@ def train(*options: str) -> int:
 
 
 @pytest.fixture
-def asked_file(tmp_path: Path) -> Path:
+def prompts_file(tmp_path: Path) -> Path:
     path = tmp_path / "asked.jsonl"
     rows = [
         {"id": f"x/{k}", "suite": "x", "category": "x", "turns": [f"number {k}"]} for k in range(12)
@@ -160,10 +160,10 @@ def asked_file(tmp_path: Path) -> Path:
 
 
 def test_the_command_puts_a_table_beside_a_model_that_then_drafts_with_it(
-    tmp_path: Path, asked_file: Path
+    tmp_path: Path, prompts_file: Path
 ) -> None:
     model = write_tiny(tmp_path / "model")
-    options = ("--model", str(model), "--prompts", str(asked_file), "--answers", "11")
+    options = ("--model", str(model), "--prompts", str(prompts_file), "--answers", "11")
     assert train("phrases", *options, "--out", str(model)) == 0
     assert read_phrases(model, 320) is not None
     target = load_target(model, options=LoadOptions("float64"))
@@ -174,9 +174,9 @@ def test_the_command_puts_a_table_beside_a_model_that_then_drafts_with_it(
     assert done.num_steps < plain.num_steps
 
 
-def test_too_few_answers_are_refused(tmp_path: Path, asked_file: Path) -> None:
+def test_too_few_answers_are_refused(tmp_path: Path, prompts_file: Path) -> None:
     model = write_tiny(tmp_path / "model")
-    options = ("--model", str(model), "--prompts", str(asked_file), "--answers", "9")
+    options = ("--model", str(model), "--prompts", str(prompts_file), "--answers", "9")
     with pytest.raises(TrainingError, match="in 9 answers") as refused:
         train("phrases", *options, "--out", str(tmp_path))
     assert "more prompts" in refused.value.hint
@@ -185,8 +185,8 @@ def test_too_few_answers_are_refused(tmp_path: Path, asked_file: Path) -> None:
 
 def test_a_message_that_does_not_fit_is_not_asked(tmp_path: Path) -> None:
     target = load_target(write_tiny(tmp_path), options=LoadOptions("float64"))
-    asked = [[ChatMessage(Role.USER, text)] for text in ("hi", "x" * 2000, "yes")]
-    texts = list(own_texts(target, asked, replace(NUMBERS, max_new_tokens=5), Tuner(target)))
+    requested = [[ChatMessage(Role.USER, text)] for text in ("hi", "x" * 2000, "yes")]
+    texts = list(own_texts(target, requested, replace(NUMBERS, max_new_tokens=5), Tuner(target)))
     assert [text.start for text in texts] == [3, 3]
 
 
@@ -194,15 +194,19 @@ def test_what_is_held_out_is_not_counted(tmp_path: Path, monkeypatch: pytest.Mon
     asked_for: list[tuple[float, list[str]]] = []
 
     def answer(
-        _: object, asked: list[list[ChatMessage]], __: object, ___: object, temperature: float = 0
+        _: object,
+        requested: list[list[ChatMessage]],
+        __: object,
+        ___: object,
+        temperature: float = 0,
     ) -> list[OwnText]:
-        asked_for.append((temperature, [messages[-1].content for messages in asked]))
-        return [OwnText((1, 2, 3), 1)] * len(asked)
+        asked_for.append((temperature, [messages[-1].content for messages in requested]))
+        return [OwnText((1, 2, 3), 1)] * len(requested)
 
     monkeypatch.setattr(phrase_counts, "own_texts", answer)
     target = load_target(write_tiny(tmp_path), options=LoadOptions("float64"))
-    asked = [user_says(str(k)) for k in range(30)]
-    phrases = make_phrases(target, asked, replace(NUMBERS, temperatures=(0.7, 1.0)))
+    requested = [user_says(str(k)) for k in range(30)]
+    phrases = make_phrases(target, requested, replace(NUMBERS, temperatures=(0.7, 1.0)))
     words = [str(k) for k in range(30)]
     assert asked_for == [(0, words[3:]), *((t, words[:3]) for t in (0.0, 0.7, 1.0))]
     assert set(phrases.accuracies) == {0.0, 0.5, 1.0}

@@ -17,7 +17,7 @@ from medusa_core.messages import LoadOptions
 from medusa_core.speculation.drafters.sources.streams_source import stream_heads
 from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.heads_config import HeadsConfig
-from medusa_core.training.streams import HeardText
+from medusa_core.training.streams import TappedText
 from medusa_core.training.streams_trainee import StreamsTrainee
 from medusa_core.training.trainee import collected
 from tests.core.streams_files import STREAMS
@@ -56,7 +56,7 @@ def test_what_is_trained_is_what_the_engine_runs(name: str, tmp_path: Path) -> N
     with torch.inference_mode():
         deep = target.runner.extend(TEXT, target.runner.new_cache(64))[:, size:].clone()
     places = torch.tensor([3, 8])
-    texts = [HeardText(deep, places), HeardText(deep[:7], torch.tensor([6]))]
+    texts = [TappedText(deep, places), TappedText(deep[:7], torch.tensor([6]))]
     with torch.no_grad():
         states, exits = trainee.module.states(texts), trainee.module.exits(texts)
     (tmp_path / "streams").mkdir()
@@ -71,8 +71,8 @@ def test_what_is_trained_is_what_the_engine_runs(name: str, tmp_path: Path) -> N
             ours = heads.states(deep[place, :size], place, kv, 3)
             early = heads.early_exit(deep[place : place + 1, :size])
         torch.testing.assert_close(ours, states[row], rtol=1e-3, atol=1e-3)
-        told = exits[row] @ trainee.module.lm_head.T
-        torch.testing.assert_close(early[0], told, rtol=1e-3, atol=1e-3)
+        reported = exits[row] @ trainee.module.lm_head.T
+        torch.testing.assert_close(early[0], reported, rtol=1e-3, atol=1e-3)
 
 
 def test_places_and_what_follows_them_lie_in_the_answer_alone(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_streams_are_trained_and_judged_by_command(tmp_path: Path) -> None:
     prompts = tmp_path / "prompts.jsonl"
     rows = [{"id": str(n), "category": "a", "turns": [f"say {n}"]} for n in range(4)]
     prompts.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    out, told = tmp_path / "out", tmp_path / "eval.json"
+    out, reported = tmp_path / "out", tmp_path / "eval.json"
     names = ["--model", str(model), "--device", "cpu"]
     numbers = ["--answers", "6", "--max-new-tokens", "16", "--steps", "4", "--streams", "2"]
     numbers += ["--stream-layers", "1", "--lora-rank", "4", "--data", str(prompts)]
@@ -142,8 +142,8 @@ def test_streams_are_trained_and_judged_by_command(tmp_path: Path) -> None:
     settings = json.loads((out / "config.json").read_text(encoding="utf-8"))
     assert (settings["num_streams"], settings["num_stream_layers"]) == (2, 1)
     assert load_file(out / "streams.safetensors")["stream_embeddings"].shape == (2, 64)
-    asked = ["--prompts", str(prompts), "--json", str(told), "--max-new-tokens", "8"]
-    assert main(["eval", "heads", *names, "--heads", str(out), *asked]) == 0
-    found = json.loads(told.read_text(encoding="utf-8"))
+    requested = ["--prompts", str(prompts), "--json", str(reported), "--max-new-tokens", "8"]
+    assert main(["eval", "heads", *names, "--heads", str(out), *requested]) == 0
+    found = json.loads(reported.read_text(encoding="utf-8"))
     assert len(found["heads"]) == 2
     assert set(found["tau"]) == {"4", "8", "16", "64"}

@@ -13,16 +13,16 @@ from medusa_core.messages import LoadOptions
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.jobs.heads_gain import HeadsGain
 from medusa_core.system.resources import demo_model_dir
-from medusa_core.training.answers import Answer, questions_at, recorded_answers
-from medusa_core.training.asked import bundled_asked, read_asked
+from medusa_core.training.answers import OwnAnswer, questions_at, recorded_answers
 from medusa_core.training.curve import Curve
 from medusa_core.training.expectation import expected_tau
-from medusa_core.training.feed import Feed, Written
-from medusa_core.training.heads_command import asked_of, load_for_training, trainee_of
+from medusa_core.training.feed import Feed, WrittenAnswer
+from medusa_core.training.heads_command import load_for_training, prompts_of, trainee_of
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.heads_run import HeadsRun, RunParts, drafted_tokens, frequent_tokens
 from medusa_core.training.own_prompts import is_good, opening_of_user_turn, own_prompts
 from medusa_core.training.positions import computed
+from medusa_core.training.prompts import bundled_training_prompts, read_training_prompts
 from medusa_core.training.run_folder import RunFolder
 from medusa_core.training.stage import answering_share, slices_of, training_share
 from tests.core.tiny import TinySpec, write_tiny
@@ -53,8 +53,8 @@ def test_no_answer_to_a_held_out_question_is_learned_from(model: Path, tmp_path:
     target = load_target(model, None, LoadOptions("float32", "cpu"))
     trainee = trainee_of(config, target, [])
     feed = Feed(folder, config, trainee, target)
-    twice = [Answer((1, 2, question), (3, 4, 5), True) for question in range(40)] * 2
-    feed.add([Written(answer, None) for answer in twice], lambda *_: None)
+    twice = [OwnAnswer((1, 2, question), (3, 4, 5), True) for question in range(40)] * 2
+    feed.add([WrittenAnswer(answer, None) for answer in twice], lambda *_: None)
     held = {int(document.ids[2]) for document in feed.held_out.all_documents}
     learned = {int(document.ids[2]) for document in feed.states.all_documents}
     assert held == {0, 20}
@@ -79,7 +79,7 @@ def test_a_timed_run_learns_from_slices_of_answers(kind: str, model: Path, tmp_p
     parts = RunParts(
         load=lambda: load_for_training(config),
         trainee=lambda target, answers: trainee_of(config, target, answers),
-        asked=lambda target, is_over: bundled_asked()[:200],
+        prompts=lambda target, is_over: bundled_training_prompts()[:200],
         judge=lambda _: None,
         stop=lambda: False,
     )
@@ -96,8 +96,8 @@ def test_a_timed_run_learns_from_slices_of_answers(kind: str, model: Path, tmp_p
 def test_states_that_were_recorded_are_those_that_are_computed(model: Path) -> None:
     target = load_target(model, None, LoadOptions("float32", "cpu", sessions=4))
     target.runner.tap((1, 3))
-    asked = [one.messages for one in bundled_asked()[:6]]
-    for answer, states in recorded_answers(target, questions_at(asked), 12, Tuner(target)):
+    prompts = [one.messages for one in bundled_training_prompts()[:6]]
+    for answer, states in recorded_answers(target, questions_at(prompts), 12, Tuner(target)):
         whole = next(computed(target, [answer.document], 512))
         assert len(answer.document.ids) - 2 <= len(states) <= len(whole)
         torch.testing.assert_close(states, whole[: len(states)], rtol=0, atol=1e-2)
@@ -129,13 +129,13 @@ def test_points_of_a_curve_wait_until_they_take_little_of_the_time(tmp_path: Pat
 
 
 def test_heads_draft_from_the_tokens_that_come_most_often() -> None:
-    answers = [Answer((9, 9, 9), (5, 3, 5), True), Answer((9,), (3, 5, 7, 1, 1), False)]
+    answers = [OwnAnswer((9, 9, 9), (5, 3, 5), True), OwnAnswer((9,), (3, 5, 7, 1, 1), False)]
     assert frequent_tokens(answers, 3).tolist() == [1, 3, 5]
     assert frequent_tokens(answers, 100).tolist() == [1, 3, 5, 7]
 
 
 def test_drafted_tokens_are_the_frequent_ones_and_then_those_of_low_ids() -> None:
-    answers = [Answer((1,), (50, 50, 7, 90), finished=True)]
+    answers = [OwnAnswer((1,), (50, 50, 7, 90), finished=True)]
     assert drafted_tokens(answers, 1).tolist() == [50]
     assert drafted_tokens(answers, 6).tolist() == [0, 1, 2, 7, 50, 90]
 
@@ -173,11 +173,11 @@ def test_only_whole_plain_requests_are_asked(text: str, good: bool) -> None:
 def test_a_model_writes_prompts_from_the_opening_of_a_users_turn(demo: Target) -> None:
     opening = opening_of_user_turn(demo)
     assert opening
-    assert demo.template.render(bundled_asked()[0].messages).startswith(opening)
+    assert demo.template.render(bundled_training_prompts()[0].messages).startswith(opening)
     first = own_prompts(demo, 3, 1, lambda: False)
     assert first == own_prompts(demo, 3, 1, lambda: False)
     assert first != own_prompts(demo, 3, 2, lambda: False)
-    texts = [asked.messages[0].content for asked in first]
+    texts = [prompts.messages[0].content for prompts in first]
     assert len(set(texts)) == len(texts)
     assert all(is_good(text) for text in texts)
 
@@ -187,12 +187,12 @@ def test_what_a_model_wrote_to_be_asked_is_kept_for_the_next_stretch(
 ) -> None:
     folder = RunFolder(tmp_path / "out")
     folder.begin(HeadsConfig(answers=6, prompts="own"))
-    asked = asked_of(folder, demo, lambda: False)
-    assert asked_of(folder, demo, lambda: True) == asked
-    assert {one.category for one in asked} <= {"own"}
-    assert len(read_asked([folder.prompts])) == len(asked)
+    prompts = prompts_of(folder, demo, lambda: False)
+    assert prompts_of(folder, demo, lambda: True) == prompts
+    assert {one.category for one in prompts} <= {"own"}
+    assert len(read_training_prompts([folder.prompts])) == len(prompts)
     both = RunFolder(tmp_path / "both")
     both.begin(HeadsConfig(answers=6))
-    assert len(asked_of(both, demo, lambda: True)) >= len(bundled_asked())
+    assert len(prompts_of(both, demo, lambda: True)) >= len(bundled_training_prompts())
     rows = folder.prompts.read_text(encoding="utf-8").splitlines()
     assert all(json.loads(row)["category"] == "own" for row in rows)

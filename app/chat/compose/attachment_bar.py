@@ -110,10 +110,10 @@ class AttachmentBar(QWidget):
         row.setSpacing(0)
         name = QToolButton()
         name.setProperty("class", "action")
-        told = chip_text(attachment)
-        name.setText(told.replace("&", "&&"))  # one alone is no letter but a shortcut
+        words = chip_text(attachment)
+        name.setText(words.replace("&", "&&"))  # one alone is no letter but a shortcut
         name.setToolTip(self.tr("Show what the model reads of it"))
-        name.setAccessibleName(told)
+        name.setAccessibleName(words)
         name.clicked.connect(lambda: self.show_text(attachment))
         row.addWidget(name)
         if self._is_removable:
@@ -123,9 +123,9 @@ class AttachmentBar(QWidget):
     def _remove_button(self, attachment: Attachment) -> QToolButton:
         button = QToolButton()
         button.setProperty("class", "action")
-        told = self.tr("Remove {name}").format(name=attachment.name)
-        button.setToolTip(told)
-        button.setAccessibleName(told)
+        words = self.tr("Remove {name}").format(name=attachment.name)
+        button.setToolTip(words)
+        button.setAccessibleName(words)
         side = self._appearance.scale.px(0.8)
         button.setIcon(self._appearance.icon("close", self._appearance.theme.muted, 0.8))
         button.setIconSize(QSize(side, side))

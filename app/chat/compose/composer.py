@@ -22,7 +22,7 @@ from app.chat.compose.attachment_bar import AttachmentBar
 from app.chat.compose.file_reader import FileReader
 from app.chat.compose.queued_row import QueuedRow
 from app.theme.appearance import Appearance
-from app.widgets.file_dialogs import ask_for_files
+from app.widgets.file_dialogs import choose_files
 from medusa_core.api import Attachment
 
 MAX_LINES = 9
@@ -150,7 +150,7 @@ class Composer(QFrame):
         self._row = QHBoxLayout()
         self._build()
         self.offer_to(continues_text=False)
-        self.attach_button.clicked.connect(self.ask_for_files)
+        self.attach_button.clicked.connect(self.choose_files)
         self.reader.read.connect(self._take)
         self.reader.finished.connect(self._refresh)
         self.files.changed.connect(self._refresh)
@@ -267,10 +267,10 @@ class Composer(QFrame):
         column.addWidget(self.files)
         column.addLayout(row)
 
-    def ask_for_files(self) -> None:
+    def choose_files(self) -> None:
         """Ask for files and attach them."""
-        if told := ask_for_files(self, self.tr("Attach files")):
-            self.attach(told)
+        if words := choose_files(self, self.tr("Attach files")):
+            self.attach(words)
 
     def _take(self, session_id: str, attachment: Attachment) -> None:
         if session_id == self._session_id:

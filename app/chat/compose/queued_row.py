@@ -61,6 +61,8 @@ class QueuedRow(QWidget):
         self.setVisible(queued is not None)
         if queued is not None:
             words = " ".join(queued.text.split()) or queued.attachments[0].name
-            told = self.tr("Will be sent after this answer: {words}").format(words=words[:200])
-            self._label.setText(told)
-            self._label.setAccessibleName(told)
+            shown_text = self.tr("Will be sent after this answer: {words}").format(
+                words=words[:200]
+            )
+            self._label.setText(shown_text)
+            self._label.setAccessibleName(shown_text)

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject
 from app.chat.conversation_view import ConversationView
 from app.chat.find.find_bar import FindBar
 from app.chat.find.finding import find_all
-from app.chat.messages.message_widgets import Message
+from app.chat.messages.message_widgets import MessageWidget
 from app.theme.appearance import Appearance
 
 
@@ -21,7 +21,7 @@ class Hit(NamedTuple):
         number: Which of its places it is, from 0.
     """
 
-    message: Message
+    message: MessageWidget
     number: int
 
 

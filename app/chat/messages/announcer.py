@@ -23,15 +23,15 @@ class Announcer:
         """Announce the sentences that this text completes."""
         if QAccessible.isActive():
             for sentence in self._sentences.feed(text):
-                self.say(sentence)
+                self.announce(sentence)
 
     def finish(self) -> None:
         """Announce what is left."""
         rest = self._sentences.finish()
         if rest:
-            self.say(rest)
+            self.announce(rest)
 
-    def say(self, words: str) -> None:
+    def announce(self, words: str) -> None:
         """Announce something at once."""
         if QAccessible.isActive():
             QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self._speaker, words))

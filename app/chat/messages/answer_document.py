@@ -32,12 +32,12 @@ from medusa_core.messages import TARGET, GenerationDone, StepDone, TokenSource
 log = logging.getLogger(__name__)
 
 
-Part = Callable[[str, Thinking], tuple[int, int]]
+DocumentPart = Callable[[str, Thinking], tuple[int, int]]
 
 
-def what_is_said(text: str, thinking: Thinking) -> tuple[int, int]:
+def spoken_text(text: str, thinking: Thinking) -> tuple[int, int]:
     """The answer without what was thought before it."""
-    return thinking.said, len(text)
+    return thinking.answer_start, len(text)
 
 
 def what_is_thought(_text: str, thinking: Thinking) -> tuple[int, int]:
@@ -82,7 +82,7 @@ class AnswerDocument:
         style: MarkStyle,
         marking: Marking = Marking.HEADS,
         bounds: Bounds | None = None,
-        part: Part = what_is_said,
+        part: DocumentPart = spoken_text,
     ) -> None:
         self._document = document
         self._style = style

@@ -20,7 +20,7 @@ from app.chat.messages.figures import (
     figures,
 )
 from app.chat.messages.highlights import highlight_words
-from app.chat.messages.message_widgets import Message
+from app.chat.messages.message_widgets import MessageWidget
 from app.chat.messages.text_actions import add_text_actions
 from app.chat.messages.text_view import (
     InertDocument,
@@ -48,7 +48,7 @@ PLAIN_NOTE = QT_TRANSLATE_NOOP(
 )
 
 
-class AnswerMessage(Message):
+class AnswerMessage(MessageWidget):
     """One answer, while it is written and afterwards.
 
     Attributes:
@@ -224,8 +224,8 @@ class AnswerMessage(Message):
         self.num_accepted += sum(
             mark_of(source) is not None for step in steps for source in step.sources
         )
-        said = max(num_before, self.document.thinking.said)
-        self._announcer.feed(self.document.text[said:])
+        described = max(num_before, self.document.thinking.answer_start)
+        self._announcer.feed(self.document.text[described:])
         if self.has_text and self.view.isHidden():
             self._show_text()
 

@@ -36,10 +36,10 @@ class CopyButton(QToolButton):
         self._end.setSingleShot(True)
         self._end.setInterval(_SHOWN_MS)
         self._end.timeout.connect(self._show_usual)
-        self.clicked.connect(self.say_copied)
+        self.clicked.connect(self.announce_copied)
         self._show_usual()
 
-    def say_copied(self) -> None:
+    def announce_copied(self) -> None:
         """Say for a moment that it was copied."""
         self.setText(QCoreApplication.translate("Chat", COPIED))
         self.setAccessibleName(QCoreApplication.translate("Chat", COPIED))

@@ -32,7 +32,7 @@ from medusa_core.api import Attachment
 BUBBLE_SHARE = 0.86
 
 
-class Message(QFrame):
+class MessageWidget(QFrame):
     """One entry of the conversation.
 
     Attributes:
@@ -74,7 +74,7 @@ class Message(QFrame):
         """Take the sizes and colours of the theme, as far as the style sheet doesn't bring them."""
 
 
-class UserMessage(Message):
+class UserMessage(MessageWidget):
     """What the user wrote, in a bubble at the right.
 
     Attributes:
@@ -241,7 +241,7 @@ class UserMessage(Message):
         self._bubble.setFixedWidth(max(1, min(widest, ideal)))
 
 
-class Notice(Message):
+class Notice(MessageWidget):
     """A remark of the application between two messages.
 
     Attributes:

@@ -21,7 +21,7 @@ MEANING = QT_TRANSLATE_NOOP(
 )
 
 
-class Rate(NamedTuple):
+class AcceptanceRate(NamedTuple):
     """How often one source, or one head of it, was right.
 
     Attributes:
@@ -51,7 +51,7 @@ class AcceptanceTally:
 
     def __init__(self, legend: Legend) -> None:
         self._legend = legend
-        self._rates: dict[Mark, Rate] = {}
+        self._rates: dict[Mark, AcceptanceRate] = {}
 
     def add(self, nodes: tuple[TokenSource, ...], accepted: tuple[TokenSource, ...]) -> None:
         """Count a step.
@@ -63,11 +63,13 @@ class AcceptanceTally:
         kind, name = self._legend.kind, self._legend.name
         was_right = {kind(mark) for mark in _credited(accepted)}
         for mark in {kind(mark) for mark in _credited(nodes)}:
-            rate = self._rates.get(mark, Rate(mark, name(mark)))
+            rate = self._rates.get(mark, AcceptanceRate(mark, name(mark)))
             more = mark in was_right
-            self._rates[mark] = Rate(mark, rate.name, rate.num_accepted + more, rate.num_steps + 1)
+            self._rates[mark] = AcceptanceRate(
+                mark, rate.name, rate.num_accepted + more, rate.num_steps + 1
+            )
 
-    def rates(self) -> tuple[Rate, ...]:
+    def rates(self) -> tuple[AcceptanceRate, ...]:
         """All who drafted, in the engine's order; heads by their number."""
         return tuple(sorted(self._rates.values(), key=lambda rate: self._legend.place(rate.mark)))
 

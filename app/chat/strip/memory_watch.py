@@ -19,7 +19,7 @@ from medusa_core.messages import ModelLoaded
 if TYPE_CHECKING:
     from medusa_core.api import MemoryNow
 
-    Ask = Callable[[str], MemoryNow]
+    MeasureMemory = Callable[[str], MemoryNow]
 
 log = logging.getLogger(__name__)
 
@@ -31,30 +31,32 @@ class MemoryWatch(QObject):
     """Asks every few seconds while a model is loaded and the strip is seen.
 
     Args:
-        ask: Tells a device's memory.
+        measure: Tells a device's memory.
     """
 
-    _told = Signal(object)
+    _measured = Signal(object)
 
-    def __init__(self, strip: StepsStrip, keeper: ModelKeeper, ask: Ask = memory_now) -> None:
+    def __init__(
+        self, strip: StepsStrip, keeper: ModelKeeper, measure: MeasureMemory = memory_now
+    ) -> None:
         super().__init__(strip)
         self._strip = strip
         self._keeper = keeper
-        self._ask = ask
-        self._is_asking = False
+        self._measure = measure
+        self._is_measuring = False
         self._timer = QTimer(self)
         self._timer.setInterval(EVERY_MS)
         self._timer.timeout.connect(self.look)
-        self._told.connect(self._show, Qt.ConnectionType.QueuedConnection)
+        self._measured.connect(self._show, Qt.ConnectionType.QueuedConnection)
         keeper.chosen.connect(self.look)
         self._timer.start()
 
     def look(self) -> None:
         """Ask now."""
         loaded = self._keeper.status.loaded
-        if loaded is None or self._is_asking or not self._strip.isVisible():
+        if loaded is None or self._is_measuring or not self._strip.isVisible():
             return
-        self._is_asking = True
+        self._is_measuring = True
         work = threading.Thread(
             target=self._work, args=(loaded.device,), name="memory-now", daemon=True
         )
@@ -63,24 +65,24 @@ class MemoryWatch(QObject):
     def _work(self, device: str) -> None:
         memory: MemoryNow | None = None
         try:
-            memory = self._ask(device)
+            memory = self._measure(device)
         except (MedusaError, RuntimeError, OSError) as error:
             log.info("the memory of %s isn't known: %s", device, error)
         try:
-            self._told.emit(memory)
+            self._measured.emit(memory)
         except RuntimeError:
             log.debug("the window is gone")
 
     def _show(self, memory: MemoryNow | None) -> None:
-        self._is_asking = False
+        self._is_measuring = False
         loaded = self._keeper.status.loaded
         if memory is None or loaded is None:
             self._strip.show_memory("", "")
             return
-        self._strip.show_memory(*told(memory, loaded))
+        self._strip.show_memory(*memory_texts(memory, loaded))
 
 
-def told(memory: MemoryNow, loaded: ModelLoaded) -> tuple[str, str]:
+def memory_texts(memory: MemoryNow, loaded: ModelLoaded) -> tuple[str, str]:
     """A device's memory in a few words, and in a sentence."""
     kind = "GPU" if loaded.device.startswith("cuda") else "CPU"
     used, free = memory.used_bytes / GIB, memory.free_bytes / GIB

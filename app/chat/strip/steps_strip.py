@@ -16,7 +16,7 @@ from app.chat.messages.figures import (
     LEAST_STEP_S,
     TOKENS_PER_STEP,
 )
-from app.chat.strip.acceptance import Rate
+from app.chat.strip.acceptance import AcceptanceRate
 from app.chat.strip.strip_painting import (
     HeadBars,
     StepBars,
@@ -75,10 +75,10 @@ class StepsStrip(QFrame):
         self._is_small = False
         self._bars = StepBars(appearance)
         self._heads = HeadBars(appearance)
-        self.speed_label = _told(self.tr(SPEED))
-        self.mean_label = _told(QCoreApplication.translate("Figures", TOKENS_PER_STEP))
-        self.gain_label = _told(self.tr(TOO_SMALL_MEANING))
-        self.memory_label = _told("")
+        self.speed_label = _label(self.tr(SPEED))
+        self.mean_label = _label(QCoreApplication.translate("Figures", TOKENS_PER_STEP))
+        self.gain_label = _label(self.tr(TOO_SMALL_MEANING))
+        self.memory_label = _label("")
         self.gain_label.setText(f"· {self.tr(TOO_SMALL)}")
         self.gain_label.hide()
         self.marks_box = ElidedBox(MARK_CHARS)
@@ -160,14 +160,14 @@ class StepsStrip(QFrame):
         self.marks_box.setMinimumContentsLength(MARK_CHARS if is_wide else MARK_CHARS // 2)
 
     def _build(self) -> None:
-        told = QHBoxLayout()
-        told.setSpacing(4)
+        shown_text = QHBoxLayout()
+        shown_text.setSpacing(4)
         for label in (self.speed_label, self.mean_label, self.gain_label):
-            told.addWidget(label)
+            shown_text.addWidget(label)
         # The rest of the line, whatever that is.
         self.memory_label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.memory_label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        told.addWidget(self.memory_label, 1)
+        shown_text.addWidget(self.memory_label, 1)
         title = ElidedLabel(self.tr("Guesses accepted, by source"))
         title.setObjectName("stripTitle")
         sources = QVBoxLayout()
@@ -181,7 +181,7 @@ class StepsStrip(QFrame):
         sources.addWidget(self._heads)
         self._row.addWidget(self._bars, 1, Qt.AlignmentFlag.AlignBottom)
         self._row.addLayout(sources)
-        self._column.addLayout(told)
+        self._column.addLayout(shown_text)
         self._column.addLayout(self._row)
 
     def _show(self) -> None:
@@ -199,12 +199,12 @@ class StepsStrip(QFrame):
         )
         self._bars.show_tally(tally)
         name = self._appearance.legend.name
-        shown = {mark: Rate(mark, name(mark)) for mark in self._marks}
+        shown = {mark: AcceptanceRate(mark, name(mark)) for mark in self._marks}
         shown |= {rate.mark: rate for rate in tally.rates()}
         self._heads.show_rates(tuple(shown.values()))
 
 
-def _told(meaning: str) -> ElidedLabel:
+def _label(meaning: str) -> ElidedLabel:
     label = ElidedLabel()
     label.setProperty("class", "stripText")
     explain(label, meaning)

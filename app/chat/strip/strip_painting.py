@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.chat.strip.acceptance import (
     MEANING,
-    Rate,
+    AcceptanceRate,
 )
 from app.chat.strip.tally import (
     StepBar,
@@ -80,19 +80,19 @@ class HeadBars(QWidget):
     def __init__(self, appearance: Appearance, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._appearance = appearance
-        self._rates: tuple[Rate, ...] = ()
+        self._rates: tuple[AcceptanceRate, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
         self.setAccessibleName(self.tr("Acceptance by source"))
 
-    def show_rates(self, rates: tuple[Rate, ...]) -> None:
+    def show_rates(self, rates: tuple[AcceptanceRate, ...]) -> None:
         """Draw these, in this order."""
         if len(rates) != len(self._rates):
             self.updateGeometry()
         self._rates = rates
-        told = ", ".join(f"{rate.name}: {_share(rate)}" for rate in rates)
-        self.setAccessibleDescription(told or self.tr("no heads"))
+        shown_text = ", ".join(f"{rate.name}: {_share(rate)}" for rate in rates)
+        self.setAccessibleDescription(shown_text or self.tr("no heads"))
         meaning = QCoreApplication.translate("Chat", MEANING)
-        self.setToolTip(wrapped(f"{told}\n{meaning}" if told else meaning))
+        self.setToolTip(wrapped(f"{shown_text}\n{meaning}" if shown_text else meaning))
         self.update()
 
     def sizeHint(self) -> QSize:
@@ -127,7 +127,7 @@ class HeadBars(QWidget):
         more = self._appearance.scale.px(1.5)  # "+2" needs room, too
         return max(1, (self.width() - more) // pitch)
 
-    def _paint_rate(self, painter: QPainter, rate: Rate, cell: QRect) -> None:
+    def _paint_rate(self, painter: QPainter, rate: AcceptanceRate, cell: QRect) -> None:
         theme, scale = self._appearance.theme, self._appearance.scale
         colour = self._appearance.mark(rate.mark)
         thickness = scale.px(0.36)
@@ -154,5 +154,5 @@ class HeadBars(QWidget):
         painter.fillRect(cell.left(), top, filled, thickness, QColor(colour.line))
 
 
-def _share(rate: Rate) -> str:
+def _share(rate: AcceptanceRate) -> str:
     return f"{rate.share:.0%}" if rate.num_steps else "—"

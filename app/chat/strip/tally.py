@@ -6,8 +6,8 @@ from collections import deque
 from dataclasses import dataclass
 
 from app.chat.strip.acceptance import (
+    AcceptanceRate,
     AcceptanceTally,
-    Rate,
 )
 from app.theme.legend import (
     Legend,
@@ -80,6 +80,6 @@ class StepTally:
         """Tokens from decode steps ÷ their seconds; 0 before the first."""
         return self.num_tokens / self.seconds if self.seconds else 0.0
 
-    def rates(self) -> tuple[Rate, ...]:
+    def rates(self) -> tuple[AcceptanceRate, ...]:
         """How often each source was right."""
         return self._acceptance.rates()

@@ -20,7 +20,7 @@ class Section(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class AppCommand:
     """Something that the user can do.
 
     Attributes:

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 from app.widgets.flow_layout import FlowLayout
 from app.widgets.matching import rank
 from app.widgets.table import RowTable
-from app.window.commands.command import Command
+from app.window.commands.command import AppCommand
 from app.window.commands.table import CommandTable
 
 
@@ -33,7 +33,7 @@ class ShortcutsPage(QWidget):
     def __init__(self, commands: CommandTable) -> None:
         super().__init__()
         self._commands = commands
-        self.shown: tuple[Command, ...] = ()
+        self.shown: tuple[AppCommand, ...] = ()
         self.find_edit = QLineEdit()
         self.find_edit.setPlaceholderText(self.tr("Find a command"))
         self.find_edit.setAccessibleName(self.tr("Find a command"))
@@ -54,7 +54,7 @@ class ShortcutsPage(QWidget):
         self._show()
 
     @property
-    def chosen(self) -> Command | None:
+    def chosen(self) -> AppCommand | None:
         """The command whose keys are changed."""
         row = self.table.currentRow()
         return self.shown[row] if 0 <= row < len(self.shown) else None
@@ -78,7 +78,7 @@ class ShortcutsPage(QWidget):
     def _connect(self) -> None:
         self.find_edit.textChanged.connect(lambda _words: self._show())
         self.table.currentCellChanged.connect(lambda *_: self.edit.clear())
-        self.edit.keySequenceChanged.connect(lambda _keys: self._say_holders())
+        self.edit.keySequenceChanged.connect(lambda _keys: self._show_holders())
         self.take_button.clicked.connect(lambda: self._choose(self.edit.keySequence()))
         self.none_button.clicked.connect(lambda: self._choose(QKeySequence()))
         self.reset_button.clicked.connect(self._reset)
@@ -103,7 +103,7 @@ class ShortcutsPage(QWidget):
         if self.shown and self.table.currentRow() < 0:
             self.table.selectRow(0)
 
-    def _say_holders(self) -> None:
+    def _show_holders(self) -> None:
         keys, command = self.edit.keySequence(), self.chosen
         self.take_button.setEnabled(not keys.isEmpty())
         if command is None or keys.isEmpty():

@@ -9,7 +9,7 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
 from app.window.commands.command import (
-    Command,
+    AppCommand,
     Section,
 )
 
@@ -35,11 +35,11 @@ class CommandTable(QObject):
         super().__init__(window)
         self._window = window
         self._chosen = dict(chosen)
-        self._commands: dict[str, Command] = {}
+        self._commands: dict[str, AppCommand] = {}
         self._actions: dict[str, QAction] = {}
 
     @property
-    def commands(self) -> tuple[Command, ...]:
+    def commands(self) -> tuple[AppCommand, ...]:
         """All commands, in the order they were added."""
         return tuple(self._commands.values())
 
@@ -48,7 +48,7 @@ class CommandTable(QObject):
         """Keys that aren't the usual ones, those of commands that aren't here included."""
         return dict(self._chosen)
 
-    def add(self, commands: Iterable[Command]) -> None:
+    def add(self, commands: Iterable[AppCommand]) -> None:
         """Take commands into the table; a name that is there already is an error."""
         for command in commands:
             assert command.name not in self._commands, command.name
@@ -88,7 +88,7 @@ class CommandTable(QObject):
         self._set(name, keys)
         self.keys_changed.emit()
 
-    def holders(self, name: str, keys: str) -> tuple[Command, ...]:
+    def holders(self, name: str, keys: str) -> tuple[AppCommand, ...]:
         """The other commands that have one of these keys."""
         wanted = set(_sequences(keys))
         return tuple(
@@ -116,7 +116,7 @@ class CommandTable(QObject):
             self._chosen[name] = keys
         self._give_keys(command)
 
-    def _give_keys(self, command: Command) -> None:
+    def _give_keys(self, command: AppCommand) -> None:
         self._actions[command.name].setShortcuts(_sequences(self.keys(command.name)))
 
 

@@ -8,7 +8,7 @@ from PySide6.QtGui import QKeySequence
 from app.history.stored import title_of
 from app.theme.appearance import ThemeChoice
 from app.window.commands.command import (
-    Command,
+    AppCommand,
     Section,
     standard,
 )
@@ -34,57 +34,57 @@ class WindowCommands(QObject):
         self._parts = parts
         self._dialogs = dialogs
 
-    def all(self) -> tuple[Command, ...]:
+    def all(self) -> tuple[AppCommand, ...]:
         """The commands, in the order of the palette."""
         return (*self._chat(), *self._models(), *self._view(), *self._application())
 
-    def _chat(self) -> tuple[Command, ...]:
+    def _chat(self) -> tuple[AppCommand, ...]:
         page, chat, section = self._parts.page, self._parts.chat, Section.CHAT
         return (
-            Command("new-chat", self.tr("New chat"), section, chat.new_chat, standard(_KEY.New)),
-            Command(
+            AppCommand("new-chat", self.tr("New chat"), section, chat.new_chat, standard(_KEY.New)),
+            AppCommand(
                 "find",
                 self.tr("Find in this conversation"),
                 section,
                 page.find_words,
                 standard(_KEY.Find),
             ),
-            Command(
+            AppCommand(
                 "find-next",
                 self.tr("Find next"),
                 section,
                 lambda: page.finder.move(1),
                 ("F3",),
             ),
-            Command(
+            AppCommand(
                 "find-previous",
                 self.tr("Find previous"),
                 section,
                 lambda: page.finder.move(-1),
                 ("Shift+F3",),
             ),
-            Command(
+            AppCommand(
                 "search-history",
                 self.tr("Search all conversations"),
                 section,
                 self._search_history,
                 ("Ctrl+Shift+F",),
             ),
-            Command("stop", self.tr("Stop"), section, self._stop, ("Esc",)),
-            Command("send", self.tr("Send"), section, page.composer.submit, ("Ctrl+Return",)),
-            Command("attach", self.tr("Attach files…"), section, page.composer.ask_for_files),
-            Command(
+            AppCommand("stop", self.tr("Stop"), section, self._stop, ("Esc",)),
+            AppCommand("send", self.tr("Send"), section, page.composer.submit, ("Ctrl+Return",)),
+            AppCommand("attach", self.tr("Attach files…"), section, page.composer.choose_files),
+            AppCommand(
                 "regenerate",
                 self.tr("Write the answer again"),
                 section,
                 chat.regenerate,
                 ("Ctrl+R",),
             ),
-            Command("continue", self.tr("Continue the answer"), section, chat.go_on),
-            Command("export", self.tr("Export this chat…"), section, self._export_chat),
-            Command("export-all", self.tr("Export all chats…"), section, self._export_all),
-            Command("import", self.tr("Import chats…"), section, self._import_chats),
-            Command(
+            AppCommand("continue", self.tr("Continue the answer"), section, chat.go_on),
+            AppCommand("export", self.tr("Export this chat…"), section, self._export_chat),
+            AppCommand("export-all", self.tr("Export all chats…"), section, self._export_all),
+            AppCommand("import", self.tr("Import chats…"), section, self._import_chats),
+            AppCommand(
                 "chat-settings",
                 self.tr("Settings of this chat"),
                 section,
@@ -93,93 +93,99 @@ class WindowCommands(QObject):
             ),
         )
 
-    def _models(self) -> tuple[Command, ...]:
+    def _models(self) -> tuple[AppCommand, ...]:
         dialogs, section = self._dialogs, Section.MODELS
         return (
-            Command("models", self.tr("Models…"), section, dialogs.show_models, ("Ctrl+Shift+M",)),
-            Command("open-gguf", self.tr("Open a GGUF file…"), section, dialogs.open_gguf),
-            Command("batch", self.tr("Batch…"), section, dialogs.show_batch),
+            AppCommand(
+                "models", self.tr("Models…"), section, dialogs.show_models, ("Ctrl+Shift+M",)
+            ),
+            AppCommand("open-gguf", self.tr("Open a GGUF file…"), section, dialogs.open_gguf),
+            AppCommand("batch", self.tr("Batch…"), section, dialogs.show_batch),
         )
 
-    def _view(self) -> tuple[Command, ...]:
+    def _view(self) -> tuple[AppCommand, ...]:
         insight, section = self._parts.insight, Section.VIEW
         return (
-            Command(
+            AppCommand(
                 "sidebar",
                 self.tr("List of conversations"),
                 section,
                 self._toggle_sidebar,
                 ("Ctrl+B",),
             ),
-            Command(
+            AppCommand(
                 "tree",
                 self.tr("Tree"),
                 section,
                 lambda: insight.toggle(insight.open_tree),
                 ("F9",),
             ),
-            Command(
+            AppCommand(
                 "steps",
                 self.tr("Steps"),
                 section,
                 lambda: insight.toggle(insight.open_steps),
                 ("F10",),
             ),
-            Command(
+            AppCommand(
                 "equilibrium",
                 self.tr("Equilibrium"),
                 section,
                 lambda: insight.toggle(insight.open_equilibrium),
                 ("Ctrl+Shift+E",),
             ),
-            Command(
+            AppCommand(
                 "compare",
                 self.tr("Compare two modes…"),
                 section,
                 insight.open_compare,
                 ("Ctrl+Shift+D",),
             ),
-            Command("open-trace", self.tr("Open a trace…"), section, insight.files.ask_to_open),
-            Command("save-trace", self.tr("Save the trace…"), section, insight.files.ask_to_save),
+            AppCommand("open-trace", self.tr("Open a trace…"), section, insight.files.ask_to_open),
+            AppCommand(
+                "save-trace", self.tr("Save the trace…"), section, insight.files.ask_to_save
+            ),
             # The same key without Shift on most keyboards.
-            Command(
+            AppCommand(
                 "zoom-in",
                 self.tr("Larger"),
                 section,
                 lambda: self._zoom(1),
                 standard(_KEY.ZoomIn, "Ctrl+="),
             ),
-            Command(
+            AppCommand(
                 "zoom-out",
                 self.tr("Smaller"),
                 section,
                 lambda: self._zoom(-1),
                 standard(_KEY.ZoomOut),
             ),
-            Command(
+            AppCommand(
                 "zoom-normal", self.tr("Normal size"), section, lambda: self._zoom(0), ("Ctrl+0",)
             ),
-            Command("theme", self.tr("Light or dark"), section, self._toggle_theme),
+            AppCommand("theme", self.tr("Light or dark"), section, self._toggle_theme),
         )
 
-    def _application(self) -> tuple[Command, ...]:
+    def _application(self) -> tuple[AppCommand, ...]:
         window, dialogs, section = self._parts.window, self._dialogs, Section.APPLICATION
         return (
-            Command(
+            AppCommand(
                 "palette", self.tr("Find a command…"), section, dialogs.show_palette, ("Ctrl+K",)
             ),
-            Command("settings", self.tr("Settings…"), section, dialogs.show_settings, ("Ctrl+,",)),
-            Command("welcome", self.tr("First steps…"), section, dialogs.show_welcome),
-            Command("diagnostics", self.tr("Diagnostics…"), section, dialogs.show_diagnostics),
-            Command(
+            AppCommand(
+                "settings", self.tr("Settings…"), section, dialogs.show_settings, ("Ctrl+,",)
+            ),
+            AppCommand("welcome", self.tr("First steps…"), section, dialogs.show_welcome),
+            AppCommand("diagnostics", self.tr("Diagnostics…"), section, dialogs.show_diagnostics),
+            AppCommand(
                 "about",
                 self.tr("About Medusa Chat"),
                 section,
                 dialogs.show_about,
                 standard(_KEY.HelpContents),
             ),
-            Command("close", self.tr("Close the window"), section, window.close, ("Ctrl+W",)),
-            Command("quit", self.tr("Quit"), section, window.close, ("Ctrl+Q",)),
+            AppCommand("close", self.tr("Close the window"), section, window.close, ("Ctrl+W",)),
+            AppCommand("quit", self.tr("Quit"), section, window.close, ("Ctrl+Q",)),
         )
 
     # What takes more than one call ----------------------------------------------------------------

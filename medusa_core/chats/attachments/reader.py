@@ -9,7 +9,7 @@ from medusa_core.chats.attachments.attachment import Attachment
 from medusa_core.chats.attachments.bounds import MOST_CHARS
 from medusa_core.chats.attachments.worker import MEMORY_BYTES
 from medusa_core.errors import AttachmentError
-from medusa_core.system.sandbox.process import Child
+from medusa_core.system.sandbox.process import Sandbox
 
 log = logging.getLogger(__name__)
 
@@ -33,15 +33,15 @@ def read_attachment(path: Path, most_s: float = MOST_S) -> Attachment:
     if not path.is_file():
         raise AttachmentError(f"{path.name or path} isn't a file.", "Attach files one by one.")
     try:
-        child = Child("medusa_core.chats.attachments.worker", _MOST_LINE_CHARS)
+        sandbox = Sandbox("medusa_core.chats.attachments.worker", _MOST_LINE_CHARS)
     except OSError as error:
         raise AttachmentError(
             f"No process can be started to read it: {error}.", "Close other programs and try again."
         ) from error
     try:
-        answer = _ask(child, path, most_s)
+        answer = _request(sandbox, path, most_s)
     finally:
-        child.close()
+        sandbox.close()
     if "error" in answer:
         raise AttachmentError(str(answer["error"]), str(answer["hint"]))
     return Attachment(
@@ -49,18 +49,18 @@ def read_attachment(path: Path, most_s: float = MOST_S) -> Attachment:
     )
 
 
-def _ask(child: Child, path: Path, most_s: float) -> dict[str, object]:
+def _request(sandbox: Sandbox, path: Path, most_s: float) -> dict[str, object]:
     def check_memory() -> None:
-        if child.resident_bytes() > _MOST_RESIDENT_BYTES:
+        if sandbox.resident_bytes() > _MOST_RESIDENT_BYTES:
             raise AttachmentError("This file takes too much memory to read.", _HINT)
 
     try:
-        if child.hear(_START_S) is not None:
-            child.send({"path": str(path)})
-            answer = child.hear(most_s, check_memory)
+        if sandbox.receive(_START_S) is not None:
+            sandbox.send({"path": str(path)})
+            answer = sandbox.receive(most_s, check_memory)
             if answer is not None:
                 return answer
     except TimeoutError:
         raise AttachmentError("This file takes too long to read.", _HINT) from None
-    log.debug("the reader said: %s", child.last_words())
+    log.debug("the reader said: %s", sandbox.last_words())
     raise AttachmentError("This file broke the process that reads it.", _HINT)

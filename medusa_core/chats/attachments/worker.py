@@ -20,9 +20,9 @@ from medusa_core.chats.attachments.kinds import (
 )
 from medusa_core.chats.attachments.pdf import text_of_pdf
 from medusa_core.errors import AttachmentError
-from medusa_core.system.sandbox.line import (
+from medusa_core.system.sandbox.channel import (
     limit_process,
-    open_line,
+    open_channel,
 )
 
 MEMORY_BYTES = 500 << 20
@@ -31,11 +31,11 @@ _ORPHAN_S = 30.0  # whoever waits has given up long before, or is gone
 
 def main() -> int:
     """Read one file."""
-    with open_line() as line:
+    with open_channel() as channel:
         limit_process(MEMORY_BYTES, 0)
         faulthandler.dump_traceback_later(_ORPHAN_S, exit=True)
-        line.say(ready=True)
-        line.say(**_answer(Path(line.hear()["path"])))
+        channel.send(ready=True)
+        channel.send(**_answer(Path(channel.receive()["path"])))
     return 0
 
 

@@ -18,14 +18,14 @@ from medusa_core.chats.history.records import (
     StoredAnswer,
 )
 from medusa_core.messages import GenerateSettings, GenerationDone
-from medusa_core.system.storage.database import Row
+from medusa_core.system.storage.database import SqlRow
 
 log = logging.getLogger(__name__)
 
 ANSWER_COLUMNS = "model, model_key, state, settings, done"
 
 
-def row_of(answer: StoredAnswer) -> Row:
+def row_of(answer: StoredAnswer) -> SqlRow:
     """The values of `ANSWER_COLUMNS`."""
     return (
         clean(answer.model),
@@ -41,7 +41,7 @@ def done_text(done: GenerationDone | None) -> str | None:
     return None if done is None else json.dumps(done_as_json(done))
 
 
-def answer_of(row: Row, text: str, packs: Iterable[bytes]) -> StoredAnswer:
+def answer_of(row: SqlRow, text: str, packs: Iterable[bytes]) -> StoredAnswer:
     """An answer of the values of `ANSWER_COLUMNS`, its text and its steps."""
     model, model_key, state, settings, done = row
     return StoredAnswer(

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from medusa_core.chats.history.answers import Answers
 from medusa_core.chats.history.exchange.our_json import Json
 from medusa_core.chats.history.mending import mend
-from medusa_core.chats.history.part import Clock
+from medusa_core.chats.history.part import HistoryClock
 from medusa_core.chats.history.schema import MIGRATIONS
 from medusa_core.chats.history.search import Search
 from medusa_core.chats.history.taking import (
@@ -48,7 +48,7 @@ class History(Answers, Taking, Search, Traces):
     """
 
     def __init__(
-        self, path: Path, clock: Clock = time.time, *, database: Database | None = None
+        self, path: Path, clock: HistoryClock = time.time, *, database: Database | None = None
     ) -> None:
         """Open or make it.
 
@@ -73,13 +73,13 @@ class History(Answers, Taking, Search, Traces):
             raise
 
     @property
-    def is_kept(self) -> bool:
+    def is_saved(self) -> bool:
         """Whether what is written outlives the program."""
         return self._database.path is not None
 
     def _own(self) -> None:
         """The first program that opens it ends what a killed one was writing."""
-        if not self.is_kept:
+        if not self.is_saved:
             return
         try:
             self._owner.acquire()
@@ -91,7 +91,7 @@ class History(Answers, Taking, Search, Traces):
             self._database.back_up(_BACKUP_AGE_S)  # where the last program was killed
 
     def another(self) -> History:
-        """The same history once more, for another thread; only where `is_kept`.
+        """The same history once more, for another thread; only where `is_saved`.
 
         Raises:
             StorageError: It can't be opened.
@@ -124,7 +124,7 @@ class History(Answers, Taking, Search, Traces):
                 pieces.close()
             raise Cancelled("The import was stopped.")
 
-        if not self.is_kept:
+        if not self.is_saved:
             return self.take(conversations)
         try:
             return await asyncio.to_thread(work)
@@ -157,7 +157,7 @@ class History(Answers, Taking, Search, Traces):
         self._owner.release()
 
 
-def open_history(path: Path, clock: Clock = time.time) -> History:
+def open_history(path: Path, clock: HistoryClock = time.time) -> History:
     """The history, from its file, or in memory where that can't be written: never an error.
 
     What could be read is there in either case. `notice` tells which one it is.
@@ -169,10 +169,10 @@ def open_history(path: Path, clock: Clock = time.time) -> History:
     try:
         return History(path, clock)
     except StorageError as error:
-        told = error
+        failure = error
     except Exception:  # the window must start, whatever a changed file holds
         log.warning("the history can't be opened", exc_info=True)
-        told = StorageError(f"{path} can't be used.", "The log says why.")
-    log.warning("the history is kept in memory: %s", told)
-    notice = f"{told.message} What you write today won't be remembered. {told.hint}"
+        failure = StorageError(f"{path} can't be used.", "The log says why.")
+    log.warning("the history is kept in memory: %s", failure)
+    notice = f"{failure.message} What you write today won't be remembered. {failure.hint}"
     return History(path, clock, database=open_in_memory(MIGRATIONS, path, notice))

@@ -13,7 +13,7 @@ from medusa_core.chats.history.answer_rows import (
 )
 from medusa_core.chats.history.folding import fold
 from medusa_core.chats.history.part import (
-    Part,
+    HistoryPart,
     clean,
 )
 from medusa_core.chats.history.records import (
@@ -24,7 +24,7 @@ from medusa_core.errors import RequestError
 from medusa_core.messages import Role
 
 
-class Messages(Part):
+class Messages(HistoryPart):
     """What was said."""
 
     def messages(self, conversation_id: str) -> tuple[Stored, ...]:

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from medusa_core.errors import RequestError
 from medusa_core.system.storage.database import Database
 
-Clock = Callable[[], float]
+HistoryClock = Callable[[], float]
 
 
-class Part:
+class HistoryPart:
     """A part of the history, over the database that all of them share."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: HistoryClock) -> None:
         self._database = database
         self._clock = clock
 

@@ -113,7 +113,7 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """A place where a search found something.
 
     Attributes:

@@ -10,10 +10,10 @@ from medusa_core.chats.history.folding import (
     words_of,
 )
 from medusa_core.chats.history.part import (
-    Part,
+    HistoryPart,
     clean,
 )
-from medusa_core.chats.history.records import Hit
+from medusa_core.chats.history.records import SearchHit
 
 _MOST_A_CONVERSATION = 3  # a long one mustn't hide the others
 _MOST_CHARS = 200
@@ -33,10 +33,10 @@ _MESSAGES = """
 """
 
 
-class Search(Part):
+class Search(HistoryPart):
     """Search in titles and messages."""
 
-    def search(self, text: str, limit: int = 50) -> tuple[Hit, ...]:
+    def search(self, text: str, limit: int = 50) -> tuple[SearchHit, ...]:
         """Places where all words occur: titles first, then messages, the newest first.
 
         Words are found by their beginning, without case and accents; scripts without spaces by any
@@ -53,14 +53,14 @@ class Search(Part):
         parts = words_of(clean(text[:_MOST_CHARS]))
         if not parts:
             return ()
-        hits: dict[tuple[str, str], Hit] = {}
+        hits: dict[tuple[str, str], SearchHit] = {}
         counts: dict[str, int] = {}
         for conversation_id, message_id, title, found in self._found(parts):
             key = (conversation_id, message_id)
             if key in hits or counts.get(conversation_id, 0) >= _MOST_A_CONVERSATION:
                 continue
             counts[conversation_id] = counts.get(conversation_id, 0) + 1
-            hits[key] = Hit(conversation_id, message_id, title, *snippet(found, parts))
+            hits[key] = SearchHit(conversation_id, message_id, title, *snippet(found, parts))
             if len(hits) >= limit:
                 break
         return tuple(hits.values())

@@ -9,7 +9,7 @@ from uuid import uuid4
 from medusa_core.chats.attachments.attachment import Attachment
 from medusa_core.chats.history.folding import fold
 from medusa_core.chats.history.part import (
-    Part,
+    HistoryPart,
     clean,
 )
 from medusa_core.chats.history.records import (
@@ -31,7 +31,7 @@ _COLUMNS = """
 _NO_LIMIT = -1
 
 
-class Shelf(Part):
+class Shelf(HistoryPart):
     """The list of conversations."""
 
     def conversations(
@@ -54,14 +54,14 @@ class Shelf(Part):
             StorageError: The history can't be read.
         """
         sql = _COLUMNS + f"WHERE c.trashed_s {'>= 0' if in_trash else 'IS NULL'}"
-        given: list[object] = []
+        values: list[object] = []
         if folder_id is None:
             sql += " AND c.folder IS NULL"
         elif folder_id != ALL:
             sql += " AND f.id = ?"
-            given.append(folder_id)
+            values.append(folder_id)
         sql += " ORDER BY c.place DESC LIMIT ? OFFSET ?"
-        return tuple(_info(row) for row in self._database.rows(sql, *given, limit, offset))
+        return tuple(_info(row) for row in self._database.rows(sql, *values, limit, offset))
 
     def conversation(self, conversation_id: str) -> ConversationInfo:
         """One conversation.

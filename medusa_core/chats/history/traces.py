@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from medusa_core.chats.history.part import Part
+from medusa_core.chats.history.part import HistoryPart
 
 _MOST_BYTES = 200_000_000
 
 
-class Traces(Part):
+class Traces(HistoryPart):
     """Traces by the answer they belong to; what one is made of is their maker's."""
 
     def put_trace(self, message_id: str, packed: bytes, most_bytes: int = _MOST_BYTES) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from medusa_core.chats.history.part import Part
+from medusa_core.chats.history.part import HistoryPart
 from medusa_core.errors import RequestError
 
 OnEmptied = Callable[[tuple[str, ...]], None]
 
 
-class Trash(Part):
+class Trash(HistoryPart):
     """What can still be restored, and what can't be found any more."""
 
     _listeners: list[OnEmptied]

@@ -75,23 +75,23 @@ def _parse(raw: bytes, number: int) -> BatchLine:
     if len(raw) > _MOST_LINE_BYTES:
         return BatchLine(number, (), f"The line has more than {_MOST_LINE_BYTES >> 20} MiB.")
     try:
-        told: Any = json.loads(raw)
-        json.dumps(told, ensure_ascii=False).encode()  # which half a character can't
+        body: Any = json.loads(raw)
+        json.dumps(body, ensure_ascii=False).encode()  # which half a character can't
     except (ValueError, RecursionError) as error:
         return BatchLine(number, (), f"The line is no JSON: {error}.")
-    if not isinstance(told, dict):
+    if not isinstance(body, dict):
         return BatchLine(number, (), "The line is no JSON object.")
-    line_id = told.get("id", number)
+    line_id = body.get("id", number)
     if isinstance(line_id, bool) or not isinstance(line_id, str | int):
         return BatchLine(number, (), "Its id is neither a text nor a whole number.")
     try:
-        return BatchLine(line_id, _messages(told))
+        return BatchLine(line_id, _messages(body))
     except ValueError as error:
         return BatchLine(line_id, (), str(error))
 
 
-def _messages(told: dict[str, Any]) -> tuple[ChatMessage, ...]:
-    prompt, messages = told.get("prompt"), told.get("messages")
+def _messages(body: dict[str, Any]) -> tuple[ChatMessage, ...]:
+    prompt, messages = body.get("prompt"), body.get("messages")
     if (prompt is None) == (messages is None):
         raise ValueError('The line needs either "prompt" or "messages".')
     if messages is None:
@@ -103,8 +103,8 @@ def _messages(told: dict[str, Any]) -> tuple[ChatMessage, ...]:
     return tuple(map(_message, messages))
 
 
-def _message(told: Any) -> ChatMessage:
-    match told:
+def _message(body: Any) -> ChatMessage:
+    match body:
         case {"role": str(role), "content": str(content)} if role in _ROLES:
             return ChatMessage(_ROLES[role], content)
     raise ValueError(

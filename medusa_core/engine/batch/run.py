@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from medusa_core.engine.batch.answers_file import AnswersFile
 from medusa_core.engine.batch.lines import BatchLine
-from medusa_core.engine.batch.sparse_effect import Said
+from medusa_core.engine.batch.sparse_effect import AnsweredPrompt
 from medusa_core.engine.several import (
     Answered,
     answer_all,
@@ -18,14 +18,14 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import Generate, GenerateSettings, GenerationDone
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.jobs.batch.progress import (
+    BatchMeter,
     BatchProgress,
-    Meter,
 )
 from medusa_core.system.jobs.batch.row import BatchRow
 
-MOST_SAID = 8
-Tell = Callable[[BatchProgress], None]
-Stop = Callable[[], bool]
+MOST_ANSWERS = 8
+OnBatchProgress = Callable[[BatchProgress], None]
+ShouldPause = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +39,20 @@ class BatchRun:
         meter: Counts.
         tuner: Of the target.
         most: How many are answered at once.
-        tell: Told how far it is, about once a second.
+        on_progress: Called with how far it is, about once a second.
         stop: Asked after every step. True pauses; answers under way are begun anew later.
-        said: The first answers, once they are there.
+        answered_prompts: The first answers, once they are there.
     """
 
     target: Target
     settings: GenerateSettings
     file: AnswersFile
-    meter: Meter
+    meter: BatchMeter
     tuner: Tuner
     most: int
-    tell: Tell
-    stop: Stop
-    said: list[Said] = field(default_factory=list)
+    on_progress: OnBatchProgress
+    stop: ShouldPause
+    answered_prompts: list[AnsweredPrompt] = field(default_factory=list)
 
     def answer(self, lines: Sequence[BatchLine]) -> bool:
         """Answer lines; one that can't be answered fails alone.
@@ -87,8 +87,10 @@ class BatchRun:
                 yield Generate(str(place), "", line.messages, self.settings)
 
     def _remember(self, answered: Answered) -> None:
-        if isinstance(answered.done, GenerationDone) and len(self.said) < MOST_SAID:
-            self.said.append(Said(answered.prompt_ids, answered.done.token_ids))
+        if isinstance(answered.done, GenerationDone) and len(self.answered_prompts) < MOST_ANSWERS:
+            self.answered_prompts.append(
+                AnsweredPrompt(answered.prompt_ids, answered.done.token_ids)
+            )
 
     def _keep(self, row: BatchRow) -> None:
         self.file.add(row)
@@ -96,9 +98,9 @@ class BatchRun:
 
     def _wrote(self, num_tokens: int) -> None:
         self.meter.wrote(num_tokens)
-        told = self.meter.tell()
-        if told is not None:
-            self.tell(told)
+        progress = self.meter.report()
+        if progress is not None:
+            self.on_progress(progress)
         if self.stop():
             raise _Paused
 

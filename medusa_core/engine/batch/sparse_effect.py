@@ -11,7 +11,7 @@ from medusa_core.loading.target import Target
 from medusa_core.runtime.runner.resident import ResidentRunner
 
 
-class Said(NamedTuple):
+class AnsweredPrompt(NamedTuple):
     """An answer's tokens and those of its prompt."""
 
     prompt_ids: tuple[int, ...]
@@ -43,31 +43,31 @@ class SparseEffect(NamedTuple):
         )
 
 
-def sparse_effect(target: Target, said: Sequence[Said]) -> SparseEffect | None:
+def sparse_effect(target: Target, answered: Sequence[AnsweredPrompt]) -> SparseEffect | None:
     """Score answers both ways; None where nothing was said, or attention takes all rows.
 
     Args:
         target: What wrote them; it attends as before afterwards.
-        said: They.
+        answered: They.
     """
     runner, attended = target.runner, target.precision.attended
-    num_tokens = sum(len(one.answer_ids) for one in said)
+    num_tokens = sum(len(one.answer_ids) for one in answered)
     if not attended or not num_tokens or not isinstance(runner, ResidentRunner):
         return None
     try:
         runner.attend_to(0)
-        full = sum(_log_probability(target, one) for one in said)
+        full = sum(_log_probability(target, one) for one in answered)
     finally:
         runner.attend_to(attended)
-    sparse = sum(_log_probability(target, one) for one in said)
+    sparse = sum(_log_probability(target, one) for one in answered)
     return SparseEffect(attended, sparse / num_tokens, full / num_tokens, num_tokens)
 
 
 @torch.inference_mode()
-def _log_probability(target: Target, said: Said) -> float:
+def _log_probability(target: Target, answered: AnsweredPrompt) -> float:
     """The sum over an answer's tokens."""
-    token_ids = [*said.prompt_ids, *said.answer_ids]
-    kv, first = target.lend_cache(len(token_ids) + 1), len(said.prompt_ids)
+    token_ids = [*answered.prompt_ids, *answered.answer_ids]
+    kv, first = target.allocate_cache(len(token_ids) + 1), len(answered.prompt_ids)
     rows, total = target.chunk_rows, 0.0
     for start in range(0, len(token_ids) - 1, rows):
         chunk = token_ids[start : min(start + rows, len(token_ids) - 1)]
@@ -78,5 +78,5 @@ def _log_probability(target: Target, said: Said) -> float:
             scores = target.runner.logits(states)[wanted.to(states.device)].float().log_softmax(-1)
             chosen = followers[wanted].to(scores.device).unsqueeze(1)
             total += float(scores.gather(1, chosen).sum())
-    target.caches.give_back(kv)
+    target.caches.release(kv)
     return total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from medusa_core.heads.format import HeadsFormat, Part
+from medusa_core.heads.format import HeadsFormat, HeadsTensor
 from medusa_core.heads.formats import v01
 
 PREFIX = "medusa_head."
@@ -12,7 +12,7 @@ def _claims(names: frozenset[str]) -> bool:
     return any(name.startswith(PREFIX) for name in names)
 
 
-def _part(name: str) -> Part | None:
+def _part(name: str) -> HeadsTensor | None:
     return v01.part_of(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
 
 

@@ -10,20 +10,23 @@ import re
 
 from medusa_core.errors import HeadsError
 from medusa_core.heads.format import (
+    HeadsFile,
     HeadsFormat,
-    Kind,
-    Part,
-    Written,
+    HeadsTensor,
+    TensorRole,
     layer_part,
     layer_tensors,
 )
 from medusa_core.heads.weights import HeadSet
 
 _LAYER = re.compile(r"heads\.(\d{1,4})\.layers\.(\d{1,4})\.(weight|bias)")
-_SHARED = {"token_map": Part(Kind.TOKEN_MAP), "lm_head.weight": Part(Kind.ONE_PROJECTION)}
+_SHARED = {
+    "token_map": HeadsTensor(TensorRole.TOKEN_MAP),
+    "lm_head.weight": HeadsTensor(TensorRole.ONE_PROJECTION),
+}
 
 
-def _part(name: str) -> Part | None:
+def _part(name: str) -> HeadsTensor | None:
     if match := _LAYER.fullmatch(name):
         return layer_part(match)
     return _SHARED.get(name)
@@ -33,7 +36,7 @@ def _claims(names: frozenset[str]) -> bool:
     return any(_LAYER.fullmatch(name) for name in names)
 
 
-def _write(heads: HeadSet, base_model: str) -> Written:
+def _write(heads: HeadSet, base_model: str) -> HeadsFile:
     if any(head.projection is not None for head in heads.heads):
         raise HeadsError(
             "These heads have projections of their own, which 'rooted' has no place for.",
@@ -50,7 +53,7 @@ def _write(heads: HeadSet, base_model: str) -> Written:
         "medusa_num_layers": heads.num_layers,
         "version": "rooted",
     }
-    return Written("medusa_lm_head.safetensors", tensors, config)
+    return HeadsFile("medusa_lm_head.safetensors", tensors, config)
 
 
 SPEC = HeadsFormat("rooted", claims=_claims, part=_part, write=_write)

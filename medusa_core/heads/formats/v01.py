@@ -9,26 +9,37 @@ from __future__ import annotations
 import re
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.format import HeadsFormat, Kind, Part, Written, check_rootless, layer_tensors
+from medusa_core.heads.format import (
+    HeadsFile,
+    HeadsFormat,
+    HeadsTensor,
+    TensorRole,
+    check_rootless,
+    layer_tensors,
+)
 from medusa_core.heads.weights import HeadSet
 
 _KEY = re.compile(r"(?:medusa_heads\.)?(\d{1,4})\.(\d{1,4})\.(linear\.weight|linear\.bias|weight)")
 LAYER_NAME = "{head}.{layer}.linear.{part}"
-_KINDS = {"linear.weight": Kind.WEIGHT, "linear.bias": Kind.BIAS, "weight": Kind.PROJECTION}
+_KINDS = {
+    "linear.weight": TensorRole.WEIGHT,
+    "linear.bias": TensorRole.BIAS,
+    "weight": TensorRole.PROJECTION,
+}
 
 
-def part_of(name: str) -> Part | None:
+def part_of(name: str) -> HeadsTensor | None:
     """What a tensor is; the shared-projection format has the same names."""
     match = _KEY.fullmatch(name)
-    return None if match is None else Part(_KINDS[match[3]], int(match[1]), int(match[2]))
+    return None if match is None else HeadsTensor(_KINDS[match[3]], int(match[1]), int(match[2]))
 
 
 def _claims(names: frozenset[str]) -> bool:
     parts = [part for name in names if (part := part_of(name))]
-    return any(part.kind is Kind.PROJECTION for part in parts)
+    return any(part.kind is TensorRole.PROJECTION for part in parts)
 
 
-def _write(heads: HeadSet, base_model: str) -> Written:
+def _write(heads: HeadSet, base_model: str) -> HeadsFile:
     check_rootless(heads)
     if heads.token_map is not None:
         raise HeadsError(
@@ -49,7 +60,7 @@ def _write(heads: HeadSet, base_model: str) -> Written:
         "medusa_num_heads": len(heads.heads),
         "medusa_num_layers": heads.num_layers,
     }
-    return Written("medusa_lm_head.safetensors", tensors, config)
+    return HeadsFile("medusa_lm_head.safetensors", tensors, config)
 
 
 SPEC = HeadsFormat("v0.1", claims=_claims, part=part_of, write=_write)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.format import HeadsFormat, Kind, Written, check_rootless, layer_tensors
+from medusa_core.heads.format import (
+    HeadsFile,
+    HeadsFormat,
+    TensorRole,
+    check_rootless,
+    layer_tensors,
+)
 from medusa_core.heads.formats.v01 import LAYER_NAME, part_of
 from medusa_core.heads.weights import HeadSet
 
 
 def _claims(names: frozenset[str]) -> bool:
     parts = [part for name in names if (part := part_of(name))]
-    return bool(parts) and all(part.kind is not Kind.PROJECTION for part in parts)
+    return bool(parts) and all(part.kind is not TensorRole.PROJECTION for part in parts)
 
 
-def _write(heads: HeadSet, base_model: str) -> Written:
+def _write(heads: HeadSet, base_model: str) -> HeadsFile:
     check_rootless(heads)
     if heads.num_columns is not None:
         raise HeadsError(
@@ -26,7 +32,7 @@ def _write(heads: HeadSet, base_model: str) -> Written:
         "medusa_num_layers": heads.num_layers,
         "version": "2",
     }
-    return Written("medusa_lm_head.safetensors", layer_tensors(heads, LAYER_NAME), config)
+    return HeadsFile("medusa_lm_head.safetensors", layer_tensors(heads, LAYER_NAME), config)
 
 
 SPEC = HeadsFormat("v2", claims=_claims, part=part_of, write=_write)

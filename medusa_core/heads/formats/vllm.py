@@ -10,10 +10,10 @@ import re
 
 from medusa_core.errors import HeadsError
 from medusa_core.heads.format import (
+    HeadsFile,
     HeadsFormat,
-    Kind,
-    Part,
-    Written,
+    HeadsTensor,
+    TensorRole,
     check_rootless,
     layer_part,
     layer_tensors,
@@ -22,14 +22,17 @@ from medusa_core.heads.weights import HeadSet
 
 _LAYER = re.compile(r"(?:medusa_heads\.)?blocks\.(\d{1,4})\.layers\.(\d{1,4})\.(weight|bias)")
 _PROJECTION = re.compile(r"(?:medusa_heads\.)?lm_heads\.(\d{1,4})\.weight")
-_OTHERS = {"token_map": Part(Kind.TOKEN_MAP), "lm_head.weight": Part(Kind.ONE_PROJECTION)}
+_OTHERS = {
+    "token_map": HeadsTensor(TensorRole.TOKEN_MAP),
+    "lm_head.weight": HeadsTensor(TensorRole.ONE_PROJECTION),
+}
 
 
-def _part(name: str) -> Part | None:
+def _part(name: str) -> HeadsTensor | None:
     if match := _LAYER.fullmatch(name):
         return layer_part(match)
     if match := _PROJECTION.fullmatch(name):
-        return Part(Kind.PROJECTION, int(match[1]))
+        return HeadsTensor(TensorRole.PROJECTION, int(match[1]))
     return _OTHERS.get(name.removeprefix("medusa_heads."))
 
 
@@ -37,7 +40,7 @@ def _claims(names: frozenset[str]) -> bool:
     return any(_LAYER.fullmatch(name) or _PROJECTION.fullmatch(name) for name in names)
 
 
-def _write(heads: HeadSet, base_model: str) -> Written:
+def _write(heads: HeadSet, base_model: str) -> HeadsFile:
     check_rootless(heads)
     vocab_size = heads.num_columns
     if vocab_size is None:
@@ -66,7 +69,7 @@ def _write(heads: HeadSet, base_model: str) -> Written:
         "medusa_fc_bias": any(bias is not None for _, bias in heads.heads[0].layers),
         "original_lm_head": heads.projection is not None,
     }
-    return Written("model.safetensors", tensors, config)
+    return HeadsFile("model.safetensors", tensors, config)
 
 
 SPEC = HeadsFormat("vllm", claims=_claims, part=_part, write=_write)

@@ -12,7 +12,7 @@ from medusa_core.errors import HeadsError, MedusaError
 from medusa_core.heads.eagle import EagleHead
 from medusa_core.heads.eagle_parts import EagleParts, Shapes, eagle_parts, is_eagle
 from medusa_core.heads.kind import HeadKind, check_finite
-from medusa_core.heads.medusa import Lent
+from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.reader import check_sizes, linears_of
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
@@ -88,7 +88,11 @@ def _shape_of(parts: EagleParts, shapes: dict[str, tuple[int, ...]]) -> HeadsSha
 
 
 def _read(
-    heads_dir: Path, config: ModelConfig, precision: Precision, lent: Lent, formats: PartFormats
+    heads_dir: Path,
+    config: ModelConfig,
+    precision: Precision,
+    shared_weights: SharedWeights,
+    formats: PartFormats,
 ) -> EagleHead:
     checkpoint, parts = _open(heads_dir)
     taps = parts.layers_read(config.num_layers)
@@ -105,7 +109,7 @@ def _read(
 
     make = linears_of(formats, precision)
     try:
-        return EagleHead(parts, taps, take, lent, make, precision)
+        return EagleHead(parts, taps, take, shared_weights, make, precision)
     except torch.OutOfMemoryError as error:
         raise no_memory("the EAGLE head") from error
 

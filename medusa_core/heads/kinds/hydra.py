@@ -24,7 +24,7 @@ from torch import Tensor
 from medusa_core.errors import HeadsError, MedusaError
 from medusa_core.heads.hydra import HydraHead, HydraHeads
 from medusa_core.heads.kind import HeadKind, Shapes, check_finite
-from medusa_core.heads.medusa import Lent, MakeLinear
+from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.heads.reader import check_sizes, linears_of
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
@@ -149,7 +149,11 @@ def _shape_among(shapes: Shapes, settings: Mapping[str, object]) -> HeadsShape:
 
 
 def _read(
-    heads_dir: Path, config: ModelConfig, precision: Precision, lent: Lent, formats: PartFormats
+    heads_dir: Path,
+    config: ModelConfig,
+    precision: Precision,
+    shared_weights: SharedWeights,
+    formats: PartFormats,
 ) -> HydraHeads:
     """The heads of a folder for a target.
 
@@ -169,10 +173,10 @@ def _read(
 
     make = linears_of(formats, precision)
     try:
-        shared = _shared_projection(sizes, token_map, read, lent, precision)
+        shared = _shared_projection(sizes, token_map, read, shared_weights, precision)
         one = None if shared is None else make(shared, None)
         heads = (_read_head(head, sizes, read, make, one) for head in range(sizes.num_heads))
-        return HydraHeads(heads, sizes.columns, lent, precision.compute, token_map)
+        return HydraHeads(heads, sizes.columns, shared_weights, precision.compute, token_map)
     except torch.OutOfMemoryError as error:
         raise no_memory("the Hydra heads") from error
 
@@ -200,7 +204,7 @@ def _shared_projection(
     sizes: _Sizes,
     token_map: Tensor | None,
     read: Callable[[str], Tensor],
-    lent: Lent,
+    shared_weights: SharedWeights,
     precision: Precision,
 ) -> Tensor | None:
     """The projection of all heads; None where each has its own."""
@@ -209,7 +213,7 @@ def _shared_projection(
     if sizes.projects == "one":
         return read("lm_head.weight")
     assert token_map is not None  # by `_sizes_of`
-    rows = lent.embedding[token_map.to(lent.embedding.device)]
+    rows = shared_weights.embedding[token_map.to(shared_weights.embedding.device)]
     return rows.to(precision.device, precision.compute)
 
 
@@ -281,10 +285,10 @@ def _ungrounded() -> HeadsError:
 
 def _check_counts(sizes: _Sizes, settings: Mapping[str, object]) -> None:
     for key, count in (("num_heads", sizes.num_heads), ("num_layers", sizes.num_layers)):
-        told = settings.get(f"hydra_{key}", count)
-        if told != count or isinstance(told, bool):
+        value = settings.get(f"hydra_{key}", count)
+        if value != count or isinstance(value, bool):
             raise HeadsError(
-                f"config.json gives {told!r:.40} as hydra_{key}, the heads have {count}.",
+                f"config.json gives {value!r:.40} as hydra_{key}, the heads have {count}.",
                 "The two belong to different heads, or one is damaged: download both again.",
             )
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from medusa_core.errors import MedusaError
 from medusa_core.heads.kind import HeadKind, check_finite
-from medusa_core.heads.medusa import Lent
+from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.mtp import MtpHead
 from medusa_core.heads.mtp_parts import PREFIX, MtpParts, Shapes, has_mtp, mtp_names, mtp_parts
 from medusa_core.heads.reader import check_sizes, linears_of
@@ -80,7 +80,11 @@ def _shape_of(shapes: Shapes, vocab_size: int) -> HeadsShape:
 
 
 def _read(
-    heads_dir: Path, config: ModelConfig, precision: Precision, lent: Lent, formats: PartFormats
+    heads_dir: Path,
+    config: ModelConfig,
+    precision: Precision,
+    shared_weights: SharedWeights,
+    formats: PartFormats,
 ) -> MtpHead:
     """The layer of a folder for a target: mostly the target's own folder.
 
@@ -101,7 +105,7 @@ def _read(
 
     make = linears_of(formats, precision)
     try:
-        return MtpHead(parts, config.num_layers, take, lent, make, precision)
+        return MtpHead(parts, config.num_layers, take, shared_weights, make, precision)
     except torch.OutOfMemoryError as error:
         raise no_memory("the layer for multi-token prediction") from error
 

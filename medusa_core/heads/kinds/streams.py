@@ -16,7 +16,7 @@ from torch import Tensor
 
 from medusa_core.errors import HeadsError
 from medusa_core.heads.kind import HeadKind, Shapes, check_finite
-from medusa_core.heads.medusa import Lent
+from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.reader import check_sizes, linears_of
 from medusa_core.heads.streams import EMBEDDINGS, FILE, StreamHeads, StreamSizes
 from medusa_core.messages import HeadsShape
@@ -71,7 +71,11 @@ def _shape_of(sizes: StreamSizes) -> HeadsShape:
 
 
 def _read(
-    heads_dir: Path, config: ModelConfig, precision: Precision, lent: Lent, formats: PartFormats
+    heads_dir: Path,
+    config: ModelConfig,
+    precision: Precision,
+    shared_weights: SharedWeights,
+    formats: PartFormats,
 ) -> StreamHeads:
     """The streams of a folder for a target.
 
@@ -81,26 +85,32 @@ def _read(
         OutOfMemoryError: There is no room for them.
     """
     checkpoint, sizes = _open(heads_dir)
-    _check_fit(sizes, config, lent)
+    _check_fit(sizes, config, shared_weights)
 
     def take(name: str) -> Tensor:
         tensor = check_finite(name, checkpoint.floats(name, precision.compute))
         return tensor.to(precision.device)
 
     try:
-        return StreamHeads(sizes, config, take, lent, linears_of(formats, precision), precision)
+        return StreamHeads(
+            sizes, config, take, shared_weights, linears_of(formats, precision), precision
+        )
     except torch.OutOfMemoryError as error:
         raise no_memory("the streams") from error
 
 
-def _check_fit(sizes: StreamSizes, config: ModelConfig, lent: Lent) -> None:
+def _check_fit(sizes: StreamSizes, config: ModelConfig, shared_weights: SharedWeights) -> None:
     """Refuse streams for another target.
 
     Raises:
         HeadsError: They are.
     """
     check_sizes(sizes.hidden, sizes.vocab_size, config)
-    if lent.decoder is None or not lent.decoder.blocks or not config.traits.is_usual:
+    if (
+        shared_weights.decoder is None
+        or not shared_weights.decoder.blocks
+        or not config.traits.is_usual
+    ):
         raise HeadsError(
             f"Streams beside {config.model_type} models aren't supported.",
             "Choose a model whose layers are Llama's, or other heads.",
@@ -144,13 +154,13 @@ def _sizes_of(shapes: Shapes, settings: Mapping[str, object]) -> StreamSizes:
     sizes = StreamSizes(
         num_streams=shapes[EMBEDDINGS][0],
         first_layer=layers[0],
-        num_layers=_told(settings, "num_hidden_layers", layers[-1] + 1, _MOST_LAYERS),
+        num_layers=_setting(settings, "num_hidden_layers", layers[-1] + 1, _MOST_LAYERS),
         rank=shapes[f"{first}.qkv.lora_A"][0],
         hidden=shapes[EMBEDDINGS][1],
         q_rows=shapes[f"{first}.output.lora_A"][1],
         qkv_rows=shapes[f"{first}.qkv.lora_B"][0],
         inner=shapes[f"{first}.down.lora_A"][1],
-        vocab_size=_told(settings, "vocab_size", 0, _MOST_TOKENS),
+        vocab_size=_setting(settings, "vocab_size", 0, _MOST_TOKENS),
     )
     if sizes.num_streams > _MOST_STREAMS:
         raise HeadsError(
@@ -167,12 +177,12 @@ def _sizes_of(shapes: Shapes, settings: Mapping[str, object]) -> StreamSizes:
     return sizes
 
 
-def _told(settings: Mapping[str, object], name: str, otherwise: int, most: int) -> int:
+def _setting(settings: Mapping[str, object], name: str, otherwise: int, most: int) -> int:
     """A number of `config.json`; `otherwise` where nothing of it is known."""
-    told = settings.get(name) if settings else otherwise
-    if not isinstance(told, int) or isinstance(told, bool) or not 0 <= told <= most:
-        raise HeadsError(f"config.json gives {told!r:.40} as {name}.", _AGAIN)
-    return told
+    value = settings.get(name) if settings else otherwise
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise HeadsError(f"config.json gives {value!r:.40} as {name}.", _AGAIN)
+    return value
 
 
 def _compare(shapes: Shapes, wanted: Shapes) -> None:

@@ -20,7 +20,7 @@ import psutil
 
 from medusa_core.errors import ConversionError, DiskFullError
 from medusa_core.hub.convert.convert_process import (
-    Job,
+    ConversionJob,
     run_job,
 )
 from medusa_core.hub.convert.convert_source import (
@@ -28,7 +28,7 @@ from medusa_core.hub.convert.convert_source import (
     HEADS_FILES,
     INDEX_FILE,
     MODEL_FILE,
-    Source,
+    ConversionSource,
 )
 from medusa_core.system.files.safetensors_header import read_header
 from medusa_core.system.files.sync import sync_folder
@@ -69,7 +69,7 @@ class Converted:
 
 
 def convert(
-    source: Source,
+    source: ConversionSource,
     *,
     is_consented: bool,
     on_progress: Callable[[int, int], None] | None = None,
@@ -83,7 +83,7 @@ def convert(
     Args:
         source: From `find_source`.
         is_consented: The user was told that a pickle can run code, and wants it converted.
-        on_progress: Told of bytes written and bytes to write, from this thread.
+        on_progress: Called with bytes written and bytes to write, from this thread.
         is_cancelled: Asked many times a second; stops the conversion.
         limits: Its bounds.
 
@@ -112,7 +112,7 @@ def convert(
                 f"The conversion needs {needed:,} bytes of disk; {max(0, room):,} are free.",
                 "Make space, or convert into a folder on another disk.",
             )
-        job = Job(
+        job = ConversionJob(
             files=tuple(str(path) for path in source.files),
             staging=str(staging),
             is_sharded=source.is_sharded,
@@ -153,7 +153,7 @@ def _staging(output: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _commit(written: Path, source: Source) -> Converted:
+def _commit(written: Path, source: ConversionSource) -> Converted:
     """Let whole files appear; the index, without which shards aren't read, is the last."""
     staged = sorted(written.iterdir(), key=lambda path: (path.name in _RESULTS, path.name))
     for path in staged:
@@ -179,7 +179,7 @@ def _commit(written: Path, source: Source) -> Converted:
     return Converted(tuple(done), sum(path.stat().st_size for path in done))
 
 
-def _copy_companions(source: Source, written: Path) -> None:
+def _copy_companions(source: ConversionSource, written: Path) -> None:
     for pattern in COMPANIONS:
         for path in source.folder.glob(pattern):
             staged, final = written / path.name, source.output / path.name

@@ -13,7 +13,7 @@ from typing import Any
 
 from medusa_core import errors
 from medusa_core.errors import Cancelled, ConversionError, MedusaError
-from medusa_core.system.sandbox.process import Child
+from medusa_core.system.sandbox.process import Sandbox
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ _KINDS: dict[str, type[MedusaError]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ConversionJob:
     """What the worker is to do.
 
     Attributes:
@@ -51,7 +51,7 @@ class Job:
 
 
 def run_job(
-    job: Job,
+    job: ConversionJob,
     time_s: float,
     on_progress: Callable[[int, int], None] | None,
     is_cancelled: Callable[[], bool],
@@ -61,7 +61,7 @@ def run_job(
     Args:
         job: What to do.
         time_s: Longest silence of the worker.
-        on_progress: Told of bytes written and bytes to write.
+        on_progress: Called with bytes written and bytes to write.
         is_cancelled: Asked while waiting.
 
     Raises:
@@ -69,21 +69,21 @@ def run_job(
         ConversionError: The worker ended without a result, or fell silent.
         MedusaError: What the worker found.
     """
-    child = Child("medusa_core.hub.convert.convert_worker")
+    sandbox = Sandbox("medusa_core.hub.convert.convert_worker")
 
     def check() -> None:
         if is_cancelled():
             raise Cancelled("The conversion was stopped.", "Nothing was changed.")
         # Only Linux lets the child bound itself.
-        if child.resident_bytes() > _TORCH_BYTES + job.memory_bytes:
+        if sandbox.resident_bytes() > _TORCH_BYTES + job.memory_bytes:
             raise ConversionError(
                 "The conversion takes far more memory than its file explains, and was stopped.",
                 "Nothing was changed. Don't use this file.",
             )
 
     try:
-        child.send(asdict(job))
-        while (report := child.hear(time_s, check)) is not None:
+        sandbox.send(asdict(job))
+        while (report := sandbox.receive(time_s, check)) is not None:
             if "done" in report:
                 return
             if "error" in report:
@@ -91,15 +91,15 @@ def run_job(
             if on_progress is not None:
                 on_progress(int(report["written"]), int(report["total"]))
             check()
-            child.send({"go": True})
-        raise _ended(child)
+            sandbox.send({"go": True})
+        raise _ended(sandbox)
     except TimeoutError:
         raise ConversionError(
             f"The conversion has done nothing for {time_s:.0f} s and was stopped.",
             "Nothing was changed. Get the weights as safetensors instead.",
         ) from None
     finally:
-        child.close()
+        sandbox.close()
 
 
 def _as_error(report: dict[str, Any]) -> MedusaError:
@@ -107,9 +107,9 @@ def _as_error(report: dict[str, Any]) -> MedusaError:
     return kind(str(report.get("message", "")), str(report.get("hint", "")))
 
 
-def _ended(child: Child) -> ConversionError:
-    code = child.wait()
-    log.debug("the converter said: %s", child.last_words())
+def _ended(sandbox: Sandbox) -> ConversionError:
+    code = sandbox.wait()
+    log.debug("the converter said: %s", sandbox.last_words())
     return ConversionError(
         f"The converter ended unexpectedly ({f'signal {-code}' if code < 0 else f'code {code}'}).",
         "Nothing was changed. It may have run out of memory: close other programs and try again.",

@@ -25,7 +25,7 @@ _PICKLED_MODEL = "pytorch_model.bin"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ConversionSource:
     """What to convert, and where to.
 
     Attributes:
@@ -55,7 +55,7 @@ class Source:
         return sum(path.stat().st_size for path in self.files)
 
 
-def find_source(path: Path, output: Path | None = None) -> Source:
+def find_source(path: Path, output: Path | None = None) -> ConversionSource:
     """Find the pickles of a file or a folder.
 
     Args:
@@ -73,21 +73,23 @@ def find_source(path: Path, output: Path | None = None) -> Source:
     if path.is_file():
         if path.name == _PICKLED_INDEX:
             return _shards(path.parent, output)
-        return Source(path.parent, (path,), output or path.parent, base_model=_base(path.parent))
+        return ConversionSource(
+            path.parent, (path,), output or path.parent, base_model=_base(path.parent)
+        )
     if not path.is_dir():
         raise ConversionError(f"{path} doesn't exist.", "Name a file or a folder that does.")
     for name in PICKLED_HEADS:
         if (path / name).is_file():
-            return Source(path, (path / name,), output or path, base_model=_base(path))
+            return ConversionSource(path, (path / name,), output or path, base_model=_base(path))
     if (path / _PICKLED_INDEX).is_file():
         return _shards(path, output)
     if (path / _PICKLED_MODEL).is_file():
         only = path / _PICKLED_MODEL
-        return Source(path, (only,), output or path, base_model=_base(path))
+        return ConversionSource(path, (only,), output or path, base_model=_base(path))
     raise _nothing(path)
 
 
-def _shards(folder: Path, output: Path | None) -> Source:
+def _shards(folder: Path, output: Path | None) -> ConversionSource:
     weight_map = read_json(folder / _PICKLED_INDEX).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise CheckpointError(f"{_PICKLED_INDEX} has no weight_map.", "Download the file again.")
@@ -103,7 +105,9 @@ def _shards(folder: Path, output: Path | None) -> Source:
             "Let the download finish, or download the model again.",
         )
     names = tuple(sorted(str(name) for name in weight_map))
-    return Source(folder, tuple(folder / shard for shard in shards), output or folder, True, names)
+    return ConversionSource(
+        folder, tuple(folder / shard for shard in shards), output or folder, True, names
+    )
 
 
 def _base(folder: Path) -> str:

@@ -34,7 +34,8 @@ def write_tensors(
         path: The file.
         tensors: By name.
         written: Bytes of tensors written before.
-        report: Told of bytes written and bytes to write, with those before; may end the process.
+        report: Called with bytes written and bytes to write, with those before; may end the
+            process.
 
     Returns:
         Bytes of tensors written so far.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import ConversionError, HeadsError, MedusaError
-from medusa_core.hub.convert.convert_process import Job
+from medusa_core.hub.convert.convert_process import ConversionJob
 from medusa_core.hub.convert.convert_source import (
     HEADS_FILE,
     HYDRA_FILE,
@@ -20,10 +20,10 @@ from medusa_core.hub.convert.convert_source import (
     MODEL_FILE,
 )
 from medusa_core.system.files.safetensors_header import read_header
-from medusa_core.system.sandbox.line import (
-    Line,
+from medusa_core.system.sandbox.channel import (
+    Channel,
     limit_process,
-    open_line,
+    open_channel,
 )
 
 log = logging.getLogger(__name__)
@@ -31,35 +31,35 @@ log = logging.getLogger(__name__)
 
 def main() -> int:
     """Do one job; the last line says `done` or `error`."""
-    with open_line() as line:
+    with open_channel() as channel:
         try:
-            run(_job(line.hear()), line)
+            run(_job(channel.receive()), channel)
         except MedusaError as error:
-            line.say(error=type(error).__name__, message=error.message, hint=error.hint)
+            channel.send(error=type(error).__name__, message=error.message, hint=error.hint)
         except OSError as error:
-            line.say(
+            channel.send(
                 error="DiskFullError",
                 message=f"The result can't be written: {error.strerror or error}.",
                 hint="Make space, or choose another folder.",
             )
         else:
-            line.say(done=True)
+            channel.send(done=True)
     return 0
 
 
-def _job(raw: dict[str, Any]) -> Job:
+def _job(raw: dict[str, Any]) -> ConversionJob:
     names = ("files", "expected_names")
-    return Job(**raw | {name: tuple(raw[name]) for name in names})
+    return ConversionJob(**raw | {name: tuple(raw[name]) for name in names})
 
 
-def run(job: Job, line: Line) -> None:
+def run(job: ConversionJob, channel: Channel) -> None:
     """Convert within bounds."""
     import torch  # noqa: F401 - the bound on memory is beyond what it has taken
 
     def report(written: int, total: int) -> None:
         """Say how far it is, and wait to be told to go on."""
-        line.say(written=written, total=total)
-        line.hear()
+        channel.send(written=written, total=total)
+        channel.receive()
 
     limit_process(job.memory_bytes, job.most_bytes)
     out = Path(job.staging) / "out"
@@ -84,7 +84,7 @@ def run(job: Job, line: Line) -> None:
 
 
 def _convert_file(
-    source: Path, path: Path, written: int, job: Job, report: Callable[[int, int], None]
+    source: Path, path: Path, written: int, job: ConversionJob, report: Callable[[int, int], None]
 ) -> tuple[int, set[str]]:
     """One pickle; returns bytes written so far, and the names of its tensors."""
     from medusa_core.hub.convert.convert_tensors import write_tensors
@@ -95,7 +95,7 @@ def _convert_file(
     return write_tensors(path, tensors, written, report), set(tensors)
 
 
-def _check_names(job: Job, weight_map: dict[str, str]) -> None:
+def _check_names(job: ConversionJob, weight_map: dict[str, str]) -> None:
     if missing := sorted(set(job.expected_names) - weight_map.keys()):
         raise ConversionError(
             f"No weight file holds {len(missing)} of the tensors that the index names, such as "
@@ -104,7 +104,7 @@ def _check_names(job: Job, weight_map: dict[str, str]) -> None:
         )
 
 
-def _rewrite_heads(source_name: str, out: Path, job: Job) -> None:
+def _rewrite_heads(source_name: str, out: Path, job: ConversionJob) -> None:
     """Give heads the file and the configuration of their format; leave other weights alone."""
     from medusa_core.heads.kinds import hydra
     from medusa_core.heads.reader import read_head_set

@@ -71,9 +71,9 @@ class DraftModels:
         if (known := self._known.get(folder)) is not None:
             return known
         tokenizer = ModelFiles.open(folder).tokenizer
-        told = hashlib.sha256()
+        digest = hashlib.sha256()
         for token_id in range(tokenizer.vocab_size):
             piece = tokenizer.bytes_of(token_id)
-            told.update(len(piece).to_bytes(4, "little") + piece)
-        found = self._known[folder] = _Vocabulary(tokenizer.vocab_size, told.hexdigest())
+            digest.update(len(piece).to_bytes(4, "little") + piece)
+        found = self._known[folder] = _Vocabulary(tokenizer.vocab_size, digest.hexdigest())
         return found

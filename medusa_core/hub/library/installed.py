@@ -23,10 +23,10 @@ from medusa_core.hub.library.library_files import (
 )
 from medusa_core.hub.library.library_folder import (
     Contents,
-    Kind,
+    ContentsKind,
     look_into,
 )
-from medusa_core.hub.library.other_programs import Found
+from medusa_core.hub.library.other_programs import ForeignModel
 from medusa_core.hub.library.pairing import (
     Pairing,
     pair,
@@ -40,7 +40,7 @@ _MODEL_FILES = (*HEADS_FILES, INDEX_FILE, MODEL_FILE, "config.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class InstalledRevision:
     """One revision of a model or of heads, or a folder with one.
 
     Attributes:
@@ -70,8 +70,8 @@ class Installed:
 
 
 def list_installed(
-    cache_dir: Path, folders: Iterable[Path] = (), others: Iterable[Found] = ()
-) -> tuple[Installed, ...]:
+    cache_dir: Path, folders: Iterable[Path] = (), others: Iterable[ForeignModel] = ()
+) -> tuple[InstalledRevision, ...]:
     """All that is installed, by name.
 
     Args:
@@ -98,7 +98,9 @@ def list_installed(
     return tuple(sorted(found, key=lambda one: (one.name.casefold(), one.revision)))
 
 
-def find_installed(installed: Iterable[Installed], name: str, revision: str = "") -> Installed:
+def find_installed(
+    installed: Iterable[InstalledRevision], name: str, revision: str = ""
+) -> InstalledRevision:
     """The one of that name, or of that folder.
 
     Args:
@@ -128,7 +130,7 @@ def find_installed(installed: Iterable[Installed], name: str, revision: str = ""
     raise RequestError(f"{name} is installed in several revisions.", f"Choose one: {listed}.")
 
 
-def pairings(installed: Iterable[Installed]) -> tuple[Pairing, ...]:
+def pairings(installed: Iterable[InstalledRevision]) -> tuple[Pairing, ...]:
     """Every installed model with all installed heads, and why each fits or doesn't."""
     contents = [one.contents for one in installed]
     return pair(
@@ -159,7 +161,7 @@ def _repos(cache_dir: Path) -> Iterator[Path]:
                 yield path
 
 
-def _revisions(repo: Path) -> Iterator[Installed]:
+def _revisions(repo: Path) -> Iterator[InstalledRevision]:
     name = repo.name.removeprefix(_PREFIX).replace("--", "/")
     refs = _refs(repo)
     snapshots = repo / "snapshots"
@@ -174,7 +176,9 @@ def _revisions(repo: Path) -> Iterator[Installed]:
         unfinished = any(path.suffix in _UNFINISHED for path in repo.glob("blobs/*"))
         why = "a download that isn't finished" if unfinished else "no files"
         nbytes = sum(path.lstat().st_size for path in repo.glob("blobs/*"))
-        yield Installed(name, repo, "", (), Contents(Kind.UNKNOWN, "", (why,)), nbytes, True)
+        yield InstalledRevision(
+            name, repo, "", (), Contents(ContentsKind.UNKNOWN, "", (why,)), nbytes, True
+        )
 
 
 def _refs(repo: Path) -> dict[str, str]:
@@ -219,7 +223,7 @@ def _is_model(folder: Path) -> bool:
     )
 
 
-def at_folder(path: Path) -> Installed:
+def at_folder(path: Path) -> InstalledRevision:
     """What a folder or a GGUF file outside of the cache holds."""
     return _installed(path.name, path, "", (), False)
 
@@ -234,7 +238,7 @@ def name_at(path: Path) -> str:
 
 def _installed(
     name: str, path: Path, revision: str, refs: tuple[str, ...], is_cached: bool
-) -> Installed:
+) -> InstalledRevision:
     contents = look_into(path, name)
     if is_cached and path.is_dir() and (lost := _lost(path)):
         contents = Contents(
@@ -244,7 +248,7 @@ def _installed(
             contents.target,
             contents.heads,
         )
-    return Installed(name, path, revision, refs, contents, size_of(path), is_cached)
+    return InstalledRevision(name, path, revision, refs, contents, size_of(path), is_cached)
 
 
 def _lost(snapshot: Path) -> str:

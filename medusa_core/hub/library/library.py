@@ -20,7 +20,7 @@ from medusa_core.hub.library.draft_models import (
     DraftModels,
     ModelAt,
 )
-from medusa_core.hub.library.installed import Installed as FoundInstalled
+from medusa_core.hub.library.installed import InstalledRevision as FoundInstalled
 from medusa_core.hub.library.installed import (
     at_folder,
     list_installed,
@@ -38,7 +38,7 @@ from medusa_core.hub.library.library_verify import (
     verify,
 )
 from medusa_core.hub.library.other_programs import models_of_others
-from medusa_core.hub.library.pairing import Fit as HowHeadsFit
+from medusa_core.hub.library.pairing import HeadsFit as HowHeadsFit
 from medusa_core.hub.library.pairing import match
 from medusa_core.hub.library.shipped_heads import shipped_heads
 from medusa_core.hub.listing import Listing
@@ -56,7 +56,7 @@ from medusa_core.models.lora.adapter_shape import (
     read_adapter_shape,
 )
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.models.quantized_cache.kept import KeptModels
+from medusa_core.models.quantized_cache.folder import QuantizedModels
 from medusa_core.runtime.offload.layer_file import (
     layer_files,
     remove_layer_file,
@@ -65,7 +65,7 @@ from medusa_core.system.jobs.heads_gain import (
     HeadsGain,
     read_gain,
 )
-from medusa_core.system.resources import kept_models_dir
+from medusa_core.system.resources import quantized_models_dir
 
 _SOON_S = 5.0
 
@@ -84,7 +84,7 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class PairOffer:
     """A pair that could be downloaded.
 
     Attributes:
@@ -219,10 +219,10 @@ class Library:
         """Deal with the Hub in another way from the next request on."""
         self.downloads.settings = settings
 
-    def catalog(self) -> tuple[Offer, ...]:
+    def catalog(self) -> tuple[PairOffer, ...]:
         """Pairs that are known to be good; no network."""
         return tuple(
-            Offer(
+            PairOffer(
                 title=entry.title,
                 pair=entry.pair,
                 licence=entry.licence,
@@ -237,7 +237,7 @@ class Library:
             for entry in read_catalog()
         )
 
-    async def search(self, words: str, sort: Sort = "downloads") -> tuple[Offer, ...]:
+    async def search(self, words: str, sort: Sort = "downloads") -> tuple[PairOffer, ...]:
         """Models on the Hub; their sizes are unknown until they are looked at.
 
         Raises:
@@ -245,7 +245,7 @@ class Library:
         """
         found = await asyncio.to_thread(search, _impatient(self.settings), words, sort)
         return tuple(
-            Offer(
+            PairOffer(
                 title=one.repo,
                 pair=Pair(one.repo),
                 is_gated=one.is_gated,
@@ -254,7 +254,7 @@ class Library:
             for one in found
         )
 
-    async def look_at(self, offer: Offer) -> Offer:
+    async def look_at(self, offer: PairOffer) -> PairOffer:
         """The offer with the sizes that the Hub tells.
 
         Raises:
@@ -287,7 +287,7 @@ class Library:
             variants=_variants(listing) if listing.file else (),
         )
 
-    async def _heads_alone(self, offer: Offer) -> Offer | None:
+    async def _heads_alone(self, offer: PairOffer) -> PairOffer | None:
         """The offer as one of heads, if it is that."""
         try:
             heads = await asyncio.to_thread(look_at_heads, self.settings, offer.pair.model)
@@ -441,10 +441,10 @@ class Library:
 
     def kept_bytes(self) -> int:
         """Bytes of the copies of models that make their next load quicker."""
-        quantized = sum(kept.nbytes for kept in KeptModels(kept_models_dir()).entries())
+        quantized = sum(kept.nbytes for kept in QuantizedModels(quantized_models_dir()).entries())
         return quantized + sum(nbytes for _, nbytes in self._layer_files())
 
-    async def remove_kept(self) -> int:
+    async def remove_quantized(self) -> int:
         """Delete these copies; returns the bytes freed.
 
         Raises:
@@ -452,7 +452,7 @@ class Library:
         """
 
         def work() -> int:
-            freed = KeptModels(kept_models_dir()).remove_all()
+            freed = QuantizedModels(quantized_models_dir()).remove_all()
             return freed + sum(remove_layer_file(path) for path, _ in self._layer_files())
 
         return await asyncio.to_thread(work)
@@ -472,12 +472,12 @@ class Library:
             RequestError: There is no such device, or it can't compute.
         """
 
-        def ask() -> Budget:
+        def measure() -> Budget:
             from medusa_core.memory.probe import live_budget
 
             return live_budget(device_here(device), own_bytes)
 
-        return await asyncio.to_thread(ask)
+        return await asyncio.to_thread(measure)
 
 
 def _model_at(item: Installed) -> ModelAt | None:

@@ -43,7 +43,7 @@ _MERGED = "medusa_head."
 Shapes = Mapping[str, tuple[int, ...]]
 
 
-class Kind(Enum):
+class ContentsKind(Enum):
     """What a folder is good for."""
 
     TARGET = "target"
@@ -65,7 +65,7 @@ class Contents:
         heads: Sizes of the heads in it; None too where they are a pickle.
     """
 
-    kind: Kind
+    kind: ContentsKind
     storage: str
     problems: tuple[str, ...]
     target: TargetFacts | None = None
@@ -88,19 +88,19 @@ def look_into(folder: Path, name: str = "") -> Contents:
     if weights:
         return _weights(folder, name, weights, config, problems)
     if not _heads_in(folder) and is_adapter(folder):
-        return Contents(Kind.ADAPTER, "safetensors", (*problems, *adapter_problems(folder)))
+        return Contents(ContentsKind.ADAPTER, "safetensors", (*problems, *adapter_problems(folder)))
     if not _heads_in(folder):
         return _other(folder, name, config, problems)
     heads = _heads_file(folder, name, config, problems)
-    return Contents(Kind.HEADS, "safetensors", tuple(problems), None, heads)
+    return Contents(ContentsKind.HEADS, "safetensors", tuple(problems), None, heads)
 
 
 def _gguf(path: Path, name: str) -> Contents:
     try:
         sizes, _, _ = config_of(read_gguf(path))
     except ModelError as error:
-        return Contents(Kind.TARGET, "gguf", (f"{error.message} {error.hint}".strip(),))
-    return Contents(Kind.TARGET, "gguf", (), target_facts(name, sizes))
+        return Contents(ContentsKind.TARGET, "gguf", (f"{error.message} {error.hint}".strip(),))
+    return Contents(ContentsKind.TARGET, "gguf", (), target_facts(name, sizes))
 
 
 def _is_named(path: Path) -> bool:
@@ -120,7 +120,7 @@ def _weights(
     shapes = _read_shapes(folder, weights, problems)
     if shapes and not any(tensor.endswith(_EMBEDDING) for tensor in shapes):
         heads = _heads(name, shapes, config, problems)
-        kind = Kind.UNKNOWN if heads is None else Kind.HEADS
+        kind = ContentsKind.UNKNOWN if heads is None else ContentsKind.HEADS
         return Contents(kind, "safetensors", tuple(problems), None, heads)
     target = target_facts(name, config)
     _check_target(folder, target, config, problems)
@@ -129,7 +129,13 @@ def _weights(
         heads = _heads(name, shapes, config, problems)
     elif _heads_in(folder):
         heads = _heads_file(folder, name, config, problems)
-    kind = Kind.UNKNOWN if target is None else Kind.TARGET if heads is None else Kind.MERGED
+    kind = (
+        ContentsKind.UNKNOWN
+        if target is None
+        else ContentsKind.TARGET
+        if heads is None
+        else ContentsKind.MERGED
+    )
     return Contents(kind, "safetensors", tuple(problems), target, heads)
 
 
@@ -151,14 +157,14 @@ def _read_shapes(folder: Path, weights: str, problems: list[str]) -> Shapes:
 def _other(folder: Path, name: str, config: dict[str, Any], problems: list[str]) -> Contents:
     convert = f"convert it once: python -m medusa_core convert {folder}"
     if any((folder / pickle).exists() for pickle in PICKLED_HEADS):
-        return Contents(Kind.HEADS, "pickle", (*problems, f"a pickle; {convert}"))
+        return Contents(ContentsKind.HEADS, "pickle", (*problems, f"a pickle; {convert}"))
     if any(folder.glob(_PICKLED_WEIGHTS)):
         facts = target_facts(name, config)
-        kind = Kind.TARGET if facts else Kind.UNKNOWN
+        kind = ContentsKind.TARGET if facts else ContentsKind.UNKNOWN
         return Contents(kind, "pickle", (*problems, f"a pickle; {convert}"), facts)
     if ggufs := sorted(folder.glob("*.gguf")):
         return _gguf(ggufs[0], name)
-    return Contents(Kind.UNKNOWN, "", (*problems, "no weights"), target_facts(name, config))
+    return Contents(ContentsKind.UNKNOWN, "", (*problems, "no weights"), target_facts(name, config))
 
 
 def _config(folder: Path, problems: list[str]) -> dict[str, Any]:
@@ -224,7 +230,7 @@ def check_folder(folder: Path) -> Contents:
             f"{folder} isn't complete: {'; '.join(contents.problems)}.",
             "Choose a folder in Hugging Face layout, or download the model.",
         )
-    if contents.kind is Kind.UNKNOWN:
+    if contents.kind is ContentsKind.UNKNOWN:
         raise ModelError(
             f"{folder} holds neither a model nor heads nor an adapter.",
             "Choose a folder with config.json and safetensors files.",

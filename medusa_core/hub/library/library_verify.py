@@ -25,7 +25,7 @@ from medusa_core.system.files.safetensors_header import read_header
 _READ_BYTES = 1 << 22
 
 
-class State(Enum):
+class FileState(Enum):
     """What was found of a file."""
 
     WHOLE = "whole"
@@ -46,13 +46,13 @@ class FileCheck:
     """
 
     name: str
-    state: State
+    state: FileState
     reason: str = ""
     nbytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class VerifyReport:
     """What was found of a model.
 
     Attributes:
@@ -63,14 +63,14 @@ class Report:
     folder: Path
     files: tuple[FileCheck, ...]
 
-    def names(self, *states: State) -> tuple[str, ...]:
+    def names(self, *states: FileState) -> tuple[str, ...]:
         """Files of which this was found."""
         return tuple(file.name for file in self.files if file.state in states)
 
     @property
     def to_fetch(self) -> tuple[str, ...]:
         """Files that must be downloaded again."""
-        return self.names(State.DAMAGED, State.MISSING)
+        return self.names(FileState.DAMAGED, FileState.MISSING)
 
     @property
     def is_whole(self) -> bool:
@@ -97,13 +97,13 @@ def verify(
     folder: Path,
     on_progress: Callable[[int, int], None] | None = None,
     is_cancelled: Callable[[], bool] = lambda: False,
-) -> Report:
+) -> VerifyReport:
     """Read every file of a model and compare it with its hash; takes as long as the disk does.
 
     Args:
         folder: A snapshot of the cache, any other folder, or a GGUF file. Without hashes to compare
             with, only headers are checked, and the files are named as unchecked.
-        on_progress: Told of bytes read and bytes to read.
+        on_progress: Called with bytes read and bytes to read.
         is_cancelled: Asked every few megabytes.
 
     Raises:
@@ -128,10 +128,10 @@ def verify(
     for path in paths:
         name = path.relative_to(folder).as_posix()
         checks.append(_check(path, name, expected_of(path, listed.get(name)), count))
-    return Report(folder, (*checks, *_absent(folder, {check.name for check in checks})))
+    return VerifyReport(folder, (*checks, *_absent(folder, {check.name for check in checks})))
 
 
-def repair(report: Report) -> Repair:
+def repair(report: VerifyReport) -> Repair:
     """Remove damaged files from the cache, so that the next download fetches them again.
 
     Revisions that share a damaged file lose it too: it is the same one. Nothing outside of the
@@ -141,7 +141,7 @@ def repair(report: Report) -> Repair:
         ModelError: A file can't be removed.
     """
     repo = repo_of(report.folder)
-    damaged = report.names(State.DAMAGED)
+    damaged = report.names(FileState.DAMAGED)
     if repo is None:
         return Repair(report.to_fetch, 0, damaged)
     freed = 0
@@ -171,21 +171,21 @@ def _removed_bytes(boundary: Boundary, path: Path) -> int:
 
 def _check(path: Path, name: str, expected: Expected, count: Callable[[int], None]) -> FileCheck:
     if not path.exists():
-        return FileCheck(name, State.MISSING, "its blob is gone")
+        return FileCheck(name, FileState.MISSING, "its blob is gone")
     size = path.stat().st_size
     if expected.nbytes not in (-1, size):
         count(size)
         reason = f"{size:,} bytes instead of {expected.nbytes:,}"
-        return FileCheck(name, State.DAMAGED, reason, size)
+        return FileCheck(name, FileState.DAMAGED, reason, size)
     if not expected.digest:
         count(size)
         return _check_header(path, name, size)
     found = _digest(path, size, expected.is_large, count)
     if found == expected.digest:
-        return FileCheck(name, State.WHOLE, "", size)
+        return FileCheck(name, FileState.WHOLE, "", size)
     kind = "sha256" if expected.is_large else "git's sha1"
     reason = f"{kind} is {found[:12]}…, not {expected.digest[:12]}…"
-    return FileCheck(name, State.DAMAGED, reason, size)
+    return FileCheck(name, FileState.DAMAGED, reason, size)
 
 
 def _check_header(path: Path, name: str, size: int) -> FileCheck:
@@ -194,8 +194,8 @@ def _check_header(path: Path, name: str, size: int) -> FileCheck:
         try:
             read_header(path)
         except CheckpointError as error:
-            return FileCheck(name, State.DAMAGED, error.message, size)
-    return FileCheck(name, State.UNCHECKED, "nothing says which hash it should have", size)
+            return FileCheck(name, FileState.DAMAGED, error.message, size)
+    return FileCheck(name, FileState.UNCHECKED, "nothing says which hash it should have", size)
 
 
 def _digest(path: Path, size: int, is_large: bool, count: Callable[[int], None]) -> str:
@@ -221,7 +221,7 @@ def _absent(folder: Path, present: set[str]) -> list[FileCheck]:
     except CheckpointError:
         return []  # the index itself is damaged, which its hash tells
     return [
-        FileCheck(name, State.MISSING, f"{INDEX_FILE} names it")
+        FileCheck(name, FileState.MISSING, f"{INDEX_FILE} names it")
         for name in names
         if name not in present
     ]

@@ -16,7 +16,7 @@ _MOST_FOUND = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ForeignModel:
     """A model of another program.
 
     Attributes:
@@ -30,7 +30,7 @@ class Found:
     owner: str
 
 
-def models_of_others(environment: Mapping[str, str], home: Path) -> tuple[Found, ...]:
+def models_of_others(environment: Mapping[str, str], home: Path) -> tuple[ForeignModel, ...]:
     """GGUF files of LM Studio, llama.cpp and Ollama, where these usually keep them.
 
     Args:
@@ -45,7 +45,9 @@ def models_of_others(environment: Mapping[str, str], home: Path) -> tuple[Found,
         ("llama.cpp", Path(llama_cpp) if llama_cpp else home / ".cache" / "llama.cpp"),
     )
     found = [
-        Found(path.stem, path, owner) for owner, folder in folders for path in _files_below(folder)
+        ForeignModel(path.stem, path, owner)
+        for owner, folder in folders
+        for path in _files_below(folder)
     ]
     found += _of_ollama(Path(ollama) if ollama else home / ".ollama" / "models")
     return tuple(found[:_MOST_FOUND])
@@ -61,13 +63,13 @@ def _files_below(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _of_ollama(folder: Path) -> Iterator[Found]:
+def _of_ollama(folder: Path) -> Iterator[ForeignModel]:
     """Files named by their hashes; manifests say which is whose."""
     for manifest in sorted(folder.glob("manifests/*/*/*/*")):
         digest = _model_digest(manifest)
         path = folder / "blobs" / digest.replace(":", "-")
         if digest and ModelFiles.find(path) is not None:
-            yield Found(f"{manifest.parent.name}:{manifest.name}", path, "Ollama")
+            yield ForeignModel(f"{manifest.parent.name}:{manifest.name}", path, "Ollama")
 
 
 def _model_digest(manifest: Path) -> str:

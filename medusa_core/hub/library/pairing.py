@@ -23,7 +23,7 @@ _STORAGE = re.compile(
 )
 
 
-class Sizes(Protocol):
+class TargetSizes(Protocol):
     """What heads must agree with."""
 
     @property
@@ -70,7 +70,7 @@ class HeadsFacts:
     base_model: str = ""
 
 
-class Fit(Enum):
+class HeadsFit(Enum):
     """How well heads go with a target; the best first."""
 
     MADE_FOR = "made for it"
@@ -80,7 +80,7 @@ class Fit(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class HeadsMatch:
     """Heads beside a target.
 
     Attributes:
@@ -90,7 +90,7 @@ class Match:
     """
 
     heads: HeadsFacts
-    fit: Fit
+    fit: HeadsFit
     reason: str
 
 
@@ -104,15 +104,15 @@ class Pairing:
     """
 
     target: TargetFacts
-    matches: tuple[Match, ...]
+    matches: tuple[HeadsMatch, ...]
 
     @property
-    def fitting(self) -> tuple[Match, ...]:
+    def fitting(self) -> tuple[HeadsMatch, ...]:
         """The heads that can be used with it."""
-        return tuple(match for match in self.matches if match.fit is not Fit.MISFIT)
+        return tuple(match for match in self.matches if match.fit is not HeadsFit.MISFIT)
 
 
-def misfit(sizes: Sizes, heads: HeadsShape) -> str:
+def misfit(sizes: TargetSizes, heads: HeadsShape) -> str:
     """Why heads can't be used with a model, for people; empty if they can.
 
     That the sizes agree doesn't mean that they were trained for it: then few drafts are accepted,
@@ -135,24 +135,28 @@ def misfit(sizes: Sizes, heads: HeadsShape) -> str:
     return reason
 
 
-def match(target: TargetFacts, heads: HeadsFacts) -> Match:
+def match(target: TargetFacts, heads: HeadsFacts) -> HeadsMatch:
     """Put heads beside a target."""
     if reason := misfit(target, heads.shape):
-        return Match(heads, Fit.MISFIT, reason)
+        return HeadsMatch(heads, HeadsFit.MISFIT, reason)
     if not heads.base_model:
-        return Match(heads, Fit.FITS, "sizes agree; they don't say which model they are for")
+        return HeadsMatch(
+            heads, HeadsFit.FITS, "sizes agree; they don't say which model they are for"
+        )
     names = (target.name, target.title) if target.title else (target.name,)
     if any(same_model(heads.base_model, name) for name in names):
-        return Match(heads, Fit.MADE_FOR, f"made for {heads.base_model}")
-    return Match(
-        heads, Fit.FOREIGN, f"sizes agree, but made for {heads.base_model}: few drafts will hold"
+        return HeadsMatch(heads, HeadsFit.MADE_FOR, f"made for {heads.base_model}")
+    return HeadsMatch(
+        heads,
+        HeadsFit.FOREIGN,
+        f"sizes agree, but made for {heads.base_model}: few drafts will hold",
     )
 
 
 def pair(targets: Iterable[TargetFacts], heads: Iterable[HeadsFacts]) -> tuple[Pairing, ...]:
     """All targets, those without heads too, each with all heads and the reason for each."""
     sets = tuple(heads)
-    order = list(Fit)
+    order = list(HeadsFit)
     return tuple(
         Pairing(
             target,
@@ -205,9 +209,9 @@ def _base_model(config: Mapping[str, Any]) -> str:
     speculators = config.get("speculators_config")
     verifier = speculators.get("verifier") if isinstance(speculators, Mapping) else None
     found = verifier.get("name_or_path") if isinstance(verifier, Mapping) else None
-    for said in (config.get("base_model_name_or_path"), found):
-        if isinstance(said, str) and said not in ("", "N/A", "None"):
-            return said
+    for base in (config.get("base_model_name_or_path"), found):
+        if isinstance(base, str) and base not in ("", "N/A", "None"):
+            return base
     return ""
 
 

@@ -6,22 +6,22 @@ from functools import cache
 from pathlib import Path
 
 from medusa_core.hub.library.installed import (
-    Installed,
+    InstalledRevision,
     at_folder,
     name_at,
 )
 from medusa_core.hub.library.library_folder import (
-    Kind,
+    ContentsKind,
     look_into,
 )
 from medusa_core.hub.library.pairing import (
-    Fit,
+    HeadsFit,
     match,
 )
 from medusa_core.system.resources import shipped_heads_dirs
 
 
-def shipped_heads() -> tuple[Installed, ...]:
+def shipped_heads() -> tuple[InstalledRevision, ...]:
     """All of them, as what is installed is told."""
     return tuple(at_folder(folder) for folder in shipped_heads_dirs())
 
@@ -38,10 +38,10 @@ def heads_made_for(model: Path) -> Path | None:
     """
     contents = look_into(model, name_at(model))
     target = contents.target
-    if target is None or contents.kind is Kind.MERGED:
+    if target is None or contents.kind is ContentsKind.MERGED:
         return None
     for one in shipped_heads():
         heads = one.contents.heads
-        if one.is_complete and heads and match(target, heads).fit is Fit.MADE_FOR:
+        if one.is_complete and heads and match(target, heads).fit is HeadsFit.MADE_FOR:
             return one.path
     return None

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from medusa_core.memory.placement import NUM_BUFFERS
 from medusa_core.memory.policy.machine import (
-    Machine,
+    MachineRates,
     seconds,
     seconds_at,
 )
 from medusa_core.memory.policy.work import (
-    Block,
-    Work,
+    BatchBlock,
+    BatchWork,
 )
 
 WHAT = ("weights", "cache", "states")
@@ -27,7 +27,7 @@ TIERS = ("device", "memory", "disk")
 # The nine shares, in the order of the linear program's variables.
 SHARES = tuple((what, tier) for what in WHAT for tier in TIERS)
 
-Share = tuple[str, str]
+TierShare = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class Sum:
     """
 
     constant: float
-    by_share: Mapping[Share, float]
+    by_share: Mapping[TierShare, float]
 
-    def at(self, shares: Mapping[Share, float]) -> float:
+    def at(self, shares: Mapping[TierShare, float]) -> float:
         """Its value for a placement."""
         return self.constant + sum(each * shares[share] for share, each in self.by_share.items())
 
@@ -66,7 +66,7 @@ class Costs:
     step_rest_s: float
 
 
-def costs_of(work: Work, block: Block, machine: Machine, streams: bool) -> Costs:
+def costs_of(work: BatchWork, block: BatchBlock, machine: MachineRates, streams: bool) -> Costs:
     """The costs of a block.
 
     Args:
@@ -90,8 +90,8 @@ def costs_of(work: Work, block: Block, machine: Machine, streams: bool) -> Costs
 
 
 def _streams(
-    work: Work,
-    machine: Machine,
+    work: BatchWork,
+    machine: MachineRates,
     sequences: int,
     passes: int,
     rows: int,
@@ -104,13 +104,13 @@ def _streams(
     read = sequences * behind * work.row_bytes
     in_s, out_s = 1 / machine.to_device, 1 / machine.from_device
     read_s, write_s = 1 / machine.from_disk, 1 / machine.to_disk
-    far_states = {("states", tier): states for tier in ("memory", "disk")}
-    far_fresh = {("cache", tier): fresh for tier in ("memory", "disk")}
-    far_weights = {("weights", tier): weights for tier in ("memory", "disk")}
+    offloaded_states = {("states", tier): states for tier in ("memory", "disk")}
+    offloaded_fresh = {("cache", tier): fresh for tier in ("memory", "disk")}
+    offloaded_weights = {("weights", tier): weights for tier in ("memory", "disk")}
     in_memory_s = seconds(read, machine.cache_in_memory)
     return {
-        "link to the device": _times(far_weights | far_states, in_s),
-        "link from the device": _times(far_states | far_fresh, out_s),
+        "link to the device": _times(offloaded_weights | offloaded_states, in_s),
+        "link from the device": _times(offloaded_states | offloaded_fresh, out_s),
         "reading from disk": _times(
             {("weights", "disk"): weights, ("cache", "disk"): read, ("states", "disk"): states},
             read_s,
@@ -127,11 +127,11 @@ def _streams(
     }
 
 
-def _times(by_share: Mapping[Share, float], factor: float) -> Sum:
+def _times(by_share: Mapping[TierShare, float], factor: float) -> Sum:
     return Sum(0.0, {share: each * factor for share, each in by_share.items()})
 
 
-def _bytes(work: Work, block: Block, streams: bool, has_memory: bool) -> dict[str, Sum]:
+def _bytes(work: BatchWork, block: BatchBlock, streams: bool, has_memory: bool) -> dict[str, Sum]:
     """What each tier holds at the worst moment, which is while prompts are read."""
     sequences, layers = block.num_sequences, work.num_layers
     size = {
@@ -143,12 +143,12 @@ def _bytes(work: Work, block: Block, streams: bool, has_memory: bool) -> dict[st
     on_device = work.fixed_bytes + rows * work.scratch_row_bytes
     on_device += NUM_BUFFERS * work.layer_bytes * streams
     # What lies on the disk passes through a buffer, a layer at a time.
-    passing: dict[Share, float] = {("cache", "disk"): NUM_BUFFERS * size["cache"] / layers}
+    passing: dict[TierShare, float] = {("cache", "disk"): NUM_BUFFERS * size["cache"] / layers}
     if has_memory:
         passing["weights", "disk"] = NUM_BUFFERS * work.layer_bytes
     sums = {}
     for tier in TIERS:
-        held: dict[Share, float] = {(what, tier): float(size[what]) for what in WHAT}
+        held: dict[TierShare, float] = {(what, tier): float(size[what]) for what in WHAT}
         passes_here = tier == ("memory" if has_memory else "device")
         sums[tier] = Sum(
             on_device if tier == "device" else 0, held | (passing if passes_here else {})

@@ -19,8 +19,8 @@ from medusa_core.memory.budget import Budget
 from medusa_core.memory.placement import layer_bytes
 from medusa_core.memory.plan import kv_bytes, scratch_bytes, weights_bytes
 from medusa_core.memory.policy.machine import (
-    Curve,
-    Machine,
+    MachineRates,
+    RateCurve,
 )
 from medusa_core.memory.policy.measure import (
     cache_rate,
@@ -28,21 +28,21 @@ from medusa_core.memory.policy.measure import (
     layer_curves,
     written_bytes_per_s,
 )
-from medusa_core.memory.policy.work import Work
+from medusa_core.memory.policy.work import BatchWork
 from medusa_core.memory.tiers import Below, prompt_rows
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.runtime.kv.size import whole_rows
-from medusa_core.system import cuda as card
-from medusa_core.system.files.kept import Kept
+from medusa_core.system import cuda
+from medusa_core.system.files.measurement_files import MeasurementFiles
 
 _LEFT_BYTES = 1 << 30  # that a disk keeps free
-Tell = Callable[[str], None]
+OnMeasure = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PolicyRequest:
     """What a policy is wanted for.
 
     Attributes:
@@ -68,12 +68,12 @@ class Rates:
 
     Attributes:
         kept: Where it is kept.
-        tell: Told what is being measured.
+        on_measure: Called with what is being measured.
         anew: Nothing that was kept is believed.
     """
 
-    kept: Kept
-    tell: Tell
+    kept: MeasurementFiles
+    on_measure: OnMeasure
     anew: bool = False
 
     def known(
@@ -88,34 +88,34 @@ class Rates:
         return found
 
 
-def work_of(asked: Asked) -> Work:
+def work_of(request: PolicyRequest) -> BatchWork:
     """A model and its prompts in bytes and rows."""
-    config, formats = asked.config, asked.formats
-    sizes, length = layer_bytes(config, formats), asked.prompt_tokens + asked.new_tokens
+    config, formats = request.config, request.formats
+    sizes, length = layer_bytes(config, formats), request.prompt_tokens + request.new_tokens
     rows = prompt_rows(config, formats, length)
     state = 4 * config.hidden_size
     scratch_row = 4 * (8 * config.hidden_size + 4 * config.intermediate_size)
     scratch = scratch_bytes(config, formats, length, rows)
     fixed = weights_bytes(config, formats) - sum(sizes) + scratch - rows * scratch_row
-    return Work(
+    return BatchWork(
         num_layers=config.num_layers,
         layer_bytes=max(sizes),
         fixed_bytes=max(0, fixed),
         row_bytes=kv_bytes(config, formats, 1) // whole_rows(1) // config.num_layers,
         state_bytes=state,
         scratch_row_bytes=scratch_row,
-        num_prompts=asked.num_prompts,
-        prompt_tokens=asked.prompt_tokens,
-        new_tokens=asked.new_tokens,
+        num_prompts=request.num_prompts,
+        prompt_tokens=request.prompt_tokens,
+        new_tokens=request.new_tokens,
         prompt_rows=rows,
     )
 
 
-def machine_for(asked: Asked, budget: Budget, below: Below, rates: Rates) -> Machine:
+def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rates) -> MachineRates:
     """This machine with the rates of a model.
 
     Args:
-        asked: The model, and what it is wanted for.
+        request: The model, and what it is wanted for.
         budget: What may be taken of the device.
         below: What lies below it.
         rates: What was measured before.
@@ -123,37 +123,37 @@ def machine_for(asked: Asked, budget: Budget, below: Below, rates: Rates) -> Mac
     Raises:
         TierError: The disk can't be written.
     """
-    config, precision, device = asked.config, asked.precision, asked.precision.device
+    config, precision, device = request.config, request.precision, request.precision.device
     folder = below.disk
     # Attention is measured behind as many tokens as there are on average, in steps of 64.
-    tokens = -(-(asked.prompt_tokens + asked.new_tokens // 2) // 64) * 64
+    tokens = -(-(request.prompt_tokens + request.new_tokens // 2) // 64) * 64
 
     def of_model() -> dict[str, Any]:
-        rates.tell("measuring a layer of the model")
-        layer, head = layer_curves(config, asked.formats, precision)
+        rates.on_measure("measuring a layer of the model")
+        layer, head = layer_curves(config, request.formats, precision)
         rate = cache_rate(config, precision, tokens, precision.cache.itemsize)
         return {"layer_s": layer, "head_s": head, "cache": rate}
 
     def of_disk() -> dict[str, Any]:
         assert folder is not None  # else there is nothing to measure
-        rates.tell(f"measuring the disk of {folder}")
+        rates.on_measure(f"measuring the disk of {folder}")
         read = disk_bytes_per_s(folder, None)
         return {"read": read, "write": written_bytes_per_s(folder)}
 
     def of_card() -> dict[str, Any]:
-        rates.tell("measuring the way to the card")
+        rates.on_measure("measuring the way to the card")
         there, back = card_bytes_per_s(device, None), from_card_bytes_per_s(device)
         return {"to": there, "from": back}
 
-    model = rates.known(_model_key(asked, tokens), of_model)
+    model = rates.known(_model_key(request, tokens), of_model)
     disk: dict[str, Any] = {"read": 1.0, "write": 1.0}
     if folder is not None:
         disk = rates.known(("disk", str(folder.absolute())), of_disk)
     link: dict[str, Any] = {"to": math.inf, "from": math.inf}
     if device.type == "cuda":
-        link = rates.known(("card", card.name(device)), of_card)
+        link = rates.known(("card", cuda.name(device)), of_card)
     free = 0 if folder is None else _free_bytes(folder) - _LEFT_BYTES
-    return Machine(
+    return MachineRates(
         device_bytes=budget.total_bytes - budget.other_bytes - budget.runtime_bytes,
         memory_bytes=below.memory_bytes,
         disk_bytes=max(0, free),
@@ -179,14 +179,14 @@ def _free_bytes(folder: Path) -> int:
         ) from error
 
 
-def _model_key(asked: Asked, tokens: int) -> tuple[object, ...]:
-    config, formats, device = asked.config, asked.formats, asked.precision.device
-    where = card.name(device) if device.type == "cuda" else f"{os.cpu_count()} cores"
+def _model_key(request: PolicyRequest, tokens: int) -> tuple[object, ...]:
+    config, formats, device = request.config, request.formats, request.precision.device
+    where = cuda.name(device) if device.type == "cuda" else f"{os.cpu_count()} cores"
     sizes = (config.hidden_size, config.intermediate_size, config.vocab_size, config.row_sizes)
     heads = (config.num_heads, config.num_kv_heads, config.head_dim, tokens)
-    told = (formats.cache_format, formats.attended, torch.__version__, torch.get_num_threads())
-    return ("model", sizes, heads, sorted(formats.names.items()), told, where)
+    facts = (formats.cache_format, formats.attended, torch.__version__, torch.get_num_threads())
+    return ("model", sizes, heads, sorted(formats.names.items()), facts, where)
 
 
-def _curve(raw: Sequence[Sequence[float]]) -> Curve:
+def _curve(raw: Sequence[Sequence[float]]) -> RateCurve:
     return tuple((int(rows), float(seconds)) for rows, seconds in raw)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 # Rows of a pass, and seconds that one layer takes for them where its weights lie.
-Curve = tuple[tuple[int, float], ...]
+RateCurve = tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class MachineRates:
     """Sizes and measured rates.
 
     A computer without a card has its memory, under a budget, as the device, and no tier between
@@ -40,11 +40,11 @@ class Machine:
     to_disk: float
     cache_on_device: float
     cache_in_memory: float
-    layer_s: Curve
-    head_s: Curve
+    layer_s: RateCurve
+    head_s: RateCurve
 
 
-def seconds_at(curve: Curve, rows: float) -> float:
+def seconds_at(curve: RateCurve, rows: float) -> float:
     """A curve's time between its points; beyond the last it grows as between the last two."""
     points = ((0, curve[0][1]), *curve)
     for (low, low_s), (high, high_s) in pairwise(points):

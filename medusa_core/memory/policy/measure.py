@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from medusa_core.errors import TierError
-from medusa_core.memory.policy.machine import Curve
+from medusa_core.memory.policy.machine import RateCurve
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.parts import LinearPart, block_parts, lm_head_part
@@ -26,7 +26,7 @@ from medusa_core.models.quant.random_blocks import random_blocks
 from medusa_core.runtime.kv.quantized import QuantizedCache
 from medusa_core.runtime.kv.size import row_bytes
 from medusa_core.runtime.kv.tensor import TensorCache
-from medusa_core.system import cuda as card
+from medusa_core.system import cuda
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.pool import Workers
 
@@ -38,7 +38,7 @@ _SCALE = 0.02
 
 def layer_curves(
     config: ModelConfig, formats: PartFormats, precision: Precision
-) -> tuple[Curve, Curve]:
+) -> tuple[RateCurve, RateCurve]:
     """Times of a layer's products, and of the projection to the vocabulary, by rows.
 
     Args:
@@ -79,12 +79,12 @@ def cache_rate(config: ModelConfig, precision: Precision, tokens: int, itemsize:
 
 def from_card_bytes_per_s(device: torch.device) -> float:
     """Bytes a second that a card gives to pinned memory."""
-    here = card.pinned(_MOVED_BYTES)
+    here = cuda.pinned(_MOVED_BYTES)
     there = torch.empty(_MOVED_BYTES, dtype=torch.uint8, device=device)
 
     def move() -> None:
         here.copy_(there)
-        card.wait(device)
+        cuda.wait(device)
 
     return _MOVED_BYTES / _usual(move)
 
@@ -133,7 +133,7 @@ def _random(
     return layer
 
 
-def _curve(layers: Sequence[tuple[int, QuantLinear]], precision: Precision) -> Curve:
+def _curve(layers: Sequence[tuple[int, QuantLinear]], precision: Precision) -> RateCurve:
     points = []
     for rows in ROWS:
         inputs = [
@@ -153,7 +153,7 @@ def _curve(layers: Sequence[tuple[int, QuantLinear]], precision: Precision) -> C
 def _usual_s(work: Callable[[], None], precision: Precision) -> float:
     def whole() -> None:
         work()
-        card.wait(precision.device)
+        cuda.wait(precision.device)
 
     whole()
     return _usual(whole)

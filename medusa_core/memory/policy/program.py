@@ -19,8 +19,8 @@ from medusa_core.memory.policy.cost import (
     TIERS,
     WHAT,
     Costs,
-    Share,
     Sum,
+    TierShare,
 )
 
 _NUM = len(SHARES)
@@ -37,7 +37,7 @@ _ROOM = {
 class Placed(NamedTuple):
     """The best shares, and the tiers whose room binds."""
 
-    shares: Mapping[Share, float]
+    shares: Mapping[TierShare, float]
     binds: tuple[str, ...]
 
 
@@ -105,7 +105,7 @@ def _least_times(streams: Mapping[str, Sum], overlaps: bool) -> Sequence[Sum]:
     """What a layer takes at least: as long as each stream; or as all of them together."""
     if overlaps:
         return list(streams.values())
-    together: dict[Share, float] = {}
+    together: dict[TierShare, float] = {}
     for stream in streams.values():
         for share, each in stream.by_share.items():
             together[share] = together.get(share, 0.0) + each
@@ -143,7 +143,7 @@ def _wholes() -> NDArray[np.float64]:
     return whole
 
 
-def _shares(values: NDArray[np.float64]) -> dict[Share, float]:
+def _shares(values: NDArray[np.float64]) -> dict[TierShare, float]:
     shares = zip(SHARES, values[:_NUM].tolist(), strict=True)
     return {share: 0.0 if value < _TINY else value for share, value in shares}
 

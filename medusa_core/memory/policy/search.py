@@ -10,19 +10,19 @@ from dataclasses import dataclass, replace
 
 from medusa_core.memory.policy.cost import (
     Costs,
-    Share,
     Sum,
+    TierShare,
     costs_of,
 )
-from medusa_core.memory.policy.machine import Machine
+from medusa_core.memory.policy.machine import MachineRates
 from medusa_core.memory.policy.program import (
     Placed,
     Rules,
     place,
 )
 from medusa_core.memory.policy.work import (
-    Block,
-    Work,
+    BatchBlock,
+    BatchWork,
 )
 
 _SLOWEST = 0.999  # of the slowest stream's time, and a stream binds as well
@@ -41,15 +41,15 @@ class Policy:
         binds: What would have to be faster or larger.
     """
 
-    block: Block
-    shares: Mapping[Share, float]
+    block: BatchBlock
+    shares: Mapping[TierShare, float]
     prefill_s: float
     step_s: float
     tokens_per_s: float
     binds: tuple[str, ...]
 
 
-def search(work: Work, machine: Machine, rules: Rules | None = None) -> Policy | None:
+def search(work: BatchWork, machine: MachineRates, rules: Rules | None = None) -> Policy | None:
     """The policy of the most tokens a second; None where nothing has room.
 
     Args:
@@ -62,11 +62,11 @@ def search(work: Work, machine: Machine, rules: Rules | None = None) -> Policy |
     return max(possible, key=lambda policy: policy.tokens_per_s, default=None)
 
 
-def blocks(num_prompts: int) -> Iterator[Block]:
+def blocks(num_prompts: int) -> Iterator[BatchBlock]:
     """Block sizes to try: batches of powers of two, and as many of them as are of use."""
     for batch in _powers(num_prompts):
         for num_batches in _powers(-(-num_prompts // batch)):
-            yield Block(batch, num_batches)
+            yield BatchBlock(batch, num_batches)
 
 
 def _powers(most: int) -> list[int]:
@@ -77,7 +77,7 @@ def _powers(most: int) -> list[int]:
     return [*powers, most] if most > 1 else powers
 
 
-def solve(work: Work, block: Block, machine: Machine, rules: Rules) -> Policy | None:
+def solve(work: BatchWork, block: BatchBlock, machine: MachineRates, rules: Rules) -> Policy | None:
     """The best policy for a block; None where it has no room.
 
     Args:
@@ -102,7 +102,9 @@ def solve(work: Work, block: Block, machine: Machine, rules: Rules) -> Policy | 
     return max(found, key=lambda policy: policy.tokens_per_s, default=None)
 
 
-def _policy(work: Work, block: Block, costs: Costs, placed: Placed, overlaps: bool) -> Policy:
+def _policy(
+    work: BatchWork, block: BatchBlock, costs: Costs, placed: Placed, overlaps: bool
+) -> Policy:
     shares = placed.shares
     prefill_s = costs.prefill_rest_s + pass_s(work, costs.prefill, shares, overlaps)
     step_s = costs.step_rest_s + pass_s(work, costs.step, shares, overlaps)
@@ -121,7 +123,10 @@ def _policy(work: Work, block: Block, costs: Costs, placed: Placed, overlaps: bo
 
 
 def pass_s(
-    work: Work, streams: Mapping[str, Sum], shares: Mapping[Share, float], overlaps: bool = True
+    work: BatchWork,
+    streams: Mapping[str, Sum],
+    shares: Mapping[TierShare, float],
+    overlaps: bool = True,
 ) -> float:
     """Seconds of all layers of a pass.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class BatchWork:
     """A model and the prompts that it answers.
 
     Attributes:
@@ -46,7 +46,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BatchBlock:
     """Sequences that share each loaded layer.
 
     Attributes:
@@ -61,10 +61,10 @@ class Block:
     def num_sequences(self) -> int:
         return self.batch * self.num_batches
 
-    def num_rounds(self, work: Work) -> int:
+    def num_rounds(self, work: BatchWork) -> int:
         """Blocks that it takes, one after the other."""
         return math.ceil(work.num_prompts / self.num_sequences)
 
-    def num_prompt_passes(self, work: Work) -> int:
+    def num_prompt_passes(self, work: BatchWork) -> int:
         """Passes in which the prompts of a block are read."""
         return math.ceil(self.num_sequences * work.prompt_tokens / work.prompt_rows)

@@ -112,9 +112,9 @@ def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str
     raw["mlp_bias"] = "blk.0.ffn_up.bias" in gguf.tensors
     raw["rope_scaling"] = _scaling(gguf)
     raw["file_type"] = file_type(gguf)
-    raw |= settings_of(gguf, _told(raw))
+    raw |= settings_of(gguf, _settings(raw))
     _check_sum(gguf, raw)
-    return _told(raw), _generation(gguf), _stored_types(gguf, of)
+    return _settings(raw), _generation(gguf), _stored_types(gguf, of)
 
 
 def _check_sum(gguf: Gguf, raw: Mapping[str, Any]) -> None:
@@ -152,10 +152,10 @@ def _vocab_size(gguf: Gguf) -> int:
 def _lacks_files(gguf: Gguf) -> bool:
     """Is it the beginning of a model in several files, of which the others aren't there?"""
     count = gguf.entries.get("split.count")
-    return gguf.begun_bytes is not None and isinstance(count, int) and count > 1
+    return gguf.started_bytes is not None and isinstance(count, int) and count > 1
 
 
-def _told(raw: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in raw.items() if value is not None}
 
 

@@ -32,8 +32,8 @@ def model_name(gguf: Gguf) -> str:
     isn't taken.
     """
     file_name = _PART.sub("", gguf.path.stem)
-    said = " ".join(_printable(gguf.text("general.name").rpartition("/")[2]).split())
-    words = said.split(" ")
+    full_name = " ".join(_printable(gguf.text("general.name").rpartition("/")[2]).split())
+    words = full_name.split(" ")
     while len(words) > 1 and words[-1].casefold() in _FORMATS:
         words.pop()
     name = " ".join(words)[:_MOST_CHARS].strip()

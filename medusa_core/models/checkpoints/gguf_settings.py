@@ -174,9 +174,9 @@ def _layer_types(gguf: Gguf, known: Mapping[str, Any], every: int) -> list[str] 
     count = known.get("num_hidden_layers")
     if not isinstance(count, int) or not 0 < count <= _MOST_LAYERS:
         return None
-    told = gguf.of_model("attention.sliding_window_pattern")
-    if isinstance(told, int) and 0 < told <= _MOST_LAYERS:
-        every = told
+    pattern = gguf.of_model("attention.sliding_window_pattern")
+    if isinstance(pattern, int) and 0 < pattern <= _MOST_LAYERS:
+        every = pattern
     marks = list(gguf.numbers(f"{gguf.architecture}.attention.sliding_window_pattern"))
     if len(marks) != count:
         marks = [(index + 1) % every != 0 for index in range(count)]

@@ -12,7 +12,7 @@ from torch import Tensor
 from medusa_core.errors import CheckpointError
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.packing import Packing
-from medusa_core.models.parts import LinearPart, Piece
+from medusa_core.models.parts import LinearPart, PartPiece
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec
 from medusa_core.models.quant.in_blocks import weight_formats
@@ -142,7 +142,7 @@ def read_packed(
     return spec, spec.quantize(numbers.to(formats.device))
 
 
-def _check(found: Grouped, piece: Piece, columns: int, packing: Packing) -> None:
+def _check(found: Grouped, piece: PartPiece, columns: int, packing: Packing) -> None:
     groups = columns // packing.group if packing.group else 1
     sizes = [tuple(tensor.shape) for tensor in (found.codes, found.zeros, found.scales)]
     wanted = [(piece.of, columns), (piece.of, groups), (piece.of, groups)]

@@ -101,13 +101,13 @@ def unsupported(method: str, what: str, instead: str) -> ModelError:
     )
 
 
-def whole(said: Mapping[str, Any], key: str, usual: int, method: str) -> int:
+def whole(settings: Mapping[str, Any], key: str, usual: int, method: str) -> int:
     """A whole number of a `quantization_config`.
 
     Raises:
         ModelError: It is something else.
     """
-    value = said.get(key)
+    value = settings.get(key)
     value = usual if value is None else value
     if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value <= 1 << 20:
         raise unsupported(method, f"its {key} is no whole number", "Download config.json again")

@@ -16,7 +16,7 @@ from torch import Tensor
 from medusa_core.errors import CheckpointError
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import HeadRows, ModelConfig
-from medusa_core.models.parts import LinearPart, Piece
+from medusa_core.models.parts import LinearPart, PartPiece
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import (
     QuantSpec,
@@ -90,7 +90,7 @@ def read_quantized(
     return plain, assemble(packed, scales, levels, part.columns, dtype)
 
 
-def _rows(tensor: Tensor, piece: Piece, heads: HeadRows) -> Tensor:
+def _rows(tensor: Tensor, piece: PartPiece, heads: HeadRows) -> Tensor:
     from medusa_core.models.rope import interleave_rows
 
     rows = piece.take(tensor)
@@ -98,7 +98,7 @@ def _rows(tensor: Tensor, piece: Piece, heads: HeadRows) -> Tensor:
 
 
 def _read(
-    checkpoint: Checkpoint, piece: Piece, columns: int
+    checkpoint: Checkpoint, piece: PartPiece, columns: int
 ) -> tuple[dict[str, Tensor], Nf4Matrix]:
     """The tensors of a piece, and what they are."""
     name = f"{piece.name}.weight"

@@ -14,8 +14,8 @@ from medusa_core.errors import MedusaError
 from medusa_core.models.datastore.store import Store
 from medusa_core.models.datastore.suffixes import (
     LONGEST,
-    Answer,
-    Said,
+    AnswerText,
+    SuffixIndex,
 )
 from medusa_core.models.datastore.trust import Trust
 
@@ -25,13 +25,13 @@ MOST_TOKENS = 1 << 20  # of one model: less than 32 MB in memory, and 5 MB on di
 _KEPT_SHARE = 7 / 8  # of them when the least used are dropped, so that this comes seldom
 
 
-class Learned:
+class EarlierAnswers:
     """The answers of one model.
 
     A file that can't be used costs speed alone: it is told in the log.
 
     Attributes:
-        said: The answers.
+        index: The answers.
         trust: How likely what they say is to be said again.
     """
 
@@ -43,7 +43,7 @@ class Learned:
             vocab_size: Tokens that the model knows.
             most_tokens: So many are kept.
         """
-        self.said = Said()
+        self.index = SuffixIndex()
         self.trust = Trust()
         self._store = store
         self._vocab_size = vocab_size
@@ -61,7 +61,7 @@ class Learned:
 
     def use(self, place: int) -> None:
         """What lies at a place of `said` was drafted and right."""
-        self._used.add(self.said.answer_at(place))
+        self._used.add(self.index.answer_at(place))
 
     def learn(self, conversation_id: str, before: Sequence[int], token_ids: Sequence[int]) -> None:
         """Learn an answer.
@@ -90,8 +90,8 @@ class Learned:
             self._store.use(used)
         number = self._store.add(conversation_id, start, text)
         if number is not None:
-            self.said.add(Answer(number, start, text))
-        too_many = len(self.said.token_ids) - self._most_tokens
+            self.index.add(AnswerText(number, start, text))
+        too_many = len(self.index.token_ids) - self._most_tokens
         if too_many > 0:
             self._drop(too_many + round((1 - _KEPT_SHARE) * self._most_tokens))
 
@@ -99,11 +99,11 @@ class Learned:
         gone = self._store.least_used(num_tokens)
         log.info("%d answers that were used least are dropped", len(gone))
         self._store.delete(gone)
-        self.said.remove(gone)
+        self.index.remove(gone)
 
     def _read(self) -> None:
-        there, known = self._store.numbers(), self.said.numbers
+        there, known = self._store.numbers(), self.index.numbers
         if gone := known - there:
-            self.said.remove(gone)
+            self.index.remove(gone)
         for answer in self._store.answers(known & there, self._vocab_size):
-            self.said.add(answer)
+            self.index.add(answer)

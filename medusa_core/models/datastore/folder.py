@@ -18,7 +18,7 @@ def store_of(folder: Path, key: str) -> Store:
     return Store(folder / f"{key}{SUFFIX}")
 
 
-def forget_learned(folder: Path, conversation_ids: Collection[str] | None = None) -> None:
+def forget_answers(folder: Path, conversation_ids: Collection[str] | None = None) -> None:
     """Forget what conversations taught; a model that is loaded forgets it before its next answer.
 
     Args:

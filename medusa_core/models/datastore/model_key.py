@@ -24,14 +24,14 @@ def model_key(files: Iterable[Path], pieces: Mapping[int, bytes]) -> str:
     """
     numbers = struct.Struct("<II").pack
     sorted_pieces = sorted(pieces.items())
-    told = hashlib.sha256(
+    digest = hashlib.sha256(
         b"".join([numbers(token_id, len(piece)) + piece for token_id, piece in sorted_pieces])
     )
     for file in sorted(files, key=lambda path: path.name):
         size = file.stat().st_size
-        told.update(size.to_bytes(8, "little"))
+        digest.update(size.to_bytes(8, "little"))
         with file.open("rb") as opened:
             for sample in range(_SAMPLES):
                 opened.seek((2 * sample + 1) * size // (2 * _SAMPLES))
-                told.update(opened.read(_SAMPLE_BYTES))
-    return told.hexdigest()[:32]
+                digest.update(opened.read(_SAMPLE_BYTES))
+    return digest.hexdigest()[:32]

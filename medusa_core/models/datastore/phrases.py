@@ -43,7 +43,7 @@ class Follower(NamedTuple):
     chance: float
 
 
-class Phrases:
+class PhraseTable:
     """The table in memory.
 
     Attributes:
@@ -138,7 +138,7 @@ def next_key(key: int, token_id: int) -> int:
     return mixed ^ mixed >> 16
 
 
-def read_phrases(model_dir: Path, vocab_size: int) -> Phrases | None:
+def read_phrases(model_dir: Path, vocab_size: int) -> PhraseTable | None:
     """The table that lies beside a model, if one does.
 
     Args:
@@ -153,18 +153,18 @@ def read_phrases(model_dir: Path, vocab_size: int) -> Phrases | None:
         return None
     try:
         with safe_open(path, "numpy") as file:
-            told = json.loads((file.metadata() or {})["phrases"])
-            if told["format"] != _FORMAT:
-                raise ValueError(f"its format is {told['format']!r}")
-            phrases = Phrases(
+            metadata = json.loads((file.metadata() or {})["phrases"])
+            if metadata["format"] != _FORMAT:
+                raise ValueError(f"its format is {metadata['format']!r}")
+            phrases = PhraseTable(
                 keys=file.get_tensor("keys"),
                 counts=file.get_tensor("counts"),
                 tokens=file.get_tensor("tokens"),
                 chances=file.get_tensor("chances"),
-                longest=int(told["longest"]),
+                longest=int(metadata["longest"]),
                 accuracies={
                     float(bucket): tuple(tuple(map(float, row)) for row in rows)
-                    for bucket, rows in told["accuracies"].items()
+                    for bucket, rows in metadata["accuracies"].items()
                 },
             )
         if not 0 <= phrases.tokens.min() <= phrases.tokens.max() < vocab_size:
@@ -177,7 +177,7 @@ def read_phrases(model_dir: Path, vocab_size: int) -> Phrases | None:
         ) from error
 
 
-def write_phrases(phrases: Phrases, model_dir: Path) -> None:
+def write_phrases(phrases: PhraseTable, model_dir: Path) -> None:
     """Put a table beside a model."""
     narrow = phrases.tokens.max() < 1 << 16
     parts: dict[str, NDArray[np.generic]] = {
@@ -186,20 +186,20 @@ def write_phrases(phrases: Phrases, model_dir: Path) -> None:
         "tokens": phrases.tokens.astype(np.uint16 if narrow else np.int32),
         "chances": np.rint(phrases.chances * 255).astype(np.uint8),
     }
-    told = {"format": _FORMAT, "longest": phrases.longest, "accuracies": phrases.accuracies}
-    save_file(parts, model_dir / FILE, {"phrases": json.dumps(told)})
+    metadata = {"format": _FORMAT, "longest": phrases.longest, "accuracies": phrases.accuracies}
+    save_file(parts, model_dir / FILE, {"phrases": json.dumps(metadata)})
 
 
 def of_lists(
     lists: Mapping[int, Sequence[Follower]],
     longest: int,
     accuracies: Mapping[float, tuple[tuple[float, ...], ...]] = MappingProxyType({}),
-) -> Phrases:
+) -> PhraseTable:
     """A table of the followers of each key, the likeliest first."""
     keys = np.array(sorted(lists), dtype=np.uint32)
     ordered = [lists[int(key)] for key in keys]
     flat = [follower for followers in ordered for follower in followers]
-    return Phrases(
+    return PhraseTable(
         keys,
         np.array([len(followers) for followers in ordered], dtype=np.uint8),
         np.array([follower.token_id for follower in flat], dtype=np.int32),

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from medusa_core.errors import RequestError
-from medusa_core.models.datastore.suffixes import Answer
+from medusa_core.models.datastore.suffixes import AnswerText
 from medusa_core.system.storage.database import (
     Database,
     Migration,
@@ -86,7 +86,7 @@ class Store:
         rows = self._open().rows("SELECT DISTINCT conversation FROM answers")
         return frozenset(name for (name,) in rows)
 
-    def answers(self, without: Collection[int], vocab_size: int) -> list[Answer]:
+    def answers(self, without: Collection[int], vocab_size: int) -> list[AnswerText]:
         """The answers, the longest unused first; what no such model can have said is deleted.
 
         Args:
@@ -223,14 +223,14 @@ def _packed(token_ids: array[int]) -> bytes:
     return _in_file_order(token_ids).tobytes()
 
 
-def _unpacked(number: int, start: int, tokens: bytes, vocab_size: int) -> Answer:
+def _unpacked(number: int, start: int, tokens: bytes, vocab_size: int) -> AnswerText:
     """An answer as it lies in the file; without tokens where it can't be the model's."""
     token_ids = array("i")
     token_ids.frombytes(tokens[: len(tokens) // token_ids.itemsize * token_ids.itemsize])
     token_ids = _in_file_order(token_ids)
     fits = bool(token_ids) and min(token_ids) >= 0 and max(token_ids) < vocab_size
     fits = fits and 0 <= start < len(token_ids)
-    return Answer(number, start, token_ids if fits else array("i"))
+    return AnswerText(number, start, token_ids if fits else array("i"))
 
 
 def _in_file_order(token_ids: array[int]) -> array[int]:

@@ -28,7 +28,7 @@ _STEP, _SPREAD, _WORD = 0x2545F4914F6CDD1D, 0x9E3779B97F4A7C15, (1 << 64) - 1
 _END = array("i", [-1])  # no token: behind every answer
 
 
-class Answer(NamedTuple):
+class AnswerText(NamedTuple):
     """A text that a model wrote.
 
     Attributes:
@@ -42,7 +42,7 @@ class Answer(NamedTuple):
     token_ids: array[int]
 
 
-class Found(NamedTuple):
+class SuffixMatch(NamedTuple):
     """Where a context stood before.
 
     Attributes:
@@ -54,7 +54,7 @@ class Found(NamedTuple):
     places: list[int]
 
 
-class Said:
+class SuffixIndex:
     """Answers, and an index of their contexts.
 
     Attributes:
@@ -79,7 +79,7 @@ class Said:
         """Memory that it takes."""
         return 4 * len(self.token_ids) + sum(chains.nbytes for chains in self._chains)
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: AnswerText) -> None:
         """Take an answer; it counts as the latest."""
         self._append(answer)
         if len(self.token_ids) > 1 << self._bits:
@@ -93,7 +93,7 @@ class Said:
         """The number of the answer that a place belongs to."""
         return self._numbers[bisect_right(self._begins, place) - 1]
 
-    def behind(self, recent: array[int]) -> Found | None:
+    def behind(self, recent: array[int]) -> SuffixMatch | None:
         """Where the longest known context stood that some tokens end with; None where none did.
 
         Args:
@@ -103,10 +103,10 @@ class Said:
             if len(recent) >= chains.size:
                 places = chains.find(self.token_ids, recent[-chains.size :])
                 if places:
-                    return Found(kind, places)
+                    return SuffixMatch(kind, places)
         return None
 
-    def _append(self, answer: Answer) -> None:
+    def _append(self, answer: AnswerText) -> None:
         begin = len(self.token_ids)
         self._numbers.append(answer.number)
         self._begins.append(begin)
@@ -117,15 +117,15 @@ class Said:
         for chains in self._chains:
             chains.add(ids, begin, max(answer.start, chains.size))
 
-    def _answers(self) -> list[Answer]:
+    def _answers(self) -> list[AnswerText]:
         ends = [*self._begins[1:], len(self.token_ids)]
         spans = zip(self._numbers, self._starts, self._begins, ends, strict=True)
         return [
-            Answer(number, start, self.token_ids[begin : end - 1])
+            AnswerText(number, start, self.token_ids[begin : end - 1])
             for number, start, begin, end in spans
         ]
 
-    def _rebuild(self, answers: Sequence[Answer]) -> None:
+    def _rebuild(self, answers: Sequence[AnswerText]) -> None:
         num_places = sum(len(one.token_ids) + 1 for one in answers)
         self.token_ids = array("i")
         self._numbers, self._begins, self._starts = [], [], []

@@ -11,11 +11,11 @@ from medusa_core.models.family import FamilySpec, Traits, local_theta, positive
 
 
 def _traits(raw: Mapping[str, Any]) -> Traits:
-    told = positive(raw, "rope_local_base_freq", 10000.0)
+    theta = positive(raw, "rope_local_base_freq", 10000.0)
     return replace(
         gemma_traits(raw, 6),
         qk_norm=True,
-        local_theta=local_theta(raw, told),
+        local_theta=local_theta(raw, theta),
         scales_local=False,
     )
 

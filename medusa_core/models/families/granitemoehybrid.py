@@ -45,15 +45,16 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
     """The shared parts; gate and up are rows of one tensor."""
     from dataclasses import replace as replaced
 
-    from medusa_core.models.parts import MlpParts, Piece, shared_parts
+    from medusa_core.models.parts import MlpParts, PartPiece, shared_parts
 
     parts, width = shared_parts(config, index), config.intermediate_size
     assert parts.mlp is not None
     mlp = f"{parts.prefix}.shared_mlp"
     gate_up = tuple(
-        Piece(f"{mlp}.input_linear", width, first=first, total=2 * width) for first in (0, width)
+        PartPiece(f"{mlp}.input_linear", width, first=first, total=2 * width)
+        for first in (0, width)
     )
-    down = (Piece(f"{mlp}.output_linear", config.hidden_size),)
+    down = (PartPiece(f"{mlp}.output_linear", config.hidden_size),)
     both = MlpParts(
         replaced(parts.mlp.gate_up, pieces=gate_up), replaced(parts.mlp.down, pieces=down)
     )

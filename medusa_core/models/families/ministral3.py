@@ -10,10 +10,10 @@ from medusa_core.models.family import FamilySpec, Traits, positive, sliding_wind
 
 def _traits(raw: Mapping[str, Any]) -> Traits:
     rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
-    told = rope if isinstance(rope, Mapping) else {}
+    settings = rope if isinstance(rope, Mapping) else {}
     return Traits(
         window=sliding_window(raw),
-        query_growth=positive(told, "llama_4_scaling_beta", 0.0) or 0.0,
+        query_growth=positive(settings, "llama_4_scaling_beta", 0.0) or 0.0,
     )
 
 

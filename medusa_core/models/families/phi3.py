@@ -20,12 +20,12 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
     """The shared parts, as rows of the tensors that hold several of them."""
     from dataclasses import replace
 
-    from medusa_core.models.parts import LinearPart, MlpParts, Piece, shared_parts
+    from medusa_core.models.parts import LinearPart, MlpParts, PartPiece, shared_parts
 
     def fused(part: LinearPart, name: str) -> LinearPart:
         pieces, first = [], 0
         for piece in part.pieces:
-            pieces.append(Piece(name, piece.rows, piece.turns, first, part.rows))
+            pieces.append(PartPiece(name, piece.rows, piece.turns, first, part.rows))
             first += piece.rows
         return replace(part, pieces=tuple(pieces))
 

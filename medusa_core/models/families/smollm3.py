@@ -24,15 +24,15 @@ def _traits(raw: Mapping[str, Any]) -> Traits:
 
 def _unturned(raw: Mapping[str, Any]) -> frozenset[int]:
     """The layers that `no_rope_layers` marks with 0; every fourth where it isn't there."""
-    told = raw.get("no_rope_layers")
+    flags = raw.get("no_rope_layers")
     count = raw.get("num_hidden_layers")
-    if told is None and isinstance(count, int) and 0 < count < 1 << 10:
+    if flags is None and isinstance(count, int) and 0 < count < 1 << 10:
         return frozenset(index for index in range(count) if (index + 1) % _EVERY == 0)
-    if not isinstance(told, list) or any(mark not in (0, 1) for mark in told):
+    if not isinstance(flags, list) or any(mark not in (0, 1) for mark in flags):
         raise ModelError(
             "config.json: no_rope_layers is no list of 0 and 1.", "Download config.json again."
         )
-    return frozenset(index for index, mark in enumerate(told) if not mark)
+    return frozenset(index for index, mark in enumerate(flags) if not mark)
 
 
 SPEC = FamilySpec("smollm3", _traits)

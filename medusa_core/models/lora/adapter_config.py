@@ -151,12 +151,12 @@ def _strength(value: object, key: str) -> float:
 
 def _patterns(raw: Mapping[str, Any], key: str) -> list[tuple[str, object]]:
     """Names or regular expressions, as PEFT matches them: to the end of a layer's name."""
-    told = raw.get(key) or {}
-    if not isinstance(told, Mapping) or len(told) > _MOST_PATTERNS:
+    patterns = raw.get(key) or {}
+    if not isinstance(patterns, Mapping) or len(patterns) > _MOST_PATTERNS:
         raise AdapterError(f"{CONFIG_NAME}: {key} is no short table.", "Download it again.")
-    for pattern in told:
+    for pattern in patterns:
         _check_pattern(str(pattern), key)
-    return [(str(pattern), value) for pattern, value in told.items()]
+    return [(str(pattern), value) for pattern, value in patterns.items()]
 
 
 def _check_pattern(pattern: str, key: str) -> None:

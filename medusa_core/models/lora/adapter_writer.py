@@ -38,8 +38,8 @@ def write_adapter(
         rank = len(a)
         modules[layer.rpartition(".")[2]] = None
         for which, matrix in (("A", a), ("B", b)):
-            told = matrix.detach().to("cpu", torch.bfloat16).contiguous()
-            tensors[f"{LEAD}{layer}.lora_{which}.weight"] = told
+            saved = matrix.detach().to("cpu", torch.bfloat16).contiguous()
+            tensors[f"{LEAD}{layer}.lora_{which}.weight"] = saved
     config = {
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from medusa_core.models.quant.laid import Laid
+from medusa_core.models.quant.layout import LinearLayout
 from medusa_core.models.quant.linear import QuantLinear
 
 
@@ -53,8 +53,8 @@ class BesideLinear:
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self(x).add_(residual)
 
-    def laid(self) -> Laid:
-        parts = [layer.laid() for layer in self.layers]
+    def layout(self) -> LinearLayout:
+        parts = [layer.layout() for layer in self.layers]
         makers = [(part.again, len(part.tensors)) for part in parts]
         places = [(up.inner, up.first, up.rows) for up in self._ups]
 
@@ -68,7 +68,7 @@ class BesideLinear:
             return BesideLinear(base, down, [Up(linear, *place) for linear, place in pairs])
 
         kind = f"beside {[part.kind for part in parts]} {places}"
-        return Laid(kind, tuple(tensor for part in parts for tensor in part.tensors), again)
+        return LinearLayout(kind, tuple(tensor for part in parts for tensor in part.tensors), again)
 
     def _add(self, x: Tensor, y: Tensor) -> Tensor:
         inner = self._down(x)

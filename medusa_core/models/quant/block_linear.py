@@ -13,8 +13,8 @@ from medusa_core.models.quant.block_types import (
     BlockType,
     block_type,
 )
-from medusa_core.models.quant.laid import (
-    Laid,
+from medusa_core.models.quant.layout import (
+    LinearLayout,
     bias_of,
     with_bias,
 )
@@ -46,9 +46,11 @@ class BlockLinear:
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self(x).add_(residual)
 
-    def laid(self) -> Laid:
+    def layout(self) -> LinearLayout:
         again = partial(_again, self._of)
-        return Laid(f"blocks {self._of.name}", with_bias((self._stored,), self._bias), again)
+        return LinearLayout(
+            f"blocks {self._of.name}", with_bias((self._stored,), self._bias), again
+        )
 
 
 def _again(of: BlockType, tensors: Sequence[Tensor]) -> BlockLinear:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from medusa_core.models.quant.laid import (
-    Laid,
+from medusa_core.models.quant.layout import (
+    LinearLayout,
     bias_of,
     with_bias,
 )
@@ -34,8 +34,8 @@ class Int8Linear:
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self(x).add_(residual)
 
-    def laid(self) -> Laid:
-        return Laid("int8", with_bias((self._weight, self._scale), self._bias), _again)
+    def layout(self) -> LinearLayout:
+        return LinearLayout("int8", with_bias((self._weight, self._scale), self._bias), _again)
 
 
 class Int8RowsLinear:
@@ -66,9 +66,9 @@ class Int8RowsLinear:
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self(x).add_(residual)
 
-    def laid(self) -> Laid:
+    def layout(self) -> LinearLayout:
         tensors = with_bias((self._weight, self._largest), self._bias)
-        return Laid("int8 rows", tensors, _rows_again)
+        return LinearLayout("int8 rows", tensors, _rows_again)
 
 
 def int8_rows_linear(weight: Tensor, scale: Tensor, bias: Tensor | None) -> Int8RowsLinear:

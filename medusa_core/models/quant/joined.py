@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from medusa_core.models.quant.linear import QuantLinear
 
-Pieces = Sequence[tuple[QuantSpec, int]]
+JoinedPieces = Sequence[tuple[QuantSpec, int]]
 
 
-def joined_format(pieces: Pieces) -> QuantSpec:
+def joined_format(pieces: JoinedPieces) -> QuantSpec:
     """The format of a layer whose first rows have one format, and the next ones another.
 
     Its tensors are those of the pieces, their names led by the piece's number and a dot.
@@ -36,7 +36,7 @@ def joined_format(pieces: Pieces) -> QuantSpec:
         return all(spec.takes(count, columns, device) for spec, count in pieces)
 
     def lack(hardware: Hardware) -> str:
-        return next((said for spec in specs if (said := spec.lack(hardware))), "")
+        return next((reason for spec in specs if (reason := spec.lack(hardware))), "")
 
     def tensors(rows: int, columns: int, compute: str) -> dict[str, TensorKind]:
         return {

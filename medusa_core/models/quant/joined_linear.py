@@ -8,9 +8,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from medusa_core.models.quant.laid import (
+from medusa_core.models.quant.layout import (
     Again,
-    Laid,
+    LinearLayout,
     bias_of,
     with_bias,
 )
@@ -37,12 +37,12 @@ class JoinedLinear:
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self(x).add_(residual)
 
-    def laid(self) -> Laid:
-        pieces = [layer.laid() for layer in self._layers]
+    def layout(self) -> LinearLayout:
+        pieces = [layer.layout() for layer in self._layers]
         tensors = [tensor for piece in pieces for tensor in piece.tensors]
         made = [(piece.again, len(piece.tensors)) for piece in pieces]
         kind = "joined " + " + ".join(piece.kind for piece in pieces)
-        return Laid(kind, with_bias(tensors, self._bias), partial(_again, made))
+        return LinearLayout(kind, with_bias(tensors, self._bias), partial(_again, made))
 
 
 def _again(made: Sequence[tuple[Again, int]], tensors: Sequence[Tensor]) -> JoinedLinear:

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from medusa_core.models.quant.laid import (
-    Laid,
+from medusa_core.models.quant.layout import (
+    LinearLayout,
     bias_of,
     with_bias,
 )
@@ -34,7 +34,7 @@ class QuantLinear(Protocol):
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         """[n, in], [n, out] → residual + x Wᵀ + b: [n, out]"""
 
-    def laid(self) -> Laid:
+    def layout(self) -> LinearLayout:
         """Its numbers, and how to make an equal layer of them elsewhere."""
 
 
@@ -55,8 +55,8 @@ class DenseLinear:
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return F.linear(x, self._weight, self._bias).add_(residual)
 
-    def laid(self) -> Laid:
-        return Laid("dense", with_bias((self._weight,), self._bias), _dense_again)
+    def layout(self) -> LinearLayout:
+        return LinearLayout("dense", with_bias((self._weight,), self._bias), _dense_again)
 
 
 class PackedLinear:
@@ -77,9 +77,11 @@ class PackedLinear:
         result: Tensor = self._run_binary(x, residual, self._packed, self._bias, "add")
         return result
 
-    def laid(self) -> Laid:
+    def layout(self) -> LinearLayout:
         # oneDNN's order has no address: elsewhere the weights lie as they were.
-        return Laid("dense", with_bias((self._packed.to_dense(),), self._bias), _dense_again)
+        return LinearLayout(
+            "dense", with_bias((self._packed.to_dense(),), self._bias), _dense_again
+        )
 
 
 def _dense_again(tensors: Sequence[Tensor]) -> DenseLinear:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.quant.block_types import BlockType
-from medusa_core.models.quant.laid import (
-    Laid,
+from medusa_core.models.quant.layout import (
+    LinearLayout,
     with_bias,
 )
 from medusa_core.models.quant.tiles import lay_out
@@ -129,7 +129,7 @@ class NativeLinear:
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self(x).add_(residual)
 
-    def laid(self) -> Laid:
+    def layout(self) -> LinearLayout:
         tensors = [
             tensor
             for part in self.parts
@@ -143,13 +143,13 @@ class NativeLinear:
         ]
         named = " ".join(f"{part.kind}:{part.outputs}x{part.inputs}" for part in self.parts)
         again = partial(_again, self._library, sizes)
-        return Laid(f"native {named}", with_bias(tensors, self._bias), again)
+        return LinearLayout(f"native {named}", with_bias(tensors, self._bias), again)
 
 
 def _again(
     library: ctypes.CDLL, sizes: Sequence[NativeWeights], tensors: Sequence[Tensor]
 ) -> NativeLinear:
-    """A layer of these sizes over the tensors of `NativeLinear.laid`."""
+    """A layer of these sizes over the tensors of `NativeLinear.layout`."""
     left = list(tensors)
     parts = []
     for part in sizes:

@@ -8,8 +8,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from medusa_core.models.quant.laid import (
-    Laid,
+from medusa_core.models.quant.layout import (
+    LinearLayout,
     bias_of,
     with_bias,
 )
@@ -52,10 +52,10 @@ class Nf4CardLinear:
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self(x).add_(residual)
 
-    def laid(self) -> Laid:
+    def layout(self) -> LinearLayout:
         held = (self._packed, self._largest, *self._nested)
         again = partial(_again, self._shape, len(held))
-        return Laid(f"nf4 {self._shape}", with_bias(held, self._bias), again)
+        return LinearLayout(f"nf4 {self._shape}", with_bias(held, self._bias), again)
 
 
 def nf4_card_linear(tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None) -> Nf4CardLinear:

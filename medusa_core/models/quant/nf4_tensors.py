@@ -168,12 +168,12 @@ def assemble(
     name = str(dtype).removeprefix("torch.")
     shape = [len(packed), columns]
     state = {"quant_type": "nf4", "blocksize": BLOCK, "dtype": name, "shape": shape}
-    said = torch.tensor(list(json.dumps(state).encode()), dtype=torch.uint8)
+    encoded = torch.tensor(list(json.dumps(state).encode()), dtype=torch.uint8)
     return {
         "weight": packed.reshape(-1, 1),
         "absmax": scales.reshape(-1),
         "quant_map": levels,
-        STATE: said,
+        STATE: encoded,
     }
 
 

@@ -32,14 +32,14 @@ _METHOD = "AWQ"
 _PLACES = (0, 4, 1, 5, 2, 6, 3, 7)  # where each of eight outputs stands in its word
 
 
-def _format_of(said: Mapping[str, Any]) -> StoredFormat:
-    version = str(said.get("version", "gemm")).lower()
+def _format_of(settings: Mapping[str, Any]) -> StoredFormat:
+    version = str(settings.get("version", "gemm")).lower()
     if version != "gemm":
         raise unsupported(_METHOD, version[:40], "Choose the version gemm")
-    if (bits := whole(said, "bits", whole(said, "w_bit", 4, _METHOD), _METHOD)) != 4:
+    if (bits := whole(settings, "bits", whole(settings, "w_bit", 4, _METHOD), _METHOD)) != 4:
         raise unsupported(_METHOD, f"{bits} bits", "Choose 4 bits")
-    group = whole(said, "group_size", whole(said, "q_group_size", 128, _METHOD), _METHOD)
-    plain = names(said.get("modules_to_not_convert"), _METHOD)
+    group = whole(settings, "group_size", whole(settings, "q_group_size", 128, _METHOD), _METHOD)
+    plain = names(settings.get("modules_to_not_convert"), _METHOD)
     left_out = tuple(f"re:.*{re.escape(part)}" for part in plain)  # parts of names
     packing = checked(Packing(_METHOD, 4, max(0, group), False, left_out=left_out))
     return StoredFormat(packing.kind, packing)

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 _METHOD = "bitsandbytes nf4"
 
 
-def _format_of(said: Mapping[str, Any]) -> StoredFormat:
-    if not said.get("load_in_4bit") or said.get("bnb_4bit_quant_type", "fp4") != "nf4":
+def _format_of(settings: Mapping[str, Any]) -> StoredFormat:
+    if not settings.get("load_in_4bit") or settings.get("bnb_4bit_quant_type", "fp4") != "nf4":
         raise _unsupported("bitsandbytes, but not nf4")
-    if (storage := said.get("bnb_4bit_quant_storage", "uint8")) != "uint8":
+    if (storage := settings.get("bnb_4bit_quant_storage", "uint8")) != "uint8":
         raise _unsupported(f"stored as {reprlib.repr(storage)}")
-    plain = names(said.get("llm_int8_skip_modules"), _METHOD)
+    plain = names(settings.get("llm_int8_skip_modules"), _METHOD)
     packing = Packing(
         _METHOD,
         bits=4,
@@ -45,7 +45,7 @@ def _format_of(said: Mapping[str, Any]) -> StoredFormat:
         is_symmetric=True,
         left_out=tuple(f"re:.*{re.escape(part)}" for part in plain),  # parts of names
         blocks="nf4_0",
-        card="nf4-dq" if said.get("bnb_4bit_use_double_quant") else "nf4",
+        card="nf4-dq" if settings.get("bnb_4bit_use_double_quant") else "nf4",
     )
     return StoredFormat(packing.kind, packing)
 

@@ -32,14 +32,14 @@ _METHOD = "compressed-tensors"
 _FORMS = ("pack-quantized", "int-quantized")
 
 
-def _format_of(said: Mapping[str, Any]) -> StoredFormat:
-    groups = said.get("config_groups")
+def _format_of(settings: Mapping[str, Any]) -> StoredFormat:
+    groups = settings.get("config_groups")
     schemes = list(groups.values()) if isinstance(groups, Mapping) else []
     scheme = schemes[0] if len(schemes) == 1 and isinstance(schemes[0], Mapping) else {}
     weights = scheme.get("weights")
     if not isinstance(weights, Mapping) or scheme.get("targets") != ["Linear"]:
         raise unsupported(_METHOD, "several schemes", "Choose one with one scheme for all layers")
-    form = scheme.get("format") or said.get("format")
+    form = scheme.get("format") or settings.get("format")
     if form not in _FORMS or weights.get("type", "int") != "int":
         raise unsupported(_METHOD, str(form)[:40], "Choose whole numbers of 4 or 8 bits")
     if weights.get("actorder") not in (None, False, "weight", "static"):
@@ -53,7 +53,7 @@ def _format_of(said: Mapping[str, Any]) -> StoredFormat:
             whole(weights, "num_bits", 8, _METHOD),
             0 if is_by_row else max(0, whole(weights, "group_size", 128, _METHOD)),
             bool(weights.get("symmetric", True)),
-            left_out=names(said.get("ignore"), _METHOD),
+            left_out=names(settings.get("ignore"), _METHOD),
         )
     )
     return StoredFormat(packing.kind, packing)

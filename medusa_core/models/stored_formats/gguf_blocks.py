@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from medusa_core.models.checkpoints.checkpoint import Checkpoint
     from medusa_core.models.config import HeadRows, ModelConfig
-    from medusa_core.models.parts import LinearPart, Piece
+    from medusa_core.models.parts import LinearPart, PartPiece
     from medusa_core.models.quant.choice import PartFormats
     from medusa_core.models.quant.format import QuantSpec
 
@@ -72,7 +72,7 @@ def _made_anew(
 
 def _group(
     checkpoint: Checkpoint,
-    pieces: tuple[Piece, ...],
+    pieces: tuple[PartPiece, ...],
     columns: int,
     heads: HeadRows,
     formats: PartFormats,

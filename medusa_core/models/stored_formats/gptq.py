@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 _METHOD = "GPTQ"
 
 
-def _format_of(said: Mapping[str, Any]) -> StoredFormat:
-    if said.get("desc_act"):
+def _format_of(settings: Mapping[str, Any]) -> StoredFormat:
+    if settings.get("desc_act"):
         raise unsupported(_METHOD, "columns in another order, desc_act", "Choose one without it")
-    if said.get("lm_head"):
+    if settings.get("lm_head"):
         raise unsupported(_METHOD, "the last projection, too", "Choose one without that")
-    form = said.get("checkpoint_format", "gptq")
+    form = settings.get("checkpoint_format", "gptq")
     if form not in ("gptq", "gptq_v2"):
         raise unsupported(_METHOD, str(form)[:40], "Choose the format gptq")
-    group = whole(said, "group_size", 128, _METHOD)
+    group = whole(settings, "group_size", 128, _METHOD)
     packing = checked(
         Packing(
             _METHOD,
-            whole(said, "bits", 4, _METHOD),
+            whole(settings, "bits", 4, _METHOD),
             max(0, group),
-            bool(said.get("sym", True)),
+            bool(settings.get("sym", True)),
             zero_shift=1 if form == "gptq" else 0,
         )
     )

@@ -11,8 +11,8 @@ from medusa_core.errors import TokenizerError
 from medusa_core.models.text.seam import tokenizer_errors
 from medusa_core.models.text.sentencepiece import (
     MOST_PIECE_CHARS,
-    Kind,
     Piece,
+    PieceKind,
     build_sentencepiece,
 )
 from medusa_core.models.text.written_template import WrittenTemplate
@@ -94,7 +94,7 @@ def make_gguf_tokenizer(gguf: Gguf) -> tuple[RustTokenizer, bool]:
         raise _damaged(path, "it holds no tokens, or far too long ones")
     if kinds and len(kinds) != len(texts):
         raise _damaged(path, "its tokens have other kinds than there are tokens")
-    kinds = [int(kind) for kind in kinds] or [Kind.NORMAL] * len(texts)
+    kinds = [int(kind) for kind in kinds] or [PieceKind.NORMAL] * len(texts)
     with tokenizer_errors(f"The tokenizer in {path.name} can't be read", "Download it again."):
         if model == "gpt2":
             return _byte_level(gguf, path, texts, kinds), True
@@ -123,7 +123,7 @@ def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -
     scores = gguf.numbers("tokenizer.ggml.scores")
     if len(scores) != len(texts):
         raise _damaged(path, "its tokens have other scores than there are tokens")
-    kind_of = {kind: Kind(kind) for kind in set(kinds)}
+    kind_of = {kind: PieceKind(kind) for kind in set(kinds)}
     pieces = [
         Piece(text, score, kind_of[kind])
         for text, score, kind in zip(texts, scores, kinds, strict=True)
@@ -144,7 +144,7 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
         )
     merges = [_pair(path, merge) for merge in gguf.texts("tokenizer.ggml.merges")]
     if not merges and any(
-        len(text) > 1 and kind == Kind.NORMAL for text, kind in zip(texts, kinds, strict=True)
+        len(text) > 1 and kind == PieceKind.NORMAL for text, kind in zip(texts, kinds, strict=True)
     ):
         raise _damaged(path, "its tokens' merges are missing")
     vocabulary = {text: number for number, text in enumerate(texts)}
@@ -161,7 +161,7 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
         tokenizer.normalizer = normalizers.NFC()
     special, own = (
         [text for text, kind in zip(texts, kinds, strict=True) if kind == wanted]
-        for wanted in (Kind.CONTROL, Kind.USER_DEFINED)
+        for wanted in (PieceKind.CONTROL, PieceKind.USER_DEFINED)
     )
     tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in special])
     tokenizer.add_tokens([AddedToken(text, normalized=False) for text in own])

@@ -47,7 +47,7 @@ class Rendering:
         try:
             environment = _environment()
             parsed = environment.parse(source)
-            asked = meta.find_undeclared_variables(parsed)
+            variables = meta.find_undeclared_variables(parsed)
             self._template = environment.from_string(parsed)
         except jinja2.TemplateSyntaxError as error:
             raise TemplateError(
@@ -58,7 +58,7 @@ class Rendering:
             raise TemplateError(
                 f"The chat template can't be read: {_name(error)}.", _MEND
             ) from error
-        self.switch = next((name for name in _SWITCHES if name in asked), "")
+        self.switch = next((name for name in _SWITCHES if name in variables), "")
 
     def render(
         self, turns: Sequence[tuple[str, str]], opens_answer: bool, thinks: bool | None = None
@@ -74,13 +74,13 @@ class Rendering:
             TemplateError: The template refuses the conversation, fails, or writes too much.
         """
         messages = [{"role": role, "content": content} for role, content in turns]
-        told = {self.switch: thinks} if self.switch and thinks is not None else {}
+        extra = {self.switch: thinks} if self.switch and thinks is not None else {}
         try:
             return self._written(
                 messages=messages,
                 add_generation_prompt=opens_answer,
                 **self._special_tokens,
-                **told,
+                **extra,
             )
         except TemplateError:
             raise

@@ -28,7 +28,7 @@ _SPACE = "\u2581"
 _BPE = 2
 
 
-class Kind(IntEnum):
+class PieceKind(IntEnum):
     """What a piece is."""
 
     NORMAL = 1
@@ -44,7 +44,7 @@ class Piece(NamedTuple):
 
     text: str
     score: float
-    kind: Kind
+    kind: PieceKind
 
 
 def read_sentencepiece(path: Path) -> RustTokenizer:
@@ -87,7 +87,7 @@ def build_sentencepiece(
     if "<0x00>" not in texts or len(set(texts)) != len(texts):
         raise _no_bytes(name)
     vocabulary = {piece.text: index for index, piece in enumerate(pieces)}
-    unknown = [piece.text for piece in pieces if piece.kind is Kind.UNKNOWN]
+    unknown = [piece.text for piece in pieces if piece.kind is PieceKind.UNKNOWN]
     tokenizer = RustTokenizer(
         models.BPE(
             vocab=vocabulary,
@@ -117,8 +117,8 @@ def build_sentencepiece(
             if piece.kind in kinds
         ]
         for kinds, is_special in (
-            ((Kind.CONTROL, Kind.UNKNOWN), True),
-            ((Kind.USER_DEFINED,), False),
+            ((PieceKind.CONTROL, PieceKind.UNKNOWN), True),
+            ((PieceKind.USER_DEFINED,), False),
         )
     )
     tokenizer.add_special_tokens(special)
@@ -132,7 +132,7 @@ def build_sentencepiece(
 
 def _as_written(piece: Piece) -> Piece:
     """Own symbols are looked for in the text itself, whose spaces are spaces."""
-    if piece.kind is not Kind.USER_DEFINED or _SPACE not in piece.text:
+    if piece.kind is not PieceKind.USER_DEFINED or _SPACE not in piece.text:
         return piece
     return piece._replace(text=piece.text.replace(_SPACE, " "))
 
@@ -148,7 +148,7 @@ def _merges(pieces: list[Piece], vocabulary: dict[str, int]) -> list[tuple[str, 
     """Pairs in the order in which SentencePiece merges: the best score of the result first."""
     found = []
     for text, score, kind in pieces:
-        if kind is not Kind.NORMAL and kind is not Kind.USER_DEFINED:
+        if kind is not PieceKind.NORMAL and kind is not PieceKind.USER_DEFINED:
             continue
         pairs = [
             (first, second)
@@ -184,7 +184,7 @@ def _parse(path: Path) -> tuple[list[Piece], int, bool]:
 
 
 def _piece(data: bytes) -> Piece:
-    text, score, kind = "", 0.0, Kind.NORMAL
+    text, score, kind = "", 0.0, PieceKind.NORMAL
     for number, value in _fields(data):
         if number == 1 and isinstance(value, bytes):
             text = value.decode()
@@ -193,7 +193,7 @@ def _piece(data: bytes) -> Piece:
         elif number == 2 and isinstance(value, bytes):
             (score,) = struct.unpack("<f", value)
         elif number == 3 and isinstance(value, int):
-            kind = Kind(value)
+            kind = PieceKind(value)
     return Piece(text, score, kind)
 
 

@@ -51,9 +51,9 @@ class ChatTemplate:
     @cached_property
     def takes_system(self) -> bool:
         """Whether a conversation may begin with a system prompt; Mistral's first ones refuse it."""
-        begun = (ChatMessage(Role.SYSTEM, "a"), ChatMessage(Role.USER, "a"))
+        opening = (ChatMessage(Role.SYSTEM, "a"), ChatMessage(Role.USER, "a"))
         try:
-            self.render(begun)
+            self.render(opening)
         except TemplateError:
             return False
         return True
@@ -61,11 +61,11 @@ class ChatTemplate:
     @cached_property
     def thinking(self) -> ThinkingSwitch:
         """What it does about thoughts before the answer."""
-        begun = (ChatMessage(Role.USER, "a"),)
+        opening = (ChatMessage(Role.USER, "a"),)
 
         def opens(thinks: bool | None) -> bool:
             try:
-                return self.render(begun, thinks=thinks).rstrip().endswith(OPEN)
+                return self.render(opening, thinks=thinks).rstrip().endswith(OPEN)
             except TemplateError:  # which the first message will tell
                 return False
 
@@ -91,8 +91,8 @@ class ChatTemplate:
         # By text alone: hashing the answers' tokens would take longer than all else here.
         # The date takes part: a template may write it.
         turns = tuple([(role._value_, content) for role, content, _ in messages])
-        told = thinks if self._can_switch else None
-        text = self._kept(turns, opens_answer, told, datetime.date.today())
+        switch = thinks if self._can_switch else None
+        text = self._kept(turns, opens_answer, switch, datetime.date.today())
         _check_characters(text)
         return text
 

@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from medusa_core.errors import TemplateError
-from medusa_core.models.text.patience import Patience
 from medusa_core.models.text.rendering import MOST_CHARS
 from medusa_core.models.text.template_worker import MEMORY_BYTES
-from medusa_core.system.sandbox.process import Child
+from medusa_core.models.text.time_budget import TimeBudget
+from medusa_core.system.sandbox.process import Sandbox
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +51,8 @@ class TemplateProcess:
         """
         self._template = {"source": source, "special_tokens": dict(special_tokens)}
         self._most_s = most_s
-        self._patience = Patience(most_s)
-        self._child: Child | None = None
+        self._patience = TimeBudget(most_s)
+        self._sandbox: Sandbox | None = None
         self._end: Callable[[], object] = _nothing_to_end
         self.switch = ""
         self._begin()
@@ -65,38 +65,40 @@ class TemplateProcess:
         Raises:
             TemplateError: The template refuses it, fails, or takes too much time or memory.
         """
-        child = self._child or self._begin()
+        sandbox = self._sandbox or self._begin()
         question = {"turns": turns, "opens_answer": opens_answer, "thinks": thinks}
-        answer = self._ask(child, question)
+        answer = self._request(sandbox, question)
         return str(answer["text"])
 
-    def _begin(self) -> Child:
+    def _begin(self) -> Sandbox:
         """Start the process and give it the template."""
         try:
-            child = self._child = Child("medusa_core.models.text.template_worker", _MOST_LINE_CHARS)
+            sandbox = self._sandbox = Sandbox(
+                "medusa_core.models.text.template_worker", _MOST_LINE_CHARS
+            )
         except OSError as error:
             raise TemplateError(
                 f"No process can be started for the chat template: {error}.",
                 "Close other programs and try again.",
             ) from error
-        self._end = weakref.finalize(self, child.close)
-        self._hear(child, _START_S)
-        self.switch = str(self._ask(child, self._template)["switch"])
-        return child
+        self._end = weakref.finalize(self, sandbox.close)
+        self._receive(sandbox, _START_S)
+        self.switch = str(self._request(sandbox, self._template)["switch"])
+        return sandbox
 
-    def _ask(self, child: Child, question: object) -> dict[str, Any]:
+    def _request(self, sandbox: Sandbox, question: object) -> dict[str, Any]:
         patience = self._patience
         left_s = patience.begin()
         try:
-            child.send(question)
-            answer = self._hear(child, left_s)
+            sandbox.send(question)
+            answer = self._receive(sandbox, left_s)
         finally:
             patience.end()
         if "error" in answer:
             raise TemplateError(str(answer["error"]), str(answer["hint"]))
         return answer
 
-    def _hear(self, child: Child, time_s: float) -> dict[str, Any]:
+    def _receive(self, sandbox: Sandbox, time_s: float) -> dict[str, Any]:
         """What the process says; one that says nothing is ended, and the next turn has a new one.
 
         Raises:
@@ -104,19 +106,19 @@ class TemplateProcess:
         """
 
         def check_memory() -> None:
-            if child.resident_bytes() > _MOST_RESIDENT_BYTES:
+            if sandbox.resident_bytes() > _MOST_RESIDENT_BYTES:
                 raise TemplateError("The chat template takes too much memory.", _HINT)
 
         answer = None
         try:
-            answer = child.hear(time_s, check_memory)
+            answer = sandbox.receive(time_s, check_memory)
         except TimeoutError:
             raise TemplateError("The chat template doesn't come to an end.", _HINT) from None
         finally:
             if answer is None:
-                self._child = None
-                log.debug("the renderer said: %s", child.last_words())
-                self._patience = Patience(self._most_s)  # whoever waited waits no more
+                self._sandbox = None
+                log.debug("the renderer said: %s", sandbox.last_words())
+                self._patience = TimeBudget(self._most_s)  # whoever waited waits no more
                 self._end()
         if answer is None:
             raise TemplateError("The chat template broke the process that renders it.", _HINT)

@@ -10,9 +10,9 @@ from typing import Any
 
 from medusa_core.errors import TemplateError
 from medusa_core.models.text.rendering import Rendering
-from medusa_core.system.sandbox.line import (
+from medusa_core.system.sandbox.channel import (
     limit_process,
-    open_line,
+    open_channel,
 )
 
 MEMORY_BYTES = 512 << 20
@@ -21,21 +21,21 @@ _ORPHAN_S = 10.0  # whoever waits has given up long before, or is gone
 
 def main() -> int:
     """Answer until the parent closes the pipe."""
-    with open_line() as line:
+    with open_channel() as channel:
         limit_process(MEMORY_BYTES, 0)
-        line.say(ready=True)
+        channel.send(ready=True)
         rendering: Rendering | None = None
         while True:
-            asked = line.hear()
+            request = channel.receive()
             # This ends the process from outside of Python, which may hang in one operation.
             faulthandler.dump_traceback_later(_ORPHAN_S, exit=True)
             try:
                 if rendering is None:
-                    rendering = Rendering(asked["source"], asked["special_tokens"])
+                    rendering = Rendering(request["source"], request["special_tokens"])
                     answer: dict[str, Any] = {"switch": rendering.switch}
                 else:
-                    answer = {"text": rendering.render(**asked)}
+                    answer = {"text": rendering.render(**request)}
             except TemplateError as error:
                 answer = {"error": error.message, "hint": error.hint}
-            line.say(**answer)
+            channel.send(**answer)
             faulthandler.cancel_dump_traceback_later()

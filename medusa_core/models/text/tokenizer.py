@@ -113,8 +113,8 @@ class Tokenizer:
     def encode_prompt(self, text: str) -> list[int]:
         """Token ids of a whole prompt: begun as the model's were, once."""
         ids = self.encode(text)
-        begun = ids[: len(self._opening)] == self._opening
-        return ids if begun else self._opening + ids
+        opens = ids[: len(self._opening)] == self._opening
+        return ids if opens else self._opening + ids
 
     def encode_within(self, text: str) -> list[int]:
         """Token ids of a text that goes on behind another: no space is put before it."""

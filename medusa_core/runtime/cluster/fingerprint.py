@@ -10,9 +10,9 @@ import torch
 from medusa_core import __version__
 from medusa_core.errors import ClusterError
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.runtime.cluster.order import (
-    Offer,
-    Pace,
+from medusa_core.runtime.cluster.protocol import (
+    StageOffer,
+    StageSpeed,
 )
 from medusa_core.system.native.binding import (
     instruction_sets,
@@ -34,12 +34,12 @@ def hash_of_model(files: ModelFiles) -> str:
     Raises:
         CheckpointError: A file is missing or damaged.
     """
-    told = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in sorted(files.sources, key=lambda path: path.name):
         with file.open("rb", buffering=0) as opened:
             while piece := opened.read(_PIECE_BYTES):
-                told.update(piece)
-    return told.hexdigest()[:16]
+                digest.update(piece)
+    return digest.hexdigest()[:16]
 
 
 def libraries_here() -> dict[str, str]:
@@ -73,7 +73,7 @@ def versions(device: torch.device) -> dict[str, str]:
     }
 
 
-def check_offer(theirs: Offer, ours: Offer, library: str) -> None:
+def check_offer(theirs: StageOffer, ours: StageOffer, library: str) -> None:
     """Refuse a machine whose layers would be those of another model, or computed otherwise.
 
     Args:
@@ -100,14 +100,14 @@ def check_offer(theirs: Offer, ours: Offer, library: str) -> None:
         raise _differs(theirs, what, has, f"{library} {ours_here}", hint)
 
 
-def check_pace(name: str, pace: Pace, formats: dict[str, str | bool]) -> None:
+def check_speed(name: str, rate: StageSpeed, formats: dict[str, str | bool]) -> None:
     """Refuse a machine that takes other weight formats.
 
     Raises:
         ClusterError: It does; the message names which.
     """
     for part, wanted in formats.items():
-        found = pace.formats.get(part)
+        found = rate.formats.get(part)
         if found != wanted:
             raise ClusterError(
                 f"{name} can't join: its format of {part} is {found}, here it is {wanted}.",
@@ -115,7 +115,7 @@ def check_pace(name: str, pace: Pace, formats: dict[str, str | bool]) -> None:
             )
 
 
-def _differs(theirs: Offer, what: str, found: str, wanted: str, hint: str) -> ClusterError:
+def _differs(theirs: StageOffer, what: str, found: str, wanted: str, hint: str) -> ClusterError:
     return ClusterError(
         f"{theirs.name} ({theirs.place}) can't join: {what} is {found}, here it is {wanted}.", hint
     )

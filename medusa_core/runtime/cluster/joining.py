@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from medusa_core.runtime.cluster.line import Cluster
+from medusa_core.runtime.cluster.connection import Cluster
 
 
 def join_cluster(address: str) -> Cluster:

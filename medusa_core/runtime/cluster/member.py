@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from medusa_core.runtime.cluster.connection import StageConnection
 from medusa_core.runtime.cluster.division import Power
-from medusa_core.runtime.cluster.line import Line
-from medusa_core.runtime.cluster.order import (
-    Held,
-    Offer,
-    Pace,
-)
-from medusa_core.runtime.cluster.share import (
+from medusa_core.runtime.cluster.layer_range import (
     NO_LAYERS,
-    Share,
+    LayerRange,
+)
+from medusa_core.runtime.cluster.protocol import (
+    StageLayers,
+    StageOffer,
+    StageSpeed,
 )
 
 _LATEST = 32  # passes
@@ -27,17 +27,17 @@ class Member:
     Attributes:
         line: The way to it.
         offer: What it says of itself.
-        pace: How it computes.
+        rate: How it computes.
         share: Its layers; none while it is a spare.
         held: What it has read of them.
         seconds: Of its latest passes.
     """
 
-    line: Line
-    offer: Offer
-    pace: Pace
-    share: Share = NO_LAYERS
-    held: Held | None = None
+    line: StageConnection
+    offer: StageOffer
+    rate: StageSpeed
+    share: LayerRange = NO_LAYERS
+    held: StageLayers | None = None
     seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_LATEST))
 
     @property
@@ -48,7 +48,7 @@ class Member:
     @property
     def power(self) -> Power:
         """What it could do before it was given layers."""
-        return Power(self.pace.layer_s, self.pace.most_layers)
+        return Power(self.rate.layer_s, self.rate.most_layers)
 
     @property
     def layer_s(self) -> float:

@@ -12,21 +12,21 @@ from medusa_core.models.decoder import Decoder
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
-from medusa_core.runtime.cluster.crew import Crew
+from medusa_core.runtime.cluster.connection import Cluster
 from medusa_core.runtime.cluster.fingerprint import (
     hash_of_model,
     libraries_here,
     library_name,
     versions,
 )
-from medusa_core.runtime.cluster.line import Cluster
-from medusa_core.runtime.cluster.order import (
-    Offer,
-    Wanted,
+from medusa_core.runtime.cluster.layer_range import NO_LAYERS
+from medusa_core.runtime.cluster.pipeline import Pipeline
+from medusa_core.runtime.cluster.protocol import (
+    ComputeSettings,
+    StageOffer,
 )
 from medusa_core.runtime.cluster.runner import ClusterRunner
-from medusa_core.runtime.cluster.share import NO_LAYERS
-from medusa_core.runtime.cluster.share_weights import read_share
+from medusa_core.runtime.cluster.stage_weights import read_share
 from medusa_core.runtime.runner.compiled_decoder import native_decoder
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner
@@ -54,7 +54,7 @@ def open_on(
     config: ModelConfig,
     precision: Precision,
     formats: PartFormats,
-    asked: WeightFormats,
+    formats_wanted: WeightFormats,
     sessions: int,
 ) -> Opened:
     """Let the machines of a cluster read a target's layers, and read the rest here.
@@ -65,17 +65,22 @@ def open_on(
         config: Its sizes; the context is what was planned for.
         precision: What is computed in, and where this machine's part runs.
         formats: Weight formats of its parts, as they are settled here.
-        asked: Those that were asked for.
+        formats_wanted: Those that were asked for.
         sessions: Conversations that have room for a whole context at once.
 
     Raises:
         ClusterError: Nobody offers layers, machines differ, or the layers don't fit.
         ModelError: The model can't be used.
     """
-    wanted = Wanted(
-        asked, precision.name, library_name(), config.context_tokens, sessions, token_hex(8)
+    wanted = ComputeSettings(
+        formats_wanted,
+        precision.name,
+        library_name(),
+        config.context_tokens,
+        sessions,
+        token_hex(8),
     )
-    ours = Offer(
+    ours = StageOffer(
         name="client",
         place=platform.node(),
         model_hash=hash_of_model(files),
@@ -83,14 +88,14 @@ def open_on(
         versions=versions(precision.device),
         memory_bytes=0,
     )
-    crew = Crew(cluster, ours, wanted, formats.names, config.num_layers)
+    pipeline = Pipeline(cluster, ours, wanted, formats.names, config.num_layers)
     try:
         model = read_share(files, config, NO_LAYERS, precision, formats)
     except BaseException:
-        crew.leave()
+        pipeline.leave()
         raise
-    runner = ClusterRunner(config, model, _runner_of(model, precision), crew)
-    held = [member.held for member in crew.active if member.held is not None]
+    runner = ClusterRunner(config, model, _runner_of(model, precision), pipeline)
+    held = [member.held for member in pipeline.active if member.held is not None]
     return Opened(
         model=model,
         runner=runner,

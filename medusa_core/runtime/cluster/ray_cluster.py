@@ -7,23 +7,23 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from medusa_core.errors import ClusterError, MedusaError, StageLostError
-from medusa_core.runtime.cluster.line import Line
-from medusa_core.runtime.cluster.order import (
-    CacheOrder,
-    Held,
-    Offer,
-    Order,
-    Pace,
-    Packed,
-    Reply,
-    Wanted,
+from medusa_core.runtime.cluster.connection import StageConnection
+from medusa_core.runtime.cluster.layer_range import LayerRange
+from medusa_core.runtime.cluster.protocol import (
+    CacheRequest,
+    ComputeSettings,
+    PackedTensor,
+    PassReply,
+    PassRequest,
+    StageLayers,
+    StageOffer,
+    StageSpeed,
 )
 from medusa_core.runtime.cluster.ray_setup import (
     NAMESPACE,
     PREFIX,
     RayNode,
 )
-from medusa_core.runtime.cluster.share import Share
 
 _PASS_S = 120.0  # a stage that takes longer is taken for lost
 _READ_S = 1800.0  # to read layers
@@ -32,8 +32,8 @@ _LOOK_S, _GLANCE_S = 10.0, 0.1
 R = TypeVar("R")
 
 
-class RayLine:
-    """The way to one stage; see `Line`.
+class RayConnection:
+    """The way to one stage; see `StageConnection`.
 
     Attributes:
         is_lost: It didn't answer.
@@ -52,20 +52,20 @@ class RayLine:
         self._name = name
         self._actor = actor
 
-    def offer(self) -> Offer:
-        return self._answer(self._actor.offer.remote(), Offer, _PASS_S)
+    def offer(self) -> StageOffer:
+        return self._answer(self._actor.offer.remote(), StageOffer, _PASS_S)
 
-    def prepare(self, wanted: Wanted) -> Pace:
-        return self._answer(self._actor.prepare.remote(wanted), Pace, _READ_S)
+    def prepare(self, wanted: ComputeSettings) -> StageSpeed:
+        return self._answer(self._actor.prepare.remote(wanted), StageSpeed, _READ_S)
 
-    def take(self, share: Share, client: str) -> Held:
-        return self._answer(self._actor.take.remote(share, client), Held, _READ_S)
+    def take(self, share: LayerRange, client: str) -> StageLayers:
+        return self._answer(self._actor.take.remote(share, client), StageLayers, _READ_S)
 
-    def run(self, order: Order) -> Reply:
-        return self._answer(self._actor.run.remote(order), Reply, _PASS_S)
+    def run(self, order: PassRequest) -> PassReply:
+        return self._answer(self._actor.run.remote(order), PassReply, _PASS_S)
 
-    def committed(self, order: CacheOrder) -> Packed:
-        return self._answer(self._actor.committed.remote(order), Packed, _PASS_S)
+    def committed(self, order: CacheRequest) -> PackedTensor:
+        return self._answer(self._actor.committed.remote(order), PackedTensor, _PASS_S)
 
     def _answer(self, promised: Any, kind: type[R], most_s: float) -> R:
         """What a stage answers.
@@ -109,10 +109,10 @@ class RayCluster:
         """
         self.name = address
         self._node = RayNode(address)
-        self._lines: dict[str, RayLine] = {}
-        self._asked: dict[str, tuple[Any, Any]] = {}
+        self._lines: dict[str, RayConnection] = {}
+        self._pending: dict[str, tuple[Any, Any]] = {}
 
-    def lines(self) -> Mapping[str, Line]:
+    def lines(self) -> Mapping[str, StageConnection]:
         ray = self._node.ray
         try:
             found = [name for name in ray.util.list_named_actors() if name.startswith(PREFIX)]
@@ -131,24 +131,24 @@ class RayCluster:
     def _look_at(self, names: set[str]) -> None:
         """Take in those of some actors that offer layers by now."""
         ray = self._node.ray
-        for name in names - self._asked.keys():
+        for name in names - self._pending.keys():
             try:
                 actor = ray.get_actor(name, namespace=NAMESPACE)
             except ValueError:
                 continue  # it has ended
-            self._asked[name] = (actor, actor.is_open.remote())
-        promised = [promise for _, promise in self._asked.values()]
+            self._pending[name] = (actor, actor.is_open.remote())
+        promised = [promise for _, promise in self._pending.values()]
         # Who is asked for layers waits for those who offer them; a pass waits for nobody who is
         # still reading a model.
         most_s = _GLANCE_S if self._lines else _LOOK_S
         if not promised:
             return
         ready, _ = ray.wait(promised, num_returns=len(promised), timeout=most_s)
-        for name, (actor, promise) in list(self._asked.items()):
+        for name, (actor, promise) in list(self._pending.items()):
             if promise in ready:
-                del self._asked[name]
+                del self._pending[name]
                 if self._is_open(promise):
-                    self._lines[name] = RayLine(ray, name, actor)
+                    self._lines[name] = RayConnection(ray, name, actor)
 
     def _is_open(self, promise: Any) -> bool:
         try:

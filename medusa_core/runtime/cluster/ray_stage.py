@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from medusa_core.runtime.cluster.order import (
-    CacheOrder,
-    Held,
-    Offer,
-    Order,
-    Pace,
-    Packed,
-    Reply,
-    Wanted,
+from medusa_core.runtime.cluster.layer_range import LayerRange
+from medusa_core.runtime.cluster.protocol import (
+    CacheRequest,
+    ComputeSettings,
+    PackedTensor,
+    PassReply,
+    PassRequest,
+    StageLayers,
+    StageOffer,
+    StageSpeed,
 )
-from medusa_core.runtime.cluster.share import Share
 from medusa_core.runtime.cluster.stage import Stage
 
 
@@ -26,7 +26,7 @@ class RayStage:
 
     def open(
         self, name: str, model_dir: Path, memory_bytes: int, device: str, delay_s: float
-    ) -> Offer:
+    ) -> StageOffer:
         """Offer layers; see `Stage`."""
         self._stage = Stage(name, model_dir, memory_bytes, device, delay_s=delay_s)
         return self._stage.offer()
@@ -35,23 +35,23 @@ class RayStage:
         """Does it offer layers yet?"""
         return self._stage is not None
 
-    def offer(self) -> Offer:
+    def offer(self) -> StageOffer:
         """See `Stage`."""
         return self._opened().offer()
 
-    def prepare(self, wanted: Wanted) -> Pace:
+    def prepare(self, wanted: ComputeSettings) -> StageSpeed:
         """See `Stage`."""
         return self._opened().prepare(wanted)
 
-    def take(self, share: Share, client: str) -> Held:
+    def take(self, share: LayerRange, client: str) -> StageLayers:
         """See `Stage`."""
         return self._opened().take(share, client)
 
-    def run(self, order: Order) -> Reply:
+    def run(self, order: PassRequest) -> PassReply:
         """See `Stage`."""
         return self._opened().run(order)
 
-    def committed(self, order: CacheOrder) -> Packed:
+    def committed(self, order: CacheRequest) -> PackedTensor:
         """See `Stage`."""
         return self._opened().committed(order)
 

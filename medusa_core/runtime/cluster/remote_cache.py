@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.config import ModelConfig
-from medusa_core.runtime.cluster.order import CacheOrder
+from medusa_core.runtime.cluster.protocol import CacheRequest
 from medusa_core.runtime.kv.cache import KvCache
 
 NO_EPOCH = -1
@@ -73,17 +73,17 @@ class RemoteCache(KvCache):
         self.reserve(len(token_ids))
         self._fresh_ids = token_ids
 
-    def order(self) -> CacheOrder:
+    def order(self) -> CacheRequest:
         """What the stages aren't told yet."""
-        return CacheOrder(
+        return CacheRequest(
             self.remote.cache_id, self._keep, self.length, self.capacity, self.is_blank
         )
 
-    def told(self) -> None:
+    def sent(self) -> None:
         """The stages know all of it."""
         self._keep = ()
 
-    def begin_again(self) -> CacheOrder:
+    def begin_again(self) -> CacheRequest:
         """Let the stages hold nothing of it, under another name; returns how they begin."""
         self.remote = self._new_remote()
         self._keep = ()

@@ -24,11 +24,11 @@ from medusa_core.messages import Machine, Move
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import DTYPES, Precision
-from medusa_core.runtime.cluster.crew import Crew
-from medusa_core.runtime.cluster.order import (
-    Order,
-    Packed,
-    RowsOrder,
+from medusa_core.runtime.cluster.pipeline import Pipeline
+from medusa_core.runtime.cluster.protocol import (
+    PackedTensor,
+    PassRequest,
+    RowsRequest,
 )
 from medusa_core.runtime.cluster.remote_cache import (
     NO_EPOCH,
@@ -59,26 +59,28 @@ class ClusterRunner(Runner):
         cache_dtype: Dtype of keys and values.
         taps: As `Runner` has them.
         ends: Computes what stays here.
-        crew: Who has which layers.
+        pipeline: Who has which layers.
     """
 
-    def __init__(self, config: ModelConfig, model: Decoder, ends: Runner, crew: Crew) -> None:
+    def __init__(
+        self, config: ModelConfig, model: Decoder, ends: Runner, pipeline: Pipeline
+    ) -> None:
         """Run a target.
 
         Args:
             config: Its sizes, all layers counted.
             model: It without its layers.
             ends: Runs that.
-            crew: Has the layers.
+            pipeline: Has the layers.
         """
-        held = crew.active[0].held
+        held = pipeline.active[0].held
         assert held is not None  # who has layers has read them
         self.hidden_dtype = DTYPES[held.hidden]
         self.cache_dtype = DTYPES[held.cache]
         self.taps: tuple[int, ...] = ()
         self.ends = ends
         self.workers = ends.workers
-        self.crew = crew
+        self.pipeline = pipeline
         self._config = config
         self._model = model
         self._device = model.final_norm.weight.device
@@ -112,10 +114,10 @@ class ClusterRunner(Runner):
             caches.append(kv)
             ids += tree.token_ids
 
-        def sequences() -> tuple[RowsOrder, ...]:
+        def sequences() -> tuple[RowsRequest, ...]:
             shapes = [tree.shape for tree, _ in placed]
             return tuple(
-                RowsOrder(kv.order(), shape.num_nodes, shape.paths, shape.parents)
+                RowsRequest(kv.order(), shape.num_nodes, shape.paths, shape.parents)
                 for kv, shape in zip(caches, shapes, strict=True)
             )
 
@@ -124,9 +126,9 @@ class ClusterRunner(Runner):
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         assert isinstance(kv, RemoteCache)  # from new_cache
         rows, caches = len(token_ids), [kv]
-        self._survive(self.crew.reconsider)  # answers begin with this
+        self._survive(self.pipeline.reconsider)  # answers begin with this
         kv.open(token_ids)
-        states = self._pass(caches, lambda: (RowsOrder(kv.order(), rows),), token_ids, only_last)
+        states = self._pass(caches, lambda: (RowsRequest(kv.order(), rows),), token_ids, only_last)
         kv.commit(range(rows))
         return states
 
@@ -139,19 +141,19 @@ class ClusterRunner(Runner):
 
     @property
     def machines(self) -> tuple[Machine, ...]:
-        members = self.crew.active
+        members = self.pipeline.active
         return tuple(Machine(member.offer.place, member.share.num_layers) for member in members)
 
     def take_moves(self) -> tuple[Move, ...]:
-        return self.crew.take_moves()
+        return self.pipeline.take_moves()
 
     def leave(self) -> None:
-        self.crew.leave()
+        self.pipeline.leave()
 
     def _pass(
         self,
         caches: Sequence[RemoteCache],
-        sequences: Callable[[], tuple[RowsOrder, ...]],
+        sequences: Callable[[], tuple[RowsRequest, ...]],
         token_ids: Sequence[int],
         only_last: bool = False,
     ) -> Tensor:
@@ -170,7 +172,7 @@ class ClusterRunner(Runner):
                 kv.remote.epoch = NO_EPOCH
             raise
         for kv in caches:
-            kv.told()
+            kv.sent()
         return states
 
     def _survive(self, work: Callable[[], R]) -> R:
@@ -179,27 +181,27 @@ class ClusterRunner(Runner):
             try:
                 return work()
             except StageLostError as lost:
-                self.crew.replace_lost(lost)
+                self.pipeline.replace_lost(lost)
 
-    def _through(self, sequences: tuple[RowsOrder, ...], rows: Tensor, only_last: bool) -> Tensor:
+    def _through(self, sequences: tuple[RowsRequest, ...], rows: Tensor, only_last: bool) -> Tensor:
         """One pass through all stages. [n, (1 + taps) · hidden]"""
         size, tapped = self._config.hidden_size, []
-        order = Order(
-            self.crew.client,
+        order = PassRequest(
+            self.pipeline.client,
             sequences,
-            Packed.of(rows),
+            PackedTensor.of(rows),
             self.taps,
             only_last,
             tuple(self._forgotten),
         )
-        for member in self.crew.active:
+        for member in self.pipeline.active:
             started = time.perf_counter()
             reply = member.line.run(order)
             self._count(time.perf_counter() - started, reply.compute_s)
             member.seconds.append(reply.compute_s)
             states = reply.states.tensor()
             tapped.append(states[-1:, size:] if only_last else states[:, size:])
-            order = replace(order, rows=Packed.of(states[:, :size]))
+            order = replace(order, rows=PackedTensor.of(states[:, :size]))
         del self._forgotten[: len(order.forget)]
         return torch.cat([states[:, :size], *tapped], dim=1).to(self._device)
 
@@ -211,34 +213,34 @@ class ClusterRunner(Runner):
 
     def _bring_up(self, kv: RemoteCache) -> None:
         """Send a cache's tokens again where stages don't hold its rows."""
-        if kv.remote.epoch == self.crew.epoch:
+        if kv.remote.epoch == self.pipeline.epoch:
             return
-        epoch, order, done = self.crew.epoch, kv.begin_again(), 0
+        epoch, order, done = self.pipeline.epoch, kv.begin_again(), 0
         while done < kv.length and not kv.is_blank:
             ids = kv.token_ids[done : done + _REPLAYED_ROWS]
-            self._through((RowsOrder(order, len(ids)),), self._vectors(ids), only_last=True)
+            self._through((RowsRequest(order, len(ids)),), self._vectors(ids), only_last=True)
             done += len(ids)
             order = replace(order, keep=tuple(range(len(ids))), length=done)
         kv.is_back(epoch, order.keep)
 
     def _vectors(self, token_ids: Sequence[int]) -> Tensor:
         """What enters the first layer. [n, hidden]"""
-        model, far = self._model, self._model.far_vectors(token_ids)
-        if far is not None:
-            return far
+        model, offloaded = self._model, self._model.offloaded_vectors(token_ids)
+        if offloaded is not None:
+            return offloaded
         ids = torch.tensor(token_ids, device=model.embedding.device)
         if isinstance(self.ends, NativeRunner):  # it doesn't round them to the dtype of weights
             return model.embedding.index_select(0, ids).to(self.hidden_dtype)
         return model.embed(ids)
 
     def _committed(self, kv: RemoteCache) -> Tensor:
-        def ask() -> Tensor:
+        def request() -> Tensor:
             self._bring_up(kv)
-            held = [member.line.committed(kv.order()) for member in self.crew.active]
+            held = [member.line.committed(kv.order()) for member in self.pipeline.active]
             return torch.cat([packed.tensor() for packed in held])
 
-        found = self._survive(ask)
-        kv.told()
+        found = self._survive(request)
+        kv.sent()
         return found
 
     def _new_remote(self) -> Remote:

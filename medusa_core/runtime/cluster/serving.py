@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.errors import MedusaError
-from medusa_core.runtime.cluster.order import Offer
+from medusa_core.runtime.cluster.protocol import StageOffer
 from medusa_core.runtime.cluster.ray_setup import (
     PREFIX,
     RayNode,
@@ -40,13 +40,13 @@ class Offering:
     delay_s: float = 0.0
 
 
-def serve(node: RayNode, offering: Offering, on_offer: Callable[[Offer], None]) -> None:
+def serve(node: RayNode, offering: Offering, on_offer: Callable[[StageOffer], None]) -> None:
     """Offer layers by a process of Ray's, and by another one when that is lost.
 
     Args:
         node: This machine's place in the cluster.
         offering: What is offered.
-        on_offer: Told every offer.
+        on_offer: Called with every offer.
 
     Raises:
         MedusaError: The model can't be opened.
@@ -72,7 +72,7 @@ def _start(node: RayNode, name: str) -> Any:
     return ray.remote(RayStage).options(**options).remote()
 
 
-def _open(node: RayNode, actor: Any, name: str, offering: Offering) -> Offer:
+def _open(node: RayNode, actor: Any, name: str, offering: Offering) -> StageOffer:
     arguments = (offering.model_dir, offering.memory_bytes, offering.device, offering.delay_s)
     try:
         offer = node.ray.get(actor.open.remote(name, *arguments))
@@ -80,7 +80,7 @@ def _open(node: RayNode, actor: Any, name: str, offering: Offering) -> Offer:
         if isinstance(error.cause, MedusaError):
             raise error.cause from None
         raise
-    assert isinstance(offer, Offer)
+    assert isinstance(offer, StageOffer)
     return offer
 
 

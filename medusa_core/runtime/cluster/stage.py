@@ -25,21 +25,21 @@ from medusa_core.runtime.cluster.fingerprint import (
     libraries_here,
     versions,
 )
-from medusa_core.runtime.cluster.order import (
-    CacheOrder,
-    Held,
-    Offer,
-    Order,
-    Pace,
-    Packed,
-    Reply,
-    Wanted,
-)
-from medusa_core.runtime.cluster.share import (
+from medusa_core.runtime.cluster.layer_range import (
     NO_LAYERS,
-    Share,
+    LayerRange,
 )
-from medusa_core.runtime.cluster.share_weights import read_share
+from medusa_core.runtime.cluster.protocol import (
+    CacheRequest,
+    ComputeSettings,
+    PackedTensor,
+    PassReply,
+    PassRequest,
+    StageLayers,
+    StageOffer,
+    StageSpeed,
+)
+from medusa_core.runtime.cluster.stage_weights import read_share
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.size import (
     row_bytes,
@@ -54,7 +54,7 @@ from medusa_core.runtime.tree.shape import (
     TokenTree,
     TreeShape,
 )
-from medusa_core.system import cuda as card
+from medusa_core.system import cuda
 from medusa_core.system.native.binding import agree_on
 
 _TIMED_ROWS, _TURNS = 8, 9  # a small tree
@@ -102,26 +102,26 @@ class Stage:
         self._share = NO_LAYERS
         self._caches: dict[int, KvCache] = {}
         self._num_threads = 1
-        self._client, self._asked_at = "", 0.0
+        self._client, self._requested_at = "", 0.0
         self._offer = self._describe()
 
-    def offer(self) -> Offer:
+    def offer(self) -> StageOffer:
         """What this machine says of itself."""
         return self._offer
 
     @torch.inference_mode()
-    def prepare(self, wanted: Wanted) -> Pace:
+    def prepare(self, wanted: ComputeSettings) -> StageSpeed:
         """Settle how to compute, and measure one layer.
 
         Raises:
             MedusaError: This machine can't compute so, or another client uses it.
         """
-        idle_s = time.monotonic() - self._asked_at
+        idle_s = time.monotonic() - self._requested_at
         if self._runner is not None and wanted.client != self._client and idle_s < _IDLE_S:
             raise StageBusyError(
                 f"{self._name} serves another client.", "Wait until that one has ended."
             )
-        self._client, self._asked_at = wanted.client, time.monotonic()
+        self._client, self._requested_at = wanted.client, time.monotonic()
         if not agree_on(wanted.library):
             raise ClusterError(
                 f"{self._name} computes with another kernel library than {wanted.library} already.",
@@ -132,18 +132,18 @@ class Stage:
         precision = precision_of(formats.compute, self._device)
         self._settled = precision, formats
         self._forget_layers()
-        first = read_share(self._files, self._config, Share(0, 1), precision, formats)
+        first = read_share(self._files, self._config, LayerRange(0, 1), precision, formats)
         runner = choose_runner(first, precision)
         layer_s = self._layer_s or self._measure(runner, first.config)
         rows = wanted.sessions * whole_rows(wanted.context_tokens)
         in_cache = row_bytes(first.config, runner.cache_dtype.itemsize) * rows
-        return Pace(
+        return StageSpeed(
             formats=formats.names,
             layer_s=layer_s,
             most_layers=self._memory_bytes // (first.nbytes + in_cache),
         )
 
-    def take(self, share: Share, client: str) -> Held:
+    def take(self, share: LayerRange, client: str) -> StageLayers:
         """Read some layers, and forget others and all caches.
 
         Args:
@@ -159,7 +159,7 @@ class Stage:
         precision, formats = self._settled
         self._forget_layers()
         if not share.num_layers:
-            return Held(share, 0, 0, "", "")
+            return StageLayers(share, 0, 0, "", "")
         model = read_share(self._files, self._config, share, precision, formats)
         self._runner = choose_runner(model, precision)
         self._runner.use_threads(self._num_threads, self._num_threads)
@@ -167,7 +167,7 @@ class Stage:
         cache, hidden = self._runner.cache_dtype, self._runner.hidden_dtype
         names = [str(dtype).removeprefix("torch.") for dtype in (cache, hidden)]
         num_parameters = model.num_parameters - self._config.hidden_size  # the last norm's
-        return Held(share, num_parameters, model.nbytes, *names)
+        return StageLayers(share, num_parameters, model.nbytes, *names)
 
     def _check_client(self, client: str) -> None:
         if client != self._client:
@@ -176,7 +176,7 @@ class Stage:
             )
 
     @torch.inference_mode()
-    def run(self, order: Order) -> Reply:
+    def run(self, order: PassRequest) -> PassReply:
         """Bring caches up to date, and run a pass.
 
         Raises:
@@ -184,7 +184,7 @@ class Stage:
         """
         started = time.perf_counter()
         self._check_client(order.client)
-        self._asked_at = time.monotonic()
+        self._requested_at = time.monotonic()
         for cache_id in order.forget:
             self._caches.pop(cache_id, None)
         runner = self._need_runner()
@@ -198,18 +198,18 @@ class Stage:
         if not self._is_last:  # what the next stage reads comes first
             size = self._config.hidden_size
             states = torch.cat([states[:, -size:], states[:, size:-size]], dim=1)
-        packed = Packed.of(states)
+        packed = PackedTensor.of(states)
         compute_s = time.perf_counter() - started
         time.sleep(self._delay_s)
-        return Reply(packed, compute_s)
+        return PassReply(packed, compute_s)
 
     @torch.inference_mode()
-    def committed(self, order: CacheOrder) -> Packed:
+    def committed(self, order: CacheRequest) -> PackedTensor:
         """What a cache holds. [layers, 2, kv heads, length, head_dim]"""
-        return Packed.of(self._cache(order).committed())
+        return PackedTensor.of(self._cache(order).committed())
 
-    def _describe(self) -> Offer:
-        return Offer(
+    def _describe(self) -> StageOffer:
+        return StageOffer(
             name=self._name,
             place=f"{platform.node()}, process {os.getpid()}",
             model_hash=self._hash,
@@ -226,7 +226,7 @@ class Stage:
         """Whether a tap is what leaves the target's last layer."""
         return self._is_last and tap == self._share.num_layers
 
-    def _pass(self, runner: Runner, order: Order) -> Tensor:
+    def _pass(self, runner: Runner, order: PassRequest) -> Tensor:
         """Rows are numbered through; each is its own number's token."""
         placed, start = [], 0
         for rows in order.sequences:
@@ -242,7 +242,7 @@ class Stage:
             placed.append(PlacedTree(tree, kv))
         return runner.verify(*placed)
 
-    def _cache(self, order: CacheOrder) -> KvCache:
+    def _cache(self, order: CacheRequest) -> KvCache:
         """A session's cache, as the client has it."""
         runner = self._need_runner()
         kv = self._caches.get(order.cache_id)
@@ -294,4 +294,4 @@ class Stage:
             runner.extend(range(_TIMED_ROWS), kv)
 
         work()
-        return statistics.median(card.seconds_of(work, self._device) for _ in range(_TURNS))
+        return statistics.median(cuda.seconds_of(work, self._device) for _ in range(_TURNS))

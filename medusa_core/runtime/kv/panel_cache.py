@@ -66,9 +66,9 @@ class PanelCache(KvCache):
     def from_layer(self, layer: int) -> CacheStruct:
         """What the library is given of the layers from one on."""
         at = self._data.data_ptr() + layer * self._data.stride(0) * self._data.element_size()
-        told = CacheStruct.from_buffer_copy(self._struct)
-        told.words, told.layers = at, self._struct.layers - layer
-        return told
+        struct = CacheStruct.from_buffer_copy(self._struct)
+        struct.words, struct.layers = at, self._struct.layers - layer
+        return struct
 
     def committed(self) -> Tensor:
         layers, _, num_kv, slots, head_dim = self._data.shape

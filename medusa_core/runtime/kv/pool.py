@@ -25,13 +25,13 @@ _LEAST_ROWS = 64
 
 
 class CachePool:
-    """Lends parts of one piece of memory; who forgets a cache has given its part back.
+    """Allocates caches in one piece of memory; a cache that is forgotten is released.
 
     Attributes:
         num_rows: Rows in all.
         nbytes: Bytes in all.
         row_bytes: Bytes of a row.
-        give_way: Asked to forget a cache that nobody uses now; says False where there is none.
+        evict: Asked to forget a cache that nobody uses now; says False where there is none.
     """
 
     def __init__(
@@ -67,16 +67,16 @@ class CachePool:
             ) from error
         self.nbytes = self._memory.nbytes
         self.row_bytes = self._row * dtype.itemsize
-        self.give_way: Callable[[], bool] = _nobody
-        self._lent: WeakKeyDictionary[KvCache, range] = WeakKeyDictionary()
+        self.evict: Callable[[], bool] = _nobody
+        self._shared_weights: WeakKeyDictionary[KvCache, range] = WeakKeyDictionary()
 
     @property
     def free_rows(self) -> int:
         """Rows of the largest part that could be lent now."""
         return max((len(gap) for gap in self._gaps()), default=0)
 
-    def lend(self, new_cache: NewCache, least: int, wanted: int = 0) -> KvCache:
-        """Lend a cache; caches that nobody uses give way to it.
+    def allocate(self, new_cache: NewCache, least: int, wanted: int = 0) -> KvCache:
+        """Allocate a cache; caches that nobody uses are evicted for it.
 
         Args:
             new_cache: Makes a cache of so many slots in a piece of memory.
@@ -87,9 +87,9 @@ class CachePool:
             OutOfMemoryError: Caches in use leave no room for it.
         """
         while (rows := self._find(least, wanted)) is None:
-            if not self.give_way():
+            if not self.evict():
                 raise self._lack(least)
-        return self._lend(new_cache, rows)
+        return self._allocate(new_cache, rows)
 
     def grown(self, new_cache: NewCache, cache: KvCache, least: int, wanted: int = 0) -> KvCache:
         """A lent cache with more rows: in its place, or a copy elsewhere.
@@ -97,10 +97,10 @@ class CachePool:
         It is empty where it had to go before there was room for the new one.
 
         Args:
-            new_cache: As in `lend`.
+            new_cache: As in `allocate`.
             cache: The cache. Only what is returned may be used from now on.
-            least: As in `lend`.
-            wanted: As in `lend`.
+            least: As in `allocate`.
+            wanted: As in `allocate`.
 
         Raises:
             OutOfMemoryError: Caches in use leave no room; the cache is as it was.
@@ -108,30 +108,30 @@ class CachePool:
         while True:
             here = self._behind(cache, least, wanted)
             if here is not None:
-                if here != self._lent[cache]:
-                    self._lent[cache] = here
+                if here != self._shared_weights[cache]:
+                    self._shared_weights[cache] = here
                     cache.stretch(self._part(here))
                 return cache
             if (rows := self._find(least, wanted)) is not None:
-                larger = self._lend(new_cache, rows)
+                larger = self._allocate(new_cache, rows)
                 larger.take_over(cache)
-                self.give_back(cache)
+                self.release(cache)
                 return larger
-            if not self.give_way():
+            if not self.evict():
                 break
-        before = self._lent.pop(cache)
+        before = self._shared_weights.pop(cache)
         if (rows := self._find(least, wanted)) is None:
-            self._lent[cache] = before
+            self._shared_weights[cache] = before
             raise self._lack(least)
-        return self._lend(new_cache, rows)
+        return self._allocate(new_cache, rows)
 
-    def give_back(self, cache: KvCache) -> None:
+    def release(self, cache: KvCache) -> None:
         """Take a cache back that somebody may still hold, but doesn't use."""
-        self._lent.pop(cache, None)
+        self._shared_weights.pop(cache, None)
 
-    def _lend(self, new_cache: NewCache, rows: range) -> KvCache:
+    def _allocate(self, new_cache: NewCache, rows: range) -> KvCache:
         cache = new_cache(len(rows), self._part(rows))
-        self._lent[cache] = rows
+        self._shared_weights[cache] = rows
         return cache
 
     def _part(self, rows: range) -> Tensor:
@@ -149,7 +149,7 @@ class CachePool:
 
     def _behind(self, cache: KvCache, least: int, wanted: int) -> range | None:
         """The cache's rows with free ones behind them, if these are enough."""
-        rows = self._lent[cache]
+        rows = self._shared_weights[cache]
         free = next((gap.stop for gap in self._gaps() if gap.start == rows.stop), rows.stop)
         stop = min(free, rows.start + max(_rounded_up(wanted), _rounded_up(least)))
         return range(rows.start, stop) if stop - rows.start >= _rounded_up(least) else None
@@ -157,7 +157,7 @@ class CachePool:
     def _gaps(self) -> list[range]:
         """What isn't lent, in order."""
         gaps, free = [], 0
-        for rows in sorted(self._lent.values(), key=lambda rows: rows.start):
+        for rows in sorted(self._shared_weights.values(), key=lambda rows: rows.start):
             gaps.append(range(free, rows.start))
             free = rows.stop
         return [gap for gap in (*gaps, range(free, self.num_rows)) if gap]
@@ -185,5 +185,5 @@ def _rounded_up(num_rows: int) -> int:
 
 
 def _nobody() -> bool:
-    """There is no cache that could give way."""
+    """There is no cache that could be evicted."""
     return False

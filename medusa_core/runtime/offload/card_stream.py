@@ -14,12 +14,12 @@ from medusa_core.runtime.offload.layer_stream import (
     NUM_BUFFERS,
     LayerStream,
 )
-from medusa_core.runtime.offload.linear import FarLayers
+from medusa_core.runtime.offload.linear import OffloadedLayers
 from medusa_core.runtime.offload.memory import (
     MemoryLayers,
     page_buffer,
 )
-from medusa_core.system import cuda as card
+from medusa_core.system import cuda
 
 
 class CardLayers:
@@ -30,30 +30,32 @@ class CardLayers:
         waited_s: Seconds that the card has waited so far, as far as it has come with its work.
     """
 
-    def __init__(self, far: FarLayers, order: Sequence[int], device: torch.device) -> None:
+    def __init__(
+        self, offloaded: OffloadedLayers, order: Sequence[int], device: torch.device
+    ) -> None:
         """Take the buffers.
 
         Args:
-            far: The layers.
+            offloaded: The layers.
             order: Those that are brought, in the order of a pass.
             device: The card.
         """
-        size = far.piece_bytes
+        size = offloaded.piece_bytes
         self.buffers = tuple(
             torch.empty(size, dtype=torch.uint8, device=device) for _ in range(NUM_BUFFERS)
         )
         self._order = tuple(order)
         self._pieces: dict[int, Tensor] = {}
-        for source in far.sources:
+        for source in offloaded.sources:
             if isinstance(source, MemoryLayers):
                 self._pieces |= source.pieces
         from_disk = [layer for layer in self._order if layer not in self._pieces]
-        self._disk = LayerStream(far, from_disk, _pinned_buffer) if from_disk else None
-        self._aside = card.aside(device)
+        self._disk = LayerStream(offloaded, from_disk, _pinned_buffer) if from_disk else None
+        self._aside = cuda.aside(device)
         self._num_taken = self._num_sent = 0  # they run on over all passes
-        self._sent: list[card.Mark | None] = [None] * NUM_BUFFERS
-        self._used: list[card.Mark | None] = [None] * NUM_BUFFERS
-        self._last_from_disk: card.Mark | None = None
+        self._sent: list[cuda.CudaEvent | None] = [None] * NUM_BUFFERS
+        self._used: list[cuda.CudaEvent | None] = [None] * NUM_BUFFERS
+        self._last_from_disk: cuda.CudaEvent | None = None
 
     def take(self, layer: int) -> int:
         """Let what the card computes next wait for a layer; see `LayerStream.take`."""
@@ -106,4 +108,4 @@ class CardLayers:
 
 
 def _pinned_buffer(num_bytes: int) -> Tensor:
-    return page_buffer(num_bytes, card.pinned)
+    return page_buffer(num_bytes, cuda.pinned)

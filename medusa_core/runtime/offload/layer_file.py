@@ -243,10 +243,10 @@ def _read_header(path: Path, key: str) -> dict[int, LayerEntry]:
         header = file.read(length)
     if zlib.crc32(header) != crc:
         raise ValueError("its header is damaged")
-    told: dict[str, Any] = json.loads(header)
-    if told["key"] != key:
+    index: dict[str, Any] = json.loads(header)
+    if index["key"] != key:
         raise ValueError("it was made of something else")
-    layers = {int(layer): entry_from_json(entry) for layer, entry in told["layers"].items()}
+    layers = {int(layer): entry_from_json(entry) for layer, entry in index["layers"].items()}
     if any(entry.offset + entry.nbytes > at for entry in layers.values()):
         raise ValueError("a layer lies behind its end")
     return layers

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from torch import Tensor
 
 from medusa_core.errors import EngineError, MedusaError
-from medusa_core.runtime.offload.linear import FarLayers
+from medusa_core.runtime.offload.linear import OffloadedLayers
 
 _PATIENCE_S = 5.0  # for a read that is under way
 NUM_BUFFERS = 3  # one that is computed with, two ahead
@@ -69,7 +69,7 @@ class LayerStream:
 
     def __init__(
         self,
-        far: FarLayers,
+        offloaded: OffloadedLayers,
         order: Sequence[int],
         new_buffer: Callable[[int], Tensor],
         num_buffers: int = NUM_BUFFERS,
@@ -77,16 +77,16 @@ class LayerStream:
         """Begin to read.
 
         Args:
-            far: The layers.
+            offloaded: The layers.
             order: Those that are brought, in the order of a pass.
             new_buffer: Makes a buffer of so many bytes, aligned to 4096.
             num_buffers: Of how many the ring is made.
         """
-        size = far.piece_bytes
+        size = offloaded.piece_bytes
         self.waited_s = 0.0
         self._ring = _Ring(order, [new_buffer(size) for _ in range(num_buffers)])
         reader = threading.Thread(
-            target=_read_on, args=(self._ring, far), name="medusa-layers", daemon=True
+            target=_read_on, args=(self._ring, offloaded), name="medusa-layers", daemon=True
         )
         reader.start()
         weakref.finalize(self, _close, self._ring, reader)
@@ -145,7 +145,7 @@ class LayerStream:
         ring.bell.notify_all()
 
 
-def _read_on(ring: _Ring, far: FarLayers) -> None:
+def _read_on(ring: _Ring, offloaded: OffloadedLayers) -> None:
     """The thread's work."""
     views = [buffer.numpy().data for buffer in ring.buffers]
     while True:
@@ -156,7 +156,7 @@ def _read_on(ring: _Ring, far: FarLayers) -> None:
                 return
             count, turn = ring.num_read, ring.turn
         layer = ring.order[count % len(ring.order)]
-        error = _read(far, layer, views[count % len(views)])
+        error = _read(offloaded, layer, views[count % len(views)])
         with ring.bell:
             if turn != ring.turn:
                 continue
@@ -166,10 +166,10 @@ def _read_on(ring: _Ring, far: FarLayers) -> None:
         error = None  # whoever raises it gives it a traceback, which holds the model
 
 
-def _read(far: FarLayers, layer: int, into: memoryview) -> MedusaError | None:
+def _read(offloaded: OffloadedLayers, layer: int, into: memoryview) -> MedusaError | None:
     """Bring a layer; returns why it can't be brought."""
     try:
-        far.source_of(layer).read(layer, into)
+        offloaded.source_of(layer).read(layer, into)
     except MedusaError as error:
         return error
     except Exception as error:  # noqa: BLE001 - the runner must hear of it, else it waits for ever

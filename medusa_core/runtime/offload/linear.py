@@ -17,9 +17,9 @@ from torch import Tensor
 from medusa_core.errors import TierError
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.parts import LinearPart
-from medusa_core.models.quant.laid import (
+from medusa_core.models.quant.layout import (
     Again,
-    Laid,
+    LinearLayout,
 )
 from medusa_core.models.quant.linear import QuantLinear
 from medusa_core.models.weights import Weights
@@ -54,7 +54,7 @@ class LayerSource(Protocol):
         """Bring a layer; see `LayerFile.read`."""
 
 
-class FarLinear:
+class OffloadedLinear:
     """Stands for a linear part that lies below; see `QuantLinear`.
 
     Attributes:
@@ -65,7 +65,7 @@ class FarLinear:
 
     nbytes = 0
 
-    def __init__(self, layers: FarLayers) -> None:
+    def __init__(self, layers: OffloadedLayers) -> None:
         self.layers = layers
         self.now: QuantLinear | None = None
 
@@ -75,15 +75,15 @@ class FarLinear:
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return self._here().plus(x, residual)
 
-    def laid(self) -> Laid:
-        return self._here().laid()
+    def layout(self) -> LinearLayout:
+        return self._here().layout()
 
     def _here(self) -> QuantLinear:
         assert self.now is not None  # a runner computes layer by layer
         return self.now
 
 
-class FarLayers:
+class OffloadedLayers:
     """The linear parts that lie below, and how they are made of what is brought.
 
     Attributes:
@@ -93,14 +93,14 @@ class FarLayers:
     """
 
     def __init__(self, numbers: Collection[int]) -> None:
-        self.linears: dict[int, list[FarLinear]] = {number: [] for number in sorted(numbers)}
+        self.linears: dict[int, list[OffloadedLinear]] = {number: [] for number in sorted(numbers)}
         self.sources: list[LayerSource] = []
         self.types: set[type] = set()
         self._again: dict[Signature, Again] = {}
 
-    def stand_in(self, layer: int) -> FarLinear:
+    def stand_in(self, layer: int) -> OffloadedLinear:
         """A stand-in for the next part of a layer."""
-        linear = FarLinear(self)
+        linear = OffloadedLinear(self)
         self.linears[layer].append(linear)
         return linear
 
@@ -135,13 +135,13 @@ class FarLayers:
         return self._again[part.signature]([_view(piece, place) for place in part.tensors])
 
 
-class FarWeights:
+class OffloadedWeights:
     """Gives the parts of a target, and stores those that are to lie below; see `Weights`."""
 
     def __init__(
         self,
         inner: Weights,
-        far: FarLayers,
+        offloaded: OffloadedLayers,
         *,
         memory: MemoryLayers,
         in_memory: Collection[int],
@@ -153,7 +153,7 @@ class FarWeights:
 
         Args:
             inner: That.
-            far: Takes the stand-ins.
+            offloaded: Takes the stand-ins.
             memory: Takes the layers `in_memory`.
             in_memory: Layers that are to lie in the computer's memory, below the device.
             writer: Takes all layers, for the disk; or None.
@@ -161,7 +161,7 @@ class FarWeights:
             device: Where layers are computed.
         """
         self._inner = inner
-        self._far = far
+        self._offloaded = offloaded
         self._memory = memory
         self._in_memory = in_memory
         self._writer = writer
@@ -193,32 +193,32 @@ class FarWeights:
 
     def linear(self, part: LinearPart) -> QuantLinear:
         layer = _layer_of(part)
-        is_far = layer in self._far.linears
+        is_offloaded = layer in self._offloaded.linears
         entry = None if self._stored is None else self._entry(layer, part, self._stored)
-        if entry is None or not self._far.knows(entry.signature):
+        if entry is None or not self._offloaded.knows(entry.signature):
             linear = self._read(layer, part, entry)
-            self._more_bytes -= linear.nbytes * is_far
-            return self._far.stand_in(layer) if is_far else linear
+            self._more_bytes -= linear.nbytes * is_offloaded
+            return self._offloaded.stand_in(layer) if is_offloaded else linear
         self._more_parameters += part.rows * (part.columns + part.has_bias)
-        if is_far:
-            return self._far.stand_in(layer)
-        linear = self._far.make_part(entry, self._piece_of(layer))
+        if is_offloaded:
+            return self._offloaded.stand_in(layer)
+        linear = self._offloaded.make_part(entry, self._piece_of(layer))
         self._more_bytes += linear.nbytes
         return linear
 
     def _read(self, layer: int, part: LinearPart, entry: PartEntry | None) -> QuantLinear:
         """A part as it is given, learned of, and stored if it isn't yet."""
         linear = self._inner.linear(part)
-        laid = linear.laid()
-        tensors = [_bytes_of(tensor) for tensor in laid.tensors]
-        signature = (laid.kind, tuple((told.dtype, told.shape) for told in tensors))
-        self._far.learn(signature, laid.again, type(linear))
+        layout = linear.layout()
+        tensors = [_bytes_of(tensor) for tensor in layout.tensors]
+        signature = (layout.kind, tuple((one.dtype, one.shape) for one in tensors))
+        self._offloaded.learn(signature, layout.again, type(linear))
         if entry is not None and entry.signature != signature:
             raise _strangers(part)
         if self._writer is not None:
-            self._writer.add(layer, part.name, laid.kind, tensors)
+            self._writer.add(layer, part.name, layout.kind, tensors)
         if self._stored is None and layer in self._in_memory:
-            self._memory.add(layer, part.name, laid.kind, tensors)
+            self._memory.add(layer, part.name, layout.kind, tensors)
         return linear
 
     def _entry(self, layer: int, part: LinearPart, stored: LayerFile) -> PartEntry:
@@ -243,9 +243,9 @@ class FarWeights:
         return self._piece
 
 
-def far_layers(model: Decoder) -> FarLayers | None:
+def offloaded_layers(model: Decoder) -> OffloadedLayers | None:
     """What of a decoder lies below the device; None where nothing does."""
-    found = (linear.layers for linear in model.linears if isinstance(linear, FarLinear))
+    found = (linear.layers for linear in model.linears if isinstance(linear, OffloadedLinear))
     return next(found, None)
 
 

@@ -16,7 +16,7 @@ from medusa_core.runtime.offload.layer_entries import (
     rounded_up,
 )
 from medusa_core.runtime.offload.layer_file import LayerFile
-from medusa_core.system import cuda as card
+from medusa_core.system import cuda
 
 
 class MemoryLayers:
@@ -46,7 +46,7 @@ class MemoryLayers:
         """No part follows in the last layer."""
         if not self._parts:
             return
-        piece = card.pinned(rounded_up(self._end))
+        piece = cuda.pinned(rounded_up(self._end))
         for entry, tensors in self._parts:
             for place, tensor in zip(entry.tensors, tensors, strict=True):
                 content = torch.frombuffer(tensor.content, dtype=torch.uint8)
@@ -63,7 +63,7 @@ class MemoryLayers:
             TierError: It can't be read.
         """
         entry = stored.layers[layer]
-        piece = page_buffer(entry.nbytes, card.pinned)
+        piece = page_buffer(entry.nbytes, cuda.pinned)
         stored.read(layer, piece.numpy().data)
         self.layers[layer], self.pieces[layer] = entry, piece
 

@@ -24,8 +24,8 @@ from medusa_core.runtime.offload.layer_file import (
     find_layer_file,
 )
 from medusa_core.runtime.offload.linear import (
-    FarLayers,
-    FarWeights,
+    OffloadedLayers,
+    OffloadedWeights,
 )
 from medusa_core.runtime.offload.memory import MemoryLayers
 from medusa_core.system.native.binding import native_library
@@ -46,11 +46,11 @@ class TierFolder(NamedTuple):
     made_from: Mapping[str, object]
 
 
-class FarStore:
+class OffloadStore:
     """Takes the layers of one load; as a context, it places a written file when all went well.
 
     Attributes:
-        far: The stand-ins.
+        offloaded: The stand-ins.
     """
 
     def __init__(self, placement: Placement, precision: Precision, tier: TierFolder | None) -> None:
@@ -65,7 +65,7 @@ class FarStore:
             TierError: The disk has no room for them, or can't be written.
         """
         below = (*placement.layers(Tier.MEMORY), *placement.layers(Tier.DISK))
-        self.far = FarLayers(below)
+        self.offloaded = OffloadedLayers(below)
         self._precision = precision
         self._memory = MemoryLayers()
         self._in_memory = frozenset(placement.layers(Tier.MEMORY))
@@ -88,9 +88,9 @@ class FarStore:
 
     def wrap(self, weights: Weights) -> Weights:
         """What gives the parts of a target, so that these layers are stored."""
-        return FarWeights(
+        return OffloadedWeights(
             weights,
-            self.far,
+            self.offloaded,
             memory=self._memory,
             in_memory=self._in_memory,
             writer=self._writer,
@@ -98,7 +98,7 @@ class FarStore:
             device=self._precision.device,
         )
 
-    def __enter__(self) -> FarStore:
+    def __enter__(self) -> OffloadStore:
         return self
 
     def __exit__(
@@ -116,7 +116,7 @@ class FarStore:
             self._file = find_layer_file(self._path, self._made_of)
             if self._file is None:
                 raise TierError(f"{self._path} isn't what was written.", "Check the disk.")
-        self.far.sources = [self._memory, *([] if self._file is None else [self._file])]
+        self.offloaded.sources = [self._memory, *([] if self._file is None else [self._file])]
 
 
 def _key(made_from: Mapping[str, object]) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor
 from medusa_core.models.quant.linear import QuantLinear
 from medusa_core.runtime.offload.card_stream import CardLayers
 from medusa_core.runtime.offload.layer_stream import LayerStream
-from medusa_core.runtime.offload.linear import FarLayers
+from medusa_core.runtime.offload.linear import OffloadedLayers
 from medusa_core.runtime.offload.memory import page_buffer
 
 Prepare = Callable[[QuantLinear], None]
@@ -24,25 +24,25 @@ class Visits:
     """
 
     def __init__(
-        self, far: FarLayers, device: torch.device, prepare: Prepare | None = None
+        self, offloaded: OffloadedLayers, device: torch.device, prepare: Prepare | None = None
     ) -> None:
         """Begin to bring layers.
 
         Args:
-            far: They.
+            offloaded: They.
             device: Where they are computed.
             prepare: Given every part when it is made over a buffer.
         """
-        self._far = far
+        self._offloaded = offloaded
         self._prepare = prepare
-        order = tuple(far.linears)
+        order = tuple(offloaded.linears)
         self._stream: LayerStream | CardLayers = (
-            CardLayers(far, order, device)
+            CardLayers(offloaded, order, device)
             if device.type == "cuda"
-            else LayerStream(far, order, page_buffer)
+            else LayerStream(offloaded, order, page_buffer)
         )
         self.nbytes = sum(buffer.nbytes for buffer in self._stream.buffers)
-        self._alike = _alike(far)
+        self._alike = _alike(offloaded)
         self._made: dict[tuple[int, int], Sequence[QuantLinear]] = {}
         self._last: int | None = None
 
@@ -60,7 +60,7 @@ class Visits:
             order = self._stream.order
             self.leave()
             self._made.clear()
-            self._stream = LayerStream(self._far, order, page_buffer, num_buffers)
+            self._stream = LayerStream(self._offloaded, order, page_buffer, num_buffers)
 
     def enter(self, layer: int) -> Sequence[QuantLinear]:
         """A pass comes to a layer; it has left the one before.
@@ -73,7 +73,7 @@ class Visits:
             TierError: It can't be read.
         """
         self.leave()
-        stand_ins = self._far.linears.get(layer)
+        stand_ins = self._offloaded.linears.get(layer)
         if stand_ins is None:
             return ()
         parts = self._parts(self._stream.take(layer), layer)
@@ -85,7 +85,7 @@ class Visits:
     def leave(self) -> None:
         """The pass has left the layer that it came to."""
         if self._last is not None:
-            for stand_in in self._far.linears[self._last]:
+            for stand_in in self._offloaded.linears[self._last]:
                 stand_in.now = None
             self._last = None
 
@@ -94,7 +94,7 @@ class Visits:
         key = (place, self._alike[layer])
         if key not in self._made:
             buffer: Tensor = self._stream.buffers[place]
-            made = self._far.make(layer, buffer)
+            made = self._offloaded.make(layer, buffer)
             for part in made:
                 if self._prepare is not None:
                     self._prepare(part)
@@ -102,12 +102,12 @@ class Visits:
         return self._made[key]
 
 
-def _alike(far: FarLayers) -> dict[int, int]:
+def _alike(offloaded: OffloadedLayers) -> dict[int, int]:
     """Of every layer the first one that lies as it does: the same parts in the same places."""
     firsts: dict[object, int] = {}
     return {
         layer: firsts.setdefault(
-            tuple((part.kind, part.tensors) for part in far.entry(layer).parts), layer
+            tuple((part.kind, part.tensors) for part in offloaded.entry(layer).parts), layer
         )
-        for layer in far.linears
+        for layer in offloaded.linears
     }

@@ -1,1 +1,1 @@
-"""Who runs the loop over blocks: compiled, resident, as graphs, streaming."""
+"""Who runs the loop over blocks: compiled, resident, as graphs, offload."""

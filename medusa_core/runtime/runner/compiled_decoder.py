@@ -17,8 +17,8 @@ from medusa_core.models.quant.native_linear import (
     NativeLinear,
 )
 from medusa_core.runtime.offload.linear import (
-    FarLinear,
-    far_layers,
+    OffloadedLinear,
+    offloaded_layers,
 )
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.lanes import fits_lanes
@@ -59,9 +59,9 @@ class NativeDecoder:
 
     def below(self, layer: int) -> DecoderStruct:
         """The decoder that ends before a layer."""
-        told = DecoderStruct.from_buffer_copy(self._struct)
-        told.layers = layer
-        return told
+        struct = DecoderStruct.from_buffer_copy(self._struct)
+        struct.layers = layer
+        return struct
 
     def from_layer(self, layer: int, entering: Tensor) -> DecoderStruct:
         """The decoder that begins with a layer.
@@ -70,12 +70,12 @@ class NativeDecoder:
             layer: Which.
             entering: What enters it, in place of token vectors. float32 [n, hidden]
         """
-        told = DecoderStruct.from_buffer_copy(self._struct)
+        struct = DecoderStruct.from_buffer_copy(self._struct)
         at = addressof(self._blocks) + layer * sizeof(BlockStruct)
-        told.blocks = ctypes.cast(at, ctypes.POINTER(BlockStruct))
-        told.layers = self._struct.layers - layer
-        told.embedding, told.embedding_is_half = entering.data_ptr(), False
-        return told
+        struct.blocks = ctypes.cast(at, ctypes.POINTER(BlockStruct))
+        struct.layers = self._struct.layers - layer
+        struct.embedding, struct.embedding_is_half = entering.data_ptr(), False
+        return struct
 
     def embed_from(self, embedding: Tensor) -> None:
         """Look tokens up in these vectors from the next pass on. [any, hidden]"""
@@ -100,7 +100,9 @@ class NativeDecoder:
 
     def _block(self, block: Block) -> BlockStruct:
         here = ((name, getattr(block, name)) for name in LINEARS)
-        linears = {name: _struct(each) for name, each in here if not isinstance(each, FarLinear)}
+        linears = {
+            name: _struct(each) for name, each in here if not isinstance(each, OffloadedLinear)
+        }
         head_norm = None if block.qk_norm is None else self._floats(block.qk_norm.weight)
         return BlockStruct(
             **linears,
@@ -116,7 +118,7 @@ class NativeDecoder:
 
 def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None:
     """The decoder for the compiled step, or None if that can't compute it."""
-    library, far = native_library(), far_layers(model)
+    library, offloaded = native_library(), offloaded_layers(model)
     if type(model) is not Decoder:
         return None  # a family's own blocks are none of the kernels'
     if not precision.is_usual:
@@ -126,8 +128,8 @@ def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None
         and precision.compute in DTYPES
         and model.embedding.dtype in DTYPES
         and fits_lanes(*model.config.row_sizes)
-        and all(isinstance(linear, NativeLinear | FarLinear) for linear in model.linears)
-        and (far is None or far.types == {NativeLinear})
+        and all(isinstance(linear, NativeLinear | OffloadedLinear) for linear in model.linears)
+        and (offloaded is None or offloaded.types == {NativeLinear})
     )
     return NativeDecoder(library, model) if library is not None and fits else None
 

@@ -16,7 +16,7 @@ from medusa_core.runtime.tree.shape import (
     TokenTree,
     TreeShape,
 )
-from medusa_core.system import cuda as card
+from medusa_core.system import cuda
 
 log = logging.getLogger(__name__)
 
@@ -68,4 +68,4 @@ class _Step:
             self._runner.verify(PlacedTree(tree, self._kv))
 
     def seconds(self, device: torch.device) -> float:
-        return card.seconds_of(self.run, device)
+        return cuda.seconds_of(self.run, device)

@@ -20,7 +20,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.panel_cache import PanelCache
-from medusa_core.runtime.offload.linear import far_layers
+from medusa_core.runtime.offload.linear import offloaded_layers
 from medusa_core.runtime.runner.compiled_decoder import (
     NativeDecoder,
     native_decoder,
@@ -184,7 +184,7 @@ class NativeRunner(Runner):
         tapped = self.taps if some is None else some.taps
         token_ids = [token_id for part in parts for token_id in part.token_ids]
         count, sequences = len(token_ids), (SequenceStruct * len(parts))()
-        lent: list[CacheStruct | None] = []  # as long as the pass takes
+        structs: list[CacheStruct | None] = []  # as long as the pass takes
         for sequence, (its_ids, parents, depths, kv) in zip(sequences, parts, strict=True):
             assert isinstance(kv, PanelCache)  # from new_cache
             kv.reserve(len(its_ids))
@@ -193,30 +193,32 @@ class NativeRunner(Runner):
             sequence.depths = depths.buffer_info()[0]
             behind = None if some is None or not some.first else kv.from_layer(some.first)
             sequence.cache = kv.address if behind is None else addressof(behind)
-            lent.append(behind)
+            structs.append(behind)
         self._make_ready(count, max(part.kv.capacity for part in parts))
         width = (1 + len(tapped)) * self._model.config.hidden_size
         states = torch.empty(count - first_wanted, width)
         ids = (ctypes.c_int64 * count)(*token_ids)
         taps = (ctypes.c_int32 * len(tapped))(*tapped)
-        told = self._pass
-        told.sequences, told.num_sequences = addressof(sequences), len(parts)
-        told.rows, told.token_ids = count, addressof(ids)
-        told.taps, told.num_taps = addressof(taps), len(taps)
-        told.turns = self._turns.data_ptr()
-        told.first_wanted = first_wanted
-        told.workers = pool.num_workers
-        told.scratch = self._scratch.data_ptr()
-        told.hidden = states.data_ptr()
+        pass_struct = self._pass
+        pass_struct.sequences, pass_struct.num_sequences = addressof(sequences), len(parts)
+        pass_struct.rows, pass_struct.token_ids = count, addressof(ids)
+        pass_struct.taps, pass_struct.num_taps = addressof(taps), len(taps)
+        pass_struct.turns = self._turns.data_ptr()
+        pass_struct.first_wanted = first_wanted
+        pass_struct.workers = pool.num_workers
+        pass_struct.scratch = self._scratch.data_ptr()
+        pass_struct.hidden = states.data_ptr()
         if some is None:
-            self._run(told, [part.kv for part in parts], states, pool)
+            self._run(pass_struct, [part.kv for part in parts], states, pool)
         else:
-            self._library.forward(addressof(some.decoder), addressof(told), pool.awake())
+            self._library.forward(addressof(some.decoder), addressof(pass_struct), pool.awake())
         return states
 
-    def _run(self, told: PassStruct, caches: Sequence[KvCache], states: Tensor, pool: Pool) -> None:
+    def _run(
+        self, pass_struct: PassStruct, caches: Sequence[KvCache], states: Tensor, pool: Pool
+    ) -> None:
         """Run a pass; `states` takes the wanted rows' states."""
-        self._library.forward(self._native.address, addressof(told), pool.awake())
+        self._library.forward(self._native.address, addressof(pass_struct), pool.awake())
 
     def _make_ready(self, num_rows: int, num_slots: int) -> None:
         """Room to work in, and the angles of all positions."""
@@ -240,7 +242,7 @@ class NativeRunner(Runner):
 
 
 def _build(model: Decoder, precision: Precision) -> NativeRunner | None:
-    if far_layers(model) is not None:
+    if offloaded_layers(model) is not None:
         return None
     native = native_decoder(model, precision)
     return None if native is None else NativeRunner(model, precision, native)

@@ -158,7 +158,7 @@ class ResidentRunner(Runner):
     def _begin(self, parts: Sequence[SomeRows], caches: Sequence[KvCache]) -> _Placed:
         """Bring rows to the device, and open slots for them."""
         token_ids = [token_id for part in parts for token_id in part.token_ids]
-        vectors = self._model.far_vectors(token_ids)
+        vectors = self._model.offloaded_vectors(token_ids)
         rows = place_rows(parts, self._precision.device, vectors)
         sequences = list(self._sequences(parts, caches, rows))
         last_places = (part.length + max(part.layout.offsets) + 1 for part in parts)

@@ -96,9 +96,9 @@ def place_rows(
     """
     token_ids = [token_id for part in parts for token_id in part.token_ids]
     positions = [part.length + offset for part in parts for offset in part.layout.offsets]
-    words = [_told(part) for part in parts]
+    words = [_numbers_of(part) for part in parts]
     numbers = [*token_ids, *positions, *(word for some in words for word in some)]
-    told, placed = _upload(torch.tensor(numbers), vectors, device)
+    uploaded, placed = _upload(torch.tensor(numbers), vectors, device)
     count, at = len(token_ids), 2 * len(token_ids)
     sees: list[Tensor | None] = []
     for part, some in zip(parts, words, strict=True):
@@ -106,14 +106,14 @@ def place_rows(
         if num_rows == 1:
             sees.append(None)
         elif some:
-            sees.append(seen_by(told[at : at + len(some)].view(num_rows, -1)))
+            sees.append(seen_by(uploaded[at : at + len(some)].view(num_rows, -1)))
         else:
             sees.append(torch.ones(num_rows, num_rows, dtype=torch.bool, device=device).tril_())
         at += len(some)
-    return Rows(told[:count], told[count : 2 * count], placed, tuple(sees))
+    return Rows(uploaded[:count], uploaded[count : 2 * count], placed, tuple(sees))
 
 
-def _told(part: SomeRows) -> list[int]:
+def _numbers_of(part: SomeRows) -> list[int]:
     """The words that say what rows see; none where that is known without."""
     lines = part.layout.sees
     return [] if lines is None or len(lines) == 1 else words_of(lines, len(lines))
@@ -169,5 +169,5 @@ def _upload(
     if vectors is None or device.type == "cpu":
         return numbers.to(device), vectors
     both = torch.cat([numbers.view(torch.uint8), vectors.flatten().view(torch.uint8)]).to(device)
-    told = both[: numbers.nbytes].view(torch.int64)
-    return told, both[numbers.nbytes :].view(vectors.dtype).view(vectors.shape)
+    uploaded = both[: numbers.nbytes].view(torch.int64)
+    return uploaded, both[numbers.nbytes :].view(vectors.dtype).view(vectors.shape)

@@ -33,7 +33,7 @@ from medusa_core.runtime.runner.runner import (
     RunnerSpec,
 )
 from medusa_core.runtime.tree.step import Pruner
-from medusa_core.system import cuda as card
+from medusa_core.system import cuda
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class _Step:
 
     inputs: Tensor
     states: Tensor
-    graph: card.Graph | None
+    graph: cuda.Graph | None
 
 
 class StaticRunner(ResidentRunner):
@@ -72,7 +72,7 @@ class StaticRunner(ResidentRunner):
         super().__init__(model, precision)
         self._captures = captures
         self._steps: dict[tuple[int, int, int, int], _Step] = {}
-        self._graphs_memory = card.graph_memory() if captures else None
+        self._graphs_memory = cuda.graph_memory() if captures else None
         model.turns(whole_rows(model.config.context_tokens))  # a table that moves would be lost
 
     @property
@@ -102,8 +102,8 @@ class StaticRunner(ResidentRunner):
         slots = list(range(kv.length, kv.length + count))
         sees = [*lines_of(tree.shape), *(1 << row for row in range(count, rows))]
         # One upload: everything else is on the device already.
-        told = [*tree.token_ids, *[0] * pad, *positions, *[0] * pad, *slots, *[trash] * pad]
-        step.inputs.copy_(torch.tensor([*told, *words_of(sees, rows), kv.length]))
+        numbers = [*tree.token_ids, *[0] * pad, *positions, *[0] * pad, *slots, *[trash] * pad]
+        step.inputs.copy_(torch.tensor([*numbers, *words_of(sees, rows), kv.length]))
         if step.graph is None:
             self._compute(step, rows, width, kv)
         else:
@@ -174,10 +174,10 @@ class StaticRunner(ResidentRunner):
         graph = self._capture(step, rows, width, kv) if self._captures else None
         return _Step(step.inputs, step.states, graph)
 
-    def _capture(self, step: _Step, rows: int, width: int, kv: TensorCache) -> card.Graph | None:
+    def _capture(self, step: _Step, rows: int, width: int, kv: TensorCache) -> cuda.Graph | None:
         """Record the step; without a graph where something in it can't be recorded."""
         try:
-            return card.record(lambda: self._compute(step, rows, width, kv), self._graphs_memory)
+            return cuda.record(lambda: self._compute(step, rows, width, kv), self._graphs_memory)
         except RuntimeError as error:
             log.warning("a step of %d rows can't be recorded, it runs without: %s", rows, error)
             return None

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from medusa_core.runtime.tree.search import (
-    Path,
+    SearchPath,
     expected_length,
 )
 
 Widths = tuple[int, ...]
 
 
-def dense_paths(widths: Widths) -> list[Path]:
+def dense_paths(widths: Widths) -> list[SearchPath]:
     """All draft nodes of the tree in which each node of depth d has `widths[d]` children."""
     return [
         path

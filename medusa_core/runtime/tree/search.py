@@ -12,10 +12,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 
-Path = tuple[int, ...]
+SearchPath = tuple[int, ...]
 
 
-def best_paths(head_accuracies: Sequence[Sequence[float]], num_nodes: int) -> list[Path]:
+def best_paths(head_accuracies: Sequence[Sequence[float]], num_nodes: int) -> list[SearchPath]:
     """The `num_nodes` most valuable draft nodes.
 
     Args:
@@ -30,7 +30,9 @@ def best_paths(head_accuracies: Sequence[Sequence[float]], num_nodes: int) -> li
     )
 
 
-def grow(head_accuracies: Sequence[Sequence[float]], num_nodes: int) -> list[tuple[Path, float]]:
+def grow(
+    head_accuracies: Sequence[Sequence[float]], num_nodes: int
+) -> list[tuple[SearchPath, float]]:
     """The most valuable draft nodes with their values, the best first: all trees at once.
 
     The first n of them are the best tree of n nodes.
@@ -38,8 +40,8 @@ def grow(head_accuracies: Sequence[Sequence[float]], num_nodes: int) -> list[tup
     ranked = [_non_increasing(row) for row in head_accuracies]
     if not ranked or not ranked[0] or num_nodes < 1:
         return []
-    chosen: list[tuple[Path, float]] = []
-    heap: list[tuple[float, Path]] = [(-ranked[0][0], (0,))]
+    chosen: list[tuple[SearchPath, float]] = []
+    heap: list[tuple[float, SearchPath]] = [(-ranked[0][0], (0,))]
     while heap and len(chosen) < num_nodes:
         negative_value, path = heapq.heappop(heap)
         chosen.append((path, -negative_value))
@@ -48,7 +50,9 @@ def grow(head_accuracies: Sequence[Sequence[float]], num_nodes: int) -> list[tup
     return chosen
 
 
-def expected_length(paths: Iterable[Path], head_accuracies: Sequence[Sequence[float]]) -> float:
+def expected_length(
+    paths: Iterable[SearchPath], head_accuracies: Sequence[Sequence[float]]
+) -> float:
     """Expected tokens per step (τ, the bonus token included) of a tree, heads independent.
 
     Args:
@@ -66,8 +70,8 @@ def expected_length(paths: Iterable[Path], head_accuracies: Sequence[Sequence[fl
 
 
 def _successors(
-    value: float, path: Path, ranked: Sequence[Sequence[float]]
-) -> Iterable[tuple[float, Path]]:
+    value: float, path: SearchPath, ranked: Sequence[Sequence[float]]
+) -> Iterable[tuple[float, SearchPath]]:
     """The next sibling and the first child: every path has exactly one predecessor."""
     depth, rank = len(path) - 1, path[-1]
     row = ranked[depth]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from medusa_core.errors import RequestError
 
-Path = tuple[int, ...]
+NodePath = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class TreeShape:
         parents: Index of every node's parent; −1 for the root.
     """
 
-    paths: tuple[Path, ...]
+    paths: tuple[NodePath, ...]
     parents: tuple[int, ...]
 
     @classmethod
@@ -42,7 +42,7 @@ class TreeShape:
         unique = {tuple(path) for path in paths}
         if () in unique or any(rank < 0 for path in unique for rank in path):
             raise RequestError("A tree path must hold at least one rank, none of them negative.")
-        ordered: list[Path] = [(), *sorted(unique, key=lambda path: (len(path), path))]
+        ordered: list[NodePath] = [(), *sorted(unique, key=lambda path: (len(path), path))]
         index = {path: node for node, path in enumerate(ordered)}
         orphans = [path for path in ordered[1:] if path[:-1] not in index]
         if orphans:
@@ -60,7 +60,7 @@ class TreeShape:
         Args:
             num_children: Of every node, nodes by depth and siblings by rank.
         """
-        paths: list[Path] = [()]
+        paths: list[NodePath] = [()]
         parents = [-1]
         for node, count in enumerate(num_children):
             paths += [(*paths[node], rank) for rank in range(count)]

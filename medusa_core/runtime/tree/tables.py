@@ -9,7 +9,7 @@ from typing import Any
 
 from medusa_core.errors import HeadsError
 from medusa_core.runtime.tree.search import (
-    Path,
+    SearchPath,
     best_paths,
     expected_length,
 )
@@ -34,7 +34,7 @@ _TYPICAL = (
 
 
 @dataclass(frozen=True, slots=True)
-class TreeTable:
+class TreePresets:
     """Trees for a set of heads.
 
     Attributes:
@@ -48,13 +48,13 @@ class TreeTable:
 
     head_accuracies: Accuracies
     default_rows: int
-    measured: Mapping[int, tuple[Path, ...]] = field(default_factory=dict)
+    measured: Mapping[int, tuple[SearchPath, ...]] = field(default_factory=dict)
     drawn: Mapping[float, Accuracies] = field(default_factory=dict)
 
-    def at(self, bucket: float) -> TreeTable:
+    def at(self, bucket: float) -> TreePresets:
         """What is known of the heads in a bucket of temperatures, 0 being no chance."""
         accuracies = self.drawn.get(bucket)
-        return self if accuracies is None else TreeTable(accuracies, self.default_rows)
+        return self if accuracies is None else TreePresets(accuracies, self.default_rows)
 
     def tree(self, num_rows: int) -> TreeShape:
         """The best tree with this many rows, root included."""
@@ -72,12 +72,12 @@ def temperature_bucket(temperature: float) -> float:
     return round(2 * max(temperature, 0.5)) / 2
 
 
-def typical_table(num_heads: int) -> TreeTable:
+def typical_table(num_heads: int) -> TreePresets:
     """What is typical of Medusa heads."""
-    return TreeTable(_TYPICAL[:num_heads], 16)
+    return TreePresets(_TYPICAL[:num_heads], 16)
 
 
-def read_tree_table(heads_dir: FilePath, num_heads: int) -> TreeTable:
+def read_tree_table(heads_dir: FilePath, num_heads: int) -> TreePresets:
     """The table that lies beside the heads, else what is typical of Medusa heads.
 
     Raises:
@@ -99,14 +99,14 @@ def read_tree_table(heads_dir: FilePath, num_heads: int) -> TreeTable:
         raise HeadsError(
             f"{path.name} is damaged: {error!r}.", "Download the heads again, or delete the file."
         ) from error
-    return TreeTable(accuracies, default_rows, measured, drawn)
+    return TreePresets(accuracies, default_rows, measured, drawn)
 
 
 def _accuracies(raw: Any, num_heads: int) -> Accuracies:
     return tuple(tuple(_probability(value) for value in row) for row in raw)[:num_heads]
 
 
-def _paths(raw: Any) -> tuple[Path, ...]:
+def _paths(raw: Any) -> tuple[SearchPath, ...]:
     paths = tuple(tuple(int(rank) for rank in path) for path in raw)
     if any(not 0 <= rank < _MAX_RANKS for path in paths for rank in path):
         raise ValueError("a rank of a tree is out of range")

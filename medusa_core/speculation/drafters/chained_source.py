@@ -23,8 +23,8 @@ from medusa_core.speculation.drafters.head_memory import (
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
     Candidates,
-    Memory,
     Paths,
+    SourceMemory,
     candidates_of,
     num_common,
 )
@@ -87,7 +87,7 @@ class ChainedSource:
         self._prompt, self._root, self._memory = token_ids, None, None
         self._chance = None
 
-    def resume(self, token_ids: Sequence[int], memory: Memory) -> int:
+    def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
         known = memory.get(NAME)
         if not isinstance(known, ChainedMemory):
             known = memory[NAME] = ChainedMemory(self._head)

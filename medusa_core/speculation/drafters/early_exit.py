@@ -37,16 +37,16 @@ class EarlyExit:
 
     def keep(self, entering: Tensor) -> tuple[int, ...]:
         shape, token_ids = self.tree
-        asked = [node for node, below in enumerate(shape.children) if below]
-        row_of = {node: row for row, node in enumerate(asked)}
+        expanded = [node for node, below in enumerate(shape.children) if below]
+        row_of = {node: row for row, node in enumerate(expanded)}
         rows = [row_of[parent] for parent in shape.parents[1:]]
         # One copy to the device, and one back.
-        told = torch.tensor([*asked, *rows, *token_ids[1:]]).to(entering.device)
-        parents, rows_of, tokens = torch.split(told, [len(asked), len(rows), len(rows)])
+        uploaded = torch.tensor([*expanded, *rows, *token_ids[1:]]).to(entering.device)
+        parents, rows_of, tokens = torch.split(uploaded, [len(expanded), len(rows), len(rows)])
         chances = torch.softmax(self.heads.early_exit(entering.index_select(0, parents)), dim=-1)
-        given = chances.index_select(0, rows_of).gather(1, tokens.unsqueeze(1)).squeeze(1)
+        probabilities = chances.index_select(0, rows_of).gather(1, tokens.unsqueeze(1)).squeeze(1)
         kept = {0}
-        for node, chance in enumerate(given.tolist(), start=1):
+        for node, chance in enumerate(probabilities.tolist(), start=1):
             if shape.parents[node] in kept and chance >= self.least:
                 kept.add(node)
         self.kept = tuple(sorted(kept))

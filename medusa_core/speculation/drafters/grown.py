@@ -30,10 +30,10 @@ from medusa_core.speculation.drafters.drafter import (
 from medusa_core.speculation.drafters.growth import make_growth
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
-    Memory,
     Prunes,
     ReadsStates,
     Rides,
+    SourceMemory,
     SourceSpec,
     source_registry,
 )
@@ -74,9 +74,9 @@ class GrownDrafter:
         """Whether a source of it must hear the target's state of every token."""
         return bool(self._readers)
 
-    def resume(self, token_ids: Sequence[int], memory: Memory) -> int:
-        heard = [reader.resume(token_ids, memory) for reader in self._readers]
-        return min(heard, default=len(token_ids))
+    def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
+        resumed = [reader.resume(token_ids, memory) for reader in self._readers]
+        return min(resumed, default=len(token_ids))
 
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
         for reader in self._readers:
@@ -134,9 +134,9 @@ def form_of(form: bytes, names: tuple[str, ...]) -> Form:
 
 
 def _make_form(form: bytes, names: tuple[str, ...]) -> Form:
-    told = memoryview(form).cast("i").tolist()
-    shape = TreeShape.from_children(told[: len(told) // 2])
-    drafts = zip(told[len(told) // 2 + 1 :], shape.depths[1:], strict=True)
+    values = memoryview(form).cast("i").tolist()
+    shape = TreeShape.from_children(values[: len(values) // 2])
+    drafts = zip(values[len(values) // 2 + 1 :], shape.depths[1:], strict=True)
     return Form(shape, (TARGET, *(_source(marks, depth, names) for marks, depth in drafts)))
 
 

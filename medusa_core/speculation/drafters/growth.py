@@ -91,9 +91,9 @@ class CompiledGrowth:
         rows, prices, floors = budget.most, budget.prices, floors_of(budget.prices)
         self._nodes = (NodeStruct * rows)()
         self._paths = array("i", bytes(_BYTES * rows * MOST_LEVELS))
-        self._told, self._chances = (c_int32 * (3 * rows))(), (c_float * rows)()
+        self._nodes_out, self._chances = (c_int32 * (3 * rows))(), (c_float * rows)()
         self._order, self._open = (c_int32 * rows)(), (c_int32 * rows)()
-        self._told_bytes = memoryview(self._told).cast("B")
+        self._out_bytes = memoryview(self._nodes_out).cast("B")
         self._chance_bytes = memoryview(self._chances).cast("B")
         self._kept = (prices, floors)  # what the structure points at
         self._struct = GrowthStruct(
@@ -104,17 +104,17 @@ class CompiledGrowth:
             order=addressof(self._order),
             open=addressof(self._open),
             paths=self._paths.buffer_info()[0],
-            told=addressof(self._told),
+            told=addressof(self._nodes_out),
             chances=addressof(self._chances),
         )
         self._address = addressof(self._struct)
-        self._said = (CandidatesStruct * len(weights))(
+        self._candidate_structs = (CandidatesStruct * len(weights))(
             *(
                 CandidatesStruct(weight=weight, mark=1 << place)
                 for place, weight in enumerate(weights)
             )
         )
-        self._said_address = addressof(self._said)
+        self._structs_address = addressof(self._candidate_structs)
 
     def grow(self, sources: Sequence[Source], num_rows: int) -> Grown:
         library, struct, address = self._library, self._struct, self._address
@@ -122,28 +122,28 @@ class CompiledGrowth:
         library.grow_begin(address)
         paths = _ROOT
         while paths.num and num_rows > 1:
-            said = [source.candidates(paths) for source in sources]
-            for candidates, told in zip(said, self._said, strict=True):
-                _tell(candidates, told)
-            num = library.grow_level(address, self._said_address, len(said))
+            answers = [source.candidates(paths) for source in sources]
+            for candidates, filled in zip(answers, self._candidate_structs, strict=True):
+                _fill(candidates, filled)
+            num = library.grow_level(address, self._structs_address, len(answers))
             paths = Paths(num, paths.level + 1, self._paths)
         count = library.grow_end(address)
         return Grown(
-            self._told_bytes[: 2 * _BYTES * count].tobytes(),
-            self._told[2 * count + 1 : 3 * count],
+            self._out_bytes[: 2 * _BYTES * count].tobytes(),
+            self._nodes_out[2 * count + 1 : 3 * count],
             self._chance_bytes[: _BYTES * (count - 1)].tobytes(),
             struct.promised,
         )
 
 
-def _tell(candidates: Candidates | None, told: CandidatesStruct) -> None:
+def _fill(candidates: Candidates | None, filled: CandidatesStruct) -> None:
     if candidates is None:
-        told.size, told.counts = 0, None
+        filled.size, filled.counts = 0, None
         return
-    told.tokens, told.size = candidates.token_ids.buffer_info()
-    told.chances = candidates.chances.buffer_info()[0]
+    filled.tokens, filled.size = candidates.token_ids.buffer_info()
+    filled.chances = candidates.chances.buffer_info()[0]
     counts = candidates.counts
-    told.counts = None if counts is None else counts.buffer_info()[0]
+    filled.counts = None if counts is None else counts.buffer_info()[0]
 
 
 def floors_of(prices: Sequence[float]) -> array[float]:
@@ -197,9 +197,9 @@ class GrowthInPython:
         while open_nodes and level < MOST_LEVELS:
             flat = [token_id for node in open_nodes for token_id in node.path]
             paths = Paths(len(open_nodes), level, array("i", flat))
-            said = [source.candidates(paths) for source in sources]
+            answers = [source.candidates(paths) for source in sources]
             for index, above in enumerate(open_nodes):
-                for token_id, found in self._following(said, index).items():
+                for token_id, found in self._following(answers, index).items():
                     chance = max(found.mixed, found.alone)
                     path = (*above.path, token_id)
                     self._insert(nodes, _Node(path, above.worth * chance, chance, found.marks))
@@ -211,11 +211,11 @@ class GrowthInPython:
                 for place, node in enumerate(nodes, start=1)
                 if len(node.path) == level and place + 1 < num_rows and self._pays(node, place + 1)
             ]
-        return self._told(nodes)
+        return self._result(nodes)
 
-    def _following(self, said: list[Candidates | None], index: int) -> dict[int, _Following]:
+    def _following(self, answers: list[Candidates | None], index: int) -> dict[int, _Following]:
         """What all say of one path."""
-        parts = [_behind(candidates, index) for candidates in said]
+        parts = [_behind(candidates, index) for candidates in answers]
         whole = sum(weight for weight, part in zip(self._weights, parts, strict=True) if part)
         found: dict[int, _Following] = {}
         for place, (weight, part) in enumerate(zip(self._weights, parts, strict=True)):
@@ -241,7 +241,7 @@ class GrowthInPython:
                 del nodes[place - 1 :]
                 return
 
-    def _told(self, nodes: list[_Node]) -> Grown:
+    def _result(self, nodes: list[_Node]) -> Grown:
         worths = list(accumulate((node.worth for node in nodes), initial=0.0))
         count = len(nodes)
         if self._prices:

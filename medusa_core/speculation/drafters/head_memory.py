@@ -43,7 +43,7 @@ class HeadMemory(ABC):
         """Take a small cache; it grows."""
         assert heads.caches is not None  # reserved with the target
         self._heads, self._caches = heads, heads.caches
-        self.kv: KvCache = self._caches.lend(heads.new_cache, 1)
+        self.kv: KvCache = self._caches.allocate(heads.new_cache, 1)
         self.token_ids: list[int] = []
         self._waiting: list[Tensor] = []  # features of the last places, which have no row yet
         self._num_waiting = 0
@@ -63,7 +63,7 @@ class HeadMemory(ABC):
 
     def close(self) -> None:
         """Give the cache back."""
-        self._caches.give_back(self.kv)
+        self._caches.release(self.kv)
 
     @property
     def num_places(self) -> int:

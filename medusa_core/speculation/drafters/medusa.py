@@ -20,7 +20,7 @@ from medusa_core.runtime.tree.step import (
     Proposal,
     RowBudget,
 )
-from medusa_core.runtime.tree.tables import TreeTable
+from medusa_core.runtime.tree.tables import TreePresets
 from medusa_core.speculation.drafters.drafter import (
     NUM_RANKS,
     DrafterSpec,
@@ -90,7 +90,7 @@ def medusa_sources(shape: TreeShape) -> tuple[TokenSource, ...]:
     return (TARGET, *drafted)
 
 
-def heads_and_trees(target: Target) -> tuple[MedusaHeads, TreeTable]:
+def heads_and_trees(target: Target) -> tuple[MedusaHeads, TreePresets]:
     """What drafters that use heads are built of.
 
     Raises:

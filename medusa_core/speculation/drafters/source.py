@@ -89,14 +89,14 @@ class Remembered(Protocol):
         """Give back what it holds."""
 
 
-Memory = dict[str, Remembered]
+SourceMemory = dict[str, Remembered]
 
 
 @runtime_checkable
 class ReadsStates(Protocol):
     """A source, or a drafter of such sources, that must hear the target's state of every token."""
 
-    def resume(self, token_ids: Sequence[int], memory: Memory) -> int:
+    def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
         """Go on with what is remembered of a conversation; called behind `begin`.
 
         Args:
@@ -163,7 +163,7 @@ class SourceSpec:
         of_heads: It drafts by the heads that are loaded with a target.
         is_ranked: It guesses one list for each depth, whatever the path, so that its ranks are
             right so and so often (`Source.guesses`).
-        asks_at_once: Starting a step asks for all of the budget's levels.
+        drafts_at_once: Starting a step asks for all of the budget's levels.
         rides: It takes rows of every step besides its drafts (`Rides`), so that it drafts alone.
         alone: The drafter of this source alone, where its name or words aren't those of `info`.
         preference: Of that drafter; as `DrafterSpec` has it.
@@ -176,7 +176,7 @@ class SourceSpec:
     hint: str = ""
     of_heads: bool = False
     is_ranked: bool = False
-    asks_at_once: bool = False
+    drafts_at_once: bool = False
     rides: bool = False
     alone: DrafterChoice | None = None
     preference: int = 40

@@ -17,8 +17,8 @@ from medusa_core.speculation.rules.best_walk import (
     best_walk,
 )
 from medusa_core.speculation.rules.rule import (
-    Numbers,
-    Path,
+    RuleNumbers,
+    RulePath,
     RuleSpec,
     check_number,
     descend,
@@ -52,7 +52,7 @@ class Greedy:
         best = logits.max(dim=-1)
         scores, token_ids = torch.stack([best.values.double(), best.indices.double()]).tolist()
 
-        def choose(node: int, _: Path) -> int:
+        def choose(node: int, _: RulePath) -> int:
             check_number(scores[node])
             return int(token_ids[node])
 
@@ -62,11 +62,11 @@ class Greedy:
         return None
 
     def numbers(
-        self, logits: Tensor, nodes: Path, context: WalkContext, run: Path
-    ) -> tuple[Numbers, ...]:
+        self, logits: Tensor, nodes: RulePath, context: WalkContext, run: RulePath
+    ) -> tuple[RuleNumbers, ...]:
         return each_number(self._margin, logits, nodes, context, run)
 
-    def _margin(self, row: Tensor, context: WalkContext, path: Path, _: int) -> Numbers:
+    def _margin(self, row: Tensor, context: WalkContext, path: RulePath, _: int) -> RuleNumbers:
         best, second = self._shaping(row, context, path).topk(2).values.tolist()
         return (("margin", best - second),)
 

@@ -22,8 +22,8 @@ from medusa_core.speculation import rules
 from medusa_core.system.registry import Registry
 
 _WITHOUT_CHANCE = "greedy"
-Path = Sequence[int]
-Numbers = tuple[tuple[str, float], ...]
+RulePath = Sequence[int]
+RuleNumbers = tuple[tuple[str, float], ...]
 
 
 class Rule(Protocol):
@@ -54,8 +54,8 @@ class Rule(Protocol):
         """
 
     def numbers(
-        self, logits: Tensor, nodes: Path, context: WalkContext, run: Path
-    ) -> tuple[Numbers, ...]:
+        self, logits: Tensor, nodes: RulePath, context: WalkContext, run: RulePath
+    ) -> tuple[RuleNumbers, ...]:
         """What decided about each token of a run, for traces.
 
         Args:
@@ -110,7 +110,7 @@ def rules_by_preference() -> tuple[RuleChoice, ...]:
     return tuple(spec.choice for spec in ordered)
 
 
-def descend(tree: TokenTree, choose: Callable[[int, Path], int]) -> Acceptance:
+def descend(tree: TokenTree, choose: Callable[[int, RulePath], int]) -> Acceptance:
     """Walk down while the chosen token is among the children.
 
     Args:
@@ -134,12 +134,12 @@ def descend(tree: TokenTree, choose: Callable[[int, Path], int]) -> Acceptance:
 
 
 def each_number(
-    number: Callable[[Tensor, WalkContext, Path, int], Numbers],
+    number: Callable[[Tensor, WalkContext, RulePath, int], RuleNumbers],
     logits: Tensor,
     nodes: Sequence[int],
     context: WalkContext,
     run: Sequence[int],
-) -> tuple[Numbers, ...]:
+) -> tuple[RuleNumbers, ...]:
     """What `number` says of each token of a run, given its node's row and the drafts down to it."""
     return tuple(
         number(logits[node], context, run[:place], run[place]) for place, node in enumerate(nodes)

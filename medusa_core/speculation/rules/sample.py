@@ -18,8 +18,8 @@ from medusa_core.runtime.tree.step import (
     WalkContext,
 )
 from medusa_core.speculation.rules.rule import (
-    Numbers,
-    Path,
+    RuleNumbers,
+    RulePath,
     RuleSpec,
     descend,
     each_number,
@@ -44,7 +44,7 @@ class Sample:
     def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
         rows = logits.cpu()  # all at once: a card would be waited for at each node
 
-        def choose(node: int, path: Path) -> int:
+        def choose(node: int, path: RulePath) -> int:
             row = self._shaping(rows[node], context, path)
             return self._sampler.draw(row, context.position + len(path))
 
@@ -56,11 +56,13 @@ class Sample:
         )
 
     def numbers(
-        self, logits: Tensor, nodes: Path, context: WalkContext, run: Path
-    ) -> tuple[Numbers, ...]:
+        self, logits: Tensor, nodes: RulePath, context: WalkContext, run: RulePath
+    ) -> tuple[RuleNumbers, ...]:
         return each_number(self._numbers, logits, nodes, context, run)
 
-    def _numbers(self, row: Tensor, context: WalkContext, path: Path, token_id: int) -> Numbers:
+    def _numbers(
+        self, row: Tensor, context: WalkContext, path: RulePath, token_id: int
+    ) -> RuleNumbers:
         scores = self._sampler.log_probabilities(self._shaping(row, context, path))
         noise = gumbel_noise_of(self._seed, context.position + len(path), token_id)
         return (("probability", math.exp(scores[token_id])), ("noise", noise))

@@ -32,7 +32,7 @@ _KEPT_ROWS = 16  # more places than a tree is deep
 _FEW = 2048  # tokens that are not worth being parted before they are sorted or drawn from
 _ROUNDING = 1e-9
 
-Numbers = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
 
@@ -53,9 +53,9 @@ def gumbel_noise_of(seed: int, position: int, token_id: int) -> float:
     return float(_gumbel(_generator(seed, position, block).random(place + 1)[place:])[0])
 
 
-def _gumbel(uniform: Numbers) -> Numbers:
+def _gumbel(uniform: FloatArray) -> FloatArray:
     """Gumbel noise of uniform numbers; random() may return 0, whose logarithm is no number."""
-    noise: Numbers = -np.log(-np.log(np.maximum(uniform, np.finfo(np.float64).tiny)))
+    noise: FloatArray = -np.log(-np.log(np.maximum(uniform, np.finfo(np.float64).tiny)))
     return noise
 
 
@@ -66,7 +66,7 @@ def _generator(seed: int, position: int, block: int = 0) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
 
-class Candidates(NamedTuple):
+class SampleCandidates(NamedTuple):
     """The tokens that may be drawn.
 
     Attributes:
@@ -75,7 +75,7 @@ class Candidates(NamedTuple):
     """
 
     ids: Ids | None
-    scores: Numbers
+    scores: FloatArray
 
 
 class Sampler:
@@ -87,7 +87,7 @@ class Sampler:
     def __init__(self, settings: GenerateSettings) -> None:
         _check(settings)
         self._settings = settings
-        self._rows: dict[int, Numbers] = {}
+        self._rows: dict[int, FloatArray] = {}
         self._width = 0
 
     def draw(self, scores: Tensor, position: int) -> int:
@@ -146,7 +146,7 @@ class Sampler:
         settings = self._settings
         return settings.top_k > 0 or settings.top_p < 1 or settings.min_p > 0
 
-    def _uniform(self, position: int, at_least: int) -> Numbers:
+    def _uniform(self, position: int, at_least: int) -> FloatArray:
         """What the noise of a place is made of; drafters and the rule ask for the same one."""
         row = self._rows.get(position)
         if row is None or len(row) < at_least:
@@ -171,7 +171,7 @@ class Sampler:
         """
         return self._filtered(_numbers(scores))
 
-    def _filtered(self, scores: Numbers) -> Tensor:
+    def _filtered(self, scores: FloatArray) -> Tensor:
         ids, kept = self._candidates(scores)
         if ids is None:
             return torch.from_numpy(kept)
@@ -179,7 +179,7 @@ class Sampler:
         whole[ids] = kept
         return torch.from_numpy(whole)
 
-    def _candidates(self, scores: Numbers) -> Candidates:
+    def _candidates(self, scores: FloatArray) -> SampleCandidates:
         settings = self._settings
         ids, kept = None, scores / settings.temperature
         if 0 < settings.top_k < len(kept):
@@ -190,39 +190,39 @@ class Sampler:
         if settings.min_p > 0:
             # Probabilities relate as exp of the difference; normalising would change nothing.
             ids, kept = _keep(ids, kept, kept >= kept.max() + math.log(settings.min_p))
-        return Candidates(ids, kept)
+        return SampleCandidates(ids, kept)
 
     def log_probabilities(self, scores: Tensor) -> Tensor:
         """What `draw` draws from: `filtered`, normalised. [vocabulary], float64, on the CPU"""
         return torch.log_softmax(self.filtered(scores), dim=-1)
 
 
-def _numbers(scores: Tensor) -> Numbers:
+def _numbers(scores: Tensor) -> FloatArray:
     """A row of scores on the CPU.
 
     Raises:
         NumericsError: The best score is no number.
     """
     row = scores.cpu()
-    numbers: Numbers = (row if row.dtype == torch.float64 else row.float()).numpy()
+    numbers: FloatArray = (row if row.dtype == torch.float64 else row.float()).numpy()
     numbers = numbers.astype(np.float64)
     check_number(float(numbers.max()))
     return numbers
 
 
-def _keep(ids: Ids | None, scores: Numbers, mask: NDArray[np.bool_]) -> Candidates:
+def _keep(ids: Ids | None, scores: FloatArray, mask: NDArray[np.bool_]) -> SampleCandidates:
     places = np.flatnonzero(mask)
-    return Candidates(places if ids is None else ids[places], scores[places])
+    return SampleCandidates(places if ids is None else ids[places], scores[places])
 
 
-def _keep_nucleus(ids: Ids | None, scores: Numbers, top_p: float) -> Candidates:
+def _keep_nucleus(ids: Ids | None, scores: FloatArray, top_p: float) -> SampleCandidates:
     """Keep the smallest set of best tokens whose probability reaches `top_p`.
 
     Of tokens as likely as the last one that is kept, the first ones are.
     """
     # By numpy: torch's threads wait for each other, which takes longer than this where they share
     # their cores.
-    probabilities: Numbers = np.exp(scores - scores.max())
+    probabilities: FloatArray = np.exp(scores - scores.max())
     probabilities /= probabilities.sum()
     least, num_kept = _nucleus_end(probabilities, top_p)
     mask = probabilities > least
@@ -231,7 +231,7 @@ def _keep_nucleus(ids: Ids | None, scores: Numbers, top_p: float) -> Candidates:
     return _keep(ids, scores, mask)
 
 
-def _nucleus_end(probabilities: Numbers, top_p: float) -> tuple[float, int]:
+def _nucleus_end(probabilities: FloatArray, top_p: float) -> tuple[float, int]:
     """The probability of the nucleus' least likely token, and how many tokens it has.
 
     Tokens are parted by the mean of those in doubt, until few are: only these are sorted.
@@ -253,7 +253,7 @@ def _nucleus_end(probabilities: Numbers, top_p: float) -> tuple[float, int]:
     return float(ordered[max(0, num_kept - 1)]), num_above + max(1, num_kept)
 
 
-def _within_reach(scores: Numbers, uniform: Numbers) -> Ids:
+def _within_reach(scores: FloatArray, uniform: FloatArray) -> Ids:
     """The tokens that could be the best with their noise: it is never more than the largest."""
     best = int(scores.argmax())
     noise = _gumbel(np.array([uniform[best], uniform.max()]))

@@ -30,8 +30,8 @@ from medusa_core.runtime.tree.step import (
     WalkContext,
 )
 from medusa_core.speculation.rules.rule import (
-    Numbers,
-    Path,
+    RuleNumbers,
+    RulePath,
     RuleSpec,
     check_number,
     each_number,
@@ -82,11 +82,13 @@ class Typical:
         return None
 
     def numbers(
-        self, logits: Tensor, nodes: Path, context: WalkContext, run: Path
-    ) -> tuple[Numbers, ...]:
+        self, logits: Tensor, nodes: RulePath, context: WalkContext, run: RulePath
+    ) -> tuple[RuleNumbers, ...]:
         return each_number(self._numbers, logits, nodes, context, run)
 
-    def _numbers(self, row: Tensor, context: WalkContext, path: Path, token_id: int) -> Numbers:
+    def _numbers(
+        self, row: Tensor, context: WalkContext, path: RulePath, token_id: int
+    ) -> RuleNumbers:
         scores = self._log_probabilities(row, context, path)
         entropy = _entropy(scores)
         return (
@@ -113,7 +115,7 @@ class Typical:
                 further = _Walked((*walked.nodes, child), walked.log_likelihood + score)
                 yield from self._accepted(tree, logits, context, further)
 
-    def _log_probabilities(self, row: Tensor, context: WalkContext, path: Path) -> Tensor:
+    def _log_probabilities(self, row: Tensor, context: WalkContext, path: RulePath) -> Tensor:
         """[vocabulary], float64, on the CPU"""
         shaped = self._shaping(row, context, path).to(device="cpu", dtype=torch.float64)
         check_number(float(shaped.max()))

@@ -22,22 +22,22 @@ from medusa_core.speculation.rules.rule import (
     Rule,
     rule_registry,
 )
-from medusa_core.speculation.tuning.asking import (
-    AskingSources,
-    asking_of,
-)
 from medusa_core.speculation.tuning.costs import (
     MOST_ROWS,
     StepCosts,
     rising,
     usual_s,
 )
+from medusa_core.speculation.tuning.source_costs import (
+    SourceTimer,
+    source_cost_of,
+)
 
 ROW_COUNTS = (1, 2, 4, 7, 8, 12, 16, 24, 32, 48, MOST_ROWS)
 LENGTHS = (64, 768)
 # Steps that bring layers from below take seconds, and hardly more for many rows.
-FAR_ROW_COUNTS = (1, 8, 24, 48, MOST_ROWS)
-_FAR_STEPS = 12  # of one row: so long may they be measured
+OFFLOADED_ROW_COUNTS = (1, 8, 24, 48, MOST_ROWS)
+_OFFLOADED_STEPS = 12  # of one row: so long may they be measured
 BUDGET_S = {"cpu": 2.0, "cuda": 7.0}
 _TURNS = 5
 _STEPS_IN_A_TURN = 3
@@ -62,21 +62,21 @@ def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
     others = len(LENGTHS) * MOST_ROWS + sum(LENGTHS[:-1])
     room = min(target.config.context_tokens, target.caches.free_rows) - others
     lengths = tuple(sorted({max(1, min(length, room)) for length in LENGTHS}))
-    is_far = target.plan.placement is not None
-    steps = _Steps(target, lengths[:1] if is_far else lengths, is_far)
+    is_offloaded = target.plan.placement is not None
+    steps = _Steps(target, lengths[:1] if is_offloaded else lengths, is_offloaded)
     state = steps.state()
-    if is_far:
-        budget_s = max(budget_s, _FAR_STEPS * steps.step_s(1))
+    if is_offloaded:
+        budget_s = max(budget_s, _OFFLOADED_STEPS * steps.step_s(1))
     ends = time.perf_counter() + budget_s
     greedy, drawn = (
-        AskingSources(target, rule, state, lambda: steps.step_s(_DRAFT_ROWS))
+        SourceTimer(target, rule, state, lambda: steps.step_s(_DRAFT_ROWS))
         for rule in ("greedy", "sample")
     )
     for _ in range(_TURNS):
         steps.measure(ends)
         greedy.measure(ends)
         drawn.measure(ends)
-    return replace(steps.costs(), asking=asking_of(greedy, drawn))
+    return replace(steps.costs(), source_costs=source_cost_of(greedy, drawn))
 
 
 class _Steps:
@@ -86,9 +86,9 @@ class _Steps:
         target: Whose steps they are.
     """
 
-    def __init__(self, target: Target, lengths: tuple[int, ...], is_far: bool) -> None:
+    def __init__(self, target: Target, lengths: tuple[int, ...], is_offloaded: bool) -> None:
         self.target = target
-        self._counts = FAR_ROW_COUNTS if is_far else ROW_COUNTS
+        self._counts = OFFLOADED_ROW_COUNTS if is_offloaded else ROW_COUNTS
         self._rule = rule_registry().get("greedy").build(GenerateSettings())
         self._lengths = lengths
         self._seconds: dict[tuple[int, int], list[float]] = {}
@@ -134,7 +134,7 @@ class _Steps:
 
 
 def _filled_cache(target: Target, length: int) -> KvCache:
-    kv = target.lend_cache(length + MOST_ROWS)
+    kv = target.allocate_cache(length + MOST_ROWS)
     kv.fill(length)
     return kv
 

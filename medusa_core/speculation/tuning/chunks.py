@@ -15,7 +15,7 @@ from torch import Tensor
 from medusa_core.loading.target import Target
 from medusa_core.memory.plan import FIRST_CHUNK_ROWS
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.system import cuda as card
+from medusa_core.system import cuda
 
 LIMIT_S = 0.3  # in which a Cancel is to be heard
 _LEAST_ROWS = 16  # fewer would take a CPU hardly less time
@@ -56,7 +56,7 @@ class Chunks:
         chunk = token_ids[kv.length : kv.length + self.rows]
         started, before = self._clock(), self._target.runner.waited
         hidden = self._target.runner.extend(chunk, kv, only_last=only_last)
-        card.wait(self._target.precision.device)
+        cuda.wait(self._target.precision.device)
         waited = self._target.runner.waited.since(before)
         self.learn(len(chunk), self._clock() - started, waited.transfer_s)
         return hidden

@@ -17,7 +17,7 @@ MOST_ROWS = 64  # of a tree whose size the engine chooses
 _AS_FAST = 0.97  # closer than this, measurements don't tell speeds apart
 
 
-class Asking(NamedTuple):
+class SourceCost(NamedTuple):
     """Measured seconds of asking one source of drafts for one level of a tree, two, ...
 
     Attributes:
@@ -58,13 +58,13 @@ class StepCosts:
         rows: Rows of the measured steps, ascending, from 1.
         seconds: Of every length, the seconds of a step (verification and acceptance) of each
             number of rows.
-        asking: What asking takes, of every source of drafts that serves the model.
+        source_costs: What asking takes, of every source of drafts that serves the model.
     """
 
     lengths: tuple[int, ...]
     rows: tuple[int, ...]
     seconds: tuple[tuple[float, ...], ...]
-    asking: Mapping[str, Asking] = field(default_factory=dict)
+    source_costs: Mapping[str, SourceCost] = field(default_factory=dict)
 
     @property
     def most_rows(self) -> int:
@@ -83,15 +83,15 @@ class StepCosts:
         """Seconds of a step of plain decoding."""
         return self.step_s(1, length)
 
-    def asking_s(self, sources: Sequence[str], draws: bool = False) -> tuple[float, ...]:
+    def source_s(self, sources: Sequence[str], draws: bool = False) -> tuple[float, ...]:
         """Seconds of asking some sources for no level, one, two, ...; beyond, as for the last.
 
         Args:
             sources: Names; what wasn't measured of one counts as nothing.
             draws: Whether chance chooses.
         """
-        known = [self.asking[name] for name in sources if name in self.asking]
-        each = [asking.drawn if draws else asking.greedy for asking in known]
+        known = [self.source_costs[name] for name in sources if name in self.source_costs]
+        each = [source_costs.drawn if draws else source_costs.greedy for source_costs in known]
         levels = max(map(len, each), default=0)
         return (
             0.0,
@@ -99,17 +99,17 @@ class StepCosts:
         )
 
     def tree_s(
-        self, num_rows: int, levels: int, length: int, asking_s: Sequence[float] = (0.0,)
+        self, num_rows: int, levels: int, length: int, source_s: Sequence[float] = (0.0,)
     ) -> float:
         """Seconds of a step with a drafted tree, the draft included; arguments as `best_rows`."""
-        return self.step_s(num_rows, length) + asking_s[min(levels, len(asking_s) - 1)]
+        return self.step_s(num_rows, length) + source_s[min(levels, len(source_s) - 1)]
 
     def best_rows(
         self,
         depths: Sequence[int],
         values: Sequence[float],
         length: int,
-        asking_s: Sequence[float] = (0.0,),
+        source_s: Sequence[float] = (0.0,),
         sharers: Sharers = ALONE,
     ) -> int:
         """The row count with the most tokens per second: the largest τ(n) / step time.
@@ -121,7 +121,7 @@ class StepCosts:
             depths: Depth of every draft node, the most valuable node first.
             values: The chance that the whole path to each node is right.
             length: Committed rows of the cache.
-            asking_s: What drafting one level takes, two, ..., behind 0.0 for none.
+            source_s: What drafting one level takes, two, ..., behind 0.0 for none.
             sharers: Which sequences are in the pass; each that drafts has such a tree.
 
         Returns:
@@ -135,7 +135,7 @@ class StepCosts:
                 break
             expected, deepest = expected + value, max(deepest, depth)
             pass_s = self.step_s(rows_of_all, length)
-            drafting_s = asking_s[min(deepest, len(asking_s) - 1)]
+            drafting_s = source_s[min(deepest, len(source_s) - 1)]
             brings = expected * drafting + plain
             speeds.append(brings / (pass_s + drafting * drafting_s))
         enough = _AS_FAST * max(speeds)
@@ -181,24 +181,26 @@ class StepCosts:
             lengths=tuple(int(length) for length in raw["lengths"]),
             rows=tuple(int(rows) for rows in raw["rows"]),
             seconds=tuple(tuple(float(s) for s in row) for row in raw["seconds"]),
-            asking={name: _asking(of) for name, of in dict(raw["asking"]).items()},
+            source_costs={
+                name: _source_costs(of) for name, of in dict(raw["source_costs"]).items()
+            },
         )
         shaped = (
-            all(len(of.greedy) == len(of.drawn) > 0 for of in costs.asking.values())
+            all(len(of.greedy) == len(of.drawn) > 0 for of in costs.source_costs.values())
             and len(costs.seconds) == len(costs.lengths) > 0
             and all(len(row) == len(costs.rows) for row in costs.seconds)
         )
         rising = list(costs.rows) == sorted(set(costs.rows)) and costs.rows[:1] == (1,)
-        asked = [s for of in costs.asking.values() for s in (*of.greedy, *of.drawn)]
-        numbers = [*asked, *(s for row in costs.seconds for s in row)]
+        seconds_asked = [s for of in costs.source_costs.values() for s in (*of.greedy, *of.drawn)]
+        numbers = [*seconds_asked, *(s for row in costs.seconds for s in row)]
         if not shaped or not rising or not all(0 < number < 3600 for number in numbers):
             raise ValueError("the costs make no sense")
         return costs
 
 
-def _asking(raw: Any) -> Asking:
+def _source_costs(raw: Any) -> SourceCost:
     greedy, drawn = raw
-    return Asking(tuple(map(float, greedy)), tuple(map(float, drawn)))
+    return SourceCost(tuple(map(float, greedy)), tuple(map(float, drawn)))
 
 
 def usual_s(measured: Sequence[float]) -> float:

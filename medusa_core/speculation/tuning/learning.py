@@ -30,7 +30,7 @@ _A_PAUSE = 5.0  # times as long as an answer's other steps
 Guesses = Sequence[Sequence[int]]
 
 
-class Learned:
+class AccuracyCounts:
     """Counts for one set of heads under one temperature.
 
     Attributes:

@@ -93,7 +93,7 @@ def _is_busy(num_threads: int) -> bool:
 def _meet_row_counts(target: Target) -> None:
     """Let kernels be prepared for every size of chunk now, not in somebody's first messages."""
     most = min(_PREFILL_TOKENS, target.config.context_tokens)
-    kv = target.lend_cache(most)
+    kv = target.allocate_cache(most)
     for count in range(ROUND_ROWS, most + 1, ROUND_ROWS):
         kv.truncate(0)
         started = time.perf_counter()
@@ -117,7 +117,7 @@ def _best(target: Target, most: int, num_tokens: int) -> int:
 def _pass_s(target: Target, num_threads: int, num_tokens: int) -> float:
     """Usual seconds of one pass over some rows."""
     target.runner.use_threads(num_threads, num_threads)
-    kv = target.lend_cache(num_tokens)
+    kv = target.allocate_cache(num_tokens)
     measured: list[float] = []
     while sum(measured) < _LEAST_S:
         kv.truncate(0)

@@ -13,13 +13,13 @@ from medusa_core.errors import EngineError
 from medusa_core.loading.target import Target
 from medusa_core.messages import BestNode, GenerateSettings, Planned
 from medusa_core.runtime.tree.search import (
-    Path,
+    SearchPath,
     grow,
 )
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.runtime.tree.tables import (
     Accuracies,
-    TreeTable,
+    TreePresets,
 )
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.lineup import drafter_registry, fixed_tree_drafter
@@ -34,8 +34,8 @@ from medusa_core.speculation.tuning.costs import (
 )
 from medusa_core.speculation.tuning.governor import Governor
 from medusa_core.speculation.tuning.learning import (
+    AccuracyCounts,
     Guesses,
-    Learned,
     StepYield,
     Yields,
     bucket_of,
@@ -55,7 +55,7 @@ class Tuner:
     def __init__(self, target: Target, costs: StepCosts | None = None) -> None:
         self.costs = costs
         self._target = target
-        self._learned: dict[float, Learned] = {}
+        self._learned: dict[float, AccuracyCounts] = {}
         self._governors: dict[tuple[str, float], Governor] = {}
         self._yields: dict[tuple[str, float], Yields] = {}
 
@@ -66,7 +66,7 @@ class Tuner:
             return self._target
         learned = self._learned.get(bucket)
         known = trees.at(bucket)
-        tuned = known if learned is None else TreeTable(learned.accuracies, trees.default_rows)
+        tuned = known if learned is None else TreePresets(learned.accuracies, trees.default_rows)
         return self._target if tuned is trees else replace(self._target, trees=tuned)
 
     def budget(self, settings: GenerateSettings, length: int) -> RowBudget:
@@ -85,16 +85,18 @@ class Tuner:
         if settings.tree_rows or self.costs is None or not spec.weighs_rows:
             return RowBudget(settings.tree_rows or self.rows(settings, length))
         yields = self._yields_of(settings)
-        pace = yields.tokens_per_s(self.costs.plain_s(length))
+        rate = yields.tokens_per_s(self.costs.plain_s(length))
         # Where half of what is promised comes true, rows must promise twice their price; where more
         # does, it is what is likely anyway, and the last rows bring no more than they promise.
         share = min(1.0, yields.share)
-        budget = self.costs.budget(MOST_ROWS, length, pace / share * yields.slowness)
-        asking_s = self._asking_s(settings, spec)
-        if len(asking_s) == 1:
+        budget = self.costs.budget(MOST_ROWS, length, rate / share * yields.slowness)
+        source_s = self._source_s(settings, spec)
+        if len(source_s) == 1:
             return budget
-        asked = [seconds * pace / share for seconds in asking_s]
-        levels = _levels_that_pay(_rounded(self._accuracies(settings, spec)), asked, budget.prices)
+        source_seconds = [seconds * rate / share for seconds in source_s]
+        levels = _levels_that_pay(
+            _rounded(self._accuracies(settings, spec)), source_seconds, budget.prices
+        )
         # Where nothing else drafts, whether drafts pay is the governor's to say.
         return budget._replace(levels=max(levels, int(len(spec.sources) == 1)))
 
@@ -111,7 +113,7 @@ class Tuner:
         share = self._yields_of(settings).share
         order = _order(spec.accuracies(target))
         values = [share * value for value in order.values]
-        rows = self.costs.best_rows(order.depths, values, length, self._asking_s(settings, spec))
+        rows = self.costs.best_rows(order.depths, values, length, self._source_s(settings, spec))
         # Where no tree seems to pay, the smallest is tried: the governor knows better, later.
         return max(2, rows)
 
@@ -132,17 +134,17 @@ class Tuner:
         order = _order(self._accuracies(settings, spec))
         share = self._yields_of(settings).share
         values = [share * value for value in order.values]
-        asking_s = self._asking_s(settings, spec)
-        return min(most, self.costs.best_rows(order.depths, values, length, asking_s, sharers))
+        source_s = self._source_s(settings, spec)
+        return min(most, self.costs.best_rows(order.depths, values, length, source_s, sharers))
 
     def _accuracies(self, settings: GenerateSettings, spec: DrafterSpec) -> Accuracies:
         """How often each rank at each depth is right; where ranks say nothing, any at a depth."""
         return spec.accuracies(self.target_for(settings)) or self._yields_of(settings).depths
 
-    def _asking_s(self, settings: GenerateSettings, spec: DrafterSpec) -> tuple[float, ...]:
+    def _source_s(self, settings: GenerateSettings, spec: DrafterSpec) -> tuple[float, ...]:
         """What drafting no level takes, one, two, ..."""
         assert self.costs is not None  # by the caller
-        return self.costs.asking_s(spec.sources, _bucket(settings) > 0)
+        return self.costs.source_s(spec.sources, _bucket(settings) > 0)
 
     def plan(self, session_id: str, request_id: str, settings: GenerateSettings) -> Planned:
         """Which fixed trees the heads get under some settings, behind a short cache.
@@ -157,7 +159,7 @@ class Tuner:
         accuracies = spec.accuracies(self.target_for(settings))
         nodes = _best_nodes(accuracies)
         deepest = accumulate((node.head for node in nodes), max)
-        asking_s = self.costs.asking_s(spec.sources, bucket > 0)
+        source_s = self.costs.source_s(spec.sources, bucket > 0)
         return Planned(
             session_id=session_id,
             request_id=request_id,
@@ -168,7 +170,7 @@ class Tuner:
             source=spec.sources[0],
             best_nodes=nodes,
             tree_step_s=tuple(
-                self.costs.tree_s(rows, depth, length, asking_s)
+                self.costs.tree_s(rows, depth, length, source_s)
                 for rows, depth in enumerate(deepest, 2)
             ),
         )
@@ -218,7 +220,7 @@ class Tuner:
         learned, yields = {}, {}
         for bucket, counts in raw["heads"] if self._target.trees is not None else ():
             assert self._target.trees is not None
-            learned[float(bucket)] = Learned(self._target.trees.at(bucket).head_accuracies)
+            learned[float(bucket)] = AccuracyCounts(self._target.trees.at(bucket).head_accuracies)
             learned[float(bucket)].go_on(counts)
         for name, bucket, counts in raw["drafters"]:
             yields[str(name), float(bucket)] = Yields()
@@ -245,23 +247,23 @@ class Tuner:
             return
         bucket = _bucket(settings)
         if bucket not in self._learned:
-            self._learned[bucket] = Learned(self._target.trees.at(bucket).head_accuracies)
+            self._learned[bucket] = AccuracyCounts(self._target.trees.at(bucket).head_accuracies)
         for place, best in guesses:
             self._learned[bucket].learn(best, token_ids[place : place + len(best)])
 
 
 def _levels_that_pay(
-    accuracies: Accuracies, asked: Sequence[float], prices: Sequence[float]
+    accuracies: Accuracies, source_seconds: Sequence[float], prices: Sequence[float]
 ) -> int:
     """How many levels bring most beyond the price of asking for them and of their rows.
 
     Args:
         accuracies: How often each rank at each depth is right.
-        asked: Price of asking for 0, 1, 2, ... levels, in tokens.
+        source_seconds: Price of asking for 0, 1, 2, ... levels, in tokens.
         prices: Price of 1, 2, ... rows, in tokens.
     """
     left = []
-    for count, price in enumerate(asked):
+    for count, price in enumerate(source_seconds):
         worths = accumulate(_order(accuracies[:count]).values, initial=0.0)
         left.append(max(map(sub, worths, prices)) - price)
     return left.index(max(left))
@@ -287,7 +289,7 @@ def _order(accuracies: Accuracies) -> _Order:
 
 def _best_nodes(accuracies: Accuracies) -> tuple[BestNode, ...]:
     """The draft nodes of the best trees of such heads, the most valuable first."""
-    places: dict[Path, int] = {(): 0}
+    places: dict[SearchPath, int] = {(): 0}
     nodes = []
     for number, (path, value) in enumerate(grow(accuracies, MOST_ROWS - 1), start=1):
         places[path] = number

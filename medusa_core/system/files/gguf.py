@@ -16,8 +16,8 @@ from pathlib import Path, PurePath
 
 from medusa_core.errors import CheckpointError
 from medusa_core.system.files.gguf_header import (
+    GgufArray,
     GgufHeader,
-    Numbers,
     Value,
     damaged,
     incomplete,
@@ -91,14 +91,14 @@ class Gguf:
         version: Of the format.
         entries: What they say of themselves, by key.
         tensors: By name.
-        begun_bytes: Of a file that is only begun how many bytes are there; None for all.
+        started_bytes: Of a file that is only begun how many bytes are there; None for all.
     """
 
     files: tuple[Path, ...]
     version: int
     entries: Mapping[str, Value]
     tensors: Mapping[str, GgufTensor]
-    begun_bytes: int | None = None
+    started_bytes: int | None = None
 
     def text(self, key: str, default: str = "") -> str:
         """The text of a key."""
@@ -110,7 +110,7 @@ class Gguf:
         value = self.entries.get(key)
         return value if isinstance(value, list) else []
 
-    def numbers(self, key: str) -> Numbers:
+    def numbers(self, key: str) -> GgufArray:
         """The numbers of a key; empty where there are none."""
         value = self.entries.get(key)
         return value if isinstance(value, array) else []
@@ -118,9 +118,9 @@ class Gguf:
     def has_vector(self, name: str) -> bool:
         """Is there a tensor of this name, and are its numbers there?"""
         tensor = self.tensors.get(name)
-        if tensor is None or self.begun_bytes is None:
+        if tensor is None or self.started_bytes is None:
             return tensor is not None
-        return tensor.start + tensor.nbytes <= self.begun_bytes
+        return tensor.start + tensor.nbytes <= self.started_bytes
 
     def vector(self, name: str) -> tuple[float, ...]:
         """The numbers of a short tensor for which `has_vector` is true.
@@ -229,7 +229,7 @@ def read_beginning(path: Path, most_bytes: int) -> Gguf:
     Raises:
         CheckpointError: It doesn't end within these bytes; or as `read_gguf` says.
     """
-    return replace(_read_file(path, most_bytes=most_bytes), begun_bytes=most_bytes)
+    return replace(_read_file(path, most_bytes=most_bytes), started_bytes=most_bytes)
 
 
 def _read_file(path: Path, most_bytes: int = _MOST_HEADER_BYTES) -> Gguf:

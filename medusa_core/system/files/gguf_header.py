@@ -23,8 +23,8 @@ _SCALARS = {
 _STRING, _ARRAY = 8, 9
 _LENGTH = struct.Struct("<Q")
 
-Numbers = Sequence[int] | Sequence[float]
-Value = str | int | float | bool | list[str] | Numbers
+GgufArray = Sequence[int] | Sequence[float]
+Value = str | int | float | bool | list[str] | GgufArray
 
 
 class GgufHeader:

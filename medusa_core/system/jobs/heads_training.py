@@ -131,8 +131,8 @@ class HeadsTraining:
         Raises:
             TrainingError: No process could be started.
         """
-        begun = (self.out / "work" / "run.json").is_file()
-        how = ["--resume"] if begun else ["--config", str(self._wish_file)]
+        has_started = (self.out / "work" / "run.json").is_file()
+        how = ["--resume"] if has_started else ["--config", str(self._wish_file)]
         arguments = ["train", "heads", "--out", str(self.out), *how, "--watched"]
         self._process = _started(arguments, self._beside("log"))
 
@@ -147,20 +147,20 @@ class HeadsTraining:
 
     def progress(self) -> HeadsProgress:
         """How far it is."""
-        told, curve = _read(self.out / "work" / "progress.json"), self._curve()
-        stage = str(told.get("stage", "starting"))
+        progress, curve = _read(self.out / "work" / "progress.json"), self._curve()
+        stage = str(progress.get("stage", "starting"))
         code = None if self._process is None else self._process.code
         if stage == "done":
             return HeadsProgress("done", 1.0, curve=curve, gain=read_gain(self.out))
         if code is not None and code != _PAUSED:
-            problem, hint = _told(self._process.last_words() if self._process else "")
+            problem, hint = _problem_in(self._process.last_words() if self._process else "")
             return HeadsProgress("failed", curve=curve, problem=problem, hint=hint)
         if not self.is_running:
             return HeadsProgress("paused", curve=curve)
         if stage == "paused":
             return HeadsProgress("starting", curve=curve)
-        share = float(told.get("done", 0)) / max(1e-9, float(told.get("of", 1)))
-        left, speed = told.get("seconds_left"), told.get("tokens_per_s")
+        share = float(progress.get("done", 0)) / max(1e-9, float(progress.get("of", 1)))
+        left, speed = progress.get("seconds_left"), progress.get("tokens_per_s")
         return HeadsProgress(
             stage,
             min(1.0, share),
@@ -245,14 +245,14 @@ class NeedsQuery:
         Raises:
             TrainingError: Nothing can be written, or no process could be started.
         """
-        self._told = folder / "needs.json"
+        self._needs_path = folder / "needs.json"
         wished = folder / "wish.json"
         try:
             wished.write_text(json.dumps(asdict(wish)), encoding="utf-8")
         except OSError as error:
             raise _unwritable(folder, error) from error
         arguments = ["train", "heads", "--out", str(folder / "heads"), "--config", str(wished)]
-        arguments += ["--dry-run", "--json", str(self._told)]
+        arguments += ["--dry-run", "--json", str(self._needs_path)]
         self._process = _started(arguments, folder / "needs.log")
 
     def answer(self) -> HeadsNeeds | None:
@@ -264,19 +264,19 @@ class NeedsQuery:
         if self._process.code is None:
             return None
         if self._process.code != 0:
-            raise TrainingError(*_told(self._process.last_words()))
-        return HeadsNeeds(**_read(self._told))
+            raise TrainingError(*_problem_in(self._process.last_words()))
+        return HeadsNeeds(**_read(self._needs_path))
 
     def close(self) -> None:
         """Ask no longer."""
         self._process.kill()
 
 
-def _started(arguments: Sequence[str], said: Path) -> CommandProcess:
+def _started(arguments: Sequence[str], output: Path) -> CommandProcess:
     try:
-        return CommandProcess(arguments, said)
+        return CommandProcess(arguments, output)
     except OSError as error:
-        raise _unwritable(said.parent, error) from error
+        raise _unwritable(output.parent, error) from error
 
 
 def _unwritable(folder: Path, error: OSError) -> TrainingError:
@@ -286,12 +286,12 @@ def _unwritable(folder: Path, error: OSError) -> TrainingError:
     )
 
 
-def _told(said: str) -> tuple[str, str]:
+def _problem_in(output: str) -> tuple[str, str]:
     """The problem and the hint that a command ended with."""
-    found = problem_of(said)
+    found = problem_of(output)
     if found is not None:
         return found
-    log.error("training ended without a word: %s", said)
+    log.error("training ended without a word: %s", output)
     return "Training ended before it was done.", "Go on with it; the log has the details."
 
 

@@ -19,7 +19,7 @@ _CALLED = {
     "attended": "--sparse-attention",
 }
 # Commands settle these themselves.
-_WITHOUT = frozenset(("sessions", "learned_dir", "kept_dir", "takes_own_heads", "is_raw"))
+_WITHOUT = frozenset(("sessions", "datastore_dir", "quantized_dir", "takes_own_heads", "is_raw"))
 
 
 def flags_of(options: LoadOptions) -> list[str]:

@@ -169,10 +169,10 @@ def instruction_sets() -> list[str]:
 def _arm_features() -> list[str]:
     """What Linux says that this CPU can do; nothing where it doesn't say."""
     try:
-        told = _CPU_FILE.read_text(encoding="ascii", errors="replace")
+        text = _CPU_FILE.read_text(encoding="ascii", errors="replace")
     except OSError:
         return []
-    lines = (line.partition(":") for line in told.splitlines())
+    lines = (line.partition(":") for line in text.splitlines())
     return next((words.split() for name, _, words in lines if name.strip() == "Features"), [])
 
 

@@ -131,7 +131,7 @@ class HeadsStruct(Structure):
 
 
 class PhrasesStruct(Structure):
-    """`Phrases` of phrases.h."""
+    """`PhraseTable` of phrases.h."""
 
     _fields_ = (
         ("keys", c_void_p),

@@ -15,29 +15,29 @@ from medusa_core.system.resources import program_root
 
 log = logging.getLogger(__name__)
 
-_MOST_SAID_BYTES = 4000
+_MOST_OUTPUT_BYTES = 4000
 
 
 class CommandProcess:
     """A command under way, or one that has ended."""
 
-    def __init__(self, arguments: Sequence[str], said: Path) -> None:
+    def __init__(self, arguments: Sequence[str], output: Path) -> None:
         """Start it.
 
         Args:
             arguments: Behind `python -m medusa_core`.
-            said: File for all that it prints; what it held is replaced.
+            output: File for all that it prints; what it held is replaced.
 
         Raises:
             OSError: The file can't be written, or the system starts no more processes.
         """
-        self._said = said
+        self._output = output
         places = [str(program_root()), *(place for place in sys.path if place)]
         code = (
             f"import sys; sys.path[:] = {places!r}; "
             "from medusa_core.__main__ import main; sys.exit(main(sys.argv[1:]))"
         )
-        with said.open("wb") as file:
+        with output.open("wb") as file:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", code, *arguments],
                 stdin=subprocess.PIPE,
@@ -79,7 +79,7 @@ class CommandProcess:
     def last_words(self) -> str:
         """The end of what it printed."""
         try:
-            return self._said.read_bytes()[-_MOST_SAID_BYTES:].decode(errors="replace")
+            return self._output.read_bytes()[-_MOST_OUTPUT_BYTES:].decode(errors="replace")
         except OSError as error:
             log.debug("nothing is known of what it printed: %s", error)
             return ""

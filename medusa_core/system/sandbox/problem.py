@@ -5,13 +5,13 @@ from __future__ import annotations
 _ERROR = "error: "
 
 
-def problem_of(said: str) -> tuple[str, str] | None:
+def problem_of(output: str) -> tuple[str, str] | None:
     """The problem and the hint that a command ended with; None where it told none.
 
     Args:
-        said: The end of all that it printed.
+        output: The end of all that it printed.
     """
-    lines = said.splitlines()
+    lines = output.splitlines()
     for place in range(len(lines) - 1, -1, -1):
         if lines[place].startswith(_ERROR):
             hint = lines[place + 1].strip() if place + 1 < len(lines) else ""

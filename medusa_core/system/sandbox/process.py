@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 _POLL_S = 0.05
 _MOST_LINE_CHARS = 1 << 16
-_MOST_SAID_BYTES = 4000
+_MOST_OUTPUT_BYTES = 4000
 _SECRETS = ("TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL")
 
 
@@ -34,7 +34,7 @@ def nothing() -> None:
     """A `while_waiting` that does nothing."""
 
 
-class Child:
+class Sandbox:
     """One child.
 
     Attributes:
@@ -51,11 +51,11 @@ class Child:
         Raises:
             OSError: The system starts no more processes.
         """
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
         try:
-            self._process = _start(module, self._said)
+            self._process = _start(module, self._stderr)
         except OSError:
-            self._said.close()
+            self._stderr.close()
             raise
         self.pid = self._process.pid
         self._module = module
@@ -71,7 +71,7 @@ class Child:
         except OSError:
             log.debug("the child had ended before it was told to go on")
 
-    def hear(
+    def receive(
         self, time_s: float, while_waiting: Callable[[], None] = nothing
     ) -> dict[str, Any] | None:
         """The next message; None if there will be none.
@@ -135,9 +135,9 @@ class Child:
 
     def last_words(self) -> str:
         """The end of what it wrote to stderr."""
-        self._said.seek(0, os.SEEK_END)
-        self._said.seek(max(0, self._said.tell() - _MOST_SAID_BYTES))
-        return self._said.read().decode(errors="replace")
+        self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, self._stderr.tell() - _MOST_OUTPUT_BYTES))
+        return self._stderr.read().decode(errors="replace")
 
     def close(self) -> None:
         """Kill it if it runs; may be called again."""
@@ -147,10 +147,10 @@ class Child:
             self._reader.join()
         _close(self._process.stdin)
         _close(self._process.stdout)
-        self._said.close()
+        self._stderr.close()
 
 
-def _start(module: str, said: IO[bytes]) -> subprocess.Popen[str]:
+def _start(module: str, stderr: IO[bytes]) -> subprocess.Popen[str]:
     # What opens foreign files needs no secrets.
     environment = {
         name: value
@@ -164,7 +164,7 @@ def _start(module: str, said: IO[bytes]) -> subprocess.Popen[str]:
         [sys.executable, "-I", "-c", code],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=said,
+        stderr=stderr,
         text=True,
         encoding="utf-8",
         env=environment,

@@ -39,7 +39,7 @@ __all__ = ["Database", "Migration", "open_database", "open_in_memory"]
 
 log = logging.getLogger(__name__)
 
-Row = tuple[Any, ...]
+SqlRow = tuple[Any, ...]
 
 # Small files are looked through at each start; larger ones if the last run ended without closing.
 _SMALL_BYTES = 16 << 20
@@ -58,32 +58,32 @@ class Database:
         self.path = path
         self.notice = notice
 
-    def rows(self, sql: str, *parameters: object) -> list[Row]:
+    def rows(self, sql: str, *parameters: object) -> list[SqlRow]:
         """All rows of a query.
 
         Raises:
             StorageError: The file can't be read.
         """
-        with self._told():
+        with self._reporting():
             return self._db.execute(sql, parameters).fetchall()
 
-    def row(self, sql: str, *parameters: object) -> Row | None:
+    def row(self, sql: str, *parameters: object) -> SqlRow | None:
         """The first row of a query; None without one.
 
         Raises:
             StorageError: The file can't be read.
         """
-        with self._told():
-            found: Row | None = self._db.execute(sql, parameters).fetchone()
+        with self._reporting():
+            found: SqlRow | None = self._db.execute(sql, parameters).fetchone()
             return found
 
-    def each(self, sql: str, *parameters: object) -> Iterator[Row]:
+    def each(self, sql: str, *parameters: object) -> Iterator[SqlRow]:
         """Rows one by one, for those who stop early.
 
         Raises:
             StorageError: The file can't be read.
         """
-        with self._told():
+        with self._reporting():
             yield from self._db.execute(sql, parameters)
 
     def write(self, sql: str, *parameters: object) -> int:
@@ -93,16 +93,16 @@ class Database:
             RequestError: It contradicts what is there, such as a name that comes twice.
             StorageError: The file can't be written.
         """
-        with self._told():
+        with self._reporting():
             return self._db.execute(sql, parameters).lastrowid or 0
 
-    def write_many(self, sql: str, rows: Sequence[Row]) -> None:
+    def write_many(self, sql: str, rows: Sequence[SqlRow]) -> None:
         """Run one statement for each of several rows, inside of a transaction.
 
         Raises:
             StorageError: The file can't be written.
         """
-        with self._told():
+        with self._reporting():
             self._db.executemany(sql, rows)
 
     @contextmanager
@@ -161,7 +161,7 @@ class Database:
         self._db.close()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _reporting(self) -> Iterator[None]:
         """Errors of SQLite as ours; a damaged file is salvaged when it is opened next."""
         try:
             yield

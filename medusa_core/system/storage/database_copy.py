@@ -125,18 +125,18 @@ def replace_damaged(path: Path, migrations: Sequence[Migration], mend: Mend) -> 
     _copy(path, wreck)
     backup = newest_backup(path, migrations, work / "backup.db")
     salvaged = salvage(wreck, made, migrations, mend, backup)
-    told = f"what can still be read of it was saved ({salvaged.num_read:,} entries)"
+    outcome = f"what can still be read of it was saved ({salvaged.num_read:,} entries)"
     if not salvaged.num_read and backup is None:
-        told = "nothing of it can be read, and a new one was begun"
+        outcome = "nothing of it can be read, and a new one was begun"
     elif not salvaged.num_read and backup is not None:
         backup.replace(made)
-        told = "nothing of it can be read, and its last backup took its place"
+        outcome = "nothing of it can be read, and its last backup took its place"
     elif salvaged.num_from_backup:
-        told += f", and {salvaged.num_from_backup:,} more came from its last backup"
+        outcome += f", and {salvaged.num_from_backup:,} more came from its last backup"
     made.chmod(_PRIVATE)
     made.replace(_salvaged(path))
     kept = finish_replacement(path)
-    return f"The file {path.name} was damaged: {told}. The damaged file is kept as {kept}."
+    return f"The file {path.name} was damaged: {outcome}. The damaged file is kept as {kept}."
 
 
 def finish_replacement(path: Path) -> str:

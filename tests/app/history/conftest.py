@@ -12,11 +12,11 @@ from tests.app.conftest import Open
 from tests.app.driving import wait_ready
 from tests.app.fakes import FakeEngine, Script
 
-OpenKept = Callable[..., tuple[MainWindow, FakeEngine]]
+OpenQuantized = Callable[..., tuple[MainWindow, FakeEngine]]
 
 
 @pytest.fixture
-def open_kept(qtbot: QtBot, open_fake: Open, tmp_path: Path) -> Iterator[OpenKept]:
+def open_quantized(qtbot: QtBot, open_fake: Open, tmp_path: Path) -> Iterator[OpenQuantized]:
     """Opens windows one after the other on one history, as starts of the program do."""
     path = tmp_path / "history.db"
     windows: list[MainWindow] = []
@@ -27,7 +27,7 @@ def open_kept(qtbot: QtBot, open_fake: Open, tmp_path: Path) -> Iterator[OpenKep
         for window in windows:
             window.close()
         window, engine = open_fake(
-            script, num_before_gate, history=History(path), learned_dir=tmp_path / "learned"
+            script, num_before_gate, history=History(path), datastore_dir=tmp_path / "learned"
         )
         windows.append(window)
         wait_ready(qtbot, window)

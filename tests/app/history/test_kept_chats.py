@@ -18,7 +18,7 @@ from app.history.files import _KINDS
 from app.history.grouping import Heading, rows_of
 from app.history.history_keeper import NOT_SAVED
 from app.history.titles import title_in
-from app.window.application import continue_or_tell
+from app.window.application import continue_or_explain
 from app.window.main_window import MainWindow
 from medusa_core.api import ConversationFile, ConversationInfo, FileKind, Folder, History
 from medusa_core.chats.history.taking import Taken
@@ -31,7 +31,7 @@ from medusa_core.loading.choice import (
 from medusa_core.messages import Cancel, Generate
 from tests.app.driving import ask, errors, figure_texts, user_messages, wait_ready
 from tests.app.fakes import LONG, Script
-from tests.app.history.conftest import OpenKept
+from tests.app.history.conftest import OpenQuantized
 
 
 def titles(window: MainWindow) -> list[str]:
@@ -66,15 +66,15 @@ def choose(window: MainWindow, title: str, entry: str) -> None:
 
 
 def test_a_conversation_is_there_again_with_its_marks_figures_and_versions(
-    qtbot: QtBot, open_kept: OpenKept
+    qtbot: QtBot, open_quantized: OpenQuantized
 ) -> None:
-    window, _ = open_kept()
+    window, _ = open_quantized()
     ask(qtbot, window, "one")
     ask(qtbot, window, "two")
     window.chat.regenerate()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     before = window.chat.answers[-1]
-    window, engine = open_kept()
+    window, engine = open_quantized()
     assert window.chat.answers == ()
     assert titles(window) == ["one"]
     click(window, "one")
@@ -86,15 +86,15 @@ def test_a_conversation_is_there_again_with_its_marks_figures_and_versions(
     assert after.row.versions.text == "2/2"
     answer = ask(qtbot, window, "three")
     assert answer.has_text
-    asked = engine.of_kind(Generate)[-1].messages
-    assert [message.content for message in asked][::2] == ["one", "two", "three"]
-    assert asked[1].token_ids
+    requested = engine.of_kind(Generate)[-1].messages
+    assert [message.content for message in requested][::2] == ["one", "two", "three"]
+    assert requested[1].token_ids
 
 
 def test_an_answer_is_kept_while_it_is_written(
-    qtbot: QtBot, open_kept: OpenKept, tmp_path: Path
+    qtbot: QtBot, open_quantized: OpenQuantized, tmp_path: Path
 ) -> None:
-    window, engine = open_kept(Script(answer=LONG), 40)
+    window, engine = open_quantized(Script(answer=LONG), 40)
     engine.gate.clear()
     window.chat.send("long")
     qtbot.waitUntil(lambda: window.page.strip.tally.num_steps >= 30)
@@ -116,26 +116,26 @@ def test_an_answer_is_kept_while_it_is_written(
 
 
 def test_what_is_written_and_not_sent_stays_with_its_conversation(
-    qtbot: QtBot, open_kept: OpenKept
+    qtbot: QtBot, open_quantized: OpenQuantized
 ) -> None:
-    window, _ = open_kept()
+    window, _ = open_quantized()
     ask(qtbot, window, "one")
     window.page.composer.set_text("half a")
     window.chat.new_chat()
     assert window.page.composer.text == ""
     window.page.composer.set_text("for a new one")
-    window, _ = open_kept()
+    window, _ = open_quantized()
     assert window.page.composer.text == "for a new one"
     click(window, "one")
     assert window.page.composer.text == "half a"
 
 
 def test_the_cards_of_yesterdays_answer_come_from_its_kept_steps(
-    qtbot: QtBot, open_kept: OpenKept
+    qtbot: QtBot, open_quantized: OpenQuantized
 ) -> None:
-    window, _ = open_kept()
+    window, _ = open_quantized()
     ask(qtbot, window, "one")
-    window, _ = open_kept()
+    window, _ = open_quantized()
     click(window, "one")
     answer = window.chat.answers[0]
     answer.token_pressed.emit(3)
@@ -146,8 +146,8 @@ def test_the_cards_of_yesterdays_answer_come_from_its_kept_steps(
     assert window.insight.timeline.index == track.step_of(3)
 
 
-def test_words_are_found_and_the_hit_is_shown(qtbot: QtBot, open_kept: OpenKept) -> None:
-    window, engine = open_kept()
+def test_words_are_found_and_the_hit_is_shown(qtbot: QtBot, open_quantized: OpenQuantized) -> None:
+    window, engine = open_quantized()
     ask(qtbot, window, "about foxes")
     engine.script = Script(answer="A heron stands in the reeds.")
     window.chat.new_chat()
@@ -166,9 +166,9 @@ def test_words_are_found_and_the_hit_is_shown(qtbot: QtBot, open_kept: OpenKept)
 
 
 def test_conversations_are_renamed_pinned_and_put_into_folders(
-    qtbot: QtBot, open_kept: OpenKept, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_quantized: OpenQuantized, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window, _ = open_kept()
+    window, _ = open_quantized()
     for text in ("one", "two", "three"):
         ask(qtbot, window, text)
         window.chat.new_chat()
@@ -181,9 +181,9 @@ def test_conversations_are_renamed_pinned_and_put_into_folders(
 
 
 def test_the_trash_gives_back_or_deletes_for_good(
-    qtbot: QtBot, open_kept: OpenKept, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_quantized: OpenQuantized, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window, _ = open_kept()
+    window, _ = open_quantized()
     for text in ("keep", "restore", "delete"):
         ask(qtbot, window, text)
         window.chat.new_chat()
@@ -203,9 +203,9 @@ def test_the_trash_gives_back_or_deletes_for_good(
 
 
 def test_the_shown_conversation_leaves_the_window_when_it_goes_into_the_trash(
-    qtbot: QtBot, open_kept: OpenKept
+    qtbot: QtBot, open_quantized: OpenQuantized
 ) -> None:
-    window, _ = open_kept()
+    window, _ = open_quantized()
     ask(qtbot, window, "one")
     window.sidebar.select(window.chat.conversation.session_id)
     QTest.keyClick(window.sidebar.list, Qt.Key.Key_Delete)
@@ -214,9 +214,9 @@ def test_the_shown_conversation_leaves_the_window_when_it_goes_into_the_trash(
 
 
 def test_a_full_disk_costs_nothing_that_was_said(
-    qtbot: QtBot, open_kept: OpenKept, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_quantized: OpenQuantized, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window, _ = open_kept()
+    window, _ = open_quantized()
 
     def refuse(*_: object) -> None:
         raise StorageError("The disk is full.", "Make space.")
@@ -233,7 +233,7 @@ def test_a_full_disk_costs_nothing_that_was_said(
     assert not window.history.journal._waiting
     window.history.refresh()
     assert titles(window) == ["one"]
-    window, _ = open_kept()
+    window, _ = open_quantized()
     click(window, "one")
     assert window.chat.answers[0].marked_ranges()
 
@@ -241,7 +241,7 @@ def test_a_full_disk_costs_nothing_that_was_said(
 def test_a_list_is_grouped_by_folder_and_by_date() -> None:
     now = datetime(2026, 11, 23, 12)
 
-    def said(days: float, **more: object) -> ConversationInfo:
+    def output(days: float, **more: object) -> ConversationInfo:
         at = (now - timedelta(days=days)).timestamp()
         values = {"folder_id": None, "is_pinned": False, **more}
         return ConversationInfo(
@@ -249,17 +249,27 @@ def test_a_list_is_grouped_by_folder_and_by_date() -> None:
             leaf_id=None, num_messages=2, **values,  # type: ignore[arg-type]
         )  # fmt: skip
 
-    told = [said(-1), said(0), said(1), said(6), said(20), said(90), said(2, is_pinned=True)]
+    reported = [
+        output(-1),
+        output(0),
+        output(1),
+        output(6),
+        output(20),
+        output(90),
+        output(2, is_pinned=True),
+    ]
     folders = [Folder("f", "Work"), Folder("e", "Empty")]
-    rows = rows_of([*told, said(3, folder_id="f")], folders, now)
+    rows = rows_of([*reported, output(3, folder_id="f")], folders, now)
     assert [rows_text(row) for row in rows] == [
         *("Pinned", "2", "Work", "3", "Empty", "Today", "-1", "0", "Yesterday", "1"),
         *("Last 7 days", "6", "Last 30 days", "20", "August 2026", "90"),
     ]
 
 
-def test_each_conversation_keeps_its_own_settings(qtbot: QtBot, open_kept: OpenKept) -> None:
-    window, _ = open_kept()
+def test_each_conversation_keeps_its_own_settings(
+    qtbot: QtBot, open_quantized: OpenQuantized
+) -> None:
+    window, _ = open_quantized()
     control = window.page.control
     control.system_edit.setPlainText("Be brief.")
     ask(qtbot, window, "first")
@@ -267,7 +277,7 @@ def test_each_conversation_keeps_its_own_settings(qtbot: QtBot, open_kept: OpenK
     window.chat.new_chat()
     assert control.settings() == ChatSettings()
     ask(qtbot, window, "second")
-    window, engine = open_kept()
+    window, engine = open_quantized()
     click(window, "first")
     settings = window.page.control.settings()
     assert (settings.system_prompt, settings.rule) == ("Be brief.", "sample")
@@ -277,31 +287,31 @@ def test_each_conversation_keeps_its_own_settings(qtbot: QtBot, open_kept: OpenK
     assert window.page.control.settings() == ChatSettings()
 
 
-def test_settings_belong_to_a_conversation(qtbot: QtBot, open_kept: OpenKept) -> None:
-    window, engine = open_kept()
+def test_settings_belong_to_a_conversation(qtbot: QtBot, open_quantized: OpenQuantized) -> None:
+    window, engine = open_quantized()
     panel = window.page.control
     usual = panel.settings()
     panel.show_settings(replace(usual, system_prompt="Be brief.", temperature=1.3))
     ask(qtbot, window, "one")
     window.chat.new_chat()
     assert panel.settings() == usual
-    window, engine = open_kept()
+    window, engine = open_quantized()
     click(window, "one")
     ask(qtbot, window, "two")
-    asked = engine.of_kind(Generate)[-1]
-    assert asked.settings.temperature == 1.3
-    assert asked.messages[0].content == "Be brief."
+    requested = engine.of_kind(Generate)[-1]
+    assert requested.settings.temperature == 1.3
+    assert requested.messages[0].content == "Be brief."
 
 
 @pytest.mark.parametrize("kind", [*FileKind, None])
 def test_a_conversation_is_exported_and_taken_again(
     kind: FileKind | None,
     qtbot: QtBot,
-    open_kept: OpenKept,
+    open_quantized: OpenQuantized,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    window, _ = open_kept()
+    window, _ = open_quantized()
     ask(qtbot, window, "one")
     assert window.history is not None
     files = window.history.files
@@ -327,9 +337,9 @@ def test_a_conversation_is_exported_and_taken_again(
 
 
 def test_a_file_that_cannot_be_written_is_told(
-    qtbot: QtBot, open_kept: OpenKept, tmp_path: Path
+    qtbot: QtBot, open_quantized: OpenQuantized, tmp_path: Path
 ) -> None:
-    window, _ = open_kept()
+    window, _ = open_quantized()
     ask(qtbot, window, "one")
     assert window.history is not None
     for kind in (FileKind.MARKDOWN, None):
@@ -352,18 +362,18 @@ def test_the_ending_that_is_typed_decides_what_is_written(
     typed: str,
     begins: str,
     qtbot: QtBot,
-    open_kept: OpenKept,
+    open_quantized: OpenQuantized,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    window, _ = open_kept()
+    window, _ = open_quantized()
     ask(qtbot, window, "one")
     assert window.history is not None
     folder = tmp_path / "exported"
     folder.mkdir()
     name = next(name for name, kind in _KINDS.items() if kind is FileKind.MARKDOWN)
-    told = (str(folder / typed), name)
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: told)
+    reported = (str(folder / typed), name)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: reported)
     files = window.history.files
 
     async def export() -> None:
@@ -378,15 +388,15 @@ def test_the_ending_that_is_typed_decides_what_is_written(
 
 
 def test_a_filter_decides_for_the_name_that_was_proposed_and_takes_no_other_files_place(
-    qtbot: QtBot, open_kept: OpenKept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_quantized: OpenQuantized, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window, _ = open_kept()
+    window, _ = open_quantized()
     ask(qtbot, window, "one")
     assert window.history is not None
     (tmp_path / "tea.html").write_text("mine", encoding="utf-8")
     name = next(name for name, kind in _KINDS.items() if kind is FileKind.HTML)
-    told = (str(tmp_path / "tea.md"), name)
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: told)
+    reported = (str(tmp_path / "tea.md"), name)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: reported)
     files = window.history.files
 
     async def export() -> None:
@@ -400,9 +410,9 @@ def test_a_filter_decides_for_the_name_that_was_proposed_and_takes_no_other_file
 
 
 def test_damaged_steps_are_left_out_of_an_export_and_told(
-    qtbot: QtBot, open_kept: OpenKept, tmp_path: Path
+    qtbot: QtBot, open_quantized: OpenQuantized, tmp_path: Path
 ) -> None:
-    window, _ = open_kept()
+    window, _ = open_quantized()
     ask(qtbot, window, "one")
     assert window.history is not None
     history = window.history.history
@@ -413,9 +423,9 @@ def test_damaged_steps_are_left_out_of_an_export_and_told(
 
 
 def test_a_pdf_holds_an_answer_as_the_chat_shows_it(
-    qtbot: QtBot, open_kept: OpenKept, tmp_path: Path
+    qtbot: QtBot, open_quantized: OpenQuantized, tmp_path: Path
 ) -> None:
-    window, engine = open_kept()
+    window, engine = open_quantized()
     engine.script = Script(
         answer="### A plan\n\n1. one\n2. two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n"
         "```rust\nfn main() {\n    let x = 1;\n}\n```\n"
@@ -436,9 +446,9 @@ def test_a_pdf_holds_an_answer_as_the_chat_shows_it(
 
 @pytest.mark.expects_errors
 def test_whatever_fails_is_told_and_the_other_files_are_imported(
-    qtbot: QtBot, open_kept: OpenKept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_quantized: OpenQuantized, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window, _ = open_kept()
+    window, _ = open_quantized()
     ask(qtbot, window, "one")
     assert window.history is not None
     files, history = window.history.files, window.history.history
@@ -468,17 +478,17 @@ def test_whatever_fails_is_told_and_the_other_files_are_imported(
 
 
 def test_an_idle_model_names_a_conversation_and_gives_way_to_the_user(
-    qtbot: QtBot, open_kept: OpenKept, tmp_path: Path
+    qtbot: QtBot, open_quantized: OpenQuantized, tmp_path: Path
 ) -> None:
-    window, engine = open_kept()
+    window, engine = open_quantized()
     window.keeper.load(ModelChoice("large", tmp_path))
     wait_ready(qtbot, window)
     window.titles._idle.setInterval(0)
     engine.script = Script(answer="Title: Foxes and hens")
     ask(qtbot, window, "Tell me about foxes, please")
     qtbot.waitUntil(lambda: titles(window) == ["Foxes and hens"])
-    asked = engine.of_kind(Generate)[-1]
-    assert (asked.session_id, asked.settings.drafter) == ("titles", "")
+    requested = engine.of_kind(Generate)[-1]
+    assert (requested.session_id, requested.settings.drafter) == ("titles", "")
     engine.gate.clear()
     window.chat.new_chat()
     engine.gate.set()
@@ -492,7 +502,7 @@ def test_an_idle_model_names_a_conversation_and_gives_way_to_the_user(
 
 
 @pytest.mark.parametrize(
-    ("said", "title"),
+    ("output", "title"),
     [
         ('"Foxes at night"', "Foxes at night"),
         ("**Title:** Foxes", "Foxes"),
@@ -500,20 +510,20 @@ def test_an_idle_model_names_a_conversation_and_gives_way_to_the_user(
         ("I think that a good title for this conversation might be something like this", ""),
     ],
 )
-def test_a_title_is_found_in_what_a_model_says(said: str, title: str) -> None:
-    assert title_in(said) == title
+def test_a_title_is_found_in_what_a_model_says(output: str, title: str) -> None:
+    assert title_in(output) == title
 
 
 @pytest.mark.parametrize("continues", [False, True])
 def test_after_a_crash_the_last_conversation_is_offered_and_not_opened(
-    qtbot: QtBot, open_kept: OpenKept, continues: bool
+    qtbot: QtBot, open_quantized: OpenQuantized, continues: bool
 ) -> None:
-    window, _ = open_kept()
+    window, _ = open_quantized()
     for text in ("older", "newer"):
         window.chat.new_chat()
         ask(qtbot, window, text)
-    window, _ = open_kept()
-    continue_or_tell(window, has_crashed=True, continues=continues)
+    window, _ = open_quantized()
+    continue_or_explain(window, has_crashed=True, continues=continues)
     assert user_messages(window) == []
     (card,) = errors(window)
     assert "isn't opened by itself" in card.hint
@@ -524,18 +534,18 @@ def test_after_a_crash_the_last_conversation_is_offered_and_not_opened(
 
 @pytest.mark.parametrize(("continues", "shown"), [(False, []), (True, ["said"])])
 def test_a_restart_opens_the_last_conversation_and_a_usual_start_none(
-    qtbot: QtBot, open_kept: OpenKept, continues: bool, shown: list[str]
+    qtbot: QtBot, open_quantized: OpenQuantized, continues: bool, shown: list[str]
 ) -> None:
-    window, _ = open_kept()
+    window, _ = open_quantized()
     ask(qtbot, window, "said")
-    window, _ = open_kept()
-    continue_or_tell(window, has_crashed=False, continues=continues)
+    window, _ = open_quantized()
+    continue_or_explain(window, has_crashed=False, continues=continues)
     assert [message.text for message in user_messages(window)] == shown
     assert errors(window) == []
 
 
-def test_the_palette_finds_conversations(qtbot: QtBot, open_kept: OpenKept) -> None:
-    window, _ = open_kept()
+def test_the_palette_finds_conversations(qtbot: QtBot, open_quantized: OpenQuantized) -> None:
+    window, _ = open_quantized()
     for text in ("about herons", "about foxes"):
         window.chat.new_chat()
         ask(qtbot, window, text)
@@ -550,13 +560,13 @@ def test_the_palette_finds_conversations(qtbot: QtBot, open_kept: OpenKept) -> N
 
 
 def test_an_answer_that_the_last_run_did_not_end_can_be_gone_on_with(
-    qtbot: QtBot, open_kept: OpenKept
+    qtbot: QtBot, open_quantized: OpenQuantized
 ) -> None:
-    window, engine = open_kept(Script(answer=LONG), 40)
+    window, engine = open_quantized(Script(answer=LONG), 40)
     engine.gate.clear()
     window.chat.send("long")
     qtbot.waitUntil(lambda: window.page.strip.tally.num_steps >= 30)
-    window, engine = open_kept()  # the window before is closed in the middle of its answer
+    window, engine = open_quantized()  # the window before is closed in the middle of its answer
     click(window, "long")
     (cut,) = window.chat.answers
     assert LONG.startswith(cut.document.text)
@@ -568,24 +578,24 @@ def test_an_answer_that_the_last_run_did_not_end_can_be_gone_on_with(
     tokens = cut.document.token_at(5)
     cut.reroll_requested.emit(tokens)
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    asked = engine.of_kind(Generate)[-1]
-    assert (asked.messages[-1].content, asked.keep_tokens) == (cut.document.text, tokens)
-    assert len(asked.messages[-1].token_ids) > tokens
+    requested = engine.of_kind(Generate)[-1]
+    assert (requested.messages[-1].content, requested.keep_tokens) == (cut.document.text, tokens)
+    assert len(requested.messages[-1].token_ids) > tokens
     window.chat.choose_answer(0, 0)
     window.chat.go_on()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    assert engine.of_kind(Generate)[-1].messages == asked.messages
+    assert engine.of_kind(Generate)[-1].messages == requested.messages
     assert window.chat.answers[0].row.versions.text == "3/3"
 
 
 def test_an_interrupted_answer_of_another_model_says_which_one_to_load(
-    qtbot: QtBot, open_kept: OpenKept
+    qtbot: QtBot, open_quantized: OpenQuantized
 ) -> None:
-    window, engine = open_kept(Script(answer=LONG), 40)
+    window, engine = open_quantized(Script(answer=LONG), 40)
     engine.gate.clear()
     window.chat.send("long")
     qtbot.waitUntil(lambda: window.page.strip.tally.num_steps >= 30)
-    window, _ = open_kept()
+    window, _ = open_quantized()
     window.keeper.load(ModelChoice("Other", Path("/other")))
     qtbot.waitUntil(lambda: window.keeper.choice.name == "Other")
     click(window, "long")
@@ -596,9 +606,9 @@ def test_an_interrupted_answer_of_another_model_says_which_one_to_load(
 
 
 def test_the_history_names_the_model_that_wrote_an_answer(
-    qtbot: QtBot, open_kept: OpenKept
+    qtbot: QtBot, open_quantized: OpenQuantized
 ) -> None:
-    window, engine = open_kept()
+    window, engine = open_quantized()
     engine.script = Script(load_error="It has no chat template.")
     window.keeper.load(ModelChoice("Refused", Path("/refused")))
     window.chat.send("who are you?")

@@ -1,6 +1,6 @@
 """Outputs compared with inputs."""
 
-from app.insight.agreement import AGREES, DIFFERS, GIVEN, OPEN, agreement, say
+from app.insight.agreement import AGREES, DIFFERS, GIVEN, OPEN, agreement, describe_agreement
 from medusa_core.messages import (
     Alternative,
     Verified,
@@ -19,7 +19,7 @@ def test_outputs_are_compared_with_the_next_input() -> None:
     table = agreement(verified((1, 2), (2, 9), (3, 4), (4, 5)))
     assert [cell.mark for cell in table.cells] == [AGREES, DIFFERS, AGREES, OPEN]
     assert (table.num_agreeing, table.num_judged, table.bonus) == (2, 3, None)
-    assert say(table).startswith("2 of 3 outputs")
+    assert describe_agreement(table).startswith("2 of 3 outputs")
 
 
 def test_of_a_conversation_answers_alone_are_counted() -> None:
@@ -28,7 +28,7 @@ def test_of_a_conversation_answers_alone_are_counted() -> None:
     marks = [cell.mark for cell in table.cells]
     assert marks == [GIVEN, GIVEN, AGREES, DIFFERS, GIVEN, DIFFERS, OPEN]
     assert (table.num_agreeing, table.num_judged) == (1, 3)
-    assert say(table).startswith("1 of the 3 tokens of answers")
+    assert describe_agreement(table).startswith("1 of the 3 tokens of answers")
     edited = agreement(text, edited=1, answers=((3, 5), (6, 7)))
     assert edited.bonus == 3, "a question that the model would not ask is no difference"
 
@@ -42,15 +42,17 @@ def test_the_end_of_an_answer_is_called_so() -> None:
 def test_after_an_edit_the_first_output_that_differs_is_the_bonus() -> None:
     table = agreement(verified((1, 7), (2, 3), (8, 4), (4, 5)), edited=2)
     assert table.bonus == 1  # what stands before the edit was there already
-    assert "behind “␣2” (token 2)" in say(table)
-    assert "goes on with “␣3”" in say(table)
+    assert "behind “␣2” (token 2)" in describe_agreement(table)
+    assert "goes on with “␣3”" in describe_agreement(table)
     whole = agreement(verified((1, 2), (2, 3), (3, 4)), edited=1)
     assert whole.bonus == 2  # all agree: the bonus comes behind the end
 
 
 def test_one_token_is_not_compared() -> None:
-    assert say(agreement(verified((1, 2)))) == "One token: the model goes on with “␣2”."
+    assert (
+        describe_agreement(agreement(verified((1, 2)))) == "One token: the model goes on with “␣2”."
+    )
 
 
 def test_nothing_verified_says_so() -> None:
-    assert say(agreement(verified())) == "Nothing verified yet."
+    assert describe_agreement(agreement(verified())) == "Nothing verified yet."

@@ -120,8 +120,8 @@ def test_a_comparison_takes_the_headers_temperature_and_keeps_its_choice(
     engine.gate.set()
     qtbot.waitUntil(lambda: bool(dialog.verdict))
     assert all(side.rule_box.isEnabled() for side in dialog.sides)
-    asked = [r.settings for r in engine.of_kind(Generate) if isinstance(r, Generate)]
-    assert {settings.temperature for settings in asked} == {1.3}
+    requested = [r.settings for r in engine.of_kind(Generate) if isinstance(r, Generate)]
+    assert {settings.temperature for settings in requested} == {1.3}
     assert dialog.verdict.startswith("Under this rule guesses change the text")
 
 

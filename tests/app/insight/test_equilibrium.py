@@ -153,8 +153,8 @@ def test_what_has_no_text_of_its_own_is_replaced_and_not_by_chance(
     window, _ = answered
     table = window.insight.open_equilibrium().table
     tokens = [(b"\xe2\x82", 5), (b"", 6), (b" " * 40, 7)]
-    told = tuple(VerifiedToken(i, text, Alternative(1, b"x", 0.5)) for text, i in tokens)
-    table.fill(agreement(Verified("s", "r", told, 0.0)), window.insight._appearance.theme)
+    reported = tuple(VerifiedToken(i, text, Alternative(1, b"x", 0.5)) for text, i in tokens)
+    table.fill(agreement(Verified("s", "r", reported, 0.0)), window.insight._appearance.theme)
     edits: list[tuple[int, str]] = []
     table.edited.disconnect()
     table.edited.connect(lambda place, text: edits.append((place, text)))

@@ -159,11 +159,11 @@ def test_a_picture_is_of_the_step_that_is_shown_although_nodes_are_listed(
     window.insight.timeline.go(1)
     panel.table_button.click()
     window.insight.timeline.go(3)
-    asked: list[list[str]] = []
+    requested: list[list[str]] = []
     panel.picture_requested.disconnect()
-    panel.picture_requested.connect(lambda: asked.append(shown(panel)))
+    panel.picture_requested.connect(lambda: requested.append(shown(panel)))
     panel._ask_for_picture()
-    assert asked == [[node.text for node in panel._layout().nodes]]
+    assert requested == [[node.text for node in panel._layout().nodes]]
 
 
 def test_nothing_is_no_picture_and_names_have_endings(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.insight.layout import State, lay_out_plan, lay_out_step
+from app.insight.layout import NodeState, lay_out_plan, lay_out_step
 from app.insight.plan_bar import forecast
 from app.insight.track import Track
 from medusa_core.messages import (
@@ -14,19 +14,19 @@ from medusa_core.messages import (
     Planned,
 )
 from tests.app.insight.traces import PARENTS, trace
-from tests.tools.tour import _telling_step
+from tests.tools.tour import _reported_step
 
 
 def test_a_step_says_what_became_of_every_node() -> None:
     layout = lay_out_step(trace(1, (0, 1)))
     assert [node.state for node in layout.nodes] == [
-        State.ROOT,
-        State.ACCEPTED,
-        State.PASSED,
-        State.MISMATCH,
-        State.PASSED,
-        State.UNREACHED,
-        State.GHOST,
+        NodeState.ROOT,
+        NodeState.ACCEPTED,
+        NodeState.PASSED,
+        NodeState.MISMATCH,
+        NodeState.PASSED,
+        NodeState.UNREACHED,
+        NodeState.GHOST,
     ]
     ghost = layout.nodes[-1]
     assert (ghost.parent, ghost.depth, ghost.text) == (1, 2, "‹F0 9F›")
@@ -104,8 +104,8 @@ def test_the_tours_step_is_the_nearest_to_the_middle_with_accepted_tokens() -> N
         accepts = number in (2, 7)
         track.add(trace(number, (0, 1, 3) if accepts else (0,)))
     assert [track[index].num_kept for index in (2, 4)] == [3, 1]
-    assert _telling_step(track) == 2
+    assert _reported_step(track) == 2
     bare = Track("r", "Fake", "greedy")
     bare.add(trace(0))
     bare.add(trace(1, (0,)))
-    assert _telling_step(bare) == 1
+    assert _reported_step(bare) == 1

@@ -151,8 +151,8 @@ def test_hostile_tokens_are_no_markup_anywhere(qtbot: QtBot, open_fake: Open) ->
     tips.append(table.table.item(1, 0).toolTip())
     assert not any("<img" in tip or "<b>" in tip or "<a" in tip for tip in tips)
     labels = [label for p in (panel, table) for label in p.findChildren(QLabel)]
-    told = [label for label in labels if "<" in label.text()]
-    assert all(label.textFormat() is Qt.TextFormat.PlainText for label in told)
+    reported = [label for label in labels if "<" in label.text()]
+    assert all(label.textFormat() is Qt.TextFormat.PlainText for label in reported)
 
 
 def test_panels_wake_a_model_that_has_fallen_asleep(qtbot: QtBot, open_fake: Open) -> None:

@@ -68,10 +68,10 @@ def test_a_token_without_a_record_says_so(
     wait_ready(qtbot, window)
     window.page.header.record_action.trigger()
     answer = ask(qtbot, window, "Hello")
-    told: list[str] = []
-    monkeypatch.setattr(QToolTip, "showText", lambda _at, text, _view: told.append(text))
+    reported: list[str] = []
+    monkeypatch.setattr(QToolTip, "showText", lambda _at, text, _view: reported.append(text))
     answer.token_pressed.emit(2)
-    assert told == [NOT_RECORDED]
+    assert reported == [NOT_RECORDED]
     assert window.insight.tree is None
 
 

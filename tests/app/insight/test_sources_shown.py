@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.chat.strip.acceptance import Rate
+from app.chat.strip.acceptance import AcceptanceRate
 from app.chat.strip.strip_painting import HeadBars
 from app.insight.token_card import card_of
 from app.insight.tree_legend import TreeLegend, step_samples
@@ -78,7 +78,7 @@ def test_the_strip_shows_each_source(info: SourceInfo, shown: Appearance, qtbot:
     bars = HeadBars(shown)
     qtbot.addWidget(bars)
     mark = Mark(info.name, 1 if info.is_numbered else 0)
-    bars.show_rates((Rate(mark, LEGEND.name(mark), 3, 4),))
+    bars.show_rates((AcceptanceRate(mark, LEGEND.name(mark), 3, 4),))
     bars.resize(bars.sizeHint())
     assert bars.accessibleDescription() == f"{LEGEND.name(mark)}: 75%"
     assert info.label in LEGEND.name(mark)

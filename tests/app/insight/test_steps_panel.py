@@ -88,10 +88,10 @@ def test_every_drawing_tells_what_it_shows(
     qtbot.waitUntil(lambda: len(panel.figures) == 4)
     qtbot.waitUntil(lambda: all(plot.accessibleDescription() for plot in panel.plots))
     tree = window.insight.open_tree()
-    told = ("h1: guessed by a Medusa head", "a row of the tree")
+    reported = ("h1: guessed by a Medusa head", "a row of the tree")
     for tab in (STEP, PLAN):
         tree.tabs.setCurrentIndex(tab)
         (seen,) = (legend for legend in tree.legends if legend.isVisible())
-        assert told[tab] in seen.accessibleDescription()
+        assert reported[tab] in seen.accessibleDescription()
     tree.table_button.setChecked(True)
     assert not any(legend.isVisible() for legend in tree.legends)

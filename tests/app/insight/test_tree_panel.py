@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.chat.messages.answer_message import AnswerMessage
-from app.insight.layout import State
+from app.insight.layout import NodeState
 from app.insight.tree_panel import PLAN, STEP
 from app.window.main_window import MainWindow
 from medusa_core.messages import Generate, GenerateSettings
@@ -125,7 +125,7 @@ def test_the_slider_shows_every_step(answered: tuple[MainWindow, AnswerMessage])
     assert shown(panel) == ["One", "␣two", "␣three.", "␣wrong", "␣Four"]
     states = [node.state for node in panel.view.layout_shown.nodes]
     assert states == [
-        State.ROOT, State.ACCEPTED, State.ACCEPTED, State.MISMATCH, State.GHOST,
+        NodeState.ROOT, NodeState.ACCEPTED, NodeState.ACCEPTED, NodeState.MISMATCH, NodeState.GHOST,
     ]  # fmt: skip
     assert panel.transport.text == "step 1 of 4: 3 tokens (2 accepted + 1 of the model's own)"
     QTest.keyClick(slider, Qt.Key.Key_End)
@@ -139,12 +139,12 @@ def test_arrows_walk_through_the_tree_and_say_where_they_are(
     panel = open_step(window, 1)
     view = panel.view
     view.setFocus()
-    said = []
+    output = []
     keys = (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Right)
     for key in (*keys, Qt.Key.Key_Down, Qt.Key.Key_Left):
         QTest.keyClick(view, key)
-        said.append(view.accessibleDescription())
-    assert said == [
+        output.append(view.accessibleDescription())
+    assert output == [
         "One: decided before",
         "␣two: accepted, from head 1, 25.0 %; the model gave it 50.0 %",
         "␣three.: accepted, from head 2, 25.0 %; the model gave it 50.0 %",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.insight.layout import State, lay_out_step
+from app.insight.layout import NodeState, lay_out_step
 from app.insight.tree_style import badges_of, look_of, note_of, words_of
 from app.theme.tokens import DARK, LIGHT, Theme
 from medusa_core.messages import TokenSource
@@ -12,25 +12,31 @@ from tests.app.insight.traces import trace
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
 def test_colours_and_lines_tell_the_states_apart(theme: Theme) -> None:
-    looks = {state: look_of(state, None, theme) for state in State}
+    looks = {state: look_of(state, None, theme) for state in NodeState}
     lines = {(look.frame.color().name(), look.frame.style()) for look in looks.values()}
-    states = set(State) - {State.PASSED}  # grey as what was decided before, which is the root
+    states = set(NodeState) - {
+        NodeState.PASSED
+    }  # grey as what was decided before, which is the root
     assert len(lines) == len(states)
-    assert looks[State.PASSED].fill != looks[State.ROOT].fill
-    assert looks[State.ACCEPTED].frame.color().name() == theme.agreed.line
-    assert looks[State.ACCEPTED].fill.name() == theme.agreed.tint
-    assert looks[State.MISMATCH].frame.color().name() == theme.danger
+    assert looks[NodeState.PASSED].fill != looks[NodeState.ROOT].fill
+    assert looks[NodeState.ACCEPTED].frame.color().name() == theme.agreed.line
+    assert looks[NodeState.ACCEPTED].fill.name() == theme.agreed.tint
+    assert looks[NodeState.MISMATCH].frame.color().name() == theme.danger
     for look in looks.values():
         assert look.line.color() == look.frame.color()
-    assert looks[State.ACCEPTED].line.widthF() == max(look.line.widthF() for look in looks.values())
+    assert looks[NodeState.ACCEPTED].line.widthF() == max(
+        look.line.widthF() for look in looks.values()
+    )
 
 
 def test_likely_nodes_are_less_pale() -> None:
-    fills = [look_of(State.ACCEPTED, chance, LIGHT).fill.alphaF() for chance in (0.0, 0.1, 0.5, 1)]
+    fills = [
+        look_of(NodeState.ACCEPTED, chance, LIGHT).fill.alphaF() for chance in (0.0, 0.1, 0.5, 1)
+    ]
     assert fills == sorted(set(fills))
     assert fills[0] > 0.2
     assert fills[-1] == 1
-    assert fills[1] < look_of(State.ACCEPTED, None, LIGHT).fill.alphaF() < fills[2]
+    assert fills[1] < look_of(NodeState.ACCEPTED, None, LIGHT).fill.alphaF() < fills[2]
 
 
 def test_badges_tell_who_drafted_and_boxes_what() -> None:

@@ -17,14 +17,14 @@ def verify(text: Sequence[int]) -> Verified:
 
 
 def test_edits_wait_and_move_with_what_stands_before_them() -> None:
-    asked: list[Verify] = []
-    verifications = Verifications(asked.append, lambda: f"r{len(asked)}")
+    requested: list[Verify] = []
+    verifications = Verifications(requested.append, lambda: f"r{len(requested)}")
     verifications.read(text="abcd")
     assert verifications.take(verify((1, 2, 3, 4))) is None
     for token, text in ((1, "xy"), (2, "next"), (0, "first"), (1, "again"), (3, "last")):
         verifications.replace(token, text)
-    assert len(asked) == 2
-    assert (asked[1].before_ids, asked[1].after_ids) == ((1,), (3, 4))
+    assert len(requested) == 2
+    assert (requested[1].before_ids, requested[1].after_ids) == ((1,), (3, 4))
     assert verifications.answers("r1")
     assert not verifications.answers("r0")
     assert not verifications.is_reading
@@ -33,11 +33,19 @@ def test_edits_wait_and_move_with_what_stands_before_them() -> None:
     firsts = []
     for text, before, after in expected:
         assert verifications.go_on()
-        assert (asked[-1].text, asked[-1].before_ids, asked[-1].after_ids) == (text, before, after)
+        assert (requested[-1].text, requested[-1].before_ids, requested[-1].after_ids) == (
+            text,
+            before,
+            after,
+        )
         new = verify((*before, 7, *after) if text == "again" else (1, 8, 9, 3, 4))
         firsts.append(verifications.take(new))
     assert verifications.go_on()
-    assert (asked[-1].text, asked[-1].before_ids, asked[-1].after_ids) == ("last", (1, 7, 3), ())
+    assert (requested[-1].text, requested[-1].before_ids, requested[-1].after_ids) == (
+        "last",
+        (1, 7, 3),
+        (),
+    )
     assert [*firsts, verifications.take(verify((1, 7, 3, 5)))] == [1, 0, 0, 0], "of all in a row"
     assert not verifications.go_on()
     verifications.replace(2, "later")
@@ -45,8 +53,8 @@ def test_edits_wait_and_move_with_what_stands_before_them() -> None:
 
 
 def test_after_a_failure_and_with_another_text_no_edit_is_left() -> None:
-    asked: list[Verify] = []
-    verifications = Verifications(asked.append, lambda: f"r{len(asked)}")
+    requested: list[Verify] = []
+    verifications = Verifications(requested.append, lambda: f"r{len(requested)}")
     for ended in ("failed", "read"):
         verifications.read(text="ab")
         verifications.take(verify((1, 2)))
@@ -59,4 +67,4 @@ def test_after_a_failure_and_with_another_text_no_edit_is_left() -> None:
             assert verifications.is_reading
             verifications.take(verify((5, 6)))
         assert not verifications.go_on()
-        assert not verifications.answers(asked[-1].request_id)
+        assert not verifications.answers(requested[-1].request_id)

@@ -117,10 +117,10 @@ def test_a_cluster_is_one_more_device(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     typed = iter([("somewhere", True), (" 10.0.0.2:6379 ", True), ("", False)])
-    asked: list[str] = []
+    requested: list[str] = []
 
     def answer(_parent: object, _title: str, words: str, **_: object) -> tuple[str, bool]:
-        asked.append(words)
+        requested.append(words)
         return next(typed)
 
     monkeypatch.setattr("app.settings.device_box.QInputDialog.getText", answer)
@@ -138,8 +138,8 @@ def test_a_cluster_is_one_more_device(
             assert box.currentText() == "Cluster at 10.0.0.2:6379"
 
     run(work)
-    assert len(asked) == 3, "once again behind what is no address"
-    assert asked[1].startswith("somewhere is no address of a cluster.")
+    assert len(requested) == 3, "once again behind what is no address"
+    assert requested[1].startswith("somewhere is no address of a cluster.")
     qtbot.waitUntil(lambda: len(engine.of_kind(LoadModel)) >= 2)
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
     loads = engine.of_kind(LoadModel)

@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.models.library_dialog import LibraryDialog
 from app.theme.appearance import Appearance, ThemeChoice
-from medusa_core.api import HubSettings, JobState, Library, Offer, Pair, with_offline
+from medusa_core.api import HubSettings, JobState, Library, Pair, PairOffer, with_offline
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.memory.budget import imagined_card
 from medusa_core.messages import Fit
@@ -101,7 +101,7 @@ def test_search_look_download_and_load(
             e for e in published.log if e["path"].endswith("model.safetensors") and e["sent"]
         ]
         for pair in (Pair("org/tiny-chat"), Pair("org/tiny-chat-medusa")):
-            dialog.download(Offer("", pair))
+            dialog.download(PairOffer("", pair))
         assert dialog.tabs.currentWidget() is dialog.downloads
         await until(lambda: [j.state for j in dialog.downloads.jobs] == [JobState.READY] * 2)
         await until(lambda: len(dialog.installed.items) == 2)
@@ -142,7 +142,7 @@ def test_a_download_survives_the_restart_of_the_application(
         dialog = LibraryDialog(library, appearance)
         qtbot.addWidget(dialog)
         dialog.show()
-        dialog.download(Offer("", Pair("org/big")))
+        dialog.download(PairOffer("", Pair("org/big")))
         await until(lambda: dialog.downloads.jobs[0].done_bytes > 2 * MIB)
         await until(lambda: "%" in dialog.downloads.table.item(0, 2).text())  # type: ignore[union-attr]
         dialog.close()
@@ -175,7 +175,7 @@ def test_pause_resume_cancel_and_forget(
 
     async def work() -> None:
         library.change_settings(replace(settings, bytes_per_s=2 * MIB))
-        dialog.download(Offer("", Pair("org/big")))
+        dialog.download(PairOffer("", Pair("org/big")))
         await until(lambda: tab.jobs[0].done_bytes > 0)
         tab.pause_button.click()
         await until(lambda: tab.pause_button.text() == "Resume")
@@ -199,7 +199,7 @@ def test_a_failed_download_says_why_and_is_tried_again(
     tab = dialog.downloads
 
     async def work() -> None:
-        dialog.download(Offer("", Pair("org/tiny-chat")))
+        dialog.download(PairOffer("", Pair("org/tiny-chat")))
         await until(lambda: tab.pause_button.text() == "Try again")
         assert "Accept its terms" in tab.reason_label.text()
         tab.pause_button.click()
@@ -239,7 +239,7 @@ def test_a_pickle_is_converted_only_with_consent(
     folder.mkdir(parents=True)
     torch.save(random_heads(SPEC), folder / "medusa_lm_head.pt")
     (folder / "config.json").write_text("{}", encoding="utf-8")
-    offer = Offer("", Pair("org/pickled-medusa"), is_pickled=True)
+    offer = PairOffer("", Pair("org/pickled-medusa"), is_pickled=True)
 
     async def work() -> None:
         no = QMessageBox.StandardButton.No
@@ -268,7 +268,7 @@ def test_the_dialog_follows_the_theme(dialog: LibraryDialog, appearance: Appeara
 
 def test_a_list_of_downloads_that_cant_be_written_is_told(run: Run, dialog: LibraryDialog) -> None:
     dialog.library.downloads._store._database.rows("PRAGMA query_only = ON")
-    dialog.download(Offer("Something", Pair("org/something")))
+    dialog.download(PairOffer("Something", Pair("org/something")))
     assert "can't be opened or written" in dialog.notice_label.text()
     assert dialog.library.downloads.jobs == ()
     run(lambda: settle(dialog))

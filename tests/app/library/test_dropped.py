@@ -25,14 +25,14 @@ from tests.core.tiny import write_tiny
 
 def answer(monkeypatch: pytest.MonkeyPatch, button: QMessageBox.StandardButton) -> list[str]:
     """Let every question be answered so; returns what is asked."""
-    asked: list[str] = []
+    requested: list[str] = []
 
-    def told(box: QMessageBox) -> QMessageBox.StandardButton:
-        asked.append(box.text())
+    def reported(box: QMessageBox) -> QMessageBox.StandardButton:
+        requested.append(box.text())
         return button
 
-    monkeypatch.setattr(QMessageBox, "exec", told)
-    return asked
+    monkeypatch.setattr(QMessageBox, "exec", reported)
+    return requested
 
 
 def test_a_file_and_a_folder_of_a_model_are_told_from_others(tmp_path: Path) -> None:
@@ -76,11 +76,11 @@ def test_a_model_dropped_on_the_chat_is_imported_and_loaded_if_wanted(
     no, yes = QMessageBox.StandardButton.No, QMessageBox.StandardButton.Yes
 
     async def drop(button: QMessageBox.StandardButton, path: Path) -> list[str]:
-        asked = answer(monkeypatch, button)
+        requested = answer(monkeypatch, button)
         window.dropEvent(dropped(path))
         if window.dialogs._import is not None:
             await asyncio.wait_for(window.dialogs._import, 20)
-        return asked
+        return requested
 
     async def work() -> None:
         assert await drop(no, model) == ["This is a model. Import and load it?"]

@@ -13,7 +13,7 @@ from app.widgets.sizes import (
     duration,
     on_disk,
 )
-from medusa_core.api import HubSettings, Library, Offer, Pair, demo_model, with_cache
+from medusa_core.api import HubSettings, Library, Pair, PairOffer, demo_model, with_cache
 from medusa_core.loading.choice import demo_choice
 from medusa_core.messages import DrafterSpeed
 from tests.app.library.conftest import OTHER, SPEC, Run
@@ -38,7 +38,7 @@ def test_installed_models_are_listed_verified_and_deleted(
     async def work() -> None:
         card(dialog, 8)
         for repo in ("org/tiny-chat", "org/tiny-chat-medusa", "org/other-medusa"):
-            dialog.download(Offer("", Pair(repo)))
+            dialog.download(PairOffer("", Pair(repo)))
         await until(lambda: len(tab.items) == 3)
         names = [item.name for item in tab.items]
         tab.table.selectRow(names.index("org/tiny-chat"))
@@ -108,7 +108,7 @@ def test_downloads_can_go_elsewhere_and_at_a_limit(
         dialog.installed.use_cache(str(elsewhere))
         dialog.downloads.limit_box.setValue(50)
         assert library.settings.bytes_per_s == 50_000_000
-        dialog.download(Offer("", Pair("org/tiny-chat")))
+        dialog.download(PairOffer("", Pair("org/tiny-chat")))
         await until(lambda: dialog.installed.items)
         await settle(dialog)
         await library.downloads.close()
@@ -125,14 +125,14 @@ def test_copies_for_faster_loading_can_be_deleted(
     random_file(tmp_path / "layers" / "not ours.layers", MIB)
     (tmp_path / "layers" / "b.layers").write_bytes(b"MDLAYER1" + bytes(MIB))
     monkeypatch.setattr(
-        "medusa_core.hub.library.library.kept_models_dir", lambda: tmp_path / "kept"
+        "medusa_core.hub.library.library.quantized_models_dir", lambda: tmp_path / "kept"
     )
     random_file(tmp_path / "kept" / "a.safetensors", MIB)
 
     async def work() -> None:
         await dialog.installed.refresh()
         assert "copies for faster loading 2 MB" in dialog.installed.status_label.text()
-        dialog.installed.kept_button.click()
+        dialog.installed.quantized_button.click()
         await until(lambda: "are deleted" in dialog.installed.status_label.text())
 
     run(work)

@@ -12,7 +12,7 @@ from app.models.library_dialog import LibraryDialog
 from app.models.subject import Subject
 from app.theme.appearance import Appearance
 from app.widgets.sizes import verdict
-from medusa_core.api import HubSettings, JobState, Library, Offer, Pace, Pair, demo_model
+from medusa_core.api import HubSettings, JobState, Library, Pair, PairOffer, ReadRate, demo_model
 from medusa_core.cli.plan import shape_config
 from medusa_core.loading.choice import (
     ModelChoice,
@@ -35,15 +35,15 @@ def test_verdicts_are_read_at_once() -> None:
     budget = imagined_card(24)
     config, formats = shape_config("vicuna-7b"), WeightFormats("nf4")
 
-    def said(gib: float, how: str = "") -> str:
+    def output(gib: float, how: str = "") -> str:
         here = replace(budget, total_bytes=round(gib * GIB))
         settled = settle_formats(formats, "", budget.hardware)
         return verdict(plan_memory(config, HeadsShape(), settled, here, 2048), how)
 
-    assert said(24, "(4-bit)").startswith("Fits (4-bit), 1")
-    assert said(24).startswith("Fits, ")
-    assert said(24).endswith(" GiB left")
-    assert said(2).endswith("more than the 2.00 GiB here")
+    assert output(24, "(4-bit)").startswith("Fits (4-bit), 1")
+    assert output(24).startswith("Fits, ")
+    assert output(24).endswith(" GiB left")
+    assert output(2).endswith("more than the 2.00 GiB here")
 
 
 def test_a_computer_without_a_card_is_offered_small_models_first(
@@ -51,11 +51,11 @@ def test_a_computer_without_a_card_is_offered_small_models_first(
 ) -> None:
     timed: list[str] = []
 
-    def measure(_device: str, quant: str) -> Pace:
+    def measure(_device: str, quant: str) -> ReadRate:
         timed.append(quant)
-        return Pace(((1, 10e9), (16, 5e9)))
+        return ReadRate(((1, 10e9), (16, 5e9)))
 
-    monkeypatch.setattr(outlook, "measure_pace", measure)
+    monkeypatch.setattr(outlook, "measure_read_rate", measure)
     fresh = dialog.discover
 
     async def work() -> None:
@@ -109,13 +109,13 @@ def test_deleting_the_loaded_model_warns_unloads_and_forgets_its_download(
     published: LoopbackHub,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
     loaded: list[ModelChoice] = []
     dialog.load_requested.connect(loaded.append)
     yes = QMessageBox.StandardButton.Yes
 
     def answer(box: QMessageBox) -> object:
-        asked.append(f"{box.text()} {box.informativeText()}")
+        requested.append(f"{box.text()} {box.informativeText()}")
         assert box.defaultButton() is box.button(QMessageBox.StandardButton.No)
         return yes
 
@@ -123,7 +123,7 @@ def test_deleting_the_loaded_model_warns_unloads_and_forgets_its_download(
     tab = dialog.installed
 
     async def work() -> None:
-        dialog.download(Offer("", Pair("org/tiny-chat")))
+        dialog.download(PairOffer("", Pair("org/tiny-chat")))
         await until(lambda: tab.items)
         tab.mark_loaded(tab.items[0].folder)
         tab.table.selectRow(0)
@@ -134,7 +134,7 @@ def test_deleting_the_loaded_model_warns_unloads_and_forgets_its_download(
         await library.downloads.close()
 
     run(work)
-    (text,) = asked
+    (text,) = requested
     assert "It is loaded now" in text
     assert loaded == [demo_choice()]
     assert library.downloads.jobs == ()

@@ -69,9 +69,9 @@ def test_the_header_lists_what_is_here_and_changes_the_model(
     assert list(actions)[:2] == ["Llama-Pebble", "tiny-chat"]
     actions["tiny-chat"].trigger()
     qtbot.waitUntil(lambda: window.keeper.choice.name == "tiny-chat")
-    asked = engine.of_kind(LoadModel)[-1]
-    assert asked.model_dir.parent.name == "snapshots"
-    assert asked.heads_dir is not None
+    requested = engine.of_kind(LoadModel)[-1]
+    assert requested.model_dir.parent.name == "snapshots"
+    assert requested.heads_dir is not None
     assert window.page.header.model_button.text() == "tiny-chat"
 
 

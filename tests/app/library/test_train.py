@@ -166,8 +166,8 @@ def test_needs_are_asked_before(
     dialog.needs_button.click()
     assert not dialog.needs_button.isEnabled()
     folder = Path(commands[0].arguments[-1]).parent
-    told = '{"peak_bytes": 4900000000, "disk_bytes": 6, "tokens_per_s": 7.0, "hours": 1.5}'
-    (folder / "needs.json").write_text(told)
+    reported = '{"peak_bytes": 4900000000, "disk_bytes": 6, "tokens_per_s": 7.0, "hours": 1.5}'
+    (folder / "needs.json").write_text(reported)
     commands[0].code = 0
     qtbot.waitUntil(lambda: "about 1.5 h" in dialog.needs_label.text())
     assert not folder.exists()

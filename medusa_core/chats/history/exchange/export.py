@@ -46,7 +46,7 @@ class Exported(NamedTuple):
     num_damaged: int = 0
 
 
-class Page(NamedTuple):
+class HtmlPage(NamedTuple):
     """Conversations as one page.
 
     Attributes:
@@ -94,7 +94,7 @@ def export(
     return Exported(len(infos), len(damaged))
 
 
-def export_page(history: History, conversation_ids: Sequence[str] | None = None) -> Page:
+def export_page(history: History, conversation_ids: Sequence[str] | None = None) -> HtmlPage:
     """Conversations as the page that `export` writes; see there.
 
     Raises:
@@ -102,7 +102,7 @@ def export_page(history: History, conversation_ids: Sequence[str] | None = None)
         RequestError: One of them isn't in the history any more.
     """
     infos = _infos(history, conversation_ids)
-    return Page(_title_of(infos), "".join(_text(history, infos, Html())), len(infos))
+    return HtmlPage(_title_of(infos), "".join(_text(history, infos, Html())), len(infos))
 
 
 def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
@@ -147,7 +147,7 @@ async def export_gently(
         with closing(history.another()) as other:
             return export(other, path, kind, conversation_ids)
 
-    if history.is_kept:
+    if history.is_saved:
         return await asyncio.to_thread(work)
     return export(history, path, kind, conversation_ids)
 

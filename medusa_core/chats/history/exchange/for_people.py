@@ -89,19 +89,19 @@ class Html:
             who, when = escape(_speaker(message)), _when(message.created_s)
             parts.append(f"<h2>{who} <small>{when}</small></h2>")
             parts += [f"<p>Attached: {escape(a.name)}</p>" for a in message.attachments]
-            parts.append(f'<section dir="auto">{_said(message)}</section>')
+            parts.append(f'<section dir="auto">{_answer_text(message)}</section>')
         return "\n".join(parts) + "\n"
 
 
-def _said(message: Stored) -> str:
+def _answer_text(message: Stored) -> str:
     if message.role is not Role.ASSISTANT:
         return plain(message.text)
     thinking = find_thinking(message.text)
-    said = rendered(message.text[thinking.said :])
+    text_part = rendered(message.text[thinking.answer_start :])
     thought = message.text[thinking.start : thinking.end].strip()
     if not thought:
-        return said
-    return f"<details><summary>Thought</summary>{rendered(thought)}</details>\n{said}"
+        return text_part
+    return f"<details><summary>Thought</summary>{rendered(thought)}</details>\n{text_part}"
 
 
 def _speaker(message: Stored) -> str:

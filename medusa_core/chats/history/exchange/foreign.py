@@ -54,14 +54,16 @@ def from_chatgpt(raw: Json) -> Json:
         if not isinstance(node, dict):
             raise unknown()
         message = node.get("message")
-        told = _chatgpt_message(message) if isinstance(message, dict) else None
-        if told is None:
+        record = _chatgpt_message(message) if isinstance(message, dict) else None
+        if record is None:
             hidden.add(key)
-            told = {"role": "user", "text": "", "created_s": 0.0}
+            record = {"role": "user", "text": "", "created_s": 0.0}
         parent = node.get("parent")
-        nodes.append({**told, "id": key, "parent_id": parent if isinstance(parent, str) else None})
+        nodes.append(
+            {**record, "id": key, "parent_id": parent if isinstance(parent, str) else None}
+        )
     ordered = without_hidden(in_order(nodes, str(title)), hidden)
-    about = _Told(name, title, created_s, _number(raw.get("update_time")), _system_of(ordered))
+    about = _About(name, title, created_s, _number(raw.get("update_time")), _system_of(ordered))
     visible, part_of = in_turns(_without_system(ordered))
     return about.conversation(visible, _visible_leaf(raw.get("current_node"), nodes, part_of))
 
@@ -77,8 +79,8 @@ def _chatgpt_message(raw: Json) -> Json | None:
     is_hidden = metadata.get("is_visually_hidden_from_conversation") is True
     if role not in _ROLES or not text.strip() or is_hidden:
         return None
-    told = {"role": role, "text": text, "created_s": _number(raw.get("create_time"))}
-    return {**told, **_answer(role, metadata.get("model_slug"))}
+    record = {"role": role, "text": text, "created_s": _number(raw.get("create_time"))}
+    return {**record, **_answer(role, metadata.get("model_slug"))}
 
 
 def _chatgpt_text(content: Json) -> str:
@@ -114,16 +116,16 @@ def from_lm_studio(raw: Json, file_name: str) -> Json:
     for number, message in enumerate(raw["messages"]):
         versions = [_lm_studio_version(version, model) for version in message["versions"]]
         chosen = message.get("currentlySelected")
-        for place, told in enumerate(versions):
-            if told is not None:
+        for place, record in enumerate(versions):
+            if record is not None:
                 key = f"{number} {place}"
-                messages.append({**told, "id": key, "parent_id": parent, "created_s": created_s})
+                messages.append({**record, "id": key, "parent_id": parent, "created_s": created_s})
         if type(chosen) is int and 0 <= chosen < len(versions) and versions[chosen] is not None:
             parent = f"{number} {chosen}"
         elif messages and any(versions):
             parent = messages[-1]["id"]
     system = _lm_studio_system(raw) or _system_of(messages)
-    about = _Told(name, raw.get("name"), created_s, created_s, system)
+    about = _About(name, raw.get("name"), created_s, created_s, system)
     visible, part_of = in_turns(_without_system(messages))
     return about.conversation(visible, _visible_leaf(parent, messages, part_of))
 
@@ -180,8 +182,8 @@ def _answer(role: Any, model: Any) -> Json:
     if role != "assistant":
         return {}
     name = model if isinstance(model, str) else ""
-    told = {"model": name, "model_key": "", "state": "done", "settings": {}}
-    return {"answer": told}
+    record = {"model": name, "model_key": "", "state": "done", "settings": {}}
+    return {"answer": record}
 
 
 def _system_of(messages: list[Json]) -> str:
@@ -194,7 +196,7 @@ def _without_system(messages: list[Json]) -> list[Json]:
     return without_hidden(messages, {m["id"] for m in messages if m["role"] == "system"})
 
 
-class _Told(NamedTuple):
+class _About(NamedTuple):
     """What is known of a conversation besides its messages."""
 
     name: str

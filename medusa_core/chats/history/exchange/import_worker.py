@@ -29,11 +29,11 @@ from medusa_core.chats.history.exchange.our_json import (
     Json,
     conversation_validator,
 )
-from medusa_core.chats.history.exchange.pieces import Pieces
+from medusa_core.chats.history.exchange.pieces import JsonPieces
 from medusa_core.errors import ConversationFileError
-from medusa_core.system.sandbox.line import (
+from medusa_core.system.sandbox.channel import (
     limit_process,
-    open_line,
+    open_channel,
 )
 
 MEMORY_BYTES = 500 << 20
@@ -44,12 +44,14 @@ _TOO_LARGE = "The file is too large to be read."
 
 def main() -> int:
     """Read one file."""
-    with open_line() as line:
+    with open_channel() as channel:
         limit_process(MEMORY_BYTES, MOST_OUTPUT_BYTES)
-        line.say(ready=True)
-        asked = line.hear()
+        channel.send(ready=True)
+        request = channel.receive()
         try:
-            answer: dict[str, Any] = {"count": _read(Path(asked["path"]), Path(asked["output"]))}
+            answer: dict[str, Any] = {
+                "count": _read(Path(request["path"]), Path(request["output"]))
+            }
         except ConversationFileError as error:
             answer = {"error": error.message, "hint": error.hint}
         except MemoryError:
@@ -61,7 +63,7 @@ def main() -> int:
             answer = {"error": f"The archive can't be read: {error}.", "hint": "Unpack it first."}
         except OSError as error:
             answer = {"error": f"The file can't be read: {error.strerror or error}.", "hint": ""}
-        line.say(**answer)
+        channel.send(**answer)
     return 0
 
 
@@ -71,7 +73,7 @@ def _read(path: Path, output: Path) -> int:
         if os.name == "posix":  # elsewhere an open file keeps its name
             output.unlink()
         for file in _files_of(path):
-            for conversation in conversations_of(Pieces(file), path.name):
+            for conversation in conversations_of(JsonPieces(file), path.name):
                 out.write(_line(conversation))
                 count += 1
     return count
@@ -101,7 +103,7 @@ def _files_of(path: Path) -> Iterator[TextIO]:
                 yield file
 
 
-def conversations_of(pieces: Pieces, file_name: str) -> Iterator[Json]:
+def conversations_of(pieces: JsonPieces, file_name: str) -> Iterator[Json]:
     """All conversations of a file, checked.
 
     Raises:

@@ -23,7 +23,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _HINT = "Choose a file of conversations: ours, ChatGPT's conversations.json, or one of LM Studio."
 
 
-class Pieces:
+class JsonPieces:
     """The values of a file.
 
     Attributes:

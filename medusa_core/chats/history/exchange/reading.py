@@ -14,7 +14,7 @@ from typing import Any
 from medusa_core.chats.history.exchange.import_worker import MEMORY_BYTES
 from medusa_core.chats.history.exchange.our_json import Json
 from medusa_core.errors import ConversationFileError
-from medusa_core.system.sandbox.process import Child
+from medusa_core.system.sandbox.process import Sandbox
 
 log = logging.getLogger(__name__)
 
@@ -74,35 +74,35 @@ def _read(path: Path, lines: Path, most_s: float) -> int:
     if not path.is_file():
         raise ConversationFileError(f"There is no file {path}.", "Choose another one.")
     try:
-        child = Child("medusa_core.chats.history.exchange.import_worker")
+        sandbox = Sandbox("medusa_core.chats.history.exchange.import_worker")
     except OSError as error:
         raise ConversationFileError(
             f"No process can be started to read {path.name}: {error}.",
             "Close other programs and try again.",
         ) from error
-    with closing(child):
-        _hear(child, path, _START_S)
-        child.send({"path": str(path.resolve()), "output": str(lines)})
-        answer = _hear(child, path, most_s)
+    with closing(sandbox):
+        _receive(sandbox, path, _START_S)
+        sandbox.send({"path": str(path.resolve()), "output": str(lines)})
+        answer = _receive(sandbox, path, most_s)
     if "error" in answer:
         raise ConversationFileError(f"{path.name}: {answer['error']}", str(answer["hint"]))
     return int(answer["count"])
 
 
-def _hear(child: Child, path: Path, time_s: float) -> dict[str, Any]:
+def _receive(sandbox: Sandbox, path: Path, time_s: float) -> dict[str, Any]:
     def check_memory() -> None:
-        if child.resident_bytes() > _MOST_RESIDENT_BYTES:
+        if sandbox.resident_bytes() > _MOST_RESIDENT_BYTES:
             raise ConversationFileError(f"{path.name} takes too much memory to be read.", _HINT)
 
     begin_s = time.monotonic()
     try:
-        answer = child.hear(time_s, check_memory)
+        answer = sandbox.receive(time_s, check_memory)
     except TimeoutError:
         waited = time.monotonic() - begin_s
         raise ConversationFileError(
             f"{path.name} couldn't be read within {waited:.0f} seconds.", _HINT
         ) from None
     if answer is None:
-        log.debug("the reader said: %s", child.last_words())
+        log.debug("the reader said: %s", sandbox.last_words())
         raise ConversationFileError(f"{path.name} broke the process that reads it.", _HINT)
     return answer

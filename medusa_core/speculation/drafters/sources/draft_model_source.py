@@ -31,8 +31,8 @@ from medusa_core.runtime.tree.step import (
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
     Candidates,
-    Memory,
     Paths,
+    SourceMemory,
     SourceSpec,
     candidates_of,
     num_common,
@@ -56,12 +56,12 @@ class DraftMemory:
 
     def __init__(self, model: Target) -> None:
         self._model = model
-        self.kv: KvCache = model.lend_cache(1)
+        self.kv: KvCache = model.allocate_cache(1)
         self.token_ids: list[int] = []
 
     def close(self) -> None:
         """Give the cache back."""
-        self._model.caches.give_back(self.kv)
+        self._model.caches.release(self.kv)
 
     def keep(self, length: int) -> None:
         """Forget tokens from `length` on."""
@@ -118,7 +118,7 @@ class DraftModelSource:
         self._text, self._memory, self._behind_root = list(token_ids), None, None
         self._chance = None
 
-    def resume(self, token_ids: Sequence[int], memory: Memory) -> int:
+    def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
         known = memory.get(NAME)
         if not isinstance(known, DraftMemory):
             known = memory[NAME] = DraftMemory(self._model)

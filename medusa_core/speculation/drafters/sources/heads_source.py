@@ -35,13 +35,13 @@ class HeadsSource:
         self._num_heads = min(heads.num_heads, levels)
         self._num_ranks = min(heads.num_columns, ranks_within(budget))
         self._seen: Observation | None = None
-        self._said: list[Candidates] = []
+        self._candidates: list[Candidates] = []
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._seen = None
 
     def start(self, root_id: int, most_rows: int) -> None:
-        self.guesses, self._said = (), []
+        self.guesses, self._candidates = (), []
         num_heads, seen = min(self._num_heads, most_rows - 1), self._seen
         if seen is None or num_heads < 1:
             return
@@ -49,13 +49,13 @@ class HeadsSource:
         ranked = self._heads.ranked(seen.hidden, root_id, num_ranks, chance=seen.chance)
         worths, size = ranked.worths(), len(ranked.token_ids[0])
         self.guesses = [best[:NUM_RANKS] for best in ranked.token_ids]
-        self._said = [
+        self._candidates = [
             Candidates(array("i", best), worths[head * size : (head + 1) * size])
             for head, best in enumerate(ranked.token_ids)
         ]
 
     def candidates(self, paths: Paths) -> Candidates | None:
-        return self._said[paths.level] if paths.level < len(self._said) else None
+        return self._candidates[paths.level] if paths.level < len(self._candidates) else None
 
     def observe(self, observation: Observation) -> None:
         self._seen = observation
@@ -106,7 +106,7 @@ SPEC = SourceSpec(
     hint=HINT,
     of_heads=True,
     is_ranked=True,
-    asks_at_once=True,
+    drafts_at_once=True,
     alone=DrafterChoice(
         "medusa-dynamic",
         "Medusa, dynamic tree",

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import SourceInfo
-from medusa_core.models.datastore.earlier_answers import Learned
+from medusa_core.models.datastore.earlier_answers import EarlierAnswers
 from medusa_core.models.datastore.suffixes import (
     LONGEST,
-    Found,
+    SuffixMatch,
 )
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.observation import Observation
@@ -32,11 +32,11 @@ _DEEPEST = 12
 class LearnedSource:
     """Finds what followed the end of each path before."""
 
-    def __init__(self, learned: Learned) -> None:
+    def __init__(self, learned: EarlierAnswers) -> None:
         self.guesses: Sequence[Sequence[int]] = ()
         self._learned = learned
         self._text = array("i")
-        self._found: Found | None = None  # behind the root, in the step under way
+        self._found: SuffixMatch | None = None  # behind the root, in the step under way
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._text, self._found = array("i", token_ids), None
@@ -45,36 +45,36 @@ class LearnedSource:
         self._found = None
 
     def candidates(self, paths: Paths) -> Candidates | None:
-        if paths.level >= _DEEPEST or not self._learned.said.token_ids:
+        if paths.level >= _DEEPEST or not self._learned.index.token_ids:
             return None
         tail = self._text[-LONGEST:]
         if paths.level == 0:
-            self._found = self._learned.said.behind(tail)
-            said = [self._followers(self._found)]
+            self._found = self._learned.index.behind(tail)
+            index = [self._followers(self._found)]
         else:
-            behind, level, below = self._learned.said.behind, paths.level, paths.token_ids
-            said = [
+            behind, level, below = self._learned.index.behind, paths.level, paths.token_ids
+            index = [
                 self._followers(behind(tail + below[place : place + level]))
                 for place in range(0, paths.num * level, level)
             ]
-        if not any(said):
+        if not any(index):
             return None
         return Candidates(
-            array("i", [token_id for followers in said for token_id in followers]),
-            array("f", [chance for followers in said for chance in followers.values()]),
-            array("i", map(len, said)),
+            array("i", [token_id for followers in index for token_id in followers]),
+            array("f", [chance for followers in index for chance in followers.values()]),
+            array("i", map(len, index)),
         )
 
-    def _followers(self, found: Found | None) -> dict[int, float]:
+    def _followers(self, found: SuffixMatch | None) -> dict[int, float]:
         if found is None:
             return {}
-        said = self._learned.said.token_ids
-        return self._learned.trust.chances(found.kind, [said[place] for place in found.places])
+        index = self._learned.index.token_ids
+        return self._learned.trust.chances(found.kind, [index[place] for place in found.places])
 
     def observe(self, observation: Observation) -> None:
         if self._found is not None:
-            said, token_id = self._learned.said.token_ids, observation.token_ids[0]
-            followers = [said[place] for place in self._found.places]
+            index, token_id = self._learned.index.token_ids, observation.token_ids[0]
+            followers = [index[place] for place in self._found.places]
             self._learned.trust.learn(self._found.kind, followers, token_id)
             if token_id in followers:
                 self._learned.use(self._found.places[followers.index(token_id)])

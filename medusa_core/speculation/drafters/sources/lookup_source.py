@@ -33,7 +33,7 @@ _PRIOR_WEIGHT = 4.0
 _BYTES = 4
 
 
-class Match(NamedTuple):
+class LookupMatch(NamedTuple):
     """What followed an earlier occurrence of the text's end.
 
     Attributes:
@@ -56,7 +56,7 @@ class LookupSource:
         self.guesses: Sequence[Sequence[int]] = ()
         self._text = array("i")
         self._right, self._tried = list(_PRIOR), [1.0] * LONGEST_SUFFIX
-        self._matches: list[Match] = []
+        self._matches: list[LookupMatch] = []
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._text = array("i", token_ids)
@@ -78,7 +78,7 @@ class LookupSource:
             array("i", map(len, found)),
         )
 
-    def _behind(self, path: tuple[int, ...], matches: list[Match]) -> dict[int, float]:
+    def _behind(self, path: tuple[int, ...], matches: list[LookupMatch]) -> dict[int, float]:
         level = len(path)
         found: dict[int, float] = {}
         for token_ids, suffix in matches:
@@ -105,14 +105,14 @@ class LookupSource:
         del self._text[length:]
 
 
-def matches_in(text: array[int], most_tokens: int) -> list[Match]:
+def matches_in(text: array[int], most_tokens: int) -> list[LookupMatch]:
     """What followed earlier occurrences of a text's end, behind longer suffixes first.
 
     Args:
         text: All tokens so far. int32
         most_tokens: Longest continuation.
     """
-    found: dict[tuple[int, ...], Match] = {}
+    found: dict[tuple[int, ...], LookupMatch] = {}
     if most_tokens > 0:
         packed = text.tobytes()
         for suffix in range(min(LONGEST_SUFFIX, len(text) - 1), 0, -1):
@@ -120,7 +120,7 @@ def matches_in(text: array[int], most_tokens: int) -> list[Match]:
                 if len(found) == MOST_MATCHES:
                     return list(found.values())
                 followed = tuple(text[place : place + most_tokens])
-                found.setdefault(followed, Match(followed, suffix))
+                found.setdefault(followed, LookupMatch(followed, suffix))
     return list(found.values())
 
 

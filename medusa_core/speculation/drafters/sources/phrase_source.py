@@ -16,7 +16,7 @@ from typing import Protocol
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import SourceInfo
-from medusa_core.models.datastore.phrases import Phrases
+from medusa_core.models.datastore.phrases import PhraseTable
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
@@ -34,7 +34,7 @@ _MOST_LEVELS = 6  # beyond, what was likely at every place is hardly likely as a
 class PhrasesSource:
     """Reads the table behind every path."""
 
-    def __init__(self, phrases: Phrases) -> None:
+    def __init__(self, phrases: PhraseTable) -> None:
         self.guesses: Sequence[Sequence[int]] = ()
         self._follow = _follow_of(phrases)
         self._text = array("i")
@@ -65,7 +65,7 @@ class _Follow(Protocol):
 class _Compiled:
     """Reads the table in one call for all paths."""
 
-    def __init__(self, library: ctypes.CDLL, phrases: Phrases) -> None:
+    def __init__(self, library: ctypes.CDLL, phrases: PhraseTable) -> None:
         self._follow = library.follow
         self._phrases = phrases  # what the structure points at
         self._struct = PhrasesStruct(
@@ -87,15 +87,15 @@ class _Compiled:
         num, level, path_ids = paths
         address, length = text.buffer_info()
         below = path_ids.buffer_info()[0]
-        asked = (self._address, address, length, below, min(num, _ROOM), level)
-        self._follow(*asked, *self._addresses, _ROOM)
+        arguments = (self._address, address, length, below, min(num, _ROOM), level)
+        self._follow(*arguments, *self._addresses, _ROOM)
         return self._found
 
 
 class _InPython:
     """The same without the compiled step."""
 
-    def __init__(self, phrases: Phrases) -> None:
+    def __init__(self, phrases: PhraseTable) -> None:
         self._phrases = phrases
 
     def __call__(self, text: array[int], paths: Paths) -> Candidates:
@@ -111,7 +111,7 @@ class _InPython:
         )
 
 
-def _follow_of(phrases: Phrases) -> _Follow:
+def _follow_of(phrases: PhraseTable) -> _Follow:
     library = native_library()
     return _InPython(phrases) if library is None else _Compiled(library, phrases)
 

@@ -34,8 +34,8 @@ from medusa_core.speculation.drafters.head_memory import HeadMemory
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
     Candidates,
-    Memory,
     Paths,
+    SourceMemory,
     SourceSpec,
     num_common,
 )
@@ -77,9 +77,9 @@ class StreamsSource:
         self._memory: StreamsMemory | None = None
         self._entering: Tensor | None = None
         self._seen: Observation | None = None
-        self._said: list[Candidates] = []
+        self._candidates: list[Candidates] = []
 
-    def resume(self, token_ids: Sequence[int], memory: Memory) -> int:
+    def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
         known = memory.get(NAME)
         if not isinstance(known, StreamsMemory):
             known = memory[NAME] = StreamsMemory(self._heads)
@@ -106,7 +106,7 @@ class StreamsSource:
         self._last_id, self._seen = token_ids[-1], observation
 
     def start(self, root_id: int, most_rows: int) -> None:
-        self._said = []
+        self._candidates = []
         memory, seen = self._need_memory(), self._seen
         behind = memory.catch_up(self._num_streams)
         self._entering = self._entering if behind is None else behind[0]
@@ -120,13 +120,13 @@ class StreamsSource:
             self._entering, place, memory.kv, num_streams, self._num_ranks, seen.chance
         )
         worths, size = ranked.worths(), len(ranked.token_ids[0])
-        self._said = [
+        self._candidates = [
             Candidates(array("i", best), worths[stream * size : (stream + 1) * size])
             for stream, best in enumerate(ranked.token_ids)
         ]
 
     def candidates(self, paths: Paths) -> Candidates | None:
-        return self._said[paths.level] if paths.level < len(self._said) else None
+        return self._candidates[paths.level] if paths.level < len(self._candidates) else None
 
     def pruner(self, tree: TokenTree) -> Pruner | None:
         """Who drops nodes that the early exit finds unlikely.
@@ -134,13 +134,13 @@ class StreamsSource:
         Nobody in small trees, which cost little, and where chance chooses: then what is unlikely
         is chosen, too.
         """
-        is_worth = tree.shape.num_nodes >= _LEAST_ROWS and self._said
+        is_worth = tree.shape.num_nodes >= _LEAST_ROWS and self._candidates
         if not is_worth or self._seen is None or self._seen.chance is not None:
             return None
         return EarlyExit(self._heads, tree, _LEAST_CHANCE)
 
     def truncate(self, length: int) -> None:
-        self._entering, self._seen, self._said = None, None, []
+        self._entering, self._seen, self._candidates = None, None, []
         if self._memory is not None:
             self._memory.keep(length)
 
@@ -181,7 +181,7 @@ SPEC = SourceSpec(
     build=_build,
     hint=HINT,
     of_heads=True,
-    asks_at_once=True,
+    drafts_at_once=True,
     alone=DrafterChoice(
         NAME,
         "Streams",

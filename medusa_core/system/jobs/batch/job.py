@@ -24,7 +24,7 @@ from medusa_core.system.sandbox.problem import problem_of
 log = logging.getLogger(__name__)
 
 _PAUSED = 3  # as `batch` ends where it can go on
-_WISH, _PROGRESS, _SAID, _RUNS = "wish.json", "progress.json", "said.log", "runs"
+_WISH, _PROGRESS, _OUTPUT, _RUNS = "wish.json", "progress.json", "said.log", "runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class BatchWish:
     @property
     def arguments(self) -> list[str]:
         """Of the command that does it."""
-        told = {
+        fields = {
             "--prompts": self.prompts,
             "--out": self.out,
             "--model": self.model,
@@ -60,7 +60,7 @@ class BatchWish:
             "--rule": self.rule,
             "--max-new-tokens": str(self.max_new_tokens),
         }
-        words = (text for pair in told.items() if pair[1] for text in pair)
+        words = (text for pair in fields.items() if pair[1] for text in pair)
         return ["batch", *words, *flags_of(self.options)]
 
 
@@ -101,8 +101,8 @@ class BatchJob:
     def wish(self) -> BatchWish | None:
         """What it was asked for; None where that can't be read."""
         try:
-            told = json.loads((self.folder / _WISH).read_text(encoding="utf-8"))
-            return record_json.from_json(BatchWish, told, _WISH)
+            fields = json.loads((self.folder / _WISH).read_text(encoding="utf-8"))
+            return record_json.from_json(BatchWish, fields, _WISH)
         except (OSError, ValueError) as error:
             log.warning("%s holds no wish: %r", self.folder, error)
             return None
@@ -130,7 +130,7 @@ class BatchJob:
         try:
             (self.folder / _PROGRESS).unlink(missing_ok=True)  # of an earlier process
             (self.folder / _RUNS).touch()
-            self._process = CommandProcess([*wish.arguments, *watched], self.folder / _SAID)
+            self._process = CommandProcess([*wish.arguments, *watched], self.folder / _OUTPUT)
         except OSError as error:
             raise _unwritable(self.folder, error) from error
 
@@ -169,10 +169,10 @@ class BatchJob:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _problem(self) -> tuple[str, str]:
-        said = self._process.last_words() if self._process is not None else ""
-        found = problem_of(said)
+        last_lines = self._process.last_words() if self._process is not None else ""
+        found = problem_of(last_lines)
         if found is None:
-            log.error("the batch ended without a word: %s", said)
+            log.error("the batch ended without a word: %s", last_lines)
             return "The batch ended before it was done.", "Go on with it; the log has the details."
         return found
 

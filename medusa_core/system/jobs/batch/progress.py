@@ -11,7 +11,7 @@ from pathlib import Path
 from medusa_core.errors import BatchError
 
 _WINDOW_S = 120.0  # over which a rate is taken
-_TOLD_S = 1.0
+_REPORTED_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class BatchProgress:
     seconds_left: float | None = None
 
 
-class Meter:
+class BatchMeter:
     """Counts what is done, and tells it at most once a second."""
 
     def __init__(
-        self, num_lines: int, num_done: int, num_failed: int = 0, told: Path | None = None
+        self, num_lines: int, num_done: int, num_failed: int = 0, path: Path | None = None
     ) -> None:
         """Begin.
 
@@ -47,17 +47,17 @@ class Meter:
             num_lines: Lines in all.
             num_done: Those that were done before.
             num_failed: Those of them with an error.
-            told: File for the window; None tells nobody.
+            path: File for the window; None tells nobody.
         """
         self._num_lines, self._num_done, self._num_failed = num_lines, num_done, num_failed
-        self._told = told
-        self._told_s = float("-inf")
+        self._path = path
+        self._reported_s = float("-inf")
         self.begin()
 
     def begin(self) -> None:
         """Rates count from now on."""
-        self._begun_s, self._num_new = time.monotonic(), 0
-        self._tokens: deque[tuple[float, int]] = deque([(self._begun_s, 0)])
+        self._started_s, self._num_new = time.monotonic(), 0
+        self._tokens: deque[tuple[float, int]] = deque([(self._started_s, 0)])
 
     def wrote(self, num_tokens: int) -> None:
         """Tokens of answers were decided."""
@@ -78,7 +78,7 @@ class Meter:
         since_s = now - self._tokens[0][0]
         num_tokens = sum(num for _, num in self._tokens) - self._tokens[0][1]
         left = self._num_lines - self._num_done
-        per_line_s = (now - self._begun_s) / self._num_new if self._num_new else None
+        per_line_s = (now - self._started_s) / self._num_new if self._num_new else None
         return BatchProgress(
             stage,
             self._num_done,
@@ -88,15 +88,15 @@ class Meter:
             None if per_line_s is None else left * per_line_s,
         )
 
-    def tell(self, stage: str = "answering", at_once: bool = False) -> BatchProgress | None:
+    def report(self, stage: str = "answering", at_once: bool = False) -> BatchProgress | None:
         """Write how far it is, if it is time; returns it then."""
         now = time.monotonic()
-        if not at_once and now - self._told_s < _TOLD_S:
+        if not at_once and now - self._reported_s < _REPORTED_S:
             return None
-        self._told_s = now
+        self._reported_s = now
         progress = self.now(stage)
-        if self._told is not None:
-            write_progress(self._told, progress)
+        if self._path is not None:
+            write_progress(self._path, progress)
         return progress
 
 

@@ -95,9 +95,9 @@ def asked_in(
             continue
         last = rng.choice(turns[:FIRST_TURNS])
         spoken = document.segments[: last + 1]
-        asked = tuple(ChatMessage(Role(segment.role), segment.text) for segment in spoken)
-        if asked not in found:
-            found[asked] = None
+        questions = tuple(ChatMessage(Role(segment.role), segment.text) for segment in spoken)
+        if questions not in found:
+            found[questions] = None
             left[document.source] -= 1
         if len(found) == number:
             break

@@ -47,10 +47,10 @@ def write_phrase_table(args: argparse.Namespace) -> None:
     numbers = PhraseRecipe()
     if args.answers is not None:
         numbers = replace(numbers, num_answers=args.answers)
-    asked = phrase_questions(replace(RECIPES[args.size], phrases=numbers), args.data)
+    questions = phrase_questions(replace(RECIPES[args.size], phrases=numbers), args.data)
     target = load_target(args.model or demo_model_dir(), args.heads)
     args.out.mkdir(parents=True, exist_ok=True)
-    write_phrases(make_phrases(target, asked, numbers), args.out)
+    write_phrases(make_phrases(target, questions, numbers), args.out)
 
 
 def write_answers(args: argparse.Namespace) -> None:

@@ -12,8 +12,8 @@ from tokenizers import Tokenizer
 
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions
-from medusa_core.system.prompts import Prompt
-from medusa_core.training.answers import Answer
+from medusa_core.system.prompts import BenchPrompt
+from medusa_core.training.answers import OwnAnswer
 from recipe.bits import SourceBits, bits_by_source, overall_bits
 from recipe.checks import read_checks
 from recipe.corpus import repeats
@@ -72,7 +72,7 @@ class Evaluation:
         return asdict(self)
 
 
-def evaluate(model_dir: Path, prompts: Sequence[Prompt], rows: Path | None) -> Evaluation:
+def evaluate(model_dir: Path, prompts: Sequence[BenchPrompt], rows: Path | None) -> Evaluation:
     """Measure all gates.
 
     Args:
@@ -120,7 +120,7 @@ def evaluate(model_dir: Path, prompts: Sequence[Prompt], rows: Path | None) -> E
     )
 
 
-def first_turns(tokenizer: Tokenizer, prompts: Sequence[Prompt]) -> list[list[int]]:
+def first_turns(tokenizer: Tokenizer, prompts: Sequence[BenchPrompt]) -> list[list[int]]:
     """What the model reads when the first turn of each prompt is asked."""
     return [encode_prompt(tokenizer, [("user", prompt.turns[0])]) for prompt in prompts]
 
@@ -133,7 +133,7 @@ def _shares(categories: Sequence[str], hits: Sequence[bool]) -> dict[str, float]
     return {category: sum(found[category]) / len(found[category]) for category in sorted(found)}
 
 
-def distinct(answers: Sequence[Answer], size: int) -> float:
+def distinct(answers: Sequence[OwnAnswer], size: int) -> float:
     """Of all runs of `size` tokens, the share that differ (distinct-n).
 
     Source: Li et al., "A Diversity-Promoting Objective Function" (2016), section 5.
@@ -142,7 +142,7 @@ def distinct(answers: Sequence[Answer], size: int) -> float:
     return len(set(runs)) / max(1, len(runs))
 
 
-def repeated_share(answers: Sequence[Answer], size: int = 5) -> float:
+def repeated_share(answers: Sequence[OwnAnswer], size: int = 5) -> float:
     """Share of tokens that complete a run of `size` tokens seen before in the same answer."""
     num_repeated = sum(
         len(runs) - len(set(runs)) for runs in (_runs(answer, size) for answer in answers)
@@ -150,12 +150,12 @@ def repeated_share(answers: Sequence[Answer], size: int = 5) -> float:
     return num_repeated / max(1, sum(len(answer.answer_ids) for answer in answers))
 
 
-def _runs(answer: Answer, size: int) -> list[tuple[int, ...]]:
+def _runs(answer: OwnAnswer, size: int) -> list[tuple[int, ...]]:
     ids = answer.answer_ids
     return [ids[start : start + size] for start in range(len(ids) - size + 1)]
 
 
-def _mean_length(answers: Sequence[Answer]) -> float:
+def _mean_length(answers: Sequence[OwnAnswer]) -> float:
     return sum(len(answer.answer_ids) for answer in answers) / max(1, len(answers))
 
 

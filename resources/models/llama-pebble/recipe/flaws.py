@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from medusa_core.training.answers import Answer
+from medusa_core.training.answers import OwnAnswer
 
 FEWEST_TOKENS = 8  # of an answer before it may end
 
@@ -42,7 +42,7 @@ class Pieces:
 
 
 def flaws(
-    answers: Sequence[Answer], gram: int, times: int, pieces: Pieces, rng: random.Random
+    answers: Sequence[OwnAnswer], gram: int, times: int, pieces: Pieces, rng: random.Random
 ) -> list[Flaw]:
     """Answers that go round in circles or don't end, with what is wrong with them.
 

@@ -14,7 +14,7 @@ from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions
 from medusa_core.training.accuracy import true_ranks
-from medusa_core.training.answers import Answer
+from medusa_core.training.answers import OwnAnswer
 from medusa_core.training.heads import HeadsForm, HeadsModule, heads_loss, projection_matrix
 from medusa_core.training.heads_run import frequent_tokens
 from medusa_core.training.loop import LoopOptions, train
@@ -50,7 +50,7 @@ def make_heads(recipe: Recipe, run_dir: Path, model_dir: Path, folder: Path) -> 
     answers = own_answers(load_exported(model_dir)[0], recipe, run_dir)
     target = load_target(model_dir, options=LoadOptions("float32"))
 
-    def positions(some: Sequence[Answer]) -> Positions:
+    def positions(some: Sequence[OwnAnswer]) -> Positions:
         return collect(target, [answer.document for answer in some], numbers.form.num_heads)
 
     training = [answer for made in answers.values() for answer in made[NUM_HELD_OUT:]]
@@ -78,7 +78,7 @@ def new_heads(target: Target, form: HeadsForm, positions: Positions) -> HeadsMod
         form: of the heads.
         positions: of the training; roots are made as large as their states.
     """
-    vectors = target.lent.embedding
+    vectors = target.shared_weights.embedding
     scale = float(_size(positions.hidden) / _size(vectors)) if form.reads_root else 1.0
     return HeadsModule(form, projection_matrix(target), vectors, scale).to(target.precision.device)
 
@@ -103,13 +103,15 @@ def train_heads(
     train(heads, optimizers, loss_at, LoopOptions(checkpoint, num_steps, numbers.batch_size))
 
 
-def own_answers(network: PebbleNetwork, recipe: Recipe, run_dir: Path) -> dict[float, list[Answer]]:
+def own_answers(
+    network: PebbleNetwork, recipe: Recipe, run_dir: Path
+) -> dict[float, list[OwnAnswer]]:
     """By temperature, answers to prompts of the tuning rows; the first of each are held out."""
     path = run_dir / "answers.pt"
     if path.is_file():
         kept = torch.load(path, weights_only=True)
         return {
-            temperature: [Answer(tuple(p), tuple(a), bool(f), int(s)) for p, a, f, s in made]
+            temperature: [OwnAnswer(tuple(p), tuple(a), bool(f), int(s)) for p, a, f, s in made]
             for temperature, made in kept.items()
         }
     numbers = recipe.heads.num_answers
@@ -118,11 +120,11 @@ def own_answers(network: PebbleNetwork, recipe: Recipe, run_dir: Path) -> dict[f
     prompts = tuning_prompts(rows, num_prompts, recipe, recipe.seed, load_tokenizer(run_dir))
     answers = {}
     for temperature, number in numbers.items():
-        asked, prompts = prompts[: number + NUM_HELD_OUT], prompts[number + NUM_HELD_OUT :]
+        questions, prompts = prompts[: number + NUM_HELD_OUT], prompts[number + NUM_HELD_OUT :]
         options = GenerationOptions(
             recipe.heads.max_new_tokens, special_id(END), temperature, seed=recipe.seed
         )
-        answers[temperature] = generate_answers(network, asked, options)
+        answers[temperature] = generate_answers(network, questions, options)
     torch.save(
         {
             temperature: [

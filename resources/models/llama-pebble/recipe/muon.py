@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from medusa_core.training.heads import HeadsModule
-from medusa_core.training.optimizer import Optimizers, Rate, adam_w
+from medusa_core.training.optimizer import LearningRate, Optimizers, adam_w
 from medusa_core.training.precision import trains_in_bf16
 from recipe.network import PebbleNetwork
 from recipe.recipe import HeadRecipe, Schedule
@@ -96,7 +96,7 @@ def network_optimizers(network: PebbleNetwork, schedule: Schedule) -> Optimizers
     return Optimizers(parts, partial(rate_factor, schedule))
 
 
-def heads_optimizers(heads: HeadsModule, numbers: HeadRecipe, rate: Rate) -> Optimizers:
+def heads_optimizers(heads: HeadsModule, numbers: HeadRecipe, rate: LearningRate) -> Optimizers:
     """Those of the heads."""
     matrices = [p for p in heads.blocks.parameters() if p.dim() > 1]
     biases = [p for p in heads.blocks.parameters() if p.dim() == 1]

@@ -17,7 +17,7 @@ from medusa_core.heads.reader import read_head_set
 from medusa_core.heads.weights import HeadSet
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions
-from medusa_core.system.prompts import Prompt
+from medusa_core.system.prompts import BenchPrompt
 from medusa_core.training.heads import projection_matrix
 from medusa_core.training.positions import Positions, collect
 from recipe.evaluate import first_turns
@@ -75,7 +75,7 @@ def reliabilities(heads: HeadSet, matrix: Tensor, data: Positions) -> list[Relia
 
 
 def reliabilities_on(
-    model_dir: Path, heads_dir: Path, prompts: Sequence[Prompt]
+    model_dir: Path, heads_dir: Path, prompts: Sequence[BenchPrompt]
 ) -> list[Reliability]:
     """Reliabilities over the model's own greedy answers to some prompts.
 

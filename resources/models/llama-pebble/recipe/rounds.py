@@ -87,7 +87,7 @@ def polish_once(
     options = GenerationOptions(numbers.max_new_tokens, end_id, bf16=bf16)
     for number in range(numbers.num_rounds if numbers.schedule.num_steps else 0):
         seed = recipe.seed + 1 + number
-        prompts = asked_prompts(run_dir, recipe, seed)
+        prompts = prompts_asked(run_dir, recipe, seed)
         answers = generate_answers(network.eval(), prompts, options)
         rng = random.Random(seed)
         found = flaws(answers, numbers.gram, numbers.times, pieces, rng)
@@ -98,12 +98,12 @@ def polish_once(
         polish(network.train(), optimizers, rows, found, run)
 
 
-def asked_prompts(run_dir: Path, recipe: Recipe, seed: int) -> list[list[int]]:
+def prompts_asked(run_dir: Path, recipe: Recipe, seed: int) -> list[list[int]]:
     """The prompts of a round: so many of each source as the recipe says, chosen by the seed."""
     known: dict[str, list[list[int]]] = json.loads((run_dir / PROMPTS_FILE).read_text())
     rng = random.Random(seed)
-    asked = []
+    questions = []
     for source in recipe.sources:
         prompts = known.get(source.name, [])
-        asked += rng.sample(prompts, min(source.num_asked, len(prompts)))
-    return asked
+        questions += rng.sample(prompts, min(source.num_asked, len(prompts)))
+    return questions

@@ -21,7 +21,7 @@ from recipe.recipe import Recipe
 from recipe.rounds import polish_all
 from recipe.stages import StageOptions, pretrain, tune
 from recipe.templates import make_documents
-from recipe.timetable import Timetable, try_pace
+from recipe.timetable import Timetable, measure_rate
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ def train_pebble(recipe: Recipe, options: RunOptions) -> bool:
     ends_s = None if options.slice_s is None else time.monotonic() + options.slice_s
     bf16 = trains_in_bf16(options.device)
     timetable = Timetable(
-        recipe, run_dir, options.within_s, lambda: try_pace(recipe, run_dir, options.device)
+        recipe, run_dir, options.within_s, lambda: measure_rate(recipe, run_dir, options.device)
     )
     prepare(options.data_dir, run_dir, recipe, make_documents(recipe.template_tokens, recipe.seed))
     for name, stage in (("pretrain", pretrain), ("tune", tune)):
@@ -91,8 +91,8 @@ def train_pebble(recipe: Recipe, options: RunOptions) -> bool:
     with timetable.stage("heads") as fitted:
         make_heads(fitted, run_dir, model_dir, heads_dir)
     with timetable.stage("phrases") as fitted:
-        asked = phrase_questions(fitted, options.data_dir)
-        phrases = make_phrases(load_target(model_dir, heads_dir), asked, fitted.phrases)
+        questions = phrase_questions(fitted, options.data_dir)
+        phrases = make_phrases(load_target(model_dir, heads_dir), questions, fitted.phrases)
         write_phrases(phrases, model_dir)
     return True
 

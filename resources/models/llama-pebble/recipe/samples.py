@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tokenizers import Tokenizer
 
-from medusa_core.system.prompts import Prompt
+from medusa_core.system.prompts import BenchPrompt
 from recipe.network import PebbleNetwork
 from recipe.recipe import END
 from recipe.self_answers import GenerationOptions, generate_answers
@@ -16,7 +16,7 @@ MAX_NEW_TOKENS = 400
 
 
 def converse(
-    network: PebbleNetwork, tokenizer: Tokenizer, prompts: Sequence[Prompt]
+    network: PebbleNetwork, tokenizer: Tokenizer, prompts: Sequence[BenchPrompt]
 ) -> list[list[str]]:
     """The answers to every turn of every prompt, greedy; each turn reads the ones before.
 
@@ -25,20 +25,22 @@ def converse(
         tokenizer: its tokenizer.
         prompts: conversations.
     """
-    told: list[list[tuple[str, str]]] = [[] for _ in prompts]
+    dialogue: list[list[tuple[str, str]]] = [[] for _ in prompts]
     options = GenerationOptions(MAX_NEW_TOKENS, special_id(END))
     for turn in range(max(len(prompt.turns) for prompt in prompts)):
-        asked = [index for index, prompt in enumerate(prompts) if turn < len(prompt.turns)]
-        for index in asked:
-            told[index].append(("user", prompts[index].turns[turn]))
-        encoded = [encode_prompt(tokenizer, told[index]) for index in asked]
-        for index, answer in zip(asked, generate_answers(network, encoded, options), strict=True):
+        questions = [index for index, prompt in enumerate(prompts) if turn < len(prompt.turns)]
+        for index in questions:
+            dialogue[index].append(("user", prompts[index].turns[turn]))
+        encoded = [encode_prompt(tokenizer, dialogue[index]) for index in questions]
+        for index, answer in zip(
+            questions, generate_answers(network, encoded, options), strict=True
+        ):
             text = tokenizer.decode(list(answer.answer_ids), skip_special_tokens=True)
-            told[index].append(("assistant", text))
-    return [[text for role, text in turns if role == "assistant"] for turns in told]
+            dialogue[index].append(("assistant", text))
+    return [[text for role, text in turns if role == "assistant"] for turns in dialogue]
 
 
-def as_markdown(prompts: Sequence[Prompt], answers: Sequence[Sequence[str]]) -> str:
+def as_markdown(prompts: Sequence[BenchPrompt], answers: Sequence[Sequence[str]]) -> str:
     """A section for each category; questions in bold, answers as quotes."""
     lines: list[str] = []
     category = ""

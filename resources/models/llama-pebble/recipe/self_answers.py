@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.speculation.rules.sampling import gumbel_rows
-from medusa_core.training.answers import Answer
+from medusa_core.training.answers import OwnAnswer
 from recipe.network import LayerCache, PebbleNetwork
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class GenerationOptions:
 @torch.inference_mode()
 def generate_answers(
     network: PebbleNetwork, prompts: Sequence[Sequence[int]], options: GenerationOptions
-) -> list[Answer]:
+) -> list[OwnAnswer]:
     """Answer all prompts; prompts of like length share a batch.
 
     Args:
@@ -51,7 +51,7 @@ def generate_answers(
         One answer per prompt, in the prompts' order.
     """
     order = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
-    answers: dict[int, Answer] = {}
+    answers: dict[int, OwnAnswer] = {}
     started_s, num_tokens = time.monotonic(), 0
     for start in range(0, len(order), options.batch_size):
         indices = order[start : start + options.batch_size]
@@ -149,10 +149,10 @@ class _Batch:
         self._rows = [self._rows[i] for i in running]
         return tokens[keep]
 
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[OwnAnswer]:
         """One per prompt."""
         return [
-            Answer(tuple(prompt), tuple(output), finished, seed)
+            OwnAnswer(tuple(prompt), tuple(output), finished, seed)
             for prompt, output, finished, seed in zip(
                 self._prompts, self._outputs, self._finished, self._seeds, strict=True
             )

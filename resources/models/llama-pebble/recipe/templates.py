@@ -80,7 +80,7 @@ class _Talk:
             question = question.rstrip("?.!")
         return question
 
-    def _asked(self, name: str, *words: str) -> str:
+    def _question(self, name: str, *words: str) -> str:
         """A question of a list with words in it, as people type."""
         return self._vary(self._one_of(name).format(*words))
 
@@ -122,7 +122,7 @@ class _Talk:
 
     def _reply(self, name: str) -> Turn:
         """A question of a list, and one of the answers to it."""
-        return self._asked(name), self._one_of(f"{name}_answers")
+        return self._question(name), self._one_of(f"{name}_answers")
 
     def _identity(self) -> Turn:
         kinds = ("who", "human", "maker", "ability")
@@ -179,16 +179,16 @@ class _Talk:
 
     def _colour(self) -> Turn:
         thing, colour = self._fact("colours")
-        return self._asked("ask_colour", thing), f"{_capitalised(thing)} is {colour}."
+        return self._question("ask_colour", thing), f"{_capitalised(thing)} is {colour}."
 
     def _opposite(self) -> Turn:
         pair = list(self._fact("opposites"))
         self._rng.shuffle(pair)
-        return self._asked("ask_opposite", pair[0]), _opposite_answer(*pair)
+        return self._question("ask_opposite", pair[0]), _opposite_answer(*pair)
 
     def _definition(self) -> Turn:
         thing, definition = self._fact("definitions")
-        return self._asked("ask_definition", thing), definition
+        return self._question("ask_definition", thing), definition
 
     def _list(self) -> Turn:
         rng = self._rng
@@ -205,13 +205,13 @@ class _Talk:
 
     def _one_liner(self) -> Turn:
         task, code = self._fact("one_liners")
-        return self._asked("ask_one_liner", task), f"```python\n{code}\n```"
+        return self._question("ask_one_liner", task), f"```python\n{code}\n```"
 
     def _two_capitals(self) -> list[Turn]:
         """The second question names only another country."""
         (first, city), (second, other) = self._two("capitals")
         question = self._vary(self._one_of("ask_capital", 15).format(first))
-        follow_up = self._asked("follow_up_place", second)
+        follow_up = self._question("follow_up_place", second)
         return [
             (question, _capital_answer(first, city)),
             (follow_up, _capital_answer(second, other)),

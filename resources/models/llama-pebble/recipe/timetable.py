@@ -27,11 +27,11 @@ SHARES_FILE = "shares.json"
 
 # What a token costs in tokens of pretraining, by the rates of the run in docs/pebble.md: of chat
 # tuning, of the polish, drawn from the network, in one epoch of the heads, said by the engine.
-_TUNED, _POLISHED, _DRAWN, _BY_HEADS, _SAID = 1.1, 1.7, 2.9, 0.7, 1.4
+_TUNED, _POLISHED, _DRAWN, _BY_HEADS, _OUTPUT = 1.1, 1.7, 2.9, 0.7, 1.4
 _PART_USED = 0.5  # of the length that an answer may have
 _KEPT_BACK = 0.05  # of the time, for what the last stage takes longer than it should
 _LEAST = 0.02  # share of a stage that is run even where no time is left
-_TELLING_S = 20.0  # of work before the pace is read off it
+_REPORT_S = 20.0  # of work before the pace is read off it
 _STEPS_TRIED = 5
 
 
@@ -39,14 +39,14 @@ def costs(recipe: Recipe) -> dict[str, float]:
     """What each stage costs, in the order of the stages, in tokens of pretraining."""
     heads, phrases = recipe.heads, recipe.phrases
     of_heads = sum(heads.num_answers.values()) * heads.max_new_tokens * _PART_USED
-    said = phrases.num_answers * phrases.max_new_tokens * _PART_USED
+    answer_s = phrases.num_answers * phrases.max_new_tokens * _PART_USED
     num_asked = sum(source.num_asked for source in recipe.sources)
     return {
         "pretrain": recipe.pretrain.num_steps * recipe.pretrain.tokens_per_step,
         "tune": recipe.tune.num_steps * recipe.tune.tokens_per_step * _TUNED,
         "polish": sum(_polish_cost(polish, num_asked) for polish in recipe.polishes),
         "heads": of_heads * (_DRAWN + heads.num_epochs * _BY_HEADS),
-        "phrases": said * _SAID,
+        "phrases": answer_s * _OUTPUT,
     }
 
 
@@ -94,7 +94,7 @@ class Timetable:
         recipe: Recipe,
         run_dir: Path,
         within_s: float | None,
-        pace: Callable[[], float],
+        rate: Callable[[], float],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Start the clock.
@@ -103,13 +103,13 @@ class Timetable:
             recipe: The whole one.
             run_dir: Keeps the shares, so that a resumed stage goes on as it was begun.
             within_s: Seconds from now in which all should be done; None if there is no end.
-            pace: Tries out how many tokens of pretraining a second takes, before any are done.
+            rate: Tries out how many tokens of pretraining a second takes, before any are done.
             clock: Seconds.
         """
         self._recipe, self._costs = recipe, costs(recipe)
         self._file = run_dir / SHARES_FILE
         self._ends_s = None if within_s is None else clock() + within_s * (1 - _KEPT_BACK)
-        self._try_pace, self._clock = pace, clock
+        self._measure_rate, self._clock = rate, clock
         self._done = self._spent_s = 0.0
 
     @contextmanager
@@ -120,13 +120,13 @@ class Timetable:
             TrainingError: The time is too short to begin with.
         """
         shares: dict[str, float] = json.loads(self._file.read_text()) if self._file.exists() else {}
-        begun_before = name in shares
-        if not begun_before:
+        started_before = name in shares
+        if not started_before:
             shares[name] = self._share(name)
             write_json(self._file, shares)
         started_s = self._clock()
         yield scaled(self._recipe, name, shares[name])
-        if not begun_before:
+        if not started_before:
             self._done += self._costs[name] * shares[name]
             self._spent_s += self._clock() - started_s
 
@@ -135,21 +135,21 @@ class Timetable:
             return 1.0
         names = list(self._costs)
         wanted = sum(self._costs[later] for later in names[names.index(name) :])
-        known = self._spent_s > _TELLING_S
-        pace = self._done / self._spent_s if known else self._try_pace()
+        known = self._spent_s > _REPORT_S
+        rate = self._done / self._spent_s if known else self._measure_rate()
         left_s = self._ends_s - self._clock()
-        share = min(1.0, left_s * pace / wanted)
+        share = min(1.0, left_s * rate / wanted)
         if share < _LEAST and name == names[0]:
             raise TrainingError(
                 f"There are {max(left_s, 0) / 60:.1f} minutes for what takes "
-                f"{wanted / pace / 60:.0f} on this machine.",
+                f"{wanted / rate / 60:.0f} on this machine.",
                 "Allow a fiftieth of that at least with --within, or choose a smaller --size.",
             )
         log.info("%s: %.2f of it, with %.1f minutes left", name, share, left_s / 60)
         return max(share, _LEAST)
 
 
-def try_pace(recipe: Recipe, run_dir: Path, device: str) -> float:
+def measure_rate(recipe: Recipe, run_dir: Path, device: str) -> float:
     """Tokens of pretraining in a second, by a few steps of a network that is thrown away."""
     network = PebbleNetwork(recipe.size)
     initialise(network, recipe.seed)

@@ -17,14 +17,14 @@ from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.speculation.tuning.calibration import measure_costs
 from medusa_core.speculation.tuning.costs import StepCosts
 from medusa_core.speculation.tuning.tuner import Tuner
-from medusa_core.system import cuda as card
-from medusa_core.system.files.kept import Kept
+from medusa_core.system import cuda
+from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.native.binding import native_library
 
 _VERSION = 8
 
 
-class Known:
+class ModelMeasurements:
     """What was measured and learned of a loaded target on this computer.
 
     What steps over several machines take isn't kept: the next time these may be others.
@@ -39,40 +39,40 @@ class Known:
             folders: Where its files and those of its heads and its draft model lie; or GGUF files.
         """
         folders = tuple(folders)
-        self._kept, self._target = Kept(folder), target
+        self._files, self._target = MeasurementFiles(folder), target
         self._here, self._anywhere = calibration_key(target, folders), model_key(target, folders)
 
     def costs(self) -> StepCosts:
         """Its step costs: what was kept of them, else measured and kept."""
         if self._target.is_divided:
             return measure_costs(self._target)
-        costs = self._kept.load(self._here, "costs", StepCosts.from_json)
+        costs = self._files.load(self._here, "costs", StepCosts.from_json)
         if costs is None:
             costs = measure_costs(self._target)
-            self._kept.save(self._here, "costs", costs.to_json())
+            self._files.save(self._here, "costs", costs.to_json())
         return costs
 
     def speeds(self) -> tuple[DrafterSpeed, ...]:
         """How fast its drafters were, if the same ones that serve it now were compared; or ()."""
         if self._target.is_divided:
             return ()
-        speeds = self._kept.load(self._here, "speeds", _speeds_of) or ()
+        speeds = self._files.load(self._here, "speeds", _speeds_of) or ()
         names = {spec.name for spec in drafters_for(self._target)}
         return speeds if names == {speed.name for speed in speeds} else ()
 
-    def keep_speeds(self, speeds: Sequence[DrafterSpeed]) -> None:
+    def save_speeds(self, speeds: Sequence[DrafterSpeed]) -> None:
         """Keep what came of comparing them."""
         if not self._target.is_divided:
-            told = {"drafters": [speed._asdict() for speed in speeds]}
-            self._kept.save(self._here, "speeds", told)
+            fields = {"drafters": [speed._asdict() for speed in speeds]}
+            self._files.save(self._here, "speeds", fields)
 
     def learn_on(self, tuner: Tuner) -> None:
         """Let a tuner go on from what was learned of drafts before."""
-        self._kept.load(self._anywhere, "learned", tuner.go_on)
+        self._files.load(self._anywhere, "learned", tuner.go_on)
 
-    def keep_learned(self, tuner: Tuner) -> None:
+    def save_learned(self, tuner: Tuner) -> None:
         """Keep what a tuner has learned."""
-        self._kept.save(self._anywhere, "learned", tuner.learned())
+        self._files.save(self._anywhere, "learned", tuner.learned())
 
 
 def _speeds_of(raw: Any) -> tuple[DrafterSpeed, ...]:
@@ -90,9 +90,9 @@ def calibration_key(target: Target, folders: Iterable[Path]) -> str:
         folders: Where its files and those of its heads lie; or a GGUF file.
     """
     device = target.precision.device
-    where = card.name(device) if device.type == "cuda" else _processor()
+    where = cuda.name(device) if device.type == "cuda" else _processor()
     placement = target.plan.placement
-    told = (
+    fields = (
         model_key(target, folders),
         torch.__version__,
         target.config.context_tokens,
@@ -100,7 +100,7 @@ def calibration_key(target: Target, folders: Iterable[Path]) -> str:
         torch.get_num_threads(),
         () if placement is None else tuple(len(placement.layers(tier)) for tier in Tier),
     )
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:32]
+    return hashlib.sha256(repr(fields).encode()).hexdigest()[:32]
 
 
 def model_key(target: Target, folders: Iterable[Path]) -> str:
@@ -117,8 +117,8 @@ def model_key(target: Target, folders: Iterable[Path]) -> str:
         if path.suffix in (".safetensors", ".json") or path == folder
     ]
     formats = target.formats
-    told = (_VERSION, files, sorted(formats.names.items()), formats.heads.name)
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:32]
+    fields = (_VERSION, files, sorted(formats.names.items()), formats.heads.name)
+    return hashlib.sha256(repr(fields).encode()).hexdigest()[:32]
 
 
 def _processor() -> str:

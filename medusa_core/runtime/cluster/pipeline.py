@@ -12,6 +12,10 @@ from typing import TypeVar
 
 from medusa_core.errors import ClusterError, MedusaError, StageBusyError, StageLostError
 from medusa_core.messages import Move, MoveReason
+from medusa_core.runtime.cluster.connection import (
+    Cluster,
+    StageConnection,
+)
 from medusa_core.runtime.cluster.division import (
     Power,
     divide,
@@ -19,21 +23,17 @@ from medusa_core.runtime.cluster.division import (
 )
 from medusa_core.runtime.cluster.fingerprint import (
     check_offer,
-    check_pace,
+    check_speed,
 )
-from medusa_core.runtime.cluster.line import (
-    Cluster,
-    Line,
+from medusa_core.runtime.cluster.layer_range import (
+    NO_LAYERS,
+    LayerRange,
+    shares_of,
 )
 from medusa_core.runtime.cluster.member import Member
-from medusa_core.runtime.cluster.order import (
-    Offer,
-    Wanted,
-)
-from medusa_core.runtime.cluster.share import (
-    NO_LAYERS,
-    Share,
-    shares_of,
+from medusa_core.runtime.cluster.protocol import (
+    ComputeSettings,
+    StageOffer,
 )
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ _WAIT_S = 30.0  # for a machine that serves another client
 _PAUSE_S = 0.2
 
 
-class Crew:
+class Pipeline:
     """Divides a target's layers, anew when a machine is lost or turns out slow.
 
     Attributes:
@@ -59,8 +59,8 @@ class Crew:
     def __init__(
         self,
         cluster: Cluster,
-        ours: Offer,
-        wanted: Wanted,
+        ours: StageOffer,
+        wanted: ComputeSettings,
         formats: dict[str, str | bool],
         num_layers: int,
         clock: Callable[[], float] = time.monotonic,
@@ -164,7 +164,7 @@ class Crew:
                     raise
                 time.sleep(_PAUSE_S)
                 self._look_for_others()
-        self._tell(Move(MoveReason.LOST, lost.offer.place, moved_to, lost.share.num_layers))
+        self._report(Move(MoveReason.LOST, lost.offer.place, moved_to, lost.share.num_layers))
 
     def reconsider(self) -> None:
         """Divide anew if somebody is slower than was thought, or has joined.
@@ -192,23 +192,23 @@ class Crew:
         reason = MoveReason.JOINED if joined else MoveReason.SLOW
         places = tuple(member.offer.place for member in joined or gainers)
         count = sum(gains[member] for member in joined or gainers)
-        self._tell(Move(reason, slowest.offer.place, places, count))
+        self._report(Move(reason, slowest.offer.place, places, count))
 
-    def _tell(self, move: Move) -> None:
+    def _report(self, move: Move) -> None:
         log.info("%s", move.text)
         self.moves.append(move)
 
     def _powers_now(self) -> list[Power]:
         """What machines can do by their latest passes; of spares, by what was measured first."""
-        change = statistics.median(m.layer_s / m.pace.layer_s for m in self.active)
+        change = statistics.median(m.layer_s / m.rate.layer_s for m in self.active)
         return [
             member.power._replace(
-                layer_s=member.layer_s if member.is_known else member.pace.layer_s * change
+                layer_s=member.layer_s if member.is_known else member.rate.layer_s * change
             )
             for member in self._members
         ]
 
-    def _join_patiently(self, line: Line) -> Member:
+    def _join_patiently(self, line: StageConnection) -> Member:
         """As `_join`; who serves another client may be free soon: that one may have ended."""
         started = self._clock()
         while True:
@@ -219,13 +219,13 @@ class Crew:
                     raise
                 time.sleep(_PAUSE_S)
 
-    def _join(self, line: Line) -> Member:
+    def _join(self, line: StageConnection) -> Member:
         offer = line.offer()
         check_offer(offer, self._ours, self._wanted.library)
-        pace = line.prepare(self._wanted)
-        check_pace(offer.name, pace, self._formats)
-        log.info("%s at %s: %s", offer.name, offer.place, pace)
-        return Member(line, offer, pace)
+        rate = line.prepare(self._wanted)
+        check_speed(offer.name, rate, self._formats)
+        log.info("%s at %s: %s", offer.name, offer.place, rate)
+        return Member(line, offer, rate)
 
     def _look_for_others(self) -> None:
         """Let those join who have come since; who doesn't fit is left out."""
@@ -241,16 +241,16 @@ class Crew:
                 log.warning("%s", error.message)
                 self._refused.add(name)
 
-    def _succeed(self, share: Share) -> tuple[str, ...]:
+    def _succeed(self, share: LayerRange) -> tuple[str, ...]:
         """Give a share to a spare, or divide all layers anew; returns who has them now."""
         count = sum(member.share.num_layers for member in self._members) + share.num_layers
         able = [
             m
             for m in self._members
-            if not m.share.num_layers and m.pace.most_layers >= share.num_layers
+            if not m.share.num_layers and m.rate.most_layers >= share.num_layers
         ]
         if able and count == self._num_layers:  # else others lost theirs, too
-            successor = min(able, key=lambda member: member.pace.layer_s)
+            successor = min(able, key=lambda member: member.rate.layer_s)
             self._take([(successor, share)])
             return (successor.offer.place,)
         before = {member.name: member.share for member in self._members}
@@ -274,7 +274,7 @@ class Crew:
         pairs = zip(self._members, shares_of(counts), strict=True)
         self._take([(member, share) for member, share in pairs if member.share != share])
 
-    def _take(self, pairs: Sequence[tuple[Member, Share]]) -> None:
+    def _take(self, pairs: Sequence[tuple[Member, LayerRange]]) -> None:
         for member, _ in pairs:
             member.share = NO_LAYERS  # what it has is unknown until all of them have answered
         held = _at_once(lambda pair: pair[0].line.take(pair[1], self.client), pairs)

@@ -19,8 +19,8 @@ from medusa_core.models.quant.linear import (
     make_linear,
 )
 from medusa_core.models.weights import CheckpointWeights, Weights
-from medusa_core.runtime.cluster.share import (
-    Share,
+from medusa_core.runtime.cluster.layer_range import (
+    LayerRange,
     share_config,
 )
 
@@ -28,14 +28,14 @@ _LAYER = re.compile(r"\blayers\.(\d+)\b")
 _LEAST_OUTPUTS = 64
 
 
-class ShareWeights:
+class StageWeights:
     """Gives a stage its layers under the numbers that they have in the whole target.
 
     A stage neither embeds nor projects: it gets token vectors without a row, and a projection that
     nobody asks.
     """
 
-    def __init__(self, weights: Weights, config: ModelConfig, share: Share) -> None:
+    def __init__(self, weights: Weights, config: ModelConfig, share: LayerRange) -> None:
         """Take layers out of a target.
 
         Args:
@@ -79,7 +79,7 @@ class ShareWeights:
 def read_share(
     files: ModelFiles,
     config: ModelConfig,
-    share: Share,
+    share: LayerRange,
     precision: Precision,
     formats: PartFormats,
 ) -> Decoder:
@@ -97,6 +97,6 @@ def read_share(
         OutOfMemoryError: The device has no room.
     """
     whole = CheckpointWeights(files.checkpoint(), config, precision, formats)
-    weights = ShareWeights(whole, config, share) if share.num_layers else whole
+    weights = StageWeights(whole, config, share) if share.num_layers else whole
     # The family's decoder of the whole: a few layers of it may look like a simpler one's.
     return decoder_of(config)(share_config(config, share), precision, weights)

@@ -15,13 +15,13 @@ from medusa_core.models.quant.format import (
 )
 
 
-def check_kept(checkpoint: Checkpoint, config: ModelConfig, formats: PartFormats) -> None:
+def check_quantized(checkpoint: Checkpoint, config: ModelConfig, formats: PartFormats) -> None:
     """Compare a kept model's header with what was to be kept, before anything is read.
 
     Raises:
         CheckpointError: A tensor is missing, of another dtype or shape, or none of the model's.
     """
-    expected = dict(_kept_tensors(config, formats))
+    expected = dict(_quantized_tensors(config, formats))
     for name, (dtype, shape) in expected.items():
         found = checkpoint.shape(name)
         fits = len(found) == len(shape) and all(
@@ -36,7 +36,9 @@ def check_kept(checkpoint: Checkpoint, config: ModelConfig, formats: PartFormats
         raise CheckpointError(f"The kept model holds {min(extra)}, which it has no place for.")
 
 
-def _kept_tensors(config: ModelConfig, formats: PartFormats) -> Iterator[tuple[str, TensorKind]]:
+def _quantized_tensors(
+    config: ModelConfig, formats: PartFormats
+) -> Iterator[tuple[str, TensorKind]]:
     compute, hidden = formats.compute, config.hidden_size
     yield EMBEDDING, (formats.embedding.compute[0], (config.vocab_size, hidden))
     yield FINAL_NORM, (compute, (hidden,))

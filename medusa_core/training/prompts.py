@@ -35,7 +35,7 @@ _ROLES = {
 _BARE = ("prompt", "instruction", "question", "text")
 
 
-class Asked(NamedTuple):
+class TrainingPrompt(NamedTuple):
     """One conversation up to where the model answers.
 
     Attributes:
@@ -47,30 +47,32 @@ class Asked(NamedTuple):
     category: str
 
 
-def read_asked(paths: Sequence[Path]) -> list[Asked]:
+def read_training_prompts(paths: Sequence[Path]) -> list[TrainingPrompt]:
     """All prompts of some files and folders; each once.
 
     Raises:
         TrainingError: One can't be read, or holds no prompt; the message names the line.
     """
-    found = [asked for path in paths for file in files_of(path, _SUFFIXES) for asked in _read(file)]
-    once = {asked.messages: asked for asked in found}
+    found = [
+        prompts for path in paths for file in files_of(path, _SUFFIXES) for prompts in _read(file)
+    ]
+    once = {prompts.messages: prompts for prompts in found}
     if not once:
         raise TrainingError("There is no prompt to ask.", "Name files of prompts with --data.")
     return list(once.values())
 
 
-def bundled_asked() -> list[Asked]:
+def bundled_training_prompts() -> list[TrainingPrompt]:
     """The bundled prompts: this project's questions, and others of permissive licences."""
     raw = read_json(bundled_questions())
-    found = read_asked([bundled_prompts()])
+    found = read_training_prompts([bundled_prompts()])
     for category, parts in raw["categories"].items():
         for task, topic in product(parts["tasks"], parts["topics"]):
             found.append(_question(task.replace("{}", topic), category))
     return found
 
 
-def asked_in_chats(path: Path) -> list[Asked]:
+def prompts_of_chats(path: Path) -> list[TrainingPrompt]:
     """The first question of every conversation of a history; each once.
 
     Raises:
@@ -81,58 +83,58 @@ def asked_in_chats(path: Path) -> list[Asked]:
     history = History(path)
     try:
         found = [
-            asked
+            prompts
             for info in history.conversations()
-            if (asked := _first_question(history, info.id)) is not None
+            if (prompts := _first_question(history, info.id)) is not None
         ]
     finally:
         history.close()
-    return list({asked.messages: asked for asked in found}.values())
+    return list({prompts.messages: prompts for prompts in found}.values())
 
 
-def _first_question(history: History, conversation_id: str) -> Asked | None:
+def _first_question(history: History, conversation_id: str) -> TrainingPrompt | None:
     first = next((m for m in history.messages(conversation_id) if m.role is Role.USER), None)
     if first is None or not first.text.strip() or len(first.text) > _MOST_CHARS:
         return None
     return _question(first.text, "own chats")
 
 
-def write_asked(asked: Sequence[Asked], path: Path) -> None:
-    """Write prompts as `read_asked` reads them."""
+def write_training_prompts(prompts: Sequence[TrainingPrompt], path: Path) -> None:
+    """Write prompts as `read_training_prompts` reads them."""
     rows = (
         {
             "category": one.category,
             "messages": [{"role": m.role.value, "content": m.content} for m in one.messages],
         }
-        for one in asked
+        for one in prompts
     )
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def in_order(asked: Sequence[Asked], seed: int) -> list[Asked]:
+def in_order(prompts: Sequence[TrainingPrompt], seed: int) -> list[TrainingPrompt]:
     """The same in a seeded order, so that the first ones are a fair sample."""
-    order = list(asked)
+    order = list(prompts)
     random.Random(seed).shuffle(order)
     return order
 
 
-def _question(text: str, category: str) -> Asked:
-    return Asked((ChatMessage(Role.USER, text),), category)
+def _question(text: str, category: str) -> TrainingPrompt:
+    return TrainingPrompt((ChatMessage(Role.USER, text),), category)
 
 
-def _read(path: Path) -> Iterator[Asked]:
+def _read(path: Path) -> Iterator[TrainingPrompt]:
     for where, row in rows_of(text_of(path), path.name):
-        asked = _asked_in(row, path.stem)
-        if asked is None:
+        prompts = _prompt_in(row, path.stem)
+        if prompts is None:
             raise TrainingError(
                 f"{where} holds no prompt.",
                 "A row has messages, conversations, turns, prompt, instruction, question or text.",
             )
-        if sum(len(message.content) for message in asked.messages) <= _MOST_CHARS:
-            yield asked
+        if sum(len(message.content) for message in prompts.messages) <= _MOST_CHARS:
+            yield prompts
 
 
-def _asked_in(row: Any, category: str) -> Asked | None:
+def _prompt_in(row: Any, category: str) -> TrainingPrompt | None:
     """The prompt of a row; None where it holds none."""
     if not isinstance(row, dict):
         return None
@@ -140,10 +142,14 @@ def _asked_in(row: Any, category: str) -> Asked | None:
     turns = row.get("turns")
     if isinstance(turns, list) and turns and isinstance(turns[0], str):
         return _question(turns[0], category)
-    said = row.get("messages", row.get("conversations"))
-    if isinstance(said, list):
-        messages = tuple(_until_answered(said))
-        return Asked(messages, category) if any(m.role is Role.USER for m in messages) else None
+    raw_turns = row.get("messages", row.get("conversations"))
+    if isinstance(raw_turns, list):
+        messages = tuple(_until_answered(raw_turns))
+        return (
+            TrainingPrompt(messages, category)
+            if any(m.role is Role.USER for m in messages)
+            else None
+        )
     for name in _BARE:
         if isinstance(row.get(name), str) and row[name].strip():
             more = row.get("input")
@@ -152,9 +158,9 @@ def _asked_in(row: Any, category: str) -> Asked | None:
     return None
 
 
-def _until_answered(said: Sequence[Any]) -> Iterator[ChatMessage]:
+def _until_answered(raw_turns: Sequence[Any]) -> Iterator[ChatMessage]:
     """System prompt and first question."""
-    for turn in said:
+    for turn in raw_turns:
         if not isinstance(turn, dict):
             return
         role = _ROLES.get(str(turn.get("role", turn.get("from"))))

@@ -11,7 +11,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.family import Traits
 
 
-class Share(NamedTuple):
+class LayerRange(NamedTuple):
     """Consecutive layers.
 
     Attributes:
@@ -31,16 +31,16 @@ class Share(NamedTuple):
         return f"layers {self.first + 1} to {self.stop}" if self.num_layers else "no layers"
 
 
-NO_LAYERS = Share(0, 0)
+NO_LAYERS = LayerRange(0, 0)
 
 
-def shares_of(counts: Sequence[int]) -> list[Share]:
+def shares_of(counts: Sequence[int]) -> list[LayerRange]:
     """Consecutive shares of so many layers each."""
     pairs = zip(accumulate(counts), counts, strict=True)
-    return [Share(stop - count, stop) if count else NO_LAYERS for stop, count in pairs]
+    return [LayerRange(stop - count, stop) if count else NO_LAYERS for stop, count in pairs]
 
 
-def share_config(config: ModelConfig, share: Share) -> ModelConfig:
+def share_config(config: ModelConfig, share: LayerRange) -> ModelConfig:
     """A target's sizes with the layers of a share alone, counted from 0.
 
     Args:
@@ -55,7 +55,7 @@ def client_config(config: ModelConfig) -> ModelConfig:
     return share_config(config, NO_LAYERS)
 
 
-def _traits(traits: Traits, share: Share) -> Traits:
+def _traits(traits: Traits, share: LayerRange) -> Traits:
     experts = traits.experts
     if experts is not None:
         experts = replace(experts, plain_layers=_shifted(experts.plain_layers, share))
@@ -68,5 +68,5 @@ def _traits(traits: Traits, share: Share) -> Traits:
     )
 
 
-def _shifted(layers: frozenset[int], share: Share) -> frozenset[int]:
+def _shifted(layers: frozenset[int], share: LayerRange) -> frozenset[int]:
     return frozenset(layer - share.first for layer in layers if share.first <= layer < share.stop)

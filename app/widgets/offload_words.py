@@ -14,7 +14,7 @@ from app.widgets.sizes import (
 from medusa_core.messages import Placement, Tier
 
 if TYPE_CHECKING:
-    from medusa_core.api import Streamed
+    from medusa_core.api import OffloadPlan
 
 # {0} is how many of the layers, {1} their size.
 TIER_WORDS = {
@@ -39,21 +39,21 @@ def here_words(placement: Placement) -> str:
     return QCoreApplication.translate("Library", "{0} of {1} layers here").format(here, total)
 
 
-def streamed_words(streamed: Streamed, has_heads: bool) -> str:
-    """What a model would do streamed, and whether there is a better way."""
-    layers, plain = here_words(streamed.placement), speed(streamed.plain_tokens_per_s)
-    if has_heads and streamed.tokens_per_s > streamed.plain_tokens_per_s:
-        told = QCoreApplication.translate(
+def offload_plan_words(offloaded: OffloadPlan, has_heads: bool) -> str:
+    """What a model would do offloaded, and whether there is a better way."""
+    layers, plain = here_words(offloaded.placement), speed(offloaded.plain_tokens_per_s)
+    if has_heads and offloaded.tokens_per_s > offloaded.plain_tokens_per_s:
+        text = QCoreApplication.translate(
             "Library",
-            "Streamed: {0}, {1} tokens/s plain, about {2} with heads (an estimate).",
-        ).format(layers, plain, speed(streamed.tokens_per_s))
+            "Offloaded: {0}, {1} tokens/s plain, about {2} with heads (an estimate).",
+        ).format(layers, plain, speed(offloaded.tokens_per_s))
     else:
-        told = QCoreApplication.translate(
-            "Library", "Streamed: {0}, {1} tokens/s without guesses (an estimate)."
+        text = QCoreApplication.translate(
+            "Library", "Offloaded: {0}, {1} tokens/s without guesses (an estimate)."
         ).format(layers, plain)
-    if streamed.is_worth_it:
-        return told
+    if offloaded.is_worth_it:
+        return text
     better = QCoreApplication.translate(
         "Library", "With other weights or a shorter context it fits whole, and is faster."
     )
-    return f"{told} {better}"
+    return f"{text} {better}"

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from medusa_core.bench.step_race import LENGTH, ROWS, OwnSteps, Tell
+from medusa_core.bench.step_race import LENGTH, ROWS, OnTimed, OwnSteps
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.memory.budget import GIB
@@ -25,7 +25,7 @@ _PLAIN_STEPS = 3  # of one row: the disk's rate is theirs
 
 
 @dataclass(frozen=True, slots=True)
-class StreamedSteps:
+class OffloadSteps:
     """What steps take, and what they read.
 
     Attributes:
@@ -36,7 +36,7 @@ class StreamedSteps:
             the steps and one behind them.
         layers_here: Layers on the device.
         num_layers: All of them.
-        far_gib: What a step brings.
+        offloaded_gib: What a step brings.
         budget_gib: Of the device's memory, what might be taken.
         planned_gib: What was planned of it.
         prefill_s: Seconds to read 512 tokens.
@@ -49,23 +49,23 @@ class StreamedSteps:
     plain_reader_gb_per_s: float
     layers_here: int
     num_layers: int
-    far_gib: float
+    offloaded_gib: float
     budget_gib: float
     planned_gib: float
     prefill_s: float
     load_s: float
 
 
-def measure_streamed(
-    target: Target, folder: Path | None, load_s: float, tell: Tell
-) -> StreamedSteps:
+def measure_offload(
+    target: Target, folder: Path | None, load_s: float, on_timed: OnTimed
+) -> OffloadSteps:
     """Measure steps of all row counts behind 512 tokens.
 
     Args:
         target: A loaded target with room for 576 tokens.
         folder: Where its layers lie on a disk.
         load_s: Seconds that loading it took.
-        tell: Told what is being measured.
+        on_timed: Called with what is being measured.
 
     Raises:
         RequestError: No layer lies on a disk.
@@ -77,27 +77,27 @@ def measure_streamed(
         )
     file = max(folder.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_atime)
     steps = OwnSteps(target)
-    tell(f"reading {LENGTH} tokens")
+    on_timed(f"reading {LENGTH} tokens")
     prefill_s = steps.prefill_s()
     plain = [_plain_reader(file)]
     seconds: dict[int, list[float]] = {rows: [] for rows in ROWS}
     steps.step_s(1)
     for turn in range(_TURNS):
         for rows in ROWS:
-            tell(f"turn {turn + 1} of {_TURNS}: {rows} rows")
+            on_timed(f"turn {turn + 1} of {_TURNS}: {rows} rows")
             count = _PLAIN_STEPS if rows == 1 else 1
             seconds[rows] += [steps.step_s(rows) for _ in range(count)]
     plain.append(_plain_reader(file))
     usual = {str(rows): statistics.median(measured) for rows, measured in seconds.items()}
     plan = target.plan
-    return StreamedSteps(
+    return OffloadSteps(
         ours=usual,
         peak_gib=peak_bytes() / GIB,
-        read_gb_per_s=placement.far_bytes / usual["1"] / 1e9,
+        read_gb_per_s=placement.offloaded_bytes / usual["1"] / 1e9,
         plain_reader_gb_per_s=statistics.fmean(plain),
         layers_here=len(placement.layers(Tier.DEVICE)),
         num_layers=len(placement.tiers),
-        far_gib=placement.far_bytes / GIB,
+        offloaded_gib=placement.offloaded_bytes / GIB,
         budget_gib=plan.total_bytes / GIB,
         planned_gib=(plan.total_bytes - plan.free_bytes) / GIB,
         prefill_s=prefill_s,
@@ -105,7 +105,7 @@ def measure_streamed(
     )
 
 
-def streamed_table(found: StreamedSteps) -> str:
+def streamed_table(found: OffloadSteps) -> str:
     """For people."""
     one = found.ours["1"]
     rates = (found.read_gb_per_s, found.plain_reader_gb_per_s)
@@ -114,7 +114,7 @@ def streamed_table(found: StreamedSteps) -> str:
     lines += [f"{rows:>6}{s * 1e3:9.1f} ms{s / one:10.2f}" for rows, s in found.ours.items()]
     lines += [
         "",
-        f"{found.layers_here} of {found.num_layers} layers here, {found.far_gib:.2f} GiB come",
+        f"{found.layers_here} of {found.num_layers} layers here, {found.offloaded_gib:.2f} GiB come",
         "reading: {:.2f} GB/s; a plain reader {:.2f} GB/s".format(*rates),
         f"peak {found.peak_gib:.2f} GiB; budget {found.budget_gib:.2f} GiB",
         f"of the budget {found.planned_gib:.2f} GiB are planned",

@@ -18,12 +18,12 @@ from medusa_core.models.quant.linear import (
     QuantLinear,
     make_linear,
 )
-from medusa_core.models.quantized_cache.kept_tensors import check_kept
+from medusa_core.models.quantized_cache.tensors import check_quantized
 from medusa_core.models.weights import AfterPart, embedding_device, no_memory
 from medusa_core.system.files.safetensors_header import read_metadata
 
 
-class KeptWeights:
+class QuantizedWeights:
     """Reads what `CheckpointWeights` kept; see `Weights`."""
 
     def __init__(
@@ -41,7 +41,7 @@ class KeptWeights:
         """
         self._checkpoint = Checkpoint.open_file(path)
         self._checksums = read_metadata(path)
-        check_kept(self._checkpoint, config, formats)
+        check_quantized(self._checkpoint, config, formats)
         self._config = config
         self._precision = precision
         self._formats = formats

@@ -13,7 +13,7 @@ from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.panel_cache import PanelCache
-from medusa_core.runtime.offload.linear import FarLayers
+from medusa_core.runtime.offload.linear import OffloadedLayers
 from medusa_core.runtime.offload.visits import Visits
 from medusa_core.runtime.runner.compiled_decoder import NativeDecoder
 from medusa_core.runtime.runner.native import NativeRunner
@@ -34,7 +34,7 @@ from medusa_core.system.native.structs import (
 _NORMED, _BEFORE, _BEHIND, _TOLD = 0, 1, 2, 3
 
 
-class StreamingNativeRunner(NativeRunner):
+class OffloadNativeRunner(NativeRunner):
     """Runs forward passes layer by layer; what it computes is what `NativeRunner` computes.
 
     A layer is a decoder of one layer, whose token vectors are what the layer before gave.
@@ -44,10 +44,14 @@ class StreamingNativeRunner(NativeRunner):
     """
 
     def __init__(
-        self, model: Decoder, precision: Precision, native: NativeDecoder, far: FarLayers
+        self,
+        model: Decoder,
+        precision: Precision,
+        native: NativeDecoder,
+        offloaded: OffloadedLayers,
     ) -> None:
         super().__init__(model, precision, native)
-        self.visits = Visits(far, precision.device)
+        self.visits = Visits(offloaded, precision.device)
         self._both_ends = (ctypes.c_int32 * 2)(0, 1)  # of a decoder of one layer
         self._layers = [native.layer(index) for index in range(model.config.num_layers)]
 
@@ -65,14 +69,16 @@ class StreamingNativeRunner(NativeRunner):
         """Verify all nodes: while layers come, rows are free."""
         return self.verify(*placed)
 
-    def _run(self, told: PassStruct, caches: Sequence[KvCache], states: Tensor, pool: Pool) -> None:
+    def _run(
+        self, pass_struct: PassStruct, caches: Sequence[KvCache], states: Tensor, pool: Pool
+    ) -> None:
         config = self._model.config
-        x = torch.empty(told.rows, _TOLD, config.hidden_size)
+        x = torch.empty(pass_struct.rows, _TOLD, config.hidden_size)
         wanted = states.view(-1, 1 + len(self.taps), config.hidden_size)
-        one = _pass_of_one_layer(told, x, self._both_ends)
+        one = _pass_of_one_layer(pass_struct, x, self._both_ends)
         last = config.num_layers - 1
         # Behind the first layer rows are found where the layer before has left them.
-        ids = (ctypes.c_int64 * told.rows)(*range(_BEHIND, told.rows * _TOLD, _TOLD))
+        ids = (ctypes.c_int64 * pass_struct.rows)(*range(_BEHIND, pass_struct.rows * _TOLD, _TOLD))
         for index in range(config.num_layers):
             parts = self.visits.enter(index)
             if parts:
@@ -81,15 +87,15 @@ class StreamingNativeRunner(NativeRunner):
             if index:
                 layer.embedding, layer.embedding_is_half = x.data_ptr(), 0
                 one.token_ids = addressof(ids)
-            one.first_wanted = told.first_wanted if index == last else 0
-            sequences = _sequences(told, caches, index)
+            one.first_wanted = pass_struct.first_wanted if index == last else 0
+            sequences = _sequences(pass_struct, caches, index)
             one.sequences = addressof(sequences[0])
             self._library.forward(addressof(layer), addressof(one), pool.awake())
-            first = 0 if index == last else told.first_wanted
-            self._tell(index, x[first : first + len(wanted)], wanted)
+            first = 0 if index == last else pass_struct.first_wanted
+            self._describe(index, x[first : first + len(wanted)], wanted)
         wanted[:, 0] = x[: len(wanted), _NORMED]
 
-    def _tell(self, index: int, x: Tensor, wanted: Tensor) -> None:
+    def _describe(self, index: int, x: Tensor, wanted: Tensor) -> None:
         """Keep what enters a layer, and what leaves the last one, where that is wanted."""
         for place, tap in enumerate(self.taps, start=1):
             if tap == index:
@@ -99,21 +105,21 @@ class StreamingNativeRunner(NativeRunner):
 
 
 def _pass_of_one_layer(
-    told: PassStruct, x: Tensor, both_ends: ctypes.Array[ctypes.c_int32]
+    pass_struct: PassStruct, x: Tensor, both_ends: ctypes.Array[ctypes.c_int32]
 ) -> PassStruct:
     """The pass for one layer, which tells all of it. [rows, _TOLD, hidden]"""
-    one = PassStruct.from_buffer_copy(told)
+    one = PassStruct.from_buffer_copy(pass_struct)
     one.hidden = x.data_ptr()
     one.taps, one.num_taps = addressof(both_ends), len(both_ends)
     return one
 
 
 def _sequences(
-    told: PassStruct, caches: Sequence[KvCache], layer: int
+    pass_struct: PassStruct, caches: Sequence[KvCache], layer: int
 ) -> tuple[ctypes.Array[SequenceStruct], list[CacheStruct]]:
     """The pass' sequences over one layer of their caches, and what they point at."""
     found = (SequenceStruct * len(caches))()
-    ctypes.memmove(found, told.sequences, ctypes.sizeof(found))
+    ctypes.memmove(found, pass_struct.sequences, ctypes.sizeof(found))
     of_layer = []
     for sequence, kv in zip(found, caches, strict=True):
         assert isinstance(kv, PanelCache)  # from new_cache

@@ -14,7 +14,7 @@ from medusa_core.chats.settings import ChatSettings
 from medusa_core.errors import MedusaError, RequestError
 
 
-class KeptSettings(QObject):
+class SavedSettings(QObject):
     """Between the panel and the history; a conversation is kept from its first question on."""
 
     def __init__(self, chat: ChatController, panel: ControlPanel, keeper: HistoryKeeper) -> None:
@@ -22,8 +22,8 @@ class KeptSettings(QObject):
         self._chat = chat
         self._panel = panel
         self._keeper = keeper
-        chat.asked.connect(lambda conversation, _turn: self._keep(conversation.session_id))
-        chat.chat_begun.connect(self._show)
+        chat.prompt_sent.connect(lambda conversation, _turn: self._keep(conversation.session_id))
+        chat.chat_started.connect(self._show)
         panel.changed.connect(self._changed)
 
     def _changed(self) -> None:

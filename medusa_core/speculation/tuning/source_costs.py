@@ -20,17 +20,17 @@ from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
     Candidates,
-    Memory,
     Paths,
     ReadsStates,
     Source,
+    SourceMemory,
     SourceSpec,
     source_registry,
 )
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.speculation.tuning.costs import (
     MOST_ROWS,
-    Asking,
+    SourceCost,
     rising,
     usual_s,
 )
@@ -47,7 +47,7 @@ _READ = 8  # tokens of a text that nobody wrote
 
 
 @dataclass(slots=True)
-class _Asked:
+class _Timed:
     """A source that is asked.
 
     Attributes:
@@ -62,10 +62,10 @@ class _Asked:
     source: Source
     levels: int | None
     seconds: list[list[float]] = field(default_factory=list)
-    memory: Memory = field(default_factory=dict)
+    memory: SourceMemory = field(default_factory=dict)
 
 
-class AskingSources:
+class SourceTimer:
     """Asks every source that serves a target, greedily or where chance chooses."""
 
     def __init__(
@@ -83,50 +83,50 @@ class AskingSources:
         self._rule = rule_registry().get(rule_name).build(GenerateSettings(rule=rule_name))
         self._step_s = 0.0
         self._dice = torch.Generator().manual_seed(0)
-        self._asked = [
-            asked
+        self._timed = [
+            timed
             for spec in source_registry().specs
             if spec.serves(target)
-            for asked in _of(spec, target)
+            for timed in _of(spec, target)
         ]
         self._places = itertools.count(_READ)  # noise is kept for its place alone
-        for asked in list(self._asked):
-            self._begin(asked)
+        for timed in list(self._timed):
+            self._begin(timed)
 
     def measure(self, ends: float) -> None:
         """Let each have some turns; none but the first few begins after `ends`."""
         for _ in range(_DRAFTS_IN_A_TURN):
-            for asked in self._asked:
-                if len(asked.seconds) >= _LEAST_DRAFTS and time.perf_counter() > ends:
+            for timed in self._timed:
+                if len(timed.seconds) >= _LEAST_DRAFTS and time.perf_counter() > ends:
                     return
-                asked.seconds.append(self._asking_s(asked))
+                timed.seconds.append(self._source_s(timed))
 
     def usual_s(self) -> dict[str, tuple[float, ...]]:
         """By source, the seconds of asking for one level, two, ...; and forget what was read."""
         found: dict[str, list[float]] = {}
-        for asked in self._asked:
-            reached = min(map(len, asked.seconds))  # chance may filter all of a level out
-            columns = zip(*(row[:reached] for row in asked.seconds), strict=True)
+        for timed in self._timed:
+            reached = min(map(len, timed.seconds))  # chance may filter all of a level out
+            columns = zip(*(row[:reached] for row in timed.seconds), strict=True)
             usual = [max(_LEAST_S, usual_s(column)) for column in columns]
-            found.setdefault(asked.spec.name, []).extend(usual[-1:] if asked.levels else usual)
-            for remembered in asked.memory.values():
+            found.setdefault(timed.spec.name, []).extend(usual[-1:] if timed.levels else usual)
+            for remembered in timed.memory.values():
                 remembered.close()
         return {name: rising(seconds) for name, seconds in found.items() if seconds}
 
-    def _begin(self, asked: _Asked) -> None:
+    def _begin(self, timed: _Timed) -> None:
         text = torch.randint(self._target.config.vocab_size, (_READ,), generator=self._dice)
-        asked.source.begin(text.tolist())
+        timed.source.begin(text.tolist())
         try:
-            if isinstance(asked.source, ReadsStates):
-                asked.source.resume(text.tolist(), asked.memory)
+            if isinstance(timed.source, ReadsStates):
+                timed.source.resume(text.tolist(), timed.memory)
                 states = self._like.expand(_READ, -1)
-                asked.source.read(0, *self._apart(states))
-            self._asking_s(asked)  # what is cold at first, and room for what is asked
+                timed.source.read(0, *self._apart(states))
+            self._source_s(timed)  # what is cold at first, and room for what is asked
         except OutOfMemoryError:
-            log.info("no room to measure the source %s", asked.spec.name)
-            self._asked.remove(asked)
+            log.info("no room to measure the source %s", timed.spec.name)
+            self._timed.remove(timed)
 
-    def _asking_s(self, asked: _Asked) -> list[float]:
+    def _source_s(self, timed: _Timed) -> list[float]:
         # As in decoding nothing is as it was a moment before: the processor can't have learned
         # which way the work goes, and the target takes what heads read out of its cache. (A target
         # of long steps has heads that are larger than that, too.)
@@ -135,33 +135,33 @@ class AskingSources:
         final, deep = self._apart(states)
         chance = self._rule.chance(next(self._places))
         with between_passes(self._target.runner):
-            asked.source.observe(Observation([root_id], final, (0,), chance, deep))
+            timed.source.observe(Observation([root_id], final, (0,), chance, deep))
         if self._step_s < _A_LONG_STEP_S:
             self._step_s = self._between()
         with between_passes(self._target.runner):
-            return _levels_s(asked.source, root_id, asked.levels)
+            return _levels_s(timed.source, root_id, timed.levels)
 
     def _apart(self, states: Tensor) -> tuple[Tensor, Tensor | None]:
         size = self._target.config.hidden_size
         return states[:, :size], states[:, size:] if states.shape[1] > size else None
 
 
-def asking_of(greedy: AskingSources, drawn: AskingSources) -> dict[str, Asking]:
+def source_cost_of(greedy: SourceTimer, drawn: SourceTimer) -> dict[str, SourceCost]:
     """Both kinds of askings, as far as both reached."""
     both, found = (greedy.usual_s(), drawn.usual_s()), {}
     for name in both[0].keys() & both[1].keys():
         levels = min(len(seconds[name]) for seconds in both)
-        found[name] = Asking(both[0][name][:levels], both[1][name][:levels])
+        found[name] = SourceCost(both[0][name][:levels], both[1][name][:levels])
     return dict(sorted(found.items()))
 
 
-def _of(spec: SourceSpec, target: Target) -> list[_Asked]:
+def _of(spec: SourceSpec, target: Target) -> list[_Timed]:
     """A source, built once; or once for each number of levels where it asks for all at once."""
-    if not spec.asks_at_once or target.heads is None:
-        return [_Asked(spec, spec.build(target, RowBudget(MOST_ROWS)), None)]
+    if not spec.drafts_at_once or target.heads is None:
+        return [_Timed(spec, spec.build(target, RowBudget(MOST_ROWS)), None)]
     counts = range(1, 1 + target.heads.num_heads)
     return [
-        _Asked(spec, spec.build(target, RowBudget(MOST_ROWS, levels=count)), count)
+        _Timed(spec, spec.build(target, RowBudget(MOST_ROWS, levels=count)), count)
         for count in counts
     ]
 
@@ -170,30 +170,30 @@ def _levels_s(source: Source, root_id: int, levels: int | None) -> list[float]:
     """Seconds until the first level was known, the second, ..."""
     started = time.perf_counter()
     source.start(root_id, MOST_ROWS)
-    asked_s = time.perf_counter() - started
+    timed_s = time.perf_counter() - started
     if levels is not None:
-        return [asked_s]
+        return [timed_s]
     seconds: list[float] = []
     paths = Paths(1, 0, array("i"))
     for _ in range(_MOST_LEVELS):
         started = time.perf_counter()
-        said = source.candidates(paths)
-        asked_s += time.perf_counter() - started
-        if said is None or not said.token_ids:
+        candidates = source.candidates(paths)
+        timed_s += time.perf_counter() - started
+        if candidates is None or not candidates.token_ids:
             break
-        seconds.append(asked_s)
-        paths = _below(paths, said)
-    return seconds or [asked_s]
+        seconds.append(timed_s)
+        paths = _below(paths, candidates)
+    return seconds or [timed_s]
 
 
-def _below(paths: Paths, said: Candidates) -> Paths:
+def _below(paths: Paths, candidates: Candidates) -> Paths:
     """Some paths that go on: the best ones behind the root, then the best one behind each."""
-    counts: Sequence[int] = said.counts or [len(said.token_ids)] * paths.num
-    own = [0, *itertools.accumulate(counts)] if said.counts else [0] * (paths.num + 1)
+    counts: Sequence[int] = candidates.counts or [len(candidates.token_ids)] * paths.num
+    own = [0, *itertools.accumulate(counts)] if candidates.counts else [0] * (paths.num + 1)
     take = _PATHS if paths.level == 0 else 1
     going = [
         (*paths.path(index), token_id)
         for index in range(paths.num)
-        for token_id in said.token_ids[own[index] : own[index] + min(take, counts[index])]
+        for token_id in candidates.token_ids[own[index] : own[index] + min(take, counts[index])]
     ]
     return Paths(len(going), paths.level + 1, array("i", itertools.chain.from_iterable(going)))

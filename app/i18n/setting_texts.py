@@ -5,6 +5,6 @@ from __future__ import annotations
 from PySide6.QtCore import QCoreApplication
 
 
-def said(text: str) -> str:
+def setting_text(text: str) -> str:
     """A text that the engine declares, where the tool for translations reads it."""
     return QCoreApplication.translate("Setting", text) if text else ""

@@ -14,9 +14,9 @@ from app.chat.header import describe
 from app.models.details import Details
 from app.models.library_dialog import LibraryDialog
 from app.models.subject import Subject
-from app.widgets.stream_words import streamed_words
+from app.widgets.offload_words import offload_plan_words
 from app.window.main_window import MainWindow
-from medusa_core.api import AdapterShape, Budget, Choice, Library, Streamed, places
+from medusa_core.api import AdapterShape, Budget, Library, OffloadPlan, Recommendation, places
 from medusa_core.cli.plan import shape_config
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.loading.state import (
@@ -59,18 +59,18 @@ def plan_of(placement: Placement | None) -> MemoryPlan:
     return MemoryPlan(GIB, 0, MIB, MIB, 0, 0, MIB, GIB, 0, 512, 512, Fit.FITS, True, 0, placement)
 
 
-def streamed(tokens_per_s: float = 11.0, whole_s: float = 0.0) -> Streamed:
-    choice = Choice(WeightFormats("q4_0"), 512, plan_of(LAYERS), "")
+def offloaded(tokens_per_s: float = 11.0, whole_s: float = 0.0) -> OffloadPlan:
+    choice = Recommendation(WeightFormats("q4_0"), 512, plan_of(LAYERS), "")
     whole = "q2_k" if whole_s else ""
-    return Streamed(choice, LAYERS, {1: 0.2, 16: 0.21}, {}, tokens_per_s, whole, whole_s)
+    return OffloadPlan(choice, LAYERS, {1: 0.2, 16: 0.21}, {}, tokens_per_s, whole, whole_s)
 
 
 def test_what_it_would_do_streamed_is_said_as_an_estimate() -> None:
-    assert streamed_words(streamed(), has_heads=True) == (
+    assert offload_plan_words(offloaded(), has_heads=True) == (
         "Streamed: 27 of 40 layers here, 5.0 tokens/s plain, about 11 with heads (an estimate)."
     )
-    assert "without guesses" in streamed_words(streamed(), has_heads=False)
-    assert streamed_words(streamed(whole_s=0.1), has_heads=True).endswith("and is faster.")
+    assert "without guesses" in offload_plan_words(offloaded(), has_heads=False)
+    assert offload_plan_words(offloaded(whole_s=0.1), has_heads=True).endswith("and is faster.")
 
 
 def test_a_model_that_has_no_room_is_offered_streamed(
@@ -127,9 +127,9 @@ def test_it_is_loaded_streamed_or_after_a_question_or_not(
 ) -> None:
     write_tiny(tmp_path / "model", replace(SPEC, num_layers=12))
     loaded: list[ModelChoice] = []
-    asked: list[str] = []
+    requested: list[str] = []
     dialog.load_requested.connect(loaded.append)
-    monkeypatch.setattr(QMessageBox, "exec", lambda box: asked.append(box.text()))
+    monkeypatch.setattr(QMessageBox, "exec", lambda box: requested.append(box.text()))
     library.layers_dir = tmp_path / "layers"
     library.add_folder(str(tmp_path / "model"))
     tab = dialog.installed
@@ -145,10 +145,10 @@ def test_it_is_loaded_streamed_or_after_a_question_or_not(
         await until(lambda: not details.stream_box.isHidden())
         details.stream_box.setChecked(False)
         details.action_button.click()
-        assert len(asked) == 1
+        assert len(requested) == 1
         details.stream_box.setChecked(True)
         details.action_button.click()
-        assert len(asked) == 1, "it has room so"
+        assert len(requested) == 1, "it has room so"
         await settle(dialog)
 
     run(work)
@@ -164,7 +164,9 @@ def test_the_card_of_a_load_that_failed_offers_to_stream_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("medusa_core.loading.offers.smaller_loads", lambda *_: ())
-    monkeypatch.setattr("medusa_core.loading.offload_forecast.streamed_load", lambda *_: streamed())
+    monkeypatch.setattr(
+        "medusa_core.loading.offload_forecast.offloaded_load", lambda *_: offloaded()
+    )
     engine = FakeEngine(Script())
     window = open_window(engine.start)
     qtbot.waitUntil(lambda: window.keeper.status.calibrated is not None)
@@ -192,10 +194,10 @@ def test_the_card_of_a_load_that_failed_offers_to_stream_it(
 def test_the_header_says_where_layers_lie() -> None:
     example = next(one for one in EXAMPLES if isinstance(one, ModelLoaded))
 
-    def said(**changes: object) -> str:
+    def output(**changes: object) -> str:
         return describe(ModelStatus(Phase.READY, loaded=replace(example, **changes)))
 
-    assert said(plan=plan_of(LAYERS)).endswith("27 of 40 layers here")
+    assert output(plan=plan_of(LAYERS)).endswith("27 of 40 layers here")
     machines = (Machine("one", 20), Machine("two", 20))
-    assert said(machines=machines).endswith("layers on 2 machines")
-    assert "layers" not in said(plan=plan_of(None))
+    assert output(machines=machines).endswith("layers on 2 machines")
+    assert "layers" not in output(plan=plan_of(None))

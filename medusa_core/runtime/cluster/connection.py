@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from medusa_core.runtime.cluster.order import (
-    CacheOrder,
-    Held,
-    Offer,
-    Order,
-    Pace,
-    Packed,
-    Reply,
-    Wanted,
+from medusa_core.runtime.cluster.layer_range import LayerRange
+from medusa_core.runtime.cluster.protocol import (
+    CacheRequest,
+    ComputeSettings,
+    PackedTensor,
+    PassReply,
+    PassRequest,
+    StageLayers,
+    StageOffer,
+    StageSpeed,
 )
-from medusa_core.runtime.cluster.share import Share
 
 
-class Line(Protocol):
+class StageConnection(Protocol):
     """The way to one stage: it does what `Stage` does, or raises StageLostError."""
 
-    def offer(self) -> Offer:
+    def offer(self) -> StageOffer:
         """What the machine says of itself."""
 
-    def prepare(self, wanted: Wanted) -> Pace:
+    def prepare(self, wanted: ComputeSettings) -> StageSpeed:
         """Settle how to compute, and measure it."""
 
-    def take(self, share: Share, client: str) -> Held:
+    def take(self, share: LayerRange, client: str) -> StageLayers:
         """Read some layers, and forget others."""
 
-    def run(self, order: Order) -> Reply:
+    def run(self, order: PassRequest) -> PassReply:
         """One pass."""
 
-    def committed(self, order: CacheOrder) -> Packed:
+    def committed(self, order: CacheRequest) -> PackedTensor:
         """What a cache holds. [layers, 2, kv heads, length, head_dim]"""
 
 
@@ -46,7 +46,7 @@ class Cluster(Protocol):
 
     name: str
 
-    def lines(self) -> Mapping[str, Line]:
+    def lines(self) -> Mapping[str, StageConnection]:
         """The ways to all stages that are there now, by their names.
 
         Raises:

@@ -20,7 +20,7 @@ from medusa_core.errors import CheckpointError
 from medusa_core.system.files.safetensors_header import read_header
 
 if TYPE_CHECKING:
-    from medusa_core.models.quantized_cache.kept_writer import KeptWriter
+    from medusa_core.models.quantized_cache.writer import QuantizedWriter
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ _FLOOR_BYTES = 2 << 30  # left free on the disk
 
 
 @dataclass(frozen=True, slots=True)
-class KeptModel:
+class QuantizedModel:
     """A file of the folder.
 
     Attributes:
@@ -44,7 +44,7 @@ class KeptModel:
     used_s: float
 
 
-class KeptModels:
+class QuantizedModels:
     """The folder of kept models."""
 
     def __init__(self, folder: Path, most_bytes: int = _MOST_BYTES) -> None:
@@ -72,28 +72,28 @@ class KeptModels:
         except OSError:
             log.warning("it can't be removed", exc_info=True)
 
-    def entries(self) -> tuple[KeptModel, ...]:
+    def entries(self) -> tuple[QuantizedModel, ...]:
         """What is kept, the longest unused first."""
         found = []
         for path in self._folder.glob("*.safetensors"):
             status = path.stat()
-            found.append(KeptModel(path, status.st_size, status.st_mtime))
+            found.append(QuantizedModel(path, status.st_size, status.st_mtime))
         return tuple(sorted(found, key=lambda kept: kept.used_s))
 
     def remove_all(self) -> int:
         """Forget everything; returns the bytes freed."""
         return sum(_remove(kept) for kept in self.entries())
 
-    def writer(self, key: str, nbytes: int) -> KeptWriter | None:
+    def writer(self, key: str, nbytes: int) -> QuantizedWriter | None:
         """A writer for a model of about so many bytes, or None if it can't be kept."""
-        from medusa_core.models.quantized_cache.kept_writer import KeptWriter
+        from medusa_core.models.quantized_cache.writer import QuantizedWriter
 
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             _remove_strays(self._folder)
             if not self._make_room(nbytes):
                 return None
-            return KeptWriter(self._path(key))
+            return QuantizedWriter(self._path(key))
         except OSError:
             log.warning("the quantized model isn't kept", exc_info=True)
             return None
@@ -114,7 +114,7 @@ class KeptModels:
         return self._folder / f"{key}.safetensors"
 
 
-def kept_key(files: Iterable[Path], formats: dict[str, str | bool]) -> str:
+def quantized_key(files: Iterable[Path], formats: dict[str, str | bool]) -> str:
     """Names a quantized model by what it was made from.
 
     Args:
@@ -133,7 +133,7 @@ def kept_key(files: Iterable[Path], formats: dict[str, str | bool]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _remove(kept: KeptModel) -> int:
+def _remove(kept: QuantizedModel) -> int:
     kept.path.unlink(missing_ok=True)
     return kept.nbytes
 

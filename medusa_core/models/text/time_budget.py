@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 
-class Patience:
+class TimeBudget:
     """At most so many seconds of waiting in one go; time without waiting gives them back."""
 
     def __init__(self, most_s: float, clock: Callable[[], float] = time.monotonic) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from medusa_core.messages import WeightFormats
-from medusa_core.runtime.cluster.share import Share
+from medusa_core.runtime.cluster.layer_range import LayerRange
 
 _DTYPES = {
     "float64": torch.float64,
@@ -21,7 +21,7 @@ _DTYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedTensor:
     """A tensor on its way; numpy has no bfloat16.
 
     Attributes:
@@ -35,7 +35,7 @@ class Packed:
     shape: tuple[int, ...]
 
     @classmethod
-    def of(cls, tensor: Tensor) -> Packed:
+    def of(cls, tensor: Tensor) -> PackedTensor:
         """Pack a tensor of any device."""
         here = tensor.detach().cpu().contiguous()
         name = str(here.dtype).removeprefix("torch.")
@@ -48,7 +48,7 @@ class Packed:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class StageOffer:
     """What a machine that offers layers says of itself.
 
     Attributes:
@@ -69,7 +69,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ComputeSettings:
     """How all stages are to compute.
 
     Attributes:
@@ -90,7 +90,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class StageSpeed:
     """How a stage computes as wanted.
 
     Attributes:
@@ -105,7 +105,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StageLayers:
     """What a stage has read.
 
     Attributes:
@@ -116,7 +116,7 @@ class Held:
         hidden: Dtype of rows.
     """
 
-    share: Share
+    share: LayerRange
     num_parameters: int
     nbytes: int
     cache: str
@@ -124,7 +124,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class CacheOrder:
+class CacheRequest:
     """What has become of a cache since the last pass, and what of it is next.
 
     Attributes:
@@ -143,7 +143,7 @@ class CacheOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsOrder:
+class RowsRequest:
     """The rows of one sequence in a pass.
 
     Attributes:
@@ -153,14 +153,14 @@ class RowsOrder:
         parents: Of a tree's nodes the parents; they say which rows see which.
     """
 
-    cache: CacheOrder
+    cache: CacheRequest
     num_rows: int
     paths: tuple[tuple[int, ...], ...] | None = None
     parents: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class PassRequest:
     """One pass: all that a step needs of a stage, in one message.
 
     Attributes:
@@ -173,15 +173,15 @@ class Order:
     """
 
     client: str
-    sequences: tuple[RowsOrder, ...]
-    rows: Packed
+    sequences: tuple[RowsRequest, ...]
+    rows: PackedTensor
     taps: tuple[int, ...]
     only_last: bool
     forget: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class PassReply:
     """What came of a pass.
 
     Attributes:
@@ -190,5 +190,5 @@ class Reply:
         compute_s: Seconds that the stage computed.
     """
 
-    states: Packed
+    states: PackedTensor
     compute_s: float

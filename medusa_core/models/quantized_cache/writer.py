@@ -32,7 +32,7 @@ _NAMES = {
 }
 
 
-class KeptWriter:
+class QuantizedWriter:
     """Writes a safetensors file tensor by tensor; as a context, it places it when all went well."""
 
     def __init__(self, path: Path) -> None:
@@ -64,7 +64,7 @@ class KeptWriter:
             self._failed = True
         self._end += flat.numel()
 
-    def __enter__(self) -> KeptWriter:
+    def __enter__(self) -> QuantizedWriter:
         return self
 
     def __exit__(

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Kept:
+class MeasurementFiles:
     """A folder with a few small files for each model, format and device."""
 
     def __init__(self, folder: Path) -> None:

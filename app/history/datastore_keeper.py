@@ -18,7 +18,7 @@ from medusa_core.errors import MedusaError
 log = logging.getLogger(__name__)
 
 
-class LearnedKeeper(QObject):
+class DatastoreKeeper(QObject):
     """Between the history and what drafts learned from it.
 
     What can't be forgotten at once, on a disk that can't be written, is told, and forgotten at the
@@ -40,7 +40,7 @@ class LearnedKeeper(QObject):
         self._chat, self._store, self._folder = chat, store, folder
         self._history = keeper.history
         self._work: asyncio.Task[None] | None = None
-        chat.teaches = self._learns
+        chat.updates_datastore = self._learns
         store.changed.connect(self._follow)
         keeper.trashed.connect(self._forget)
         keeper.history.on_emptied(self._forget)
@@ -48,7 +48,7 @@ class LearnedKeeper(QObject):
     @property
     def _learns(self) -> bool:
         # What isn't kept can't be deleted, and so its end isn't told.
-        return self._store.values.learns and self._history.is_kept
+        return self._store.values.learns and self._history.is_saved
 
     def tidy(self) -> None:
         """Forget, beside other work, what the last run couldn't or had no time to."""
@@ -61,29 +61,29 @@ class LearnedKeeper(QObject):
             log.warning("what was learned can't be tidied: %s", error.message)
 
     def _forget_strangers(self) -> None:
-        from medusa_core.api import forget_learned, forget_strangers
+        from medusa_core.api import forget_answers, forget_strangers
 
         if not self._store.values.learns:
-            forget_learned(self._folder)
-        elif self._history.is_kept and self._folder.is_dir():
+            forget_answers(self._folder)
+        elif self._history.is_saved and self._folder.is_dir():
             with closing(self._history.another()) as history:
                 forget_strangers(self._folder, lambda: [one.id for one in history.conversations()])
 
     def _follow(self, name: str) -> None:
         if name != "learns":
             return
-        self._chat.teaches = self._learns
+        self._chat.updates_datastore = self._learns
         if not self._store.values.learns:
-            from medusa_core.api import forget_learned
+            from medusa_core.api import forget_answers
 
-            self._tell_failure(lambda: forget_learned(self._folder))
+            self._report_failure(lambda: forget_answers(self._folder))
 
     def _forget(self, conversation_ids: tuple[str, ...]) -> None:
-        from medusa_core.api import forget_learned
+        from medusa_core.api import forget_answers
 
-        self._tell_failure(lambda: forget_learned(self._folder, conversation_ids))
+        self._report_failure(lambda: forget_answers(self._folder, conversation_ids))
 
-    def _tell_failure(self, forget: Callable[[], None]) -> None:
+    def _report_failure(self, forget: Callable[[], None]) -> None:
         try:
             forget()
         except MedusaError as error:

@@ -13,30 +13,30 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.linear import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.runtime.offload.linear import (
-    FarLayers,
-    far_layers,
+    OffloadedLayers,
+    offloaded_layers,
 )
 from medusa_core.runtime.offload.visits import Visits
 from medusa_core.runtime.runner.compiled_decoder import native_decoder
+from medusa_core.runtime.runner.offload_native import OffloadNativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import (
     Runner,
     RunnerSpec,
     Waited,
 )
-from medusa_core.runtime.runner.streaming_native import StreamingNativeRunner
 
 
-class StreamingRunner(ResidentRunner):
+class OffloadRunner(ResidentRunner):
     """Runs forward passes with torch's operations; see `Runner`.
 
     Attributes:
         visits: Brings the layers.
     """
 
-    def __init__(self, model: Decoder, precision: Precision, far: FarLayers) -> None:
+    def __init__(self, model: Decoder, precision: Precision, offloaded: OffloadedLayers) -> None:
         super().__init__(model, precision)
-        self.visits = Visits(far, precision.device, self._share_workers_with)
+        self.visits = Visits(offloaded, precision.device, self._share_workers_with)
 
     @property
     def waited(self) -> Waited:
@@ -55,13 +55,13 @@ class StreamingRunner(ResidentRunner):
 
 
 def _build(model: Decoder, precision: Precision) -> Runner | None:
-    far = far_layers(model)
-    if far is None:
+    offloaded = offloaded_layers(model)
+    if offloaded is None:
         return None
     native = native_decoder(model, precision)
     if native is None:
-        return StreamingRunner(model, precision, far)
-    return StreamingNativeRunner(model, precision, native, far)
+        return OffloadRunner(model, precision, offloaded)
+    return OffloadNativeRunner(model, precision, native, offloaded)
 
 
-SPEC = RunnerSpec("streaming", preference=-1, build=_build)
+SPEC = RunnerSpec("offload", preference=-1, build=_build)

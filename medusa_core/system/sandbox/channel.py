@@ -14,33 +14,33 @@ _PARENT_GONE = 3
 _SPARE_BYTES = 1 << 20
 
 
-class Line:
+class Channel:
     """The two pipes to whoever started this process."""
 
-    def __init__(self, hears: TextIO, says: TextIO) -> None:
-        self._hears, self._says = hears, says
+    def __init__(self, reads: TextIO, writes: TextIO) -> None:
+        self._reads, self._writes = reads, writes
 
-    def hear(self) -> dict[str, Any]:
+    def receive(self) -> dict[str, Any]:
         """The next message; ends this process if the pipe was closed."""
-        line = self._hears.readline()
+        line = self._reads.readline()
         if not line:
             os._exit(_PARENT_GONE)
         message: dict[str, Any] = json.loads(line)
         return message
 
-    def say(self, **message: object) -> None:
+    def send(self, **message: object) -> None:
         """Send one message."""
-        self._says.write(json.dumps(message) + "\n")
-        self._says.flush()
+        self._writes.write(json.dumps(message) + "\n")
+        self._writes.flush()
 
 
 @contextmanager
-def open_line() -> Iterator[Line]:
+def open_channel() -> Iterator[Channel]:
     """This process's line; whatever else is printed goes where errors go."""
-    says = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    writes = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    with says:
-        yield Line(sys.stdin, says)
+    with writes:
+        yield Channel(sys.stdin, writes)
 
 
 def limit_process(memory_bytes: int, most_file_bytes: int) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Again = Callable[[Sequence[Tensor]], "QuantLinear"]
 
 
-class Laid(NamedTuple):
+class LinearLayout(NamedTuple):
     """A layer taken apart.
 
     Attributes:
