@@ -114,7 +114,8 @@ def streamed_table(found: OffloadSteps) -> str:
     lines += [f"{rows:>6}{s * 1e3:9.1f} ms{s / one:10.2f}" for rows, s in found.ours.items()]
     lines += [
         "",
-        f"{found.layers_here} of {found.num_layers} layers here, {found.offloaded_gib:.2f} GiB come",
+        f"{found.layers_here} of {found.num_layers} layers here",
+        f"a step brings {found.offloaded_gib:.2f} GiB",
         "reading: {:.2f} GB/s; a plain reader {:.2f} GB/s".format(*rates),
         f"peak {found.peak_gib:.2f} GiB; budget {found.budget_gib:.2f} GiB",
         f"of the budget {found.planned_gib:.2f} GiB are planned",

@@ -10,7 +10,7 @@ from medusa_core.engine.failures import Failures
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.measurements import Measurements
 from medusa_core.engine.model_slot import ModelSlot
-from medusa_core.engine.scheduler import Scheduler, Turn
+from medusa_core.engine.scheduler import Scheduler, StepResult
 from medusa_core.engine.session import Session
 from medusa_core.engine.sessions import Sessions
 from medusa_core.engine.verification import verify
@@ -83,13 +83,13 @@ class Executor:
         if not self._running:
             self._measurements.step()
             return
-        turns = self._scheduler.step(self._running)
+        results = self._scheduler.step(self._running)
         # Who failed comes last: where the device is lost by it, nobody is told more.
-        for turn in sorted(turns, key=lambda turn: turn.error is not None):
+        for result in sorted(results, key=lambda result: result.error is not None):
             try:
-                self._take(turn)
+                self._take(result)
             except BaseException as error:  # noqa: BLE001 - the thread must outlive any answer
-                self._fail_in(turn.generation, error)
+                self._fail_in(result.generation, error)
 
     def close(self) -> None:
         """End all answers and free the model; of a lost device nothing more is asked."""
@@ -171,20 +171,20 @@ class Executor:
             if known is not None:
                 self._sessions.put(command.session_id, known)
 
-    def _take(self, turn: Turn) -> None:
+    def _take(self, result: StepResult) -> None:
         """Tell what a step brought an answer, and learn from one that has ended.
 
         Raises:
             BaseException: It failed.
         """
-        if turn.error is not None:
-            raise turn.error
-        self._send_all(turn.events)
-        if turn.generation.is_done:
-            request = turn.generation.request
+        if result.error is not None:
+            raise result.error
+        self._send_all(result.events)
+        if result.generation.is_done:
+            request = result.generation.request
             self._model.send_plan(request, request.settings)
             self._model.save_learned()
-            turn.generation.update_datastore()
+            result.generation.update_datastore()
 
     def _cancel(self, command: Cancel) -> None:
         if self._measurements.cancel(command.request_id):

@@ -32,13 +32,13 @@ from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.runtime.tree.step import Proposal
 from medusa_core.speculation.drafters.observation import Observation
 
-Errors = dict[DecodingSequence | PrefillSequence, BaseException]
+SequenceErrors = dict[DecodingSequence | PrefillSequence, BaseException]
 
 
 @torch.inference_mode()
 def decode_step(
     runner: Runner, sequences: Sequence[DecodingSequence], prompts: Sequence[PrefillSequence] = ()
-) -> Errors:
+) -> SequenceErrors:
     """Decide one or more tokens of each sequence, and read the next chunk of each prompt.
 
     Args:
@@ -49,7 +49,7 @@ def decode_step(
     Returns:
         Who failed, and how: alone while drafting or choosing, all together where the pass failed.
     """
-    errors: Errors = {}
+    errors: SequenceErrors = {}
     drafts: dict[DecodingSequence, Draft] = {}
     for sequence in sequences:
         with Catch(errors, sequence):

@@ -13,10 +13,10 @@ from medusa_core.speculation.tuning.costs import Sharers
 
 MOST_TOGETHER = 16
 
-Errors = dict[Generation, BaseException]
+GenerationErrors = dict[Generation, BaseException]
 
 
-class Turn(NamedTuple):
+class StepResult(NamedTuple):
     """What a step did for one answer.
 
     Attributes:
@@ -49,7 +49,7 @@ class Scheduler:
         self._most = most
         self._prompt_rows = prompt_rows
 
-    def step(self, running: list[Generation]) -> list[Turn]:
+    def step(self, running: list[Generation]) -> list[StepResult]:
         """Let those whose turn it is take a step, in one forward pass.
 
         Args:
@@ -59,16 +59,18 @@ class Scheduler:
         Returns:
             What became of those who took part.
         """
-        errors: Errors = {}
+        errors: GenerationErrors = {}
         batch = self._schedule(running, errors)
         _run(batch, errors)
-        turns = [_report(generation, errors) for generation in batch]
+        results = [_report(generation, errors) for generation in batch]
         took_part = set(batch)
         running[:] = [generation for generation in running if generation not in took_part]
-        running += [turn.generation for turn in turns if not turn.has_ended]
-        return turns
+        running += [result.generation for result in results if not result.has_ended]
+        return results
 
-    def _schedule(self, running: Sequence[Generation], errors: Errors) -> list[Generation]:
+    def _schedule(
+        self, running: Sequence[Generation], errors: GenerationErrors
+    ) -> list[Generation]:
         """Whose turn it is: the first, and who shares its pass; those that read, if rows are left.
 
         All of them have room in their caches, or end by the lack of it.
@@ -93,7 +95,7 @@ class Scheduler:
         return batch
 
 
-def _run(batch: Sequence[Generation], errors: Errors) -> None:
+def _run(batch: Sequence[Generation], errors: GenerationErrors) -> None:
     """The step itself, of those that still have something to do."""
     ready = [one for one in batch if not one.is_done and one not in errors]
     decoding = [one for one in ready if not one.is_reading]
@@ -111,10 +113,10 @@ def _run(batch: Sequence[Generation], errors: Errors) -> None:
             errors.update({} if error is None else {one: error})
 
 
-def _report(generation: Generation, errors: Errors) -> Turn:
+def _report(generation: Generation, errors: GenerationErrors) -> StepResult:
     """What the step brought an answer; who fails to say so has failed, too."""
     events: tuple[Event, ...] = ()
     if generation not in errors:
         with Catch(errors, generation):
             events = generation.events()
-    return Turn(generation, events, errors.get(generation))
+    return StepResult(generation, events, errors.get(generation))

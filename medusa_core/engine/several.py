@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import NamedTuple
 
 from medusa_core.engine.generation import Generation
-from medusa_core.engine.scheduler import MOST_TOGETHER, Scheduler, Turn
+from medusa_core.engine.scheduler import MOST_TOGETHER, Scheduler, StepResult
 from medusa_core.engine.session import Session
 from medusa_core.errors import MedusaError, OutOfMemoryError
 from medusa_core.loading.target import Target
@@ -116,10 +116,10 @@ class _Block:
 
     def step(self) -> tuple[list[Answered], int]:
         """Take a step; returns what ended by it, and how many tokens were decided."""
-        turns = self._scheduler.step(self._running)
-        events = [event for turn in turns for event in turn.events]
+        results = self._scheduler.step(self._running)
+        events = [event for result in results for event in result.events]
         num_tokens = sum(len(event.token_ids) for event in events if isinstance(event, StepDone))
-        ended = [self._end(turn) for turn in turns if turn.has_ended]
+        ended = [self._end(result) for result in results if result.has_ended]
         return ended, num_tokens
 
     def close(self) -> None:
@@ -143,17 +143,17 @@ class _Block:
         self._sessions[generation] = session
         return None
 
-    def _end(self, turn: Turn) -> Answered:
+    def _end(self, result: StepResult) -> Answered:
         """The answer of who has ended.
 
         Raises:
             BaseException: It failed, and not by an error of ours.
         """
-        done: Event | BaseException = turn.error or turn.events[-1]
+        done: Event | BaseException = result.error or result.events[-1]
         if isinstance(done, GenerationDone | MedusaError):
-            with closing(self._sessions.pop(turn.generation)) as session:
+            with closing(self._sessions.pop(result.generation)) as session:
                 num_prompt = done.num_prompt_tokens if isinstance(done, GenerationDone) else 0
                 prompt_ids = tuple(session.token_ids[:num_prompt])
-            return Answered(turn.generation.request, prompt_ids, done)
+            return Answered(result.generation.request, prompt_ids, done)
         assert isinstance(done, BaseException)
         raise done

@@ -15,6 +15,7 @@ from typing import Any
 
 from medusa_core.errors import HeadsError, ModelError
 from medusa_core.models.config import ModelConfig, parse_config
+from medusa_core.system.files.safetensors_header import TensorShapes
 
 _PREFIX = re.compile(r"(?:model\.)?(?:midlayer|layers\.0)\.")
 _IN_LAYER = {
@@ -47,8 +48,6 @@ _ALWAYS = ("fc", "q", "k", "v", "o", "gate", "up", "down", "mlp_norm")
 _OF_THREE = ("vector_norm", "state_norm", "last_norm")
 _MOST_TAPS = 8
 
-Shapes = Mapping[str, tuple[int, ...]]
-
 
 @dataclass(frozen=True, slots=True)
 class EagleParts:
@@ -77,7 +76,7 @@ class EagleParts:
     num_columns: int
     vocab_of_file: int
 
-    def target_vocab(self, shapes: Shapes) -> int:
+    def target_vocab(self, shapes: TensorShapes) -> int:
         """Tokens of the target that it was made for; 0 if nothing tells.
 
         Args:
@@ -123,7 +122,7 @@ def part_of(name: str) -> str | None:
     return _OUTSIDE.get(outer)
 
 
-def eagle_parts(raw: Mapping[str, Any], shapes: Shapes) -> EagleParts:
+def eagle_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> EagleParts:
     """Read configuration, names and shapes.
 
     Args:
@@ -164,7 +163,7 @@ def eagle_parts(raw: Mapping[str, Any], shapes: Shapes) -> EagleParts:
     return parts
 
 
-def _by_part(shapes: Shapes) -> dict[str, str]:
+def _by_part(shapes: TensorShapes) -> dict[str, str]:
     names: dict[str, str] = {}
     unknown = []
     for name in sorted(shapes):
@@ -233,7 +232,7 @@ def _num_features(
     return fc[1] // width
 
 
-def _check_shapes(parts: EagleParts, shapes: Shapes) -> None:
+def _check_shapes(parts: EagleParts, shapes: TensorShapes) -> None:
     layer, hidden = parts.layer, parts.layer.hidden_size
     queries, keys = layer.num_heads * layer.head_dim, layer.num_kv_heads * layer.head_dim
     read = 2 * hidden if parts.is_third else hidden

@@ -21,10 +21,9 @@ from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
+from medusa_core.system.files.safetensors_header import TensorShapes
 from medusa_core.system.native.pool import Workers
 from medusa_core.system.registry import Registry
-
-Shapes = Mapping[str, tuple[int, ...]]
 
 
 class Heads(Protocol):
@@ -76,7 +75,7 @@ class HeadKind:
     claims: Callable[[Path], bool]
     shape: Callable[[Path], HeadsShape]
     owns: Callable[[frozenset[str]], bool]
-    sizes: Callable[[Shapes, Mapping[str, object]], HeadsShape]
+    sizes: Callable[[TensorShapes, Mapping[str, object]], HeadsShape]
     read: Callable[[Path, ModelConfig, Precision, SharedWeights, PartFormats], Heads]
     is_ranked: bool = True
     lies_within: Callable[[frozenset[str]], bool] = lambda _: False
@@ -120,7 +119,7 @@ def read_shape(heads_dir: Path) -> HeadsShape:
     return kind_of(heads_dir).shape(heads_dir)
 
 
-def shape_among(shapes: Shapes, settings: Mapping[str, object]) -> HeadsShape:
+def shape_among(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
     """Sizes of heads of which only headers are known.
 
     Args:

@@ -16,6 +16,7 @@ from typing import Any
 
 from medusa_core.errors import HeadsError, ModelError
 from medusa_core.models.config import ModelConfig, parse_config
+from medusa_core.system.files.safetensors_header import TensorShapes
 
 PREFIX = "model.mtp_layers."
 # How other programs name what they have quantized; a target runs without such layers.
@@ -41,8 +42,6 @@ _PARTS = {
 }
 _AGAIN = "Download the model again."
 
-Shapes = Mapping[str, tuple[int, ...]]
-
 
 @dataclass(frozen=True, slots=True)
 class MtpParts:
@@ -63,7 +62,7 @@ def has_mtp(names: Iterable[str]) -> bool:
     return bool(found) and not any(name.endswith(_PACKED) for name in found)
 
 
-def mtp_parts(raw: Mapping[str, Any], shapes: Shapes) -> MtpParts:
+def mtp_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> MtpParts:
     """Read configuration, names and shapes.
 
     Args:
@@ -88,7 +87,7 @@ def mtp_parts(raw: Mapping[str, Any], shapes: Shapes) -> MtpParts:
     return MtpParts(names, layer)
 
 
-def mtp_names(shapes: Shapes) -> dict[str, str]:
+def mtp_names(shapes: TensorShapes) -> dict[str, str]:
     """Of each part of the first layer the tensor's name.
 
     Raises:
@@ -119,7 +118,7 @@ def mtp_names(shapes: Shapes) -> dict[str, str]:
     return names
 
 
-def _check_shapes(names: Mapping[str, str], layer: ModelConfig, shapes: Shapes) -> None:
+def _check_shapes(names: Mapping[str, str], layer: ModelConfig, shapes: TensorShapes) -> None:
     hidden, inner = layer.hidden_size, layer.intermediate_size
     queries, keys = layer.num_heads * layer.head_dim, layer.num_kv_heads * layer.head_dim
     wanted = {

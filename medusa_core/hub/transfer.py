@@ -84,8 +84,8 @@ class Transfer:
                 log.warning("%s arrived damaged", file.path)
                 _begin_anew(part, watch)
         raise IntegrityError(
-            f"{printable(file.path)} arrived damaged twice: its hash isn't what {self._listing.repo} "
-            "says.",
+            f"{printable(file.path)} arrived damaged twice: its hash isn't what "
+            f"{self._listing.repo} says.",
             "Try again later, or over another network.",
         )
 

@@ -5978,7 +5978,7 @@
     </message>
 </context>
 <context>
-    <name>Numbers</name>
+    <name>NumberRows</name>
     <message>
         <source>From {low} to {high}.</source>
         <translation>Von {low} bis {high}.</translation>
@@ -6225,21 +6225,6 @@
     <message>
         <source>Load with a context of {0} tokens</source>
         <translation>Mit {0} Token Kontext laden</translation>
-    </message>
-</context>
-<context>
-    <name>Row</name>
-    <message>
-        <source>{meaning} The default is {default}.</source>
-        <translation>{meaning} Üblich ist: {default}.</translation>
-    </message>
-    <message>
-        <source>Reset {name}</source>
-        <translation>{name} zurücksetzen</translation>
-    </message>
-    <message>
-        <source>Back to the default: {default}</source>
-        <translation>Zurück zum Üblichen: {default}</translation>
     </message>
 </context>
 <context>
@@ -6830,6 +6815,21 @@
     <message>
         <source>What the model said in earlier answers and often says, and a search for the same words.</source>
         <translation>Was das Modell in früheren Antworten sagte und oft sagt, und eine Suche nach denselben Wörtern.</translation>
+    </message>
+</context>
+<context>
+    <name>SettingRow</name>
+    <message>
+        <source>{meaning} The default is {default}.</source>
+        <translation>{meaning} Üblich ist: {default}.</translation>
+    </message>
+    <message>
+        <source>Reset {name}</source>
+        <translation>{name} zurücksetzen</translation>
+    </message>
+    <message>
+        <source>Back to the default: {default}</source>
+        <translation>Zurück zum Üblichen: {default}</translation>
     </message>
 </context>
 <context>

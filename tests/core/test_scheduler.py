@@ -10,7 +10,7 @@ from torch import Tensor
 
 from medusa_core.engine.answer_tuning import AnswerTuning
 from medusa_core.engine.generation import Generation
-from medusa_core.engine.scheduler import MOST_TOGETHER, Scheduler, Turn
+from medusa_core.engine.scheduler import MOST_TOGETHER, Scheduler, StepResult
 from medusa_core.engine.session import Session
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
@@ -73,7 +73,7 @@ def passes_of(target: Target) -> list[tuple[int, ...]]:
     return target.runner.passes
 
 
-def run(scheduler: Scheduler, running: list[Generation]) -> list[list[Turn]]:
+def run(scheduler: Scheduler, running: list[Generation]) -> list[list[StepResult]]:
     """All steps until all answers have ended."""
     steps = []
     while running:
@@ -81,12 +81,12 @@ def run(scheduler: Scheduler, running: list[Generation]) -> list[list[Turn]]:
     return steps
 
 
-def done_of(steps: list[list[Turn]], name: str) -> GenerationDone:
+def done_of(steps: list[list[StepResult]], name: str) -> GenerationDone:
     (done,) = [
         event
-        for turns in steps
-        for turn in turns
-        for event in turn.events
+        for results in steps
+        for result in results
+        for event in result.events
         if isinstance(event, GenerationDone) and event.session_id == name
     ]
     return done
@@ -105,11 +105,13 @@ def test_an_answer_takes_a_step_in_every_pass_in_which_a_prompt_is_read(target: 
     assert all(min(rows) == 1 for rows in shared)
     assert max(max(rows) for rows in shared) <= target.chunk_rows
     reading = [
-        turns for turns in steps if any(isinstance(e, Progress) for t in turns for e in t.events)
+        results
+        for results in steps
+        if any(isinstance(e, Progress) for t in results for e in t.events)
     ]
     assert all(
-        any(isinstance(e, StepDone) and e.session_id == "early" for t in turns for e in t.events)
-        for turns in reading
+        any(isinstance(e, StepDone) and e.session_id == "early" for t in results for e in t.events)
+        for results in reading
     )
     for name, text in (("early", "hello"), ("late", LONG_PROMPT)):
         assert (
@@ -132,13 +134,13 @@ def test_an_answer_that_does_not_join_takes_its_steps_by_itself_and_in_turns(
     names = ("left", "alone", "right")
     running = [started(target, name, "hello", joins=name != "alone") for name in names]
     steps = run(Scheduler(), running)
-    owners = [{turn.generation.request.session_id for turn in turns} for turns in steps]
+    owners = [{result.generation.request.session_id for result in results} for results in steps]
     assert {frozenset(owner) for owner in owners} == {
         frozenset({"left", "right"}),
         frozenset({"alone"}),
     }
     both = owners[: 2 * (PLAIN.max_new_tokens - 1)]
-    assert all(a != b for a, b in pairwise(both)), "they take turns"
+    assert all(a != b for a, b in pairwise(both)), "they take results"
     assert all(len(rows) == 1 for rows in passes_of(target)[1::2][: PLAIN.max_new_tokens])
 
 
@@ -148,10 +150,10 @@ def test_prompts_for_which_a_pass_has_no_rows_come_first_in_the_next(target: Tar
     readers = [
         [
             t.generation.request.session_id
-            for t in turns
+            for t in results
             if any(isinstance(e, Progress) for e in t.events)
         ]
-        for turns in steps
+        for results in steps
     ]
     assert readers[:4] == [["one"], ["two"], ["one"], ["two"]]
 
@@ -168,9 +170,9 @@ def test_no_answer_waits_for_long_where_more_run_than_share_a_pass(target: Targe
     running = [started(target, str(n), "hello") for n in range(MOST_TOGETHER + 3)]
     scheduler, taken = Scheduler(), Counter[str]()
     for _ in range(20):
-        turns = scheduler.step(running)
-        assert len(turns) <= MOST_TOGETHER
-        taken.update(turn.generation.request.session_id for turn in turns)
+        results = scheduler.step(running)
+        assert len(results) <= MOST_TOGETHER
+        taken.update(result.generation.request.session_id for result in results)
     assert len(taken) == MOST_TOGETHER + 3
     assert max(taken.values()) - min(taken.values()) <= 1
 
@@ -195,5 +197,5 @@ def test_prompts_that_wait_for_rows_take_no_place_in_a_pass(target: Target) -> N
     scheduler, running = Scheduler(most=3), [started(target, "early", "hello")]
     scheduler.step(running)
     running[:0] = [started(target, str(n), LONG_PROMPT) for n in range(4)]
-    turns = scheduler.step(running)
-    assert [turn.generation.request.session_id for turn in turns] == ["0", "early"]
+    results = scheduler.step(running)
+    assert [result.generation.request.session_id for result in results] == ["0", "early"]

@@ -8,15 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.system.storage.database_pages import PAGE, PagesOf, Value
+from medusa_core.system.storage.database_pages import PAGE, PagesOf, SqlValue
 
 LENGTHS = (0, 1, 500, 4056, 4057, 4058, 4059, 4060, 4061, 4062, 4100, 9000, 100_000)
 
 
-def rows(chance: random.Random) -> list[tuple[int, list[Value]]]:
+def rows(chance: random.Random) -> list[tuple[int, list[SqlValue]]]:
     """Rows of all kinds and lengths, with numbers near and far."""
     numbers = [*range(-3, 60), 1 << 40, (1 << 62) + 1, -(1 << 63)]
-    values: list[Value] = [None, 0, 1, -1, 127, -129, 1 << 20, -(1 << 30), 1 << 45, -(1 << 63), 0.5]
+    values: list[SqlValue] = [
+        None,
+        0,
+        1,
+        -1,
+        127,
+        -129,
+        1 << 20,
+        -(1 << 30),
+        1 << 45,
+        -(1 << 63),
+        0.5,
+    ]
     return [
         (
             number,
@@ -31,7 +43,7 @@ def rows(chance: random.Random) -> list[tuple[int, list[Value]]]:
     ]
 
 
-def by_number(pages: PagesOf) -> list[tuple[int, list[Value]]]:
+def by_number(pages: PagesOf) -> list[tuple[int, list[SqlValue]]]:
     """Rows of the table of four columns."""
     return sorted((row for row in pages.rows() if len(row[1]) == 4), key=lambda row: row[0])
 
@@ -41,7 +53,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "x.db"
 
 
-def fill(db: sqlite3.Connection, found: list[tuple[int, list[Value]]]) -> None:
+def fill(db: sqlite3.Connection, found: list[tuple[int, list[SqlValue]]]) -> None:
     db.executemany(
         "INSERT INTO t (rowid, a, b, c, d) VALUES (?, ?, ?, ?, ?)",
         [(number, *values) for number, values in found],

@@ -20,10 +20,10 @@ _NOT_SHOWN = (
     *("cli/download.py", "cli/generate.py", "cli/heads.py", "cli/library.py", "cli/plan.py"),
     *("cli/plan_throughput.py", "cli/serve_layers.py", "cli/train.py", "hub/library/find.py"),
 )
-_TELLERS = ("Check", "Progress", "unsupported", "tell", "_tell")
-_TOLD = ("message", "hint", "text")
-_CALLED = {
-    *("message", "hint", "said", "why", "what", "instead", "reason", "note", "lack", "text"),
+_CALLS = ("Check", "Progress", "unsupported", "report", "on_measure", "_notify")
+_KEYWORDS = ("message", "hint", "text")
+_VARIABLES = {
+    *("message", "hint", "facts", "why", "what", "instead", "reason", "note", "lack", "text"),
     *("_RECURRENT", "_SHARED"),
 }
 Parts = tuple[str | None, ...]  # None stands for a value
@@ -50,21 +50,21 @@ def _texts(module: ast.Module) -> Iterator[str]:
         if isinstance(target, ast.Name) and isinstance(node.value.value, str)
     }
     for node in ast.walk(module):
-        for reported in _told(node):
+        for reported in _texts_of(node):
             for parts in _alternatives(reported, constants):
                 text = _template(parts)
                 if _is_sentence(text):
                     yield text
 
 
-def _told(node: ast.AST) -> list[ast.expr]:
+def _texts_of(node: ast.AST) -> list[ast.expr]:
     """The expressions in which a text for people may stand."""
-    if isinstance(node, ast.Call) and _tells(node):
-        return [*node.args[:6], *(k.value for k in node.keywords if k.arg in _TOLD)]
+    if isinstance(node, ast.Call) and _takes_text(node):
+        return [*node.args[:6], *(k.value for k in node.keywords if k.arg in _KEYWORDS)]
     if isinstance(node, ast.Assign):
         names = [name for target in node.targets for name in _names(target)]
         values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-        return list(values) if set(names) & _CALLED else []
+        return list(values) if set(names) & _VARIABLES else []
     return []
 
 
@@ -73,10 +73,10 @@ def _names(target: ast.expr) -> list[str]:
     return [part.id for part in parts if isinstance(part, ast.Name)]
 
 
-def _tells(call: ast.Call) -> bool:
+def _takes_text(call: ast.Call) -> bool:
     name = getattr(call.func, "id", getattr(call.func, "attr", ""))
     is_error = name.endswith("Error") and not hasattr(builtins, name)
-    return is_error or name in _TELLERS
+    return is_error or name in _CALLS
 
 
 def _alternatives(node: ast.expr, constants: Mapping[str, str]) -> list[Parts]:

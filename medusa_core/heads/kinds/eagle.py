@@ -10,7 +10,7 @@ from torch import Tensor
 
 from medusa_core.errors import HeadsError, MedusaError
 from medusa_core.heads.eagle import EagleHead
-from medusa_core.heads.eagle_parts import EagleParts, Shapes, eagle_parts, is_eagle
+from medusa_core.heads.eagle_parts import EagleParts, eagle_parts, is_eagle
 from medusa_core.heads.kind import HeadKind, check_finite
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.reader import check_sizes, linears_of
@@ -22,6 +22,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.safetensors_header import TensorShapes
 
 
 def _claims(heads_dir: Path) -> bool:
@@ -43,7 +44,7 @@ def _shape(heads_dir: Path) -> HeadsShape:
     return _sizes(shapes, read_json(heads_dir / "config.json"))
 
 
-def _sizes(shapes: Shapes, settings: Mapping[str, object]) -> HeadsShape:
+def _sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
     """Sizes of a head, by its tensors' shapes and its configuration."""
     parts = eagle_parts(settings, shapes)
     return _shape_of(parts, {part: shapes[name] for part, name in parts.names.items()})

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from medusa_core.errors import HeadsError, MedusaError
 from medusa_core.heads.hydra import HydraHead, HydraHeads
-from medusa_core.heads.kind import HeadKind, Shapes, check_finite
+from medusa_core.heads.kind import HeadKind, check_finite
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.heads.reader import check_sizes, linears_of
 from medusa_core.messages import HeadsShape
@@ -34,7 +34,7 @@ from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.linear import QuantLinear
 from medusa_core.models.weights import no_memory
 from medusa_core.system.files.json_file import read_json
-from medusa_core.system.files.safetensors_header import read_header
+from medusa_core.system.files.safetensors_header import TensorShapes, read_header
 
 # As conversion names it; or as other programs name weights.
 _FILES = ("hydra_lm_head.safetensors", "model.safetensors")
@@ -141,7 +141,7 @@ def _shape(heads_dir: Path) -> HeadsShape:
     return _open(heads_dir)[1].shape
 
 
-def _shape_among(shapes: Shapes, settings: Mapping[str, object]) -> HeadsShape:
+def _shape_among(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
     _check_architecture(settings)
     sizes = _sizes_of(shapes)
     _check_counts(sizes, settings)
@@ -293,7 +293,7 @@ def _check_counts(sizes: _Sizes, settings: Mapping[str, object]) -> None:
             )
 
 
-def _sizes_of(shapes: Shapes) -> _Sizes:
+def _sizes_of(shapes: TensorShapes) -> _Sizes:
     """What tensors of these names and shapes are.
 
     Raises:
@@ -337,13 +337,13 @@ def _sizes_of(shapes: Shapes) -> _Sizes:
     return sizes
 
 
-def _count(shapes: Shapes, pattern: str) -> int:
+def _count(shapes: TensorShapes, pattern: str) -> int:
     """The largest number that names have at a place, and one."""
     found = (re.fullmatch(pattern, name) for name in shapes)
     return 1 + max(int(match[1]) for match in found if match)
 
 
-def _compare(shapes: Shapes, wanted: Shapes) -> None:
+def _compare(shapes: TensorShapes, wanted: TensorShapes) -> None:
     if missing := sorted(wanted.keys() - shapes.keys()):
         raise HeadsError(
             f"The heads lack {len(missing)} of {len(wanted)} tensors, such as {missing[0]}.", _AGAIN

@@ -8,9 +8,10 @@ from pathlib import Path
 from medusa_core.errors import MedusaError
 from medusa_core.heads.format import format_registry
 from medusa_core.heads.formats import merged
-from medusa_core.heads.kind import HeadKind, Shapes
+from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.reader import heads_shape, read_heads, read_heads_shape
 from medusa_core.messages import HeadsShape
+from medusa_core.system.files.safetensors_header import TensorShapes
 
 
 def _claims(heads_dir: Path) -> bool:
@@ -24,7 +25,7 @@ def _owns(names: frozenset[str]) -> bool:
     return any(spec.claims(names) for spec in format_registry().specs)
 
 
-def _sizes(shapes: Shapes, _: Mapping[str, object]) -> HeadsShape:
+def _sizes(shapes: TensorShapes, _: Mapping[str, object]) -> HeadsShape:
     return heads_shape(shapes)  # the counts in published `config.json` files are often wrong
 
 

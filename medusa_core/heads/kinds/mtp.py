@@ -12,7 +12,7 @@ from medusa_core.errors import MedusaError
 from medusa_core.heads.kind import HeadKind, check_finite
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.mtp import MtpHead
-from medusa_core.heads.mtp_parts import PREFIX, MtpParts, Shapes, has_mtp, mtp_names, mtp_parts
+from medusa_core.heads.mtp_parts import PREFIX, MtpParts, has_mtp, mtp_names, mtp_parts
 from medusa_core.heads.reader import check_sizes, linears_of
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
@@ -22,6 +22,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.safetensors_header import TensorShapes
 
 
 def _claims(heads_dir: Path) -> bool:
@@ -36,7 +37,7 @@ def _open(heads_dir: Path) -> tuple[Checkpoint, MtpParts]:
     return checkpoint, mtp_parts(read_json(heads_dir / "config.json"), _shapes(checkpoint))
 
 
-def _shapes(checkpoint: Checkpoint) -> Shapes:
+def _shapes(checkpoint: Checkpoint) -> TensorShapes:
     return {name: checkpoint.shape(name) for name in checkpoint.names if name.startswith(PREFIX)}
 
 
@@ -46,7 +47,7 @@ def _shape(heads_dir: Path) -> HeadsShape:
     return _shape_of(shapes, parts.layer.vocab_size)
 
 
-def _sizes(shapes: Shapes, settings: Mapping[str, object]) -> HeadsShape:
+def _sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
     """Sizes of the layer; where `config.json` is unknown, by its tensors alone."""
     if settings:
         parts = mtp_parts(settings, shapes)
@@ -56,7 +57,7 @@ def _sizes(shapes: Shapes, settings: Mapping[str, object]) -> HeadsShape:
     return _shape_of({part: shapes[name] for part, name in names.items()}, vocab_size)
 
 
-def _shape_of(shapes: Shapes, vocab_size: int) -> HeadsShape:
+def _shape_of(shapes: TensorShapes, vocab_size: int) -> HeadsShape:
     """Sizes of the layer, by the shapes of its parts."""
     (queries, hidden), (keys, _) = shapes["q"], shapes["k"]
     inner = shapes["gate"][0]

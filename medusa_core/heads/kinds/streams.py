@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.kind import HeadKind, Shapes, check_finite
+from medusa_core.heads.kind import HeadKind, check_finite
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.reader import check_sizes, linears_of
 from medusa_core.heads.streams import EMBEDDINGS, FILE, StreamHeads, StreamSizes
@@ -26,6 +26,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.safetensors_header import TensorShapes
 
 _LAYER = re.compile(r"layers\.(0|[1-9]\d{0,3})\.(?:qkv|output|gate_up|down)\.lora_[AB]")
 _MOST_STREAMS = 32  # a tree is no deeper
@@ -46,7 +47,7 @@ def _shape(heads_dir: Path) -> HeadsShape:
     return _shape_of(_open(heads_dir)[1])
 
 
-def _shape_among(shapes: Shapes, settings: Mapping[str, object]) -> HeadsShape:
+def _shape_among(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
     return _shape_of(_sizes_of(shapes, settings))
 
 
@@ -137,7 +138,7 @@ def _open(heads_dir: Path) -> tuple[Checkpoint, StreamSizes]:
     return checkpoint, _sizes_of(shapes, read_json(heads_dir / "config.json"))
 
 
-def _sizes_of(shapes: Shapes, settings: Mapping[str, object]) -> StreamSizes:
+def _sizes_of(shapes: TensorShapes, settings: Mapping[str, object]) -> StreamSizes:
     """What tensors of these names and shapes are.
 
     Raises:
@@ -185,7 +186,7 @@ def _setting(settings: Mapping[str, object], name: str, otherwise: int, most: in
     return value
 
 
-def _compare(shapes: Shapes, wanted: Shapes) -> None:
+def _compare(shapes: TensorShapes, wanted: TensorShapes) -> None:
     if missing := sorted(wanted.keys() - shapes.keys()):
         raise HeadsError(
             f"The streams lack {len(missing)} of {len(wanted)} tensors, such as {missing[0]}.",

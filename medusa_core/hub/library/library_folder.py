@@ -33,14 +33,12 @@ from medusa_core.models.lora.adapter_shape import (
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.gguf import read_gguf
 from medusa_core.system.files.json_file import read_json
-from medusa_core.system.files.safetensors_header import read_header
+from medusa_core.system.files.safetensors_header import TensorShapes, read_header
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 _PICKLED_WEIGHTS = "pytorch_model*.bin"
 _EMBEDDING = "embed_tokens.weight"
 _MERGED = "medusa_head."
-
-Shapes = Mapping[str, tuple[int, ...]]
 
 
 class ContentsKind(Enum):
@@ -146,7 +144,7 @@ def _heads_file(
     return _heads(name, shapes, config, problems) if shapes else None
 
 
-def _read_shapes(folder: Path, weights: str, problems: list[str]) -> Shapes:
+def _read_shapes(folder: Path, weights: str, problems: list[str]) -> TensorShapes:
     try:
         return _shapes(folder, weights)
     except CheckpointError as error:
@@ -201,7 +199,7 @@ def _check_target(
 
 
 def _heads(
-    name: str, shapes: Shapes, config: Mapping[str, Any], problems: list[str]
+    name: str, shapes: TensorShapes, config: Mapping[str, Any], problems: list[str]
 ) -> HeadsFacts | None:
     try:
         return heads_facts(name, shapes, config)

@@ -14,6 +14,8 @@ from typing import TypeGuard
 
 from medusa_core.errors import CheckpointError
 
+TensorShapes = Mapping[str, tuple[int, ...]]  # by name
+
 LENGTH_BYTES = 8
 MOST_HEADER_BYTES = 16 << 20  # read in half a second; the largest published have a tenth of it
 BITS = {

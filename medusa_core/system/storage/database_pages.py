@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PAGE = 4096
-Value = None | int | float | str | bytes
+SqlValue = None | int | float | str | bytes
 
 _LEAF, _LEAF_HEADER_BYTES = 0x0D, 8
 _LOG_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
@@ -41,7 +41,7 @@ class PagesOf:
         begin = (number - 1) * PAGE
         return self._logged.get(number) or self._raw[begin : begin + PAGE]
 
-    def rows(self) -> Iterator[tuple[int, list[Value]]]:
+    def rows(self) -> Iterator[tuple[int, list[SqlValue]]]:
         """Number and values of each row that is whole, whatever its table."""
         for number in sorted({*range(2, len(self._raw) // PAGE + 1), *self._logged}):
             page = self[number]
@@ -55,7 +55,7 @@ class PagesOf:
                 except (IndexError, ValueError, struct.error):
                     continue  # torn: the others on the page may be whole
 
-    def _row(self, page: bytes, place: int) -> tuple[int, list[Value]]:
+    def _row(self, page: bytes, place: int) -> tuple[int, list[SqlValue]]:
         num_bytes, place = _varint(page, place)
         number, place = _varint(page, place)
         values = _values(self._payload(page, place, num_bytes))
@@ -81,7 +81,7 @@ class PagesOf:
         return bytes(payload)
 
 
-def _values(payload: bytes) -> list[Value]:
+def _values(payload: bytes) -> list[SqlValue]:
     """The values of a row.
 
     Raises:
@@ -93,7 +93,7 @@ def _values(payload: bytes) -> list[Value]:
     while at < end:
         kind, at = _varint(payload, at)
         kinds.append(kind)
-    values: list[Value] = []
+    values: list[SqlValue] = []
     for kind in kinds:
         num_bytes = _size(kind)
         values.append(_value(kind, payload[at : at + num_bytes]))
@@ -109,7 +109,7 @@ def _size(kind: int) -> int:
     return _NUM_BYTES[kind]
 
 
-def _value(kind: int, raw: bytes) -> Value:
+def _value(kind: int, raw: bytes) -> SqlValue:
     if kind >= _FIRST_BLOB:
         return raw.decode("utf-8", "replace") if kind % 2 else raw
     if kind == _FLOAT:

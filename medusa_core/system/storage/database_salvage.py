@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from medusa_core.system.storage.database_faults import FAULTS
-from medusa_core.system.storage.database_pages import PagesOf, Value
+from medusa_core.system.storage.database_pages import PagesOf, SqlValue
 from medusa_core.system.storage.database_schema import (
     Mend,
     Migration,
@@ -118,7 +118,7 @@ class _Table:
         """Whether it holds the texts of an index: it takes whatever it is given."""
         return self.name.endswith(_TEXTS)
 
-    def insert(self, new: sqlite3.Connection, number: int, values: Sequence[Value]) -> None:
+    def insert(self, new: sqlite3.Connection, number: int, values: Sequence[SqlValue]) -> None:
         """Add a row, if it is one of this table and isn't there."""
         kinds = list(self.columns.values())[: len(values)]
         if len(values) > len(self.columns) or not all(
@@ -134,7 +134,7 @@ class _Table:
                 f"INSERT OR IGNORE INTO {self.name} ({names}) VALUES ({places})", (number, *values)
             )
 
-    def insert_leaf_row(self, new: sqlite3.Connection, number: int, values: list[Value]) -> None:
+    def insert_leaf_row(self, new: sqlite3.Connection, number: int, values: list[SqlValue]) -> None:
         """Add a row as it lies on a leaf: the column that is its number is empty there."""
         if self.key is not None and values[self.key : self.key + 1] == [None]:
             values = values[: self.key] + values[self.key + 1 :]
