@@ -19,8 +19,8 @@ from medusa_core.loading.decoder import offload_store
 from medusa_core.loading.plan import plan_target
 from medusa_core.loading.target import Target, make_caches, share_workers
 from medusa_core.messages import HeadsShape, LoadOptions
+from medusa_core.models.build import decoder_of
 from medusa_core.models.config import ModelConfig, parse_config
-from medusa_core.models.decoder import decoder_of
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import DTYPES, Precision, choose_device, hardware_of, precision_of
@@ -30,10 +30,8 @@ from medusa_core.models.quant.choice import (
     settle_formats,
 )
 from medusa_core.models.quant.format import QuantSpec
-from medusa_core.models.quant.linear import (
-    QuantLinear,
-    make_linear,
-)
+from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.quant.random_blocks import random_blocks
 from medusa_core.models.weights import embedding_device
 from medusa_core.runtime.runner.choice import (

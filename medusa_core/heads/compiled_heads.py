@@ -26,7 +26,7 @@ from medusa_core.system.native.structs import (
 )
 
 if TYPE_CHECKING:
-    from medusa_core.models.quant.linear import QuantLinear
+    from medusa_core.models.quant.layout import QuantLinear
 
 MOST_RANKS = 64  # MOST_FEW of best.h
 _BYTES = 4

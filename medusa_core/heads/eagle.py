@@ -12,7 +12,7 @@ from medusa_core.heads.chained import ChainedHead, TakeTensor
 from medusa_core.heads.eagle_parts import EagleParts
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear
 
 _NORMS = ("vector_norm", "state_norm", "last_norm", "features_norm")
 

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.ranked import Ranked, ranked_behind
-from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.runtime.tree.step import Chance
 from medusa_core.system.native.pool import Workers

@@ -34,7 +34,7 @@ from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import LINEARS, Block, Decoder
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.models.rope import interleave_rows, rotate
 from medusa_core.runtime.kv.cache import KvCache

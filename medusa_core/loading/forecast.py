@@ -26,7 +26,7 @@ from medusa_core.models.quant.choice import (
 )
 from medusa_core.models.quant.format import QuantSpec
 from medusa_core.models.quant.in_blocks import weight_formats
-from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.runtime.tree.tables import typical_table
 from medusa_core.system import cuda

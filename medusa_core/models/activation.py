@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from medusa_core.models.family import Activation, Traits
+from medusa_core.models.traits import Activation, Traits
 
 Active = Callable[[Tensor, Tensor], Tensor]
 _SLOPE = 1.702  # of the bounded gate's sigmoid

@@ -14,12 +14,13 @@ from medusa_core.messages import Advice
 from medusa_core.models.advice import read_advice
 from medusa_core.models.checkpoints.gguf_config import usual_type
 from medusa_core.models.checkpoints.packing import Packing
-from medusa_core.models.family import Traits, find_family
+from medusa_core.models.family import find_family
 from medusa_core.models.quant.choice import (
     NO_TYPES,
     StoredTypes,
 )
 from medusa_core.models.stored import StoredFormat, stored_registry
+from medusa_core.models.traits import Traits
 
 # Several times what the largest published models have; more is a damaged file.
 _MOST_LAYERS = 1 << 10

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.activation import Active
-from medusa_core.models.family import Experts
-from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.traits import Experts
 
 
 @dataclass(frozen=True, slots=True)

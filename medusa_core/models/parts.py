@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Required, TypedDict
 
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.family import NormPlaces, find_family
+from medusa_core.models.family import find_family
+from medusa_core.models.traits import NormPlaces
 
 if TYPE_CHECKING:
     from torch import Tensor  # a plan needs no torch

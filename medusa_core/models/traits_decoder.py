@@ -19,12 +19,12 @@ from medusa_core.models.attention import by_kv_head, by_row
 from medusa_core.models.config import ModelConfig, RopeConfig
 from medusa_core.models.decoder import Decoder, SequenceRows
 from medusa_core.models.experts import ExpertMlps, Mlp
-from medusa_core.models.family import NormPlaces
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.parts import BlockParts, MlpParts, block_parts, norm_names
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.rope import Rope, interleave_rows, rotate
+from medusa_core.models.traits import NormPlaces
 from medusa_core.models.weights import Weights
 
 

@@ -21,10 +21,8 @@ from medusa_core.models.parts import EMBEDDING, LinearPart, PartPiece
 from medusa_core.models.precision import DTYPES, Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec
-from medusa_core.models.quant.linear import (
-    QuantLinear,
-    make_linear,
-)
+from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.rope import interleave_rows
 from medusa_core.models.stored import stored_as
 

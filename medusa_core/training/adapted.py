@@ -11,10 +11,11 @@ from torch.utils.checkpoint import checkpoint
 
 from medusa_core.errors import TrainingError
 from medusa_core.messages import WeightFormats
+from medusa_core.models.build import build_decoder
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import Decoder, SequenceRows, build_decoder
+from medusa_core.models.decoder import Decoder, SequenceRows
 from medusa_core.models.family import find_family
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision, choose_device, hardware_of, precision_of

@@ -19,10 +19,10 @@ from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec
 from medusa_core.models.quant.layout import (
     LinearLayout,
+    QuantLinear,
     bias_of,
     with_bias,
 )
-from medusa_core.models.quant.linear import QuantLinear
 from medusa_core.models.weights import CheckpointWeights
 
 # What is added to the outputs of a part: [n, in] → [n, out]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear
 
 UNITS = 256  # unit vectors multiplied at once
 

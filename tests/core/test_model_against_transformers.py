@@ -15,8 +15,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from medusa_core.messages import WeightFormats
 from medusa_core.models.attention import attend_by_products, attend_fused
+from medusa_core.models.build import build_decoder
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import build_decoder
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import hardware_of, precision_of
 from medusa_core.models.quant.choice import settle_formats

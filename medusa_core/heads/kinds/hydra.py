@@ -31,7 +31,7 @@ from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
-from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.weights import no_memory
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.files.safetensors_header import TensorShapes, read_header

@@ -20,7 +20,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec
-from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.models.quant.random_blocks import random_blocks
 from medusa_core.runtime.kv.quantized import QuantizedCache

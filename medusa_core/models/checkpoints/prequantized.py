@@ -23,7 +23,7 @@ from medusa_core.models.quant.format import (
     quant_registry,
 )
 from medusa_core.models.quant.in_blocks import weight_formats
-from medusa_core.models.quant.nf4 import BLOCK
+from medusa_core.models.quant.nf4_sizes import BLOCK
 from medusa_core.models.quant.nf4_tensors import (
     STATE,
     Nf4Matrix,

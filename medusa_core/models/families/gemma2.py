@@ -6,15 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from medusa_core.models.family import (
-    Activation,
-    FamilySpec,
-    NormPlaces,
-    Traits,
-    layer_kinds,
-    layer_windows,
-    positive,
-)
+from medusa_core.models.family import FamilySpec, layer_kinds, layer_windows, positive
+from medusa_core.models.traits import Activation, NormPlaces, Traits
 
 
 def gemma_traits(raw: Mapping[str, Any], pattern: int) -> Traits:

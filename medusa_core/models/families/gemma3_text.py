@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from medusa_core.models.families.gemma2 import gemma_traits
-from medusa_core.models.family import FamilySpec, Traits, local_theta, positive
+from medusa_core.models.family import FamilySpec, local_theta, positive
+from medusa_core.models.traits import Traits
 
 
 def _traits(raw: Mapping[str, Any]) -> Traits:

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from medusa_core.models.family import (
-    Activation,
-    Experts,
-    FamilySpec,
-    Traits,
-    layer_kinds,
-    layer_windows,
-    positive,
-    whole,
-)
+from medusa_core.models.family import FamilySpec, layer_kinds, layer_windows, positive, whole
+from medusa_core.models.traits import Activation, Experts, Traits
 
 _MOST = 1 << 12
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from medusa_core.models.families.llama import llama_traits
-from medusa_core.models.family import FamilySpec, Traits, positive
+from medusa_core.models.family import FamilySpec, positive
+from medusa_core.models.traits import Traits
 
 
 def granite_traits(raw: Mapping[str, Any]) -> Traits:

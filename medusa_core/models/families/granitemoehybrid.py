@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
 from medusa_core.models.families.granite import granite_traits
-from medusa_core.models.family import FamilySpec, Traits
+from medusa_core.models.family import FamilySpec
+from medusa_core.models.traits import Traits
 
 if TYPE_CHECKING:
     from medusa_core.models.config import ModelConfig

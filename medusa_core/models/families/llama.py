@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from medusa_core.models.family import FamilySpec, Traits
+from medusa_core.models.family import FamilySpec
+from medusa_core.models.traits import Traits
 
 
 def llama_traits(raw: Mapping[str, Any]) -> Traits:

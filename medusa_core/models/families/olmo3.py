@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from medusa_core.models.family import (
-    FamilySpec,
-    NormPlaces,
-    Traits,
-    layer_kinds,
-    layer_windows,
-    local_theta,
-    positive,
-)
+from medusa_core.models.family import FamilySpec, layer_kinds, layer_windows, local_theta, positive
+from medusa_core.models.traits import NormPlaces, Traits
 
 
 def _traits(raw: Mapping[str, Any]) -> Traits:

@@ -8,7 +8,8 @@ from typing import Any
 
 from medusa_core.errors import ModelError
 from medusa_core.models.families.qwen3 import qwen3_traits
-from medusa_core.models.family import Experts, FamilySpec, Traits, whole
+from medusa_core.models.family import FamilySpec, whole
+from medusa_core.models.traits import Experts, Traits
 
 _MOST = 1 << 12
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from medusa_core.errors import ModelError
 from medusa_core.models.families.llama import llama_traits
-from medusa_core.models.family import FamilySpec, Traits, sliding_window
+from medusa_core.models.family import FamilySpec, sliding_window
+from medusa_core.models.traits import Traits
 
 _EVERY = 4
 

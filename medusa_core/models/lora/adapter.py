@@ -25,10 +25,8 @@ from medusa_core.models.quant.beside_linear import (
     BesideLinear,
     Up,
 )
-from medusa_core.models.quant.linear import (
-    QuantLinear,
-    make_linear,
-)
+from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.rope import interleave_rows
 
 _ROWS_AT_ONCE = 512  # of weights that are 64 bits wide meanwhile

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from medusa_core.models.quant.layout import LinearLayout
-from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.layout import LinearLayout, QuantLinear
 
 
 class Up(NamedTuple):

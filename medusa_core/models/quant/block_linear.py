@@ -15,10 +15,10 @@ from medusa_core.models.quant.block_types import (
 )
 from medusa_core.models.quant.layout import (
     LinearLayout,
+    QuantLinear,
     bias_of,
     with_bias,
 )
-from medusa_core.models.quant.linear import QuantLinear
 from medusa_core.models.quant.native_linear import native_block_linear
 
 _TOGETHER = 1 << 22  # weights that are numbers at a time

@@ -16,7 +16,7 @@ from medusa_core.system.registry import Registry
 if TYPE_CHECKING:
     from torch import Tensor, dtype
 
-    from medusa_core.models.quant.linear import QuantLinear
+    from medusa_core.models.quant.layout import QuantLinear
 
 
 @dataclass(frozen=True, slots=True)

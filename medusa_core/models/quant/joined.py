@@ -14,7 +14,7 @@ from medusa_core.models.quant.format import (
 if TYPE_CHECKING:
     from torch import Tensor, dtype
 
-    from medusa_core.models.quant.linear import QuantLinear
+    from medusa_core.models.quant.layout import QuantLinear
 
 JoinedPieces = Sequence[tuple[QuantSpec, int]]
 

@@ -11,10 +11,10 @@ from torch import Tensor
 from medusa_core.models.quant.layout import (
     Again,
     LinearLayout,
+    QuantLinear,
     bias_of,
     with_bias,
 )
-from medusa_core.models.quant.linear import QuantLinear
 from medusa_core.models.quant.native_linear import (
     NativeLinear,
     joined,

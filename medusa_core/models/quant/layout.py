@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from torch import Tensor
-
-if TYPE_CHECKING:
-    from medusa_core.models.quant.linear import QuantLinear
 
 Again = Callable[[Sequence[Tensor]], "QuantLinear"]
 
@@ -25,6 +22,26 @@ class LinearLayout(NamedTuple):
     kind: str
     tensors: tuple[Tensor, ...]
     again: Again
+
+
+class QuantLinear(Protocol):
+    """y = x Wᵀ + b.
+
+    Attributes:
+        nbytes: Bytes that the layer holds, its bias included.
+    """
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """[n, in] → [n, out]"""
+
+    def plus(self, x: Tensor, residual: Tensor) -> Tensor:
+        """[n, in], [n, out] → residual + x Wᵀ + b: [n, out]"""
+
+    def layout(self) -> LinearLayout:
+        """Its numbers, and how to make an equal layer of them elsewhere."""
 
 
 def with_bias(tensors: Sequence[Tensor], bias: Tensor | None) -> tuple[Tensor, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -11,31 +10,12 @@ from torch import Tensor
 
 from medusa_core.models.quant.layout import (
     LinearLayout,
+    QuantLinear,
     bias_of,
     with_bias,
 )
 from medusa_core.models.quant.native_linear import native_linear
 from medusa_core.system.native.binding import native_library
-
-
-class QuantLinear(Protocol):
-    """y = x Wᵀ + b.
-
-    Attributes:
-        nbytes: Bytes that the layer holds, its bias included.
-    """
-
-    @property
-    def nbytes(self) -> int: ...
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """[n, in] → [n, out]"""
-
-    def plus(self, x: Tensor, residual: Tensor) -> Tensor:
-        """[n, in], [n, out] → residual + x Wᵀ + b: [n, out]"""
-
-    def layout(self) -> LinearLayout:
-        """Its numbers, and how to make an equal layer of them elsewhere."""
 
 
 class DenseLinear:

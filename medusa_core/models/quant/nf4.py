@@ -16,14 +16,13 @@ from medusa_core.models.quant.format import (
     QuantSpec,
     TensorKind,
 )
+from medusa_core.models.quant.nf4_sizes import BLOCK, NESTED_BLOCK
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
 
-    from medusa_core.models.quant.linear import QuantLinear
+    from medusa_core.models.quant.layout import QuantLinear
 
-BLOCK = 64
-NESTED_BLOCK = 256  # blocks whose largest numbers share a scale
 _TABLES = (16 + 256) * 4 + 4  # levels, and the offset of the nested numbers
 
 

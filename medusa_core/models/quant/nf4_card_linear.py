@@ -13,7 +13,7 @@ from medusa_core.models.quant.layout import (
     bias_of,
     with_bias,
 )
-from medusa_core.models.quant.nf4 import BLOCK
+from medusa_core.models.quant.nf4_sizes import BLOCK
 from medusa_core.models.quant.nf4_tensors import read_matrix
 
 

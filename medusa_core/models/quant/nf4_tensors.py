@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import CheckpointError
-from medusa_core.models.quant.nf4 import (
+from medusa_core.models.quant.nf4_sizes import (
     BLOCK,
     NESTED_BLOCK,
 )

@@ -14,10 +14,8 @@ from medusa_core.models.parts import EMBEDDING, LinearPart
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec
-from medusa_core.models.quant.linear import (
-    QuantLinear,
-    make_linear,
-)
+from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.quantized_cache.tensors import check_quantized
 from medusa_core.models.weights import AfterPart, embedding_device, no_memory
 from medusa_core.system.files.safetensors_header import read_metadata

@@ -17,7 +17,7 @@ from medusa_core.models.checkpoints.packing import (
     Packing,
     names,
 )
-from medusa_core.models.quant.nf4 import BLOCK
+from medusa_core.models.quant.nf4_sizes import BLOCK
 from medusa_core.models.stored import StoredFormat, StoredSpec
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.family import Traits
+from medusa_core.models.traits import Traits
 
 
 class LayerRange(NamedTuple):

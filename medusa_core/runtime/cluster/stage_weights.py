@@ -8,16 +8,15 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from medusa_core.models.build import decoder_of
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import Decoder, decoder_of
+from medusa_core.models.decoder import Decoder
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.parts import LinearPart
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
-from medusa_core.models.quant.linear import (
-    QuantLinear,
-    make_linear,
-)
+from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.weights import CheckpointWeights, Weights
 from medusa_core.runtime.cluster.layer_range import (
     LayerRange,

@@ -20,8 +20,8 @@ from medusa_core.models.parts import LinearPart
 from medusa_core.models.quant.layout import (
     Again,
     LinearLayout,
+    QuantLinear,
 )
-from medusa_core.models.quant.linear import QuantLinear
 from medusa_core.models.weights import Weights
 from medusa_core.runtime.offload.layer_entries import (
     LayerEntry,

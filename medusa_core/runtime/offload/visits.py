@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.runtime.offload.card_stream import CardLayers
 from medusa_core.runtime.offload.layer_stream import LayerStream
 from medusa_core.runtime.offload.linear import OffloadedLayers

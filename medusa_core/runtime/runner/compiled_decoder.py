@@ -11,7 +11,7 @@ from torch import Tensor
 
 from medusa_core.models.decoder import LINEARS, Block, Decoder
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import (
     DTYPES,
     NativeLinear,

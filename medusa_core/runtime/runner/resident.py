@@ -12,7 +12,7 @@ from torch import Tensor
 from medusa_core.models.decoder import Decoder, SequenceRows
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.beside_linear import BesideLinear
-from medusa_core.models.quant.linear import QuantLinear
+from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.quantized import QuantizedCache

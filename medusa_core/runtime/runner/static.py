@@ -30,7 +30,6 @@ from medusa_core.runtime.runner.rows import (
 )
 from medusa_core.runtime.runner.runner import (
     PlacedTree,
-    RunnerSpec,
 )
 from medusa_core.runtime.tree.step import Pruner
 from medusa_core.system import cuda
@@ -186,14 +185,3 @@ class StaticRunner(ResidentRunner):
 def _bucket(needed: int, buckets: Sequence[int]) -> int:
     """The smallest bucket that is large enough; what is needed where none is."""
     return next((bucket for bucket in buckets if bucket >= needed), needed)
-
-
-def _build(model: Decoder, precision: Precision) -> StaticRunner | None:
-    from medusa_core.runtime.runner.graphs import graphs_pay  # it compares this runner
-
-    fits = precision.device.type == "cuda" and precision.is_usual
-    pays = fits and graphs_pay(model, precision)
-    return StaticRunner(model, precision, captures=True) if pays else None
-
-
-SPEC = RunnerSpec("static", preference=1, build=_build)

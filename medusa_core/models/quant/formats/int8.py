@@ -23,7 +23,7 @@ from medusa_core.models.quant.format import (
 if TYPE_CHECKING:
     from torch import Tensor, dtype
 
-    from medusa_core.models.quant.linear import QuantLinear
+    from medusa_core.models.quant.layout import QuantLinear
 
 _LARGEST = 127
 _MULTIPLE = 32  # the CPU's kernel reads past the end of other shapes

@@ -1,0 +1,55 @@
+"""Builds the decoder of a target's family from its checkpoint."""
+
+from __future__ import annotations
+
+import re
+
+from medusa_core.errors import CheckpointError
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.decoder import Decoder
+from medusa_core.models.family import find_family
+from medusa_core.models.precision import Precision
+from medusa_core.models.traits_decoder import TraitsDecoder
+from medusa_core.models.weights import Weights
+
+
+def decoder_of(config: ModelConfig) -> type[Decoder]:
+    """The decoder of a target's family."""
+    own = find_family(config.model_type).decoder
+    if own is not None:
+        return own()
+    if config.traits.is_usual:
+        return Decoder
+    return TraitsDecoder
+
+
+# Written by old programs, and computed anew by all; and what belongs to others, or guesses only.
+_HARMLESS = re.compile(r".*rotary_emb\.inv_freq|medusa_heads?\..*|model\.mtp_layers\..*")
+
+
+def build_decoder(
+    config: ModelConfig, precision: Precision, checkpoint: Checkpoint, weights: Weights
+) -> Decoder:
+    """Build a target from a checkpoint.
+
+    Args:
+        config: Its sizes.
+        precision: What it computes in, and where.
+        checkpoint: What `weights` reads.
+        weights: Gives the parts.
+
+    Raises:
+        CheckpointError: A tensor is missing, misshapen, or none that this family has.
+    """
+    decoder = decoder_of(config)(config, precision, weights)
+    unread = sorted(name for name in checkpoint.unread if not _HARMLESS.fullmatch(name))
+    if config.tie_embeddings and "lm_head.weight" in unread:
+        unread.remove("lm_head.weight")  # the embedding again
+    if unread:
+        listed = ", ".join(unread[:8]) + (", ..." if len(unread) > 8 else "")
+        raise CheckpointError(
+            f"A {config.model_type} model has no place for {len(unread)} of the tensors: {listed}.",
+            "Without them it would be another model: choose a checkpoint of a supported kind.",
+        )
+    return decoder
