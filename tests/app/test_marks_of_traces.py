@@ -59,7 +59,7 @@ from tests.core.laws import user_says
 from tests.core.test_sentencepiece import train
 from tests.core.tiny import TinySpec, make_tokenizer, write_tiny
 
-SETTINGS = GenerateSettings(max_new_tokens=4000, tree_rows=24)
+SETTINGS = GenerateSettings(drafter="medusa", max_new_tokens=4000, tree_rows=24)
 STOP = "@@stop@@"
 MARKUP = str.maketrans("", "", "*#\n")  # of it, Pebble writes bold, headings and paragraphs
 

@@ -106,7 +106,7 @@ def test_settings_take_effect_at_once_and_are_kept(
     (box,) = window.findChildren(DeviceBox)
 
     async def work() -> None:
-        await until(lambda: box._asked is not None and box._asked.done())
+        await until(lambda: box._filling is not None and box._filling.done())
         (storage,) = window.findChildren(StoragePage)
         assert storage._work is not None
         await storage._work

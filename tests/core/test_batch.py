@@ -75,7 +75,7 @@ def roomy(folders: Folders) -> Target:
 def run_of(target: Target, file: AnswersFile, settings: GenerateSettings, **more: Any) -> BatchRun:
     how = {
         "most": 4,
-        "tell": lambda _: None,
+        "on_progress": lambda _: None,
         "stop": lambda: False,
         "meter": BatchMeter(10, 0),
         **more,

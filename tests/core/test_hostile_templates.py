@@ -172,8 +172,8 @@ def test_one_process_renders_all_turns_and_ends_with_its_template() -> None:
 
 def test_a_process_that_was_killed_is_replaced() -> None:
     rendering = TemplateProcess("{{ messages | length }}", {})
-    assert rendering._child is not None
-    psutil.Process(rendering._child.pid).kill()
+    assert rendering._sandbox is not None
+    psutil.Process(rendering._sandbox.pid).kill()
     with pytest.raises(TemplateError, match="broke"):
         rendering.render(TURNS, True)
     assert rendering.render(TURNS, True) == "3"
@@ -196,8 +196,8 @@ def test_the_process_gets_no_secrets_and_nothing_from_the_working_folder(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     rendering = TemplateProcess("fine", {})
     assert rendering.render(TURNS, True) == "fine"
-    assert rendering._child is not None
-    environment = psutil.Process(rendering._child.pid).environ()
+    assert rendering._sandbox is not None
+    environment = psutil.Process(rendering._sandbox.pid).environ()
     assert "HF_TOKEN" not in environment
     assert os.environ["HF_TOKEN"] == "secret"
 

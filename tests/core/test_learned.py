@@ -230,8 +230,8 @@ WRITER = """
 import sys
 from pathlib import Path
 from medusa_core.models.datastore.folder import store_of
-from medusa_core.models.datastore.earlier_answers import Learned
-learned = Learned(store_of(Path(sys.argv[1]), "model"), 1 << 20)
+from medusa_core.models.datastore.earlier_answers import EarlierAnswers
+learned = EarlierAnswers(store_of(Path(sys.argv[1]), "model"), 1 << 20)
 first = int(sys.argv[2]) * 10_000
 for number in range(40):
     learned.learn(f"{first}-{number}", (), range(first + number, first + number + 50))

@@ -56,7 +56,7 @@ def test_small_forms_of_trees_are_kept_and_large_ones_are_not() -> None:
 def test_what_was_freed_goes_back_to_the_system() -> None:
     code = """
 import ctypes, psutil
-from medusa_core.memory.heap import give_back_heap
+from medusa_core.memory.heap import trim_heap
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = (
     ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p])
@@ -68,7 +68,7 @@ for piece in pieces:
     libc.free(piece)
 resident = lambda: psutil.Process().memory_info().rss
 before = resident()
-give_back_heap()
+trim_heap()
 print(before - resident())
 """
     command = [sys.executable, "-c", code]

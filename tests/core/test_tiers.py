@@ -431,16 +431,16 @@ def test_rates_of_a_busy_moment_are_measured_anew_if_that_is_asked_for(
 
 
 @pytest.mark.usefixtures("measured")
-def test_the_plan_says_when_streaming_is_not_worth_it(
+def test_the_plan_says_when_offloading_is_not_worth_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     requested = ["--quant", "int8", "--memory-gib", "5", "--tier-disk", str(tmp_path)]
     assert main(["plan", "vicuna-7b", "--context", "1024", *requested]) == 0
-    assert "streaming isn't worth it: q4 has room without" in capsys.readouterr().out
+    assert "offloading isn't worth it: q4 has room without" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("measured")
-def test_a_model_that_does_not_fit_shows_what_it_would_do_streamed(
+def test_a_model_that_does_not_fit_shows_what_it_would_do_offloaded(
     model: tuple[Path, Path], tmp_path: Path
 ) -> None:
     options = with_layers_below(*model, LoadOptions(device="cpu"), 1)

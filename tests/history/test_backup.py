@@ -270,7 +270,7 @@ from medusa_core.chats.history.history import open_history
 most = Path(sys.argv[1]).stat().st_size // 2
 resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 history = open_history(Path(sys.argv[1]))
-print(history.is_kept, history.notice)
+print(history.is_saved, history.notice)
 """
 
 

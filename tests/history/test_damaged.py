@@ -244,7 +244,7 @@ from pathlib import Path
 from medusa_core.chats.history.history import open_history
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 history = open_history(Path(sys.argv[1]))
-print(history.is_kept, len(history.messages("tea")), history.notice)
+print(history.is_saved, len(history.messages("tea")), history.notice)
 """
 
 

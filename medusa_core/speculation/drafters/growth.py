@@ -104,7 +104,7 @@ class CompiledGrowth:
             order=addressof(self._order),
             open=addressof(self._open),
             paths=self._paths.buffer_info()[0],
-            told=addressof(self._nodes_out),
+            finished=addressof(self._nodes_out),
             chances=addressof(self._chances),
         )
         self._address = addressof(self._struct)

@@ -182,7 +182,7 @@ class GrowthStruct(Structure):
         ("order", c_void_p),
         ("open", c_void_p),
         ("paths", c_void_p),
-        ("told", c_void_p),
+        ("finished", c_void_p),
         ("chances", c_void_p),
         ("rows", c_int32),
         ("count", c_int32),

@@ -175,7 +175,7 @@ def test_nothing_is_no_picture_and_names_have_endings(
     assert "no name of a picture" in errors(window)[-1].message
     assert not (tmp_path / "tree.jpg").exists()
     files.save_picture(panel.view, tmp_path / "tree.svg")
-    assert "Saved as" in panel._said.text()
+    assert "Saved as" in panel._note.text()
     window.insight.timeline.show(None)
     qtbot.waitUntil(lambda: panel.tabs.currentIndex() == PLAN)
     panel.tabs.setCurrentIndex(STEP)

@@ -131,7 +131,7 @@ def test_a_cluster_is_one_more_device(
     async def work() -> None:
         window.dialogs.show_settings("Models")
         (box,) = window.findChildren(DeviceBox)
-        await until(lambda: box._asked is not None and box._asked.done())
+        await until(lambda: box._filling is not None and box._filling.done())
         for _ in range(2):
             box.setCurrentIndex(box.count() - 1)
             box.activated.emit(box.count() - 1)

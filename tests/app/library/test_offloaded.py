@@ -1,4 +1,4 @@
-"""A model that has no room is offered streamed, and loaded so if the user wants that."""
+"""A model that has no room is offered offloaded, and loaded so if the user wants that."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -65,15 +65,15 @@ def offloaded(tokens_per_s: float = 11.0, whole_s: float = 0.0) -> OffloadPlan:
     return OffloadPlan(choice, LAYERS, {1: 0.2, 16: 0.21}, {}, tokens_per_s, whole, whole_s)
 
 
-def test_what_it_would_do_streamed_is_said_as_an_estimate() -> None:
+def test_what_it_would_do_offloaded_is_said_as_an_estimate() -> None:
     assert offload_plan_words(offloaded(), has_heads=True) == (
-        "Streamed: 27 of 40 layers here, 5.0 tokens/s plain, about 11 with heads (an estimate)."
+        "Offloaded: 27 of 40 layers here, 5.0 tokens/s plain, about 11 with heads (an estimate)."
     )
     assert "without guesses" in offload_plan_words(offloaded(), has_heads=False)
     assert offload_plan_words(offloaded(whole_s=0.1), has_heads=True).endswith("and is faster.")
 
 
-def test_a_model_that_has_no_room_is_offered_streamed(
+def test_a_model_that_has_no_room_is_offered_offloaded(
     run: Run, dialog: LibraryDialog, tmp_path: Path
 ) -> None:
     details = dialog.discover.details
@@ -111,14 +111,14 @@ def streams_and_says_where(details: Details) -> None:
     assert details.choice is not None
     placement = details.choice.plan.placement
     assert placement is not None
-    assert details.verdict_label.text().startswith("Fits streamed")
+    assert details.verdict_label.text().startswith("Fits offloaded")
     assert not details.bar.layers.isHidden()
     num_far = len(placement.layers(Tier.DISK))
     assert f"{num_far} on the disk" in details.bar.layers.words
     assert details.bar.layers.accessibleDescription() == details.bar.layers.words
 
 
-def test_it_is_loaded_streamed_or_after_a_question_or_not(
+def test_it_is_loaded_offloaded_or_after_a_question_or_not(
     run: Run,
     dialog: LibraryDialog,
     library: Library,
@@ -157,7 +157,7 @@ def test_it_is_loaded_streamed_or_after_a_question_or_not(
     assert choice.options.formats.linears == "fp32"
 
 
-def test_the_card_of_a_load_that_failed_offers_to_stream_it(
+def test_the_card_of_a_load_that_failed_offers_to_offload_it(
     run: Run,
     open_window: Callable[..., MainWindow],
     qtbot: QtBot,
@@ -180,11 +180,11 @@ def test_the_card_of_a_load_that_failed_offers_to_stream_it(
 
     def offered() -> list[QPushButton]:
         buttons = shown[0].findChildren(QPushButton) if shown else []
-        return [button for button in buttons if button.text().startswith("Stream it")]
+        return [button for button in buttons if button.text().startswith("Offload it")]
 
     run(work)
     (button,) = offered()
-    assert button.text() == "Stream it: 27 of 40 layers here, about 11 tokens/s"
+    assert button.text() == "Offload it: 27 of 40 layers here, about 11 tokens/s"
     button.click()
     qtbot.waitUntil(lambda: len(engine.of_kind(LoadModel)) == 2)
     assert engine.of_kind(LoadModel)[-1].options.tier_disk == places().layers

@@ -10,7 +10,7 @@ enum { VECTORS_EACH = 256 }; /* of a piece of work on all inner numbers */
 typedef struct {
     float *x, *normed, *qkv, *mixed, *gate_up, *active, *attention;
     uint32_t *packed;
-} Desk;
+} Buffers;
 
 static int64_t widest(const Decoder *d) {
     int64_t heads = (int64_t)d->heads * d->head_dim;
@@ -22,23 +22,23 @@ static int64_t qkv_width(const Decoder *d) {
     return (int64_t)(d->heads + 2 * d->kv_heads) * d->head_dim;
 }
 
-static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Desk *desk) {
+static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Buffers *buffers) {
     int64_t widths[] = {d->hidden, d->hidden, qkv_width(d), (int64_t)d->heads * d->head_dim,
                         2 * d->inner, d->inner, widest(d)};
-    float **places[] = {&desk->x,       &desk->normed, &desk->qkv,            &desk->mixed,
-                        &desk->gate_up, &desk->active, (float **)&desk->packed};
+    float **places[] = {&buffers->x,       &buffers->normed, &buffers->qkv,            &buffers->mixed,
+                        &buffers->gate_up, &buffers->active, (float **)&buffers->packed};
     int64_t used = 0;
     for (int i = 0; i < 7; i++) {
         if (scratch != NULL) *places[i] = scratch + used;
         used += (rows * widths[i] + LANES - 1) / LANES * LANES;
     }
-    if (scratch != NULL) desk->attention = scratch + used;
+    if (scratch != NULL) buffers->attention = scratch + used;
     return used;
 }
 
 int64_t pass_scratch(const Decoder *d, int32_t rows, int32_t length, int32_t workers) {
-    Desk desk;
-    return set_out(d, NULL, rows, &desk) + workers * attention_scratch(d->head_dim, length, rows);
+    Buffers buffers;
+    return set_out(d, NULL, rows, &buffers) + workers * attention_scratch(d->head_dim, length, rows);
 }
 
 /* x · weight / √(mean(x²) + ε); size is a multiple of the lanes. */
@@ -101,22 +101,22 @@ static void place(const Decoder *d, const Block *block, const Sequence *sequence
 
 /* Every sequence's rows over its own cache. */
 static void attend_all(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, int32_t first,
-                       const Desk *desk) {
+                       const Buffers *buffers) {
     int64_t width = qkv_width(d), mixed = (int64_t)d->heads * d->head_dim, before = 0;
     for (int32_t s = 0; s < pass->num_sequences; s++) {
         const Sequence *sequence = pass->sequences + s;
         const Rows *rows = &sequence->rows;
-        float *qkv = desk->qkv + before * width;
+        float *qkv = buffers->qkv + before * width;
         place(d, d->blocks + layer, sequence, pass->turns, qkv, layer);
         attend(pool, sequence->cache, layer, d->heads, rows, first, qkv, (int32_t)width,
-               desk->mixed + before * mixed, desk->attention,
+               buffers->mixed + before * mixed, buffers->attention,
                attention_scratch(d->head_dim, rows->length, rows->rows));
         before += rows->rows;
     }
 }
 
-/* What enters a layer, for those who asked. */
-static void tell(const Decoder *d, const Pass *pass, int32_t layer, const float *x) {
+/* What enters a layer, where it is tapped. */
+static void write_taps(const Decoder *d, const Pass *pass, int32_t layer, const float *x) {
     int64_t hidden = d->hidden, first = pass->first_wanted;
     for (int32_t t = 0; t < pass->num_taps; t++) {
         if (pass->taps[t] != layer) continue;
@@ -152,30 +152,30 @@ static void activate(Pool *pool, const float *gate_up, int32_t inner, int32_t ro
 }
 
 void forward(const Decoder *d, const Pass *pass, Pool *pool) {
-    Desk desk;
+    Buffers buffers;
     int32_t rows = pass->rows;
     be_busy(pool, 1);
-    set_out(d, pass->scratch, rows, &desk);
-    embed(d, pass, desk.x);
+    set_out(d, pass->scratch, rows, &buffers);
+    embed(d, pass, buffers.x);
     for (int32_t l = 0; l < d->layers; l++) {
         const Block *block = d->blocks + l;
-        tell(d, pass, l, desk.x);
-        norm_rows(desk.x, block->attention_norm, d, rows, desk.normed, d->hidden);
-        linear(pool, &block->qkv, desk.normed, desk.packed, rows, NULL, desk.qkv);
+        write_taps(d, pass, l, buffers.x);
+        norm_rows(buffers.x, block->attention_norm, d, rows, buffers.normed, d->hidden);
+        linear(pool, &block->qkv, buffers.normed, buffers.packed, rows, NULL, buffers.qkv);
         int32_t first = l == d->layers - 1 ? pass->first_wanted : 0;
         int32_t wanted = rows - first;
-        attend_all(d, pass, pool, l, first, &desk);
-        float *x = desk.x + (int64_t)first * d->hidden;
-        linear(pool, &block->output, desk.mixed + (int64_t)first * d->heads * d->head_dim,
-               desk.packed, wanted, x, x);
-        norm_rows(x, block->mlp_norm, d, wanted, desk.normed, d->hidden);
-        linear(pool, &block->gate_up, desk.normed, desk.packed, wanted, NULL, desk.gate_up);
-        activate(pool, desk.gate_up, d->inner, wanted, desk.active);
-        linear(pool, &block->down, desk.active, desk.packed, wanted, x, x);
+        attend_all(d, pass, pool, l, first, &buffers);
+        float *x = buffers.x + (int64_t)first * d->hidden;
+        linear(pool, &block->output, buffers.mixed + (int64_t)first * d->heads * d->head_dim,
+               buffers.packed, wanted, x, x);
+        norm_rows(x, block->mlp_norm, d, wanted, buffers.normed, d->hidden);
+        linear(pool, &block->gate_up, buffers.normed, buffers.packed, wanted, NULL, buffers.gate_up);
+        activate(pool, buffers.gate_up, d->inner, wanted, buffers.active);
+        linear(pool, &block->down, buffers.active, buffers.packed, wanted, x, x);
     }
-    tell(d, pass, d->layers, desk.x);
+    write_taps(d, pass, d->layers, buffers.x);
     int64_t first = pass->first_wanted, width = (int64_t)(1 + pass->num_taps) * d->hidden;
-    norm_rows(desk.x + first * d->hidden, d->final_norm, d, rows - pass->first_wanted, pass->hidden,
+    norm_rows(buffers.x + first * d->hidden, d->final_norm, d, rows - pass->first_wanted, pass->hidden,
               width);
     be_busy(pool, 0);
 }

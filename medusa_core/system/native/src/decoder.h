@@ -38,7 +38,7 @@ typedef struct {
     const Sequence *sequences;
     const int64_t *token_ids; /* of all rows, those of a sequence together */
     const float *turns; /* cosine and sine of every position and pair. [positions, head_dim / 2, 2] */
-    const int32_t *taps; /* layers, rising: what enters them is told, too; `layers` is behind all */
+    const int32_t *taps; /* layers, rising: what enters them is written, too; `layers` is behind all */
     float *scratch;
     float *hidden; /* takes the wanted rows: after the final norm, then what enters each tapped
                       layer. [wanted, 1 + taps, hidden] */

@@ -45,8 +45,8 @@ static void merge(Following *following, const Candidates *source, int32_t start,
     }
 }
 
-/* Put a node in its place among all, of equals behind the earlier ones; the least valuable gives way
-   to it. As no node is worth more than its parent, none gives way before those below it. */
+/* Put a node in its place among all, of equals behind the earlier ones; the least valuable is
+   dropped for it. As no node is worth more than its parent, none is dropped before those below it. */
 static void insert(Growth *growth, Node node) {
     int32_t *order = growth->order, place = growth->count;
     Node *nodes = growth->nodes;
@@ -109,7 +109,7 @@ int32_t grow_level(Growth *growth, const Candidates *sources, int32_t num_source
         }
         int32_t parent = growth->open[path], depth = growth->level + 1;
         Node above = growth->nodes[parent];
-        if (above.depth != growth->level) continue; /* it gave way to a better one */
+        if (above.depth != growth->level) continue; /* a better one took its slot */
         for (int32_t i = 0; i < following.count; i++) {
             double chance = following.mixed[i];
             if (following.alone[i] > chance) chance = following.alone[i];
@@ -140,8 +140,8 @@ static int32_t paying(Growth *growth) {
 
 int32_t grow_end(Growth *growth) {
     int32_t count = paying(growth), queue[MOST_GROWN];
-    int32_t *children = growth->told, *marks = children + count, *tokens = marks + count;
-    memset(growth->told, 0, (size_t)3 * (size_t)count * sizeof *growth->told);
+    int32_t *children = growth->finished, *marks = children + count, *tokens = marks + count;
+    memset(growth->finished, 0, (size_t)3 * (size_t)count * sizeof *growth->finished);
     queue[0] = 0;
     for (int32_t place = 0, end = 1; place < end; place++)
         for (int32_t i = 1; i < count; i++) {

@@ -41,8 +41,8 @@ typedef struct {
    order: which of them are in use, the most valuable first, then those that are free. [rows]
    open: of which of them is asked what follows, the most valuable first. [rows]
    paths: the tokens from the root's child to each of these. [open, level], room for [rows, 32]
-   told: takes of each node of the finished tree how many children it has, then of each its marks and
-       its token; nodes by depth, siblings by what they are worth, zeros of the root. [3, nodes]
+   finished: takes of each node of the tree how many children it has, then of each its marks and its
+       token; nodes by depth, siblings by what they are worth, zeros of the root. [3, nodes]
    chances: takes the chance of each draft. [nodes - 1]
    rows: at most so many nodes, the root included; 1 to MOST_GROWN.
    count: nodes in use.
@@ -52,7 +52,7 @@ typedef struct {
     const float *prices, *floors;
     double least, promised;
     Node *nodes;
-    int32_t *order, *open, *paths, *told;
+    int32_t *order, *open, *paths, *finished;
     float *chances;
     int32_t rows, count, num_open, level;
 } Growth;
