@@ -41,6 +41,11 @@ class Layout:
         return self.venv / "share" / "medusa-chat" / "models"
 
     @property
+    def translations(self) -> Path:
+        """Translations and, beside them, what they are compiled to."""
+        return self.root / "resources" / "translations"
+
+    @property
     def pyproject(self) -> Path:
         """Names the dependencies."""
         return self.root / "pyproject.toml"

@@ -1,4 +1,4 @@
-"""What holds for every test: no display, two threads, fixed seeds, no stray errors or threads."""
+"""What holds for every test: no display, one thread, fixed seeds, no stray errors or threads."""
 
 import atexit
 import gc
@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
 
@@ -19,7 +20,8 @@ import pytest
 # Read by Qt and by torch when they are imported, which is after this file.
 if sys.platform.startswith("linux"):
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-os.environ.setdefault("OMP_NUM_THREADS", "2")
+# Workers share the cores: a second thread for small matrices waits longer than it computes.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # MEDUSA_TEST_CPU=avx2: as on a CPU with no more than what that compiled library needs.
@@ -31,6 +33,10 @@ os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="medusa-tests-")
 # Windows and commands begin with the demo model, whether the installer has fetched one or not.
 os.environ["MEDUSA_MODELS"] = str(Path(os.environ["XDG_CACHE_HOME"]) / "no-models")
 atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+# What is written once for all workers: the first process makes the folder, workers inherit it.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ["MEDUSA_TEST_SHARED"] = tempfile.mkdtemp(prefix="medusa-shared-")
+    atexit.register(shutil.rmtree, os.environ["MEDUSA_TEST_SHARED"], ignore_errors=True)
 
 SEED = 20_261_120
 OUR_LOGGERS = ("app", "medusa_core")
@@ -87,6 +93,14 @@ def fixed_seeds() -> None:
         sys.modules["numpy"].random.seed(SEED)
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(SEED)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def random_targets_are_trusted() -> Iterator[None]:
+    """Their chat template needs no process of its own; see `trusted_template`."""
+    tiny = sys.modules.get("tests.core.tiny")
+    with nullcontext() if tiny is None else tiny.trusted_template():
+        yield
 
 
 class ErrorCollector(logging.Handler):

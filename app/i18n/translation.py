@@ -1,4 +1,8 @@
-"""The language of the window: Qt's translators, by the user's choice or the system's."""
+"""The language of the window: Qt's translators, by the user's choice or the system's.
+
+`python3 installer run` and `test` compile translations. One that isn't compiled is as good as none:
+the window is in English then.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ PREFIX = "medusa_"
 
 
 def languages(folder: Path) -> tuple[str, ...]:
-    """The codes of all languages that there are, English first."""
+    """The codes of all languages that are compiled, English first."""
     found = sorted(path.stem.removeprefix(PREFIX) for path in folder.glob(f"{PREFIX}*.qm"))
     return (SOURCE, *found)
 
@@ -31,7 +35,12 @@ def chosen_language(choice: str, folder: Path, wanted: list[str] | None = None) 
     offered = languages(folder)
     question = wanted if wanted is not None else QLocale.system().uiLanguages()
     codes = [name.partition("-")[0] for name in question] if choice == SYSTEM else [choice]
-    return next((code for code in codes if code in offered), SOURCE)
+    for code in codes:
+        if code in offered:
+            return code
+        if (folder / f"{PREFIX}{code}.ts").exists():
+            log.warning("%s%s.ts isn't compiled: `python3 installer run` does that", PREFIX, code)
+    return SOURCE
 
 
 def install_language(app: QCoreApplication, choice: str, folder: Path) -> str:

@@ -1,13 +1,17 @@
 """Windows for tests: the real widgets, with an engine of the test's choice."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.chat.messages.answer_message import AnswerMessage
+from app.engine import bridge as engine_bridge
 from app.engine.bridge import (
     EngineBridge,
     EngineFactory,
@@ -21,6 +25,7 @@ from medusa_core.loading.choice import (
     ModelChoice,
     demo_choice,
 )
+from tests.app.driving import ask, wait_ready
 from tests.app.engine_says import RULES, SOURCES
 from tests.app.fakes import FakeEngine, Script
 
@@ -28,6 +33,7 @@ Model = tuple[Path, Path | None]
 OpenWindow = Callable[..., MainWindow]
 Opened = tuple[MainWindow, FakeEngine]
 Open = Callable[..., Opened]
+Seen = tuple[MainWindow, AnswerMessage]
 
 
 @pytest.fixture
@@ -39,11 +45,18 @@ def appearance(qtbot: QtBot) -> Appearance:
     return looks
 
 
-@pytest.fixture
-def open_window(qtbot: QtBot, appearance: Appearance, tmp_path: Path) -> Iterator[OpenWindow]:
-    """Opens a window on an engine and loads the demo model; all are closed at the end.
+@contextmanager
+def windows(
+    looks: Appearance, folder: Path, calibrations: Path | None = None
+) -> Iterator[OpenWindow]:
+    """Opens windows on engines and loads the demo model in each; their engines end at the end.
 
-    What else `MainWindow` takes can be named.
+    Events are shown as they come: the pauses that a bridge makes are for an engine that decodes.
+
+    Args:
+        looks: Of all of them.
+        folder: Of the user's data.
+        calibrations: Where step costs are kept; None keeps none.
     """
     bridges: list[EngineBridge] = []
     seeds = count(100)
@@ -52,26 +65,68 @@ def open_window(qtbot: QtBot, appearance: Appearance, tmp_path: Path) -> Iterato
         bridge = EngineBridge(start)
         bridges.append(bridge)
         choice = demo_choice() if model is None else ModelChoice("Other", *model)
-        keeper = ModelKeeper(bridge, choice)
+        keeper = ModelKeeper(bridge, choice, calibrations_dir=calibrations)
         window = MainWindow(
             bridge,
             keeper,
-            appearance,
+            looks,
             Preferences(),
-            tmp_path,
+            folder,
             resources=resources_dir(),
             make_seed=lambda: next(seeds),
             **kept,
         )
-        qtbot.addWidget(window)
         window.show()
         bridge.start()
         keeper.load()
         return window
 
-    yield open_on
-    for bridge in bridges:
-        bridge.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine_bridge, "DRAIN_INTERVAL_S", 0.005)
+        patch.setattr(engine_bridge, "LONGEST_INTERVAL_S", 0.005)
+        yield open_on
+        for bridge in bridges:
+            bridge.close()
+
+
+@pytest.fixture
+def calibrations() -> Path | None:
+    """Where windows keep step costs: nowhere, unless a module has a folder for them."""
+    return None
+
+
+@pytest.fixture
+def open_window(
+    qtbot: QtBot, appearance: Appearance, calibrations: Path | None, tmp_path: Path
+) -> Iterator[OpenWindow]:
+    """Opens a window on an engine and loads the demo model; all are closed at the end.
+
+    What else `MainWindow` takes can be named.
+    """
+    with windows(appearance, tmp_path, calibrations) as open_on:
+
+        def open_for_a_test(start: EngineFactory, model: Model | None = None) -> MainWindow:
+            window = open_on(start, model)
+            qtbot.addWidget(window)
+            return window
+
+        yield open_for_a_test
+
+
+@pytest.fixture(scope="module")
+def seen(
+    qapp: QApplication, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Seen]:
+    """A window with one answer, for all tests of a module that only look at it."""
+    looks = Appearance(resources_dir(), ThemeChoice.LIGHT)
+    looks.apply()
+    looks.legend.learn(SOURCES, RULES)
+    with windows(looks, tmp_path_factory.mktemp("seen")) as open_on:
+        window = open_on(FakeEngine(Script()).start)
+        wait_ready(QtBot(request), window)
+        yield window, ask(QtBot(request), window, "Hello")
+        window.close()
+        window.deleteLater()
 
 
 @pytest.fixture

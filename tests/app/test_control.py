@@ -1,6 +1,7 @@
 """The side panel, the header and the meter: what people set, and what the engine gets."""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QStyleOptionViewItem, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.chat.chat_page import ChatPage
 from app.chat.messages.message_widgets import Notice
 from app.chat.strip.memory_watch import (
     GIB,
@@ -38,7 +40,7 @@ from medusa_core.messages import (
     Role,
     ThinkingSwitch,
 )
-from tests.app.conftest import Open
+from tests.app.conftest import Open, Seen
 from tests.app.driving import ask, errors, wait_ready
 from tests.app.fakes import FakeEngine, Script
 
@@ -87,26 +89,30 @@ def test_temperature_0_says_greedy_and_delta_says_what_it_follows(
 # Settings -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SETTINGS)
 def test_every_declared_setting_has_a_row_that_reaches_the_engine(
-    name: str, qtbot: QtBot, ready: Ready
+    qtbot: QtBot, ready: Ready
 ) -> None:
-    window, _ = ready
-    control, setting = window.page.control, SETTINGS[name]
+    control = ready[0].page.control
+    numbers = control.numbers
     control.choose_rule("typical")
-    row, box = control.numbers.rows[name], control.numbers.boxes[name]
-    assert (box.minimum(), box.maximum()) == (setting.low, setting.high)
-    assert box.accessibleName() == setting.label
-    assert setting.meaning in box.accessibleDescription()
-    assert setting.drafting in box.accessibleDescription()
-    assert row.reset_button.isHidden()
-    other = setting.low if setting.low != setting.default else setting.low + 5 * setting.step
-    box.setValue(other)
-    assert not row.reset_button.isHidden()
-    assert getattr(requested(qtbot, ready).settings, name) == pytest.approx(other)
-    row.reset_button.click()
-    assert getattr(control.settings(), name) == setting.default
-    assert row.reset_button.isHidden()
+    others = {}
+    for name, setting in SETTINGS.items():
+        row, box = numbers.rows[name], numbers.boxes[name]
+        assert (box.minimum(), box.maximum()) == (setting.low, setting.high), name
+        assert box.accessibleName() == setting.label
+        assert setting.meaning in box.accessibleDescription()
+        assert setting.drafting in box.accessibleDescription()
+        assert row.reset_button.isHidden(), name
+        other = setting.low if setting.low != setting.default else setting.low + 5 * setting.step
+        box.setValue(other)
+        assert not row.reset_button.isHidden(), name
+        others[name] = pytest.approx(other)
+    settings = requested(qtbot, ready).settings
+    assert {name: getattr(settings, name) for name in others} == others
+    for name, setting in SETTINGS.items():
+        numbers.rows[name].reset_button.click()
+        assert getattr(control.settings(), name) == setting.default
+        assert numbers.rows[name].reset_button.isHidden(), name
 
 
 def test_what_does_nothing_is_grey_and_says_why(ready: Ready) -> None:
@@ -208,8 +214,8 @@ def entries(menu) -> list:
     return menu.actions()
 
 
-def test_presets_of_the_program_offer_a_copy_alone(ready: Ready) -> None:
-    bar = ready[0].page.control.presets
+def test_presets_of_the_program_offer_a_copy_alone(seen: Seen) -> None:
+    bar = seen[0].page.control.presets
     enabled = {a.text(): a.isEnabled() for a in entries(bar.menu) if a.text()}
     assert (enabled["Delete"], enabled["Rename…"], enabled["Duplicate"]) == (False, False, True)
 
@@ -337,18 +343,22 @@ def test_the_panel_opens_by_key_and_button_and_is_remembered(
     assert not window.page.control.isVisible()
 
 
-@pytest.mark.parametrize("steps", [0, 5, 10])
-@pytest.mark.parametrize("has_panel", [False, True])
 def test_the_smallest_window_shows_all_of_header_and_strip_in_one_row(
-    steps: int, has_panel: bool, qtbot: QtBot, ready: Ready
+    qtbot: QtBot, ready: Ready
 ) -> None:
     window, _ = ready
     page = window.page
-    for _ in range(steps):
-        window.commands.action("zoom-in").trigger()
-    page.show_panel(has_panel)
-    window.resize(QSize(700, 500))
-    qtbot.waitUntil(lambda: window.size() == QSize(700, 500) and page.width() == 700)
+    for steps, has_panel in product((0, 5, 10), (False, True)):
+        window.commands.action("zoom-normal").trigger()
+        for _ in range(steps):
+            window.commands.action("zoom-in").trigger()
+        page.show_panel(has_panel)
+        window.resize(QSize(700, 500))
+        qtbot.waitUntil(lambda: window.size() == QSize(700, 500) and page.width() == 700)
+        qtbot.waitUntil(lambda: check_one_row(page))  # layouts follow a zoom in the next turn
+
+
+def check_one_row(page: ChatPage) -> None:
     header = page.header
     shown = [header.model_button, header.drafter_box, header._new_button, header.panel_button]
     lefts = [place_in(header, widget).left() for widget in shown]
@@ -377,8 +387,8 @@ def test_a_loading_text_of_any_length_moves_nothing_in_the_header(
     assert header.drafter_box.geometry() == before
 
 
-def test_disabled_entries_look_disabled(ready: Ready) -> None:
-    window, _ = ready
+def test_disabled_entries_look_disabled(seen: Seen) -> None:
+    window, _ = seen
     sheet = window._appearance
     rendered = sheet.theme
     assert rendered.disabled not in (rendered.text, rendered.muted)
@@ -391,8 +401,8 @@ def test_disabled_entries_look_disabled(ready: Ready) -> None:
         assert rule in text
 
 
-def test_every_tooltip_of_header_strip_and_panel_wraps(ready: Ready) -> None:
-    page = ready[0].page
+def test_every_tooltip_of_header_strip_and_panel_wraps(seen: Seen) -> None:
+    page = seen[0].page
     for part in (page.header, page.strip, page.control):
         for widget in (part, *part.findChildren(QWidget)):
             assert not widget.toolTip() or widget.toolTip().startswith("<qt>"), widget.toolTip()

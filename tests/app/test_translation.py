@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,10 +45,18 @@ MAMBA = (
 FIELD = re.compile(r"\{[^{}]*\}")
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the compiled translation, whether the installer has made one or not."""
+    folder = tmp_path_factory.mktemp("translations")
+    compile_ts(FOLDER / "medusa_de.ts", folder / "medusa_de.qm")
+    return folder
+
+
 @pytest.fixture
-def german(qapp: QApplication) -> Iterator[None]:
+def german(qapp: QApplication, compiled: Path) -> Iterator[None]:
     before = set(qapp.findChildren(QTranslator))
-    assert install_language(qapp, "de", FOLDER) == "de"
+    assert install_language(qapp, "de", compiled) == "de"
     yield
     QLocale.setDefault(QLocale("en"))
     for translator in set(qapp.findChildren(QTranslator)) - before:
@@ -55,24 +64,38 @@ def german(qapp: QApplication) -> Iterator[None]:
         translator.deleteLater()
 
 
-def test_every_text_has_a_german_one_with_the_same_fields(tmp_path: Path) -> None:
+def test_every_german_text_has_the_fields_of_the_english_one(tmp_path: Path) -> None:
     fresh = tmp_path / "medusa_de.ts"
     fresh.write_bytes((FOLDER / "medusa_de.ts").read_bytes())
     extract(fresh)
     found = messages(fresh)
     assert len(found) > 180
-    assert [source for (_, source), reported in found.items() if not reported] == []
-    for (_, source), reported in found.items():
+    translated = {text: reported for text, reported in found.items() if reported}
+    for (_, source), reported in translated.items():
         assert sorted(FIELD.findall(source)) == sorted(FIELD.findall(reported)), source
+    warn_of_missing([source for (_, source), reported in found.items() if not reported])
+    assert len(translated) > 0.9 * len(found), "hardly anything is German"
 
 
-def test_what_is_compiled_is_what_is_translated(tmp_path: Path) -> None:
-    compile_ts(FOLDER / "medusa_de.ts", tmp_path / "de.qm")
-    assert (tmp_path / "de.qm").read_bytes() == (FOLDER / "medusa_de.qm").read_bytes()
+def test_the_list_of_the_engines_texts_is_one_of_texts() -> None:
+    listed = json.loads(FILE.read_text(encoding="utf-8"))
+    assert len(listed) > 400
+    assert all(isinstance(text, str) and text for text in listed)
+    warn_of_missing([text for text in engine_texts() if text not in listed])
 
 
-def test_the_list_of_the_engines_texts_is_that_of_its_source() -> None:
-    assert tuple(json.loads(FILE.read_text(encoding="utf-8"))) == engine_texts()
+def warn_of_missing(texts: list[str]) -> None:
+    """Tell what is shown in English among German: it stops no work on the program."""
+    if texts:
+        reported = "; ".join(texts)
+        how = "python -m tests.tools.translations"
+        warnings.warn(f"{len(texts)} texts have no German one ({how}): {reported}", stacklevel=2)
+
+
+def test_missing_texts_are_warned_of_and_fail_no_run() -> None:
+    with pytest.warns(UserWarning, match="2 texts have no German one"):
+        warn_of_missing(["One.", "Two."])
+    warn_of_missing([])
 
 
 @pytest.mark.parametrize(
@@ -115,12 +138,22 @@ def test_in_english_texts_stay_as_they_are() -> None:
     assert engine_text("a/b isn't a file.") == "a/b isn't a file."
 
 
-def test_the_systems_language_is_taken_unless_another_one_is_chosen() -> None:
-    assert chosen_language("system", FOLDER, ["de-AT", "en-US"]) == "de"
-    assert chosen_language("system", FOLDER, ["fr-FR", "de-DE"]) == "de"
-    assert chosen_language("system", FOLDER, ["fr-FR"]) == "en"
-    assert chosen_language("en", FOLDER, ["de-DE"]) == "en"
-    assert chosen_language("tlh", FOLDER, []) == "en"
+def test_the_systems_language_is_taken_unless_another_one_is_chosen(compiled: Path) -> None:
+    assert chosen_language("system", compiled, ["de-AT", "en-US"]) == "de"
+    assert chosen_language("system", compiled, ["fr-FR", "de-DE"]) == "de"
+    assert chosen_language("system", compiled, ["fr-FR"]) == "en"
+    assert chosen_language("en", compiled, ["de-DE"]) == "en"
+    assert chosen_language("tlh", compiled, []) == "en"
+
+
+def test_a_translation_that_is_not_compiled_leaves_the_window_english_and_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "medusa_de.ts").touch()
+    assert chosen_language("en", tmp_path, []) == chosen_language("fr", tmp_path, []) == "en"
+    assert not caplog.records
+    assert chosen_language("de", tmp_path, []) == "en"
+    assert "medusa_de.ts isn't compiled: `python3 installer run`" in caplog.text
 
 
 def test_menus_settings_palette_and_first_steps_are_german(

@@ -84,6 +84,12 @@ def engine() -> Iterator[SharedEngine]:
     shared.end()
 
 
+@pytest.fixture(scope="module")
+def calibrations(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Step costs are measured once, and known to the next window as to the next start."""
+    return tmp_path_factory.mktemp("calibrations")
+
+
 @pytest.fixture
 def slow_engine(engine: SharedEngine) -> Iterator[SharedEngine]:
     """The engine, while it takes its time."""

@@ -38,6 +38,7 @@ from tests.core.tiny import (
     TinySpec,
     random_heads,
     random_rooted_heads,
+    trusted_template,
     write_heads,
     write_rooted_heads,
     write_tiny,
@@ -258,4 +259,5 @@ def _copied(whole: Written, folder: Path) -> Written:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))
+    with trusted_template():
+        print(json.dumps(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))

@@ -77,7 +77,7 @@ def divided(folders: Folders) -> Divided:
         name: str, dtype: str = "float64", num_stages: int = 3
     ) -> tuple[Target, FragileCluster]:
         cluster = cluster_of(folders[name][0], num_stages)
-        options = replace(options_of(name, dtype, "cpu", folders), cluster=ADDRESS)
+        options = replace(options_of(name, dtype, "cpu"), cluster=ADDRESS)
         return load_target(*folders[name], options, join=lambda _: cluster), cluster
 
     return load

@@ -26,9 +26,10 @@ from medusa_core.speculation.drafters.lineup import (
 )
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import source_registry
-from tests.core.conftest import TARGET_NAMES, LoadTarget
+from tests.core.conftest import LoadTarget
 from tests.core.drafts import received
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
+from tests.core.pairs import pair_name, serving_pairs
 
 DRAFTERS = pytest.mark.parametrize("spec", drafter_registry().specs, ids=lambda spec: spec.name)
 MESSAGES = user_says("the trees are many")
@@ -62,15 +63,12 @@ def check_proposal(drafter: Drafter, target: Target, root_id: int, max_rows: int
     return num_nodes
 
 
-@DRAFTERS
-@pytest.mark.parametrize("name", TARGET_NAMES)
+@pytest.mark.parametrize(("name", "spec"), serving_pairs(), ids=pair_name)
 @torch.inference_mode()
 def test_a_proposal_is_a_whole_tree_within_its_rows(
     name: str, spec: DrafterSpec, load: LoadTarget
 ) -> None:
     target, rng = load(name, "float32"), random.Random(1)
-    if not spec.serves(target):
-        pytest.skip("not for this target")
     for num_rows in (1, 2, 5, 16, 64):
         drafter = spec.build(target, RowBudget(num_rows))
         drafter.begin([1, 2, 3])
@@ -106,18 +104,17 @@ def test_a_new_answer_starts_without_memory_of_the_last(
 @DRAFTERS
 @pytest.mark.parametrize("tree_rows", [1, 2, 7, 40])
 def test_trees_of_any_size_leave_text_and_cache_alone(
-    tree_rows: int, spec: DrafterSpec, tiny: Target
+    tree_rows: int, spec: DrafterSpec, target_of: Callable[[str], Target]
 ) -> None:
-    if not spec.serves(tiny):
-        pytest.skip(f"this target can't use {spec.name}")
+    target = target_of(spec.name)
     settings = replace(SETTINGS, drafter=spec.name, tree_rows=tree_rows)
     run = decode(
-        tiny,
+        target,
         settings,
         MESSAGES,
-        after_step=lambda session: check_cache(session, tiny, 1e-12),
+        after_step=lambda session: check_cache(session, target, 1e-12),
     )
-    check_same_tokens(decode(tiny, plainly(SETTINGS), MESSAGES), run)
+    check_same_tokens(decode(target, plainly(SETTINGS), MESSAGES), run)
     assert all(step.num_rows <= tree_rows for step in run.steps[1:])
 
 

@@ -8,18 +8,16 @@ from itertools import cycle, product
 
 import pytest
 
-from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.speculation.drafters.drafter import DrafterSpec
-from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import (
     RuleSpec,
     rule_registry,
 )
 from medusa_core.system.resources import prompts_dir
 from tests.core.by_turns import by_turns
-from tests.core.conftest import TARGET_NAMES, LoadTarget
+from tests.core.conftest import LoadTarget
 from tests.core.laws import (
     Run,
     Tie,
@@ -31,8 +29,8 @@ from tests.core.laws import (
     plainly,
     user_says,
 )
+from tests.core.pairs import serving_pairs
 
-DRAFTERS = drafter_registry().specs
 RULES = rule_registry().specs
 EXACT = [rule for rule in RULES if rule.choice.is_exact]
 TINY_PROMPTS = (
@@ -78,12 +76,6 @@ def plain_run(load: LoadTarget) -> PlainRun:
     return run
 
 
-def served(drafter: DrafterSpec, target: Target) -> None:
-    """Leave out a drafter that this target has no use for."""
-    if not drafter.serves(target):
-        pytest.skip(f"{target.name} can't use {drafter.name}")
-
-
 def settings_for(rule: RuleSpec, num_tokens: int) -> tuple[GenerateSettings, ...]:
     """Settings to decode with under a rule."""
     variants = VARIANTS[:1] if rule.name == "greedy" else VARIANTS
@@ -98,12 +90,11 @@ def cases(name: str, rule: RuleSpec) -> list[tuple[int, GenerateSettings]]:
     return [(p % len(prompts_of(name)), s) for p, s in enumerate(pebble)]
 
 
-@pytest.mark.parametrize(("name", "drafter", "rule"), by_turns(TARGET_NAMES, DRAFTERS, EXACT))
+@pytest.mark.parametrize(("name", "drafter", "rule"), by_turns(serving_pairs(), EXACT))
 def test_laws_1_and_2_a_drafter_never_changes_a_token_in_float64(
     name: str, drafter: DrafterSpec, rule: RuleSpec, load: LoadTarget, plain_run: PlainRun
 ) -> None:
     target = load(name, "float64")
-    served(drafter, target)
     for prompt, settings in cases(name, rule):
         settings = replace(settings, drafter=drafter.name)
         drafted = decode(target, settings, prompts_of(name)[prompt])
@@ -113,7 +104,7 @@ def test_laws_1_and_2_a_drafter_never_changes_a_token_in_float64(
 
 @pytest.mark.parametrize(
     ("name", "drafter", "rule", "dtype"),
-    by_turns(TARGET_NAMES, DRAFTERS, list(product(EXACT, ["float32", "bfloat16"]))),
+    by_turns(serving_pairs(), list(product(EXACT, ["float32", "bfloat16"]))),
 )
 def test_laws_1_and_2_in_lower_precision_tokens_differ_at_ties_alone(
     name: str,
@@ -125,7 +116,6 @@ def test_laws_1_and_2_in_lower_precision_tokens_differ_at_ties_alone(
     report_ties: Callable[[list[Tie]], None],
 ) -> None:
     target, exact = load(name, dtype), load(name, "float64")
-    served(drafter, target)
     ties: list[Tie] = []
     for prompt, settings in cases(name, rule):
         settings = replace(settings, drafter=drafter.name)
@@ -140,13 +130,12 @@ def test_laws_1_and_2_in_lower_precision_tokens_differ_at_ties_alone(
 
 @pytest.mark.parametrize(
     ("name", "drafter", "rule", "dtype"),
-    by_turns(TARGET_NAMES, DRAFTERS, list(product(RULES, ["float64", "float32"]))),
+    by_turns(serving_pairs(), list(product(RULES, ["float64", "float32"]))),
 )
 def test_law_3_after_every_step_the_cache_is_one_that_never_drafted(
     name: str, dtype: str, drafter: DrafterSpec, rule: RuleSpec, load: LoadTarget
 ) -> None:
     target = load(name, dtype)
-    served(drafter, target)
     tolerance = 0.0 if isinstance(target.runner, NativeRunner) else TOLERANCE[dtype]
     prompt, settings = cases(name, rule)[-1]
     run = decode(

@@ -166,10 +166,14 @@ def test_an_answer_without_a_limit_takes_what_the_context_leaves(
     target = load(name, "float64" if name == "grouped" else "float32")
     limit = target.config.context_tokens
     requested = replace(OPEN, drafter=drafter, banned=tuple(target.eos_token_ids), tree_rows=4)
-    run = decode(target, requested, user_says("begin"))
+    text = "begin"
+    while len(target.tokenizer.encode(text)) < limit - 120:
+        text += " again"
+    run = decode(target, requested, user_says(text))
     assert run.done.stop_reason is StopReason.CONTEXT
+    assert len(run.token_ids) > 60
     assert run.done.num_prompt_tokens + len(run.token_ids) == limit
-    limited = decode(target, replace(requested, max_new_tokens=limit), user_says("begin"))
+    limited = decode(target, replace(requested, max_new_tokens=limit), user_says(text))
     assert run.token_ids == limited.token_ids
 
 

@@ -209,7 +209,7 @@ EXACT_RULES = [r for r in rule_registry().specs if r.choice.is_exact and r.name 
 def test_law_2_accepted_drafts_keep_the_distribution(
     settings: GenerateSettings, rule: RuleSpec, tiny: Target
 ) -> None:
-    assert p_value(tiny, settings, likely_spec(tiny), rule, 1000) > LIKELY_NOISE
+    assert p_value(tiny, settings, likely_spec(tiny), rule, 600) > LIKELY_NOISE
 
 
 @pytest.mark.parametrize("rule", EXACT_RULES, ids=lambda rule: rule.name)
@@ -223,12 +223,12 @@ def test_law_2_accepted_drafts_keep_the_distribution(
 def test_law_2_every_drafter_keeps_the_distribution(
     drafter: DrafterSpec, rule: RuleSpec, target_of: Callable[[str], Target]
 ) -> None:
-    assert p_value(target_of(drafter.name), VARIANTS[1], drafter, rule, 600) > LIKELY_NOISE
+    assert p_value(target_of(drafter.name), VARIANTS[1], drafter, rule, 250) > LIKELY_NOISE
 
 
 def test_a_biased_rule_is_caught(tiny: Target) -> None:
     biased = faulty_rule(rule_registry().get("sample"), Credulous)
-    assert p_value(tiny, VARIANTS[1], likely_spec(tiny), biased, 600) < LIKELY_NOISE
+    assert p_value(tiny, VARIANTS[1], likely_spec(tiny), biased, 250) < LIKELY_NOISE
 
 
 def test_likely_drafts_are_accepted_often(tiny: Target) -> None:

@@ -19,13 +19,15 @@ from medusa_core.runtime.tree.shape import (
     TokenTree,
     TreeShape,
 )
-from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.rules.rule import rule_registry
 from tests.core.by_turns import by_turns
 from tests.core.conftest import TARGET_NAMES, LoadTarget
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
+from tests.core.pairs import serving_pairs
 from tests.core.tree_paths import path_to
 
+DRAFTING = [pair for pair in serving_pairs() if pair[1].drafts]
 IDS = [5 + (11 * i) % 300 for i in range(70)]
 
 
@@ -66,20 +68,11 @@ def test_every_row_is_what_it_is_without_padding(
             return
 
 
-@pytest.mark.parametrize(
-    ("name", "drafter", "rule"),
-    by_turns(
-        TARGET_NAMES,
-        [name for name in drafter_registry().names if name != "none"],
-        ["greedy", "sample"],
-    ),
-)
-def test_the_laws_hold_for_it(name: str, rule: str, drafter: str, load: LoadTarget) -> None:
+@pytest.mark.parametrize(("name", "drafter", "rule"), by_turns(DRAFTING, ["greedy", "sample"]))
+def test_the_laws_hold_for_it(name: str, drafter: DrafterSpec, rule: str, load: LoadTarget) -> None:
     resident = load(name, "float64")
-    if not drafter_registry().get(drafter).serves(resident):
-        pytest.skip(f"{name} can't use {drafter}")
     target, _ = static(resident)
-    settings = GenerateSettings(drafter, rule, seed=5, max_new_tokens=40)
+    settings = GenerateSettings(drafter.name, rule, seed=5, max_new_tokens=40)
     drafted = decode(
         target,
         settings,

@@ -1,10 +1,13 @@
 """Random tiny targets on disk in the layout of Hugging Face, with heads of either format."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
@@ -12,6 +15,7 @@ from torch import Tensor
 
 from medusa_core.heads.weights import HeadSet, HeadWeights
 from medusa_core.heads.writer import write_heads as write_head_set
+from medusa_core.models.text import template
 
 SPECIALS = ("<|bos|>", "<|end|>", "<|user|>", "<|assistant|>", "<|system|>")
 EOS_ID = 1
@@ -30,6 +34,15 @@ LLAMA3_ROPE = {
 }
 # Ranks that the table beside the heads claims to be right; they only shape the trees.
 ACCURACIES = [[0.4, 0.2, 0.1, 0.05], [0.3, 0.2, 0.1, 0.05], [0.3, 0.1, 0.1, 0.05]]
+
+
+@contextmanager
+def trusted_template() -> Iterator[None]:
+    """Render this template as those that ship: a process for each load takes 60 ms."""
+    ships = template.is_shipped
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(template, "is_shipped", lambda text: text == TEMPLATE or ships(text))
+        yield
 
 
 @dataclass(frozen=True, slots=True)

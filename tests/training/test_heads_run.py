@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 from medusa_core.__main__ import main
 from medusa_core.errors import TrainingError
 from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions, Role
 from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.system.files.record_json import as_json
@@ -74,12 +75,17 @@ def config_for(model: Path, folder: Path, kind: str, **more: Any) -> HeadsConfig
     return HeadsConfig(model=str(model), kind=kind, data=data, **{**usual, **more})
 
 
-def run(out: Path, config: HeadsConfig, stop: Callable[[], bool] | None = None) -> bool:
+def run(
+    out: Path,
+    config: HeadsConfig,
+    stop: Callable[[], bool] | None = None,
+    load: Callable[[HeadsConfig], Target] = load_for_training,
+) -> bool:
     folder = RunFolder(out)
     if not folder.exists:
         folder.begin(config)
     parts = RunParts(
-        load=lambda: load_for_training(config),
+        load=lambda: load(config),
         trainee=lambda target, answers: trainee_of(config, target, answers),
         prompts=lambda *_: read_training_prompts([Path(name) for name in config.data]),
         judge=lambda _: None,
@@ -168,8 +174,14 @@ def test_wherever_layers_lie_the_heads_are_the_same(
         monkeypatch.setattr(heads_command, "load_target", through)
         there = replace(here, cluster="127.0.0.1:6379")
     assert run(tmp_path / "here", here)
-    assert run(tmp_path / "there", there)
-    target = load_for_training(there)
+    loaded: list[Target] = []
+
+    def load(config: HeadsConfig) -> Target:
+        loaded.append(load_for_training(config))
+        return loaded[-1]
+
+    assert run(tmp_path / "there", there, load=load)
+    (target,) = loaded
     assert target.is_divided or target.plan.placement is not None
     pairs = [tensors_in(tmp_path / name) for name in ("here", "there")]
     assert all(torch.equal(pairs[0][name], pairs[1][name]) for name in pairs[0])

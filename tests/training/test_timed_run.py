@@ -67,7 +67,7 @@ def test_a_timed_run_learns_from_slices_of_answers(kind: str, model: Path, tmp_p
         model=str(model),
         kind=kind,
         num_heads=2,
-        minutes=0.1,
+        minutes=0.06,
         batch=64,
         max_new_tokens=16,
         context=128,

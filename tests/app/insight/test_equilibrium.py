@@ -151,7 +151,9 @@ def test_what_has_no_text_of_its_own_is_replaced_and_not_by_chance(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
 ) -> None:
     window, _ = answered
-    table = window.insight.open_equilibrium().table
+    panel = window.insight.open_equilibrium()
+    qtbot.waitUntil(lambda: bool(panel.shown.cells))  # else they would come over what is filled in
+    table = panel.table
     tokens = [(b"\xe2\x82", 5), (b"", 6), (b" " * 40, 7)]
     reported = tuple(VerifiedToken(i, text, Alternative(1, b"x", 0.5)) for text, i in tokens)
     table.fill(agreement(Verified("s", "r", reported, 0.0)), window.insight._appearance.theme)

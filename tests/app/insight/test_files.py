@@ -12,7 +12,7 @@ from app.insight import trace_files
 from app.insight.trace_files import LOADED
 from app.insight.tree_panel import PLAN, STEP
 from app.window.main_window import MainWindow
-from tests.app.conftest import Open
+from tests.app.conftest import Open, Seen
 from tests.app.driving import errors, wait_ready
 from tests.app.fakes import Script
 from tests.app.insight.looks import dropped, open_step, shown, track_of
@@ -91,10 +91,8 @@ def test_what_is_dropped_and_no_trace_is_attached_or_refused_with_the_reason(
 
 
 @pytest.mark.parametrize("place", ["equilibrium", "tree"])
-def test_files_fall_through_to_the_window(
-    place: str, answered: tuple[MainWindow, AnswerMessage]
-) -> None:
-    window, _ = answered
+def test_files_fall_through_to_the_window(place: str, seen: Seen) -> None:
+    window, _ = seen
     if place == "tree":
         assert not window.insight.open_tree().view.acceptDrops()
         return
@@ -132,10 +130,8 @@ def test_an_answer_that_broke_off_can_not_be_saved(qtbot: QtBot, open_fake: Open
 
 
 @pytest.mark.parametrize("ending", ["svg", "png"])
-def test_the_picture_is_the_whole_tree(
-    answered: tuple[MainWindow, AnswerMessage], tmp_path: Path, ending: str
-) -> None:
-    window, _ = answered
+def test_the_picture_is_the_whole_tree(seen: Seen, tmp_path: Path, ending: str) -> None:
+    window, _ = seen
     panel = open_step(window, 1)
     path = tmp_path / f"tree.{ending}"
     window.insight.files.save_picture(window.insight.open_tree().view, path)

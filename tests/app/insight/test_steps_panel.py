@@ -62,7 +62,7 @@ def test_an_answer_of_another_model_is_not_compared_with_this_one(
     qtbot.waitUntil(lambda: memory.accessibleDescription() == "step 1: not known")
 
 
-def test_ten_thousand_steps_are_moved_through_at_once(
+def test_ten_thousand_steps_are_moved_through_without_drawing_their_curves_anew(
     qtbot: QtBot, answered: tuple[MainWindow, AnswerMessage]
 ) -> None:
     window, _ = answered
@@ -74,7 +74,12 @@ def test_ten_thousand_steps_are_moved_through_at_once(
     insight.recordings.put(track)
     tree, steps = insight.open_tree(), insight.open_steps()
     insight.timeline.show(track, 0)
-    qtbot.waitUntil(lambda: len(steps.figures) == 9_999)
+    qtbot.waitUntil(lambda: len(steps.figures) == 9_999 and not steps._turn.isActive())
+    for place in (9_999, 5_000):
+        insight.timeline.go(place)
+        assert f"step {place:,} of 9,999" in steps._transport.text
+        assert not steps._timer.isActive()
+        assert not steps._turn.isActive()
     insight.open_tree()
     insight.timeline.go(9_999)
     assert "step 9,999 of 9,999" in tree.transport.text

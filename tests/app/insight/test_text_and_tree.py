@@ -14,7 +14,7 @@ from app.chat.messages.answer_message import AnswerMessage
 from app.window.main_window import MainWindow
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import Generate
-from tests.app.conftest import Open
+from tests.app.conftest import Open, Seen
 from tests.app.driving import ask, wait_ready
 from tests.app.insight.looks import centre_of, framed, shown
 
@@ -91,10 +91,8 @@ def test_hovering_shows_the_tokens_card(
 
 
 @pytest.mark.parametrize("word", ["One", "three", "ten"])
-def test_the_character_under_the_mouse_is_found(
-    answered: tuple[MainWindow, AnswerMessage], word: str
-) -> None:
-    _, answer = answered
+def test_the_character_under_the_mouse_is_found(seen: Seen, word: str) -> None:
+    _, answer = seen
     at = answer.view.position_at(centre_of(answer, word))
     start = answer.view.toPlainText().index(word)
     assert start <= at < start + len(word)

@@ -47,7 +47,7 @@ def test_before_any_answer_the_planned_tree_can_be_sized_and_used(
 def test_the_planned_tree_follows_what_is_learned_until_the_user_chooses(
     qtbot: QtBot, open_fake: Open
 ) -> None:
-    window, _ = open_fake(Script(learned_rows=5))
+    window, engine = open_fake(Script(learned_rows=5))
     wait_ready(qtbot, window)
     panel = window.insight.open_tree()
     assert panel.plan.text.startswith("8 rows")
@@ -57,8 +57,9 @@ def test_the_planned_tree_follows_what_is_learned_until_the_user_chooses(
     panel.tabs.setCurrentIndex(PLAN)
     assert len(panel.view.layout_shown.nodes) == 5
     panel.plan.slider.setValue(9)
+    engine.script = replace(engine.script, learned_rows=6)
     ask(qtbot, window, "More")
-    qtbot.wait(50)
+    qtbot.waitUntil(lambda: window.keeper.status.planned.tree_rows == 6)
     assert panel.plan.slider.value() == 9
 
 
