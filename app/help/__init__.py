@@ -1,1 +1,1 @@
-"""The first steps, About, and the page of diagnostics."""
+"""The first steps, About, and the page of diagnostics; what is checked is `medusa_core.doctor`."""

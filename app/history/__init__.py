@@ -1,1 +1,1 @@
-"""The list of conversations, and how they are kept while they are written."""
+"""The list of conversations, and saving them; the files are `medusa_core.chats.history`."""

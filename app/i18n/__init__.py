@@ -1,1 +1,1 @@
-"""Texts in the user's language, those of the engine included."""
+"""Finds texts in the user's language, the engine's too; they are in `resources/translations`."""

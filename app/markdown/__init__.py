@@ -1,1 +1,1 @@
-"""Markdown whose every rendered character knows the source it comes from."""
+"""Markdown whose every rendered character knows its source; it knows no token and no chat."""

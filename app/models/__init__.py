@@ -1,1 +1,1 @@
-"""The model manager: what there is, what fits, what is installed, what is on its way."""
+"""The model manager: what fits, is installed, is on its way; fetching is `medusa_core.hub`."""

@@ -1,1 +1,1 @@
-"""What the user can choose for the whole program: declared once, read, written and shown."""
+"""Choices for the whole program, each declared once; a conversation's are in `chat_settings`."""

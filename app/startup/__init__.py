@@ -1,1 +1,1 @@
-"""What happens before and beside the window: logs, crashes, one instance, garbage."""
+"""What happens before and beside the window: logs, crashes, one instance, garbage; no page."""

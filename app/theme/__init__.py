@@ -1,1 +1,1 @@
-"""How the application looks: colours, fonts, icons and the style sheet made of them."""
+"""How the application looks: colours, fonts, icons, style sheet; a source's colour is its own."""

@@ -1,1 +1,1 @@
-"""The engine: worker, sessions, and the decoding loop; it loads nothing by itself."""
+"""The engine: worker, scheduler, sessions and the decoding loop; models are loaded by `loading`."""

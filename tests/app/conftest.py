@@ -105,8 +105,10 @@ def open_window(
     """
     with windows(appearance, tmp_path, calibrations) as open_on:
 
-        def open_for_a_test(start: EngineFactory, model: Model | None = None) -> MainWindow:
-            window = open_on(start, model)
+        def open_for_a_test(
+            start: EngineFactory, model: Model | None = None, **kept: Any
+        ) -> MainWindow:
+            window = open_on(start, model, **kept)
             qtbot.addWidget(window)
             return window
 
