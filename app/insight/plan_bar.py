@@ -103,7 +103,7 @@ class PlanBar(QWidget):
             self._label.setText(
                 self.tr("not measured yet")
                 if planned is None
-                else self.tr("this model has no heads")
+                else self.tr("no tree is planned ahead: each step grows its own")
             )
         else:
             words = forecast(planned, self._plain_step_s, num_rows)

@@ -6041,8 +6041,8 @@
         <translation>noch nicht gemessen</translation>
     </message>
     <message>
-        <source>this model has no heads</source>
-        <translation>dieses Modell hat keine Köpfe</translation>
+        <source>no tree is planned ahead: each step grows its own</source>
+        <translation>kein Baum steht vorher fest: Jeder Schritt bildet seinen</translation>
     </message>
     <message>
         <source> · the engine&apos;s choice</source>

@@ -21,7 +21,7 @@ from medusa_core.system import cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.native.binding import native_library
 
-_VERSION = 8
+_VERSION = 9
 
 
 class ModelMeasurements:

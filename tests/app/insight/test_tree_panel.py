@@ -87,7 +87,7 @@ def test_a_model_without_heads_has_no_planned_tree_to_use(qtbot: QtBot, open_fak
     plan.show_plan(headless, 0.001)
     assert chat.tree_rows == 0  # else no source could draft
     assert not plan.use_box.isEnabled()
-    assert plan.text == "this model has no heads"
+    assert plan.text == "no tree is planned ahead: each step grows its own"
 
 
 def test_f9_opens_and_closes_the_tree(answered: tuple[MainWindow, AnswerMessage]) -> None:
