@@ -187,7 +187,16 @@ class StageBusyError(ClusterError):
 
 
 class StageLostError(ClusterError):
-    """A machine that had some of the layers doesn't answer any more."""
+    """A machine that had some of the layers doesn't answer any more.
+
+    Args:
+        message: As of `MedusaError`.
+        hint: As of `MedusaError`.
+        stage: Its name among the connections of the cluster.
+    """
+
+    def __init__(self, message: str, hint: str = "", *, stage: str) -> None:
+        super().__init__(message, hint, stage=stage)
 
 
 class StorageError(MedusaError):

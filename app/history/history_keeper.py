@@ -75,7 +75,7 @@ class HistoryKeeper(QObject):
         super().__init__()
         self._chat, self.sidebar, self.history = chat, sidebar, history
         self._composer = composer
-        self._quantized_files: tuple[Attachment, ...] = ()
+        self._saved_files: tuple[Attachment, ...] = ()
         self.journal = Journal(history)
         self._known: set[str] = set()
         self._grown: dict[str, list[StepDone]] = {}
@@ -109,8 +109,8 @@ class HistoryKeeper(QObject):
         text = "\n\n".join(filter(None, (outbox.text, composer.text)))
         self.journal.write(lambda h: h.set_draft(draft_id, text))
         files = (*outbox.attachments, *composer.files.attachments)
-        if files != self._quantized_files:  # which may be long
-            self._quantized_files = files
+        if files != self._saved_files:  # which may be long
+            self._saved_files = files
             self.journal.write(lambda h: h.set_draft_files(draft_id, files))
 
     def close(self) -> None:
@@ -240,7 +240,7 @@ class HistoryKeeper(QObject):
         if not self._composer.files.attachments:  # those of this window are at hand
             files = self._read(lambda: self.history.draft_files(draft_id)) or ()
             self._composer.files.show_all(files)
-        self._quantized_files = self._composer.files.attachments
+        self._saved_files = self._composer.files.attachments
 
     def _mark(self) -> None:
         self.sidebar.model.mark_running(self._chat.running.session_ids)

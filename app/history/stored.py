@@ -97,19 +97,19 @@ def _has_failed(message: Stored) -> bool:
 
 
 def _answer(message: Stored) -> Answer:
-    shown_text = message.answer
-    if shown_text is None:  # of another program
+    answer = message.answer
+    if answer is None:  # of another program
         return Answer(
             message.id, GenerateSettings(), text=message.text, created_s=message.created_s
         )
     return Answer(
         message.id,
-        shown_text.settings,
-        model=shown_text.model,
-        model_key=shown_text.model_key,
+        answer.settings,
+        model=answer.model,
+        model_key=answer.model_key,
         text=message.text,
-        stored_steps=lambda: shown_text.steps,
-        done=shown_text.done,
-        is_cut=shown_text.state is AnswerState.CUT,
+        stored_steps=lambda: answer.steps,
+        done=answer.done,
+        is_cut=answer.state is AnswerState.CUT,
         created_s=message.created_s,
     )

@@ -89,17 +89,17 @@ def lay_out_step(trace: StepTrace, specials: Mapping[int, str] = NO_SPECIALS) ->
     nodes = [
         Node(
             index=index,
-            parent=shown_text.parent,
+            parent=drafted.parent,
             depth=depths[index],
             row=rows[index],
-            text=show_token(shown_text.text, shown_text.token_id, specials),
+            text=show_token(drafted.text, drafted.token_id, specials),
             state=_state(index, trace),
-            source=shown_text.source,
-            probability=shown_text.probability,
-            judged=judged.get((shown_text.parent, shown_text.token_id)),
-            rank=shown_text.rank,
+            source=drafted.source,
+            probability=drafted.probability,
+            judged=judged.get((drafted.parent, drafted.token_id)),
+            rank=drafted.rank,
         )
-        for index, shown_text in enumerate(trace.nodes)
+        for index, drafted in enumerate(trace.nodes)
     ]
     ghost = len(nodes)
     nodes.append(
@@ -159,9 +159,9 @@ def lay_out_plan(best: Sequence[BestNode], num_rows: int, source: str) -> TreeLa
 def _judged(trace: StepTrace) -> dict[tuple[int, int], float]:
     """What the model gave its choice and the likeliest others, by the node before and the token."""
     return {
-        (verdict.node, shown_text.token_id): shown_text.probability
+        (verdict.node, candidate.token_id): candidate.probability
         for verdict in trace.verdicts
-        for shown_text in (*verdict.alternatives, verdict.choice)
+        for candidate in (*verdict.alternatives, verdict.choice)
     }
 
 

@@ -7,7 +7,6 @@ import asyncio
 import json
 import sys
 from contextlib import aclosing
-from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -17,19 +16,16 @@ from medusa_core.chats.trace_file import (
     write_trace,
 )
 from medusa_core.cli.arguments import DRAFTER_HELP, add_rule_arguments, settings_of
-from medusa_core.cli.load_arguments import add_model_arguments, model_dirs, options_of
+from medusa_core.cli.load_arguments import add_model_arguments, load_command
 from medusa_core.client import Client
 from medusa_core.messages import (
     ChatMessage,
     GenerationDone,
     LayersMoved,
-    LoadModel,
     Role,
     StepDone,
     StepTrace,
 )
-from medusa_core.system.resources import calibrations_dir
-from medusa_core.system.user_folders import places
 
 # Underlined, in one colour per head: told apart without colours as well as with them.
 _HEAD_STYLES = ("\x1b[4;36m", "\x1b[4;33m", "\x1b[4;35m", "\x1b[4;32m", "\x1b[4;34m")
@@ -74,7 +70,7 @@ async def _generate(args: argparse.Namespace) -> int:
     printer = None if args.json else _Printer(sys.stdout)
     traces: list[StepTrace] = []
     async with Client() as client:
-        loaded = await client.load(load_command(args))
+        loaded = await client.load(load_command(args, "generate"))
         drafter = args.drafter or loaded.drafters[0].name
         settings = settings_of(args, drafter, args.tree_rows, tuple(args.stop))
         if drafter != "none" and not args.tree_rows:
@@ -98,23 +94,6 @@ async def _generate(args: argparse.Namespace) -> int:
     if args.trace is not None:
         write_trace(args.trace, Recording(loaded.name, tuple(traces), done))
     return 0
-
-
-def load_command(args: argparse.Namespace) -> LoadModel:
-    """The command that loads what the arguments choose."""
-    options = replace(
-        options_of(args),
-        datastore_dir=None if args.no_learned else places().learned,
-        is_raw=args.raw,
-    )
-    return LoadModel(
-        "generate",
-        new_id(),
-        *model_dirs(args),
-        options,
-        calibrations_dir=calibrations_dir(),
-        num_threads=args.threads,
-    )
 
 
 def as_json(done: GenerationDone, model: str) -> dict[str, object]:

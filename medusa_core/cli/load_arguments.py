@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medusa_core.chats.conversation import new_id
 from medusa_core.hub.library.find import installed
 from medusa_core.hub.library.shipped_heads import heads_made_for
-from medusa_core.messages import LoadOptions, WeightFormats
+from medusa_core.messages import LoadModel, LoadOptions, WeightFormats
 from medusa_core.models.quant.choice import CACHE_FORMATS, DTYPES
 from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.system.resources import calibrations_dir, quantized_models_dir, start_model
+from medusa_core.system.user_folders import places
 
 if TYPE_CHECKING:
     from medusa_core.loading.target import Target
@@ -209,4 +211,26 @@ def formats_of(args: argparse.Namespace) -> WeightFormats:
         embedding_in_ram=args.embedding_in_ram,
         cache=args.cache_quant,
         attended=args.sparse_attention,
+    )
+
+
+def load_command(args: argparse.Namespace, session_id: str) -> LoadModel:
+    """The command that loads what the arguments choose.
+
+    Args:
+        args: Of a parser with `generate`'s arguments.
+        session_id: Of whom the events of loading belong to.
+    """
+    options = replace(
+        options_of(args),
+        datastore_dir=None if args.no_learned else places().learned,
+        is_raw=args.raw,
+    )
+    return LoadModel(
+        session_id,
+        new_id(),
+        *model_dirs(args),
+        options,
+        calibrations_dir=calibrations_dir(),
+        num_threads=args.threads,
     )

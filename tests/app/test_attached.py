@@ -20,7 +20,7 @@ from medusa_core.messages import Generate
 from tests.app.conftest import Open
 from tests.app.driving import ask, errors, user_messages, wait_ready
 from tests.app.fakes import LONG, Script
-from tests.app.history.conftest import OpenQuantized, open_quantized  # noqa: F401
+from tests.app.history.conftest import OpenSaved, open_saved  # noqa: F401
 
 
 def paste(window: MainWindow, data: QMimeData) -> None:
@@ -175,15 +175,15 @@ def test_a_waiting_message_is_edited_or_forgotten(
 
 def test_files_are_kept_with_the_conversation(
     qtbot: QtBot,
-    open_quantized: OpenQuantized,  # noqa: F811
+    open_saved: OpenSaved,  # noqa: F811
     notes: Path,
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     attach(qtbot, window, notes)
     window.page.composer.set_text("look")
     window.page.composer.submit()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
-    window, engine = open_quantized()
+    window, engine = open_saved()
     assert window.history is not None
     window.history.open_last()
     window.chat.regenerate()
@@ -234,17 +234,17 @@ def test_only_the_chat_that_a_file_is_read_for_waits_for_it(
 
 def test_files_of_what_is_not_sent_outlive_a_crash(
     qtbot: QtBot,
-    open_quantized: OpenQuantized,  # noqa: F811
+    open_saved: OpenSaved,  # noqa: F811
     notes: Path,
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     ask(qtbot, window, "first")
     attach(qtbot, window, notes)
     window.page.composer.set_text("about this")
     assert window.history is not None
     history, name = window.history.history, window.chat.conversation.session_id
     qtbot.waitUntil(lambda: bool(history.draft_files(name)))
-    later, _ = open_quantized()
+    later, _ = open_saved()
     assert later.history is not None
     (info,) = later.history.history.conversations()
     later.history.open(info)
@@ -285,9 +285,9 @@ def test_what_failed_and_what_waited_come_back_in_the_order_they_were_written(
 
 def test_a_cancelled_message_is_no_draft_any_more(
     qtbot: QtBot,
-    open_quantized: OpenQuantized,  # noqa: F811
+    open_saved: OpenSaved,  # noqa: F811
 ) -> None:
-    window, engine = open_quantized(Script(answer=LONG))
+    window, engine = open_saved(Script(answer=LONG))
     engine.gate.clear()
     window.chat.send("first")
     assert window.history is not None

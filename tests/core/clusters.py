@@ -74,8 +74,8 @@ class FragileCluster:
         self.name = "the test"
         self.all = {stage.offer().name: FragileConnection(stage) for stage in stages}
 
-    def lines(self) -> Mapping[str, StageConnection]:
-        return {name: line for name, line in self.all.items() if not line.is_lost}
+    def connections(self) -> Mapping[str, StageConnection]:
+        return {name: connection for name, connection in self.all.items() if not connection.is_lost}
 
     def close(self) -> None:
         """Nothing is held elsewhere."""

@@ -126,8 +126,8 @@ def test_other_machines_are_a_part_of_each_step(divided: Divided) -> None:
     generate(target, MESSAGES, SETTINGS, on_step=steps.append)
     for step in steps[1:]:
         assert 0 < step.times.remote_s <= step.times.verify_s
-    for line in cluster.lines().values():
-        line.slowness = 0.0  # as it says
+    for connection in cluster.connections().values():
+        connection.slowness = 0.0  # as it says
     steps.clear()
     generate(target, MESSAGES, SETTINGS, on_step=steps.append)
     for step in steps[1:]:
@@ -162,7 +162,7 @@ def test_law_7_sessions_that_share_a_pass_over_machines_get_their_own_texts(
     assert largest == 4
     for request, done in zip(requests[:4], together, strict=True):
         assert done.token_ids == decode(whole, request.settings, request.messages).token_ids
-    used = {name for name, line in cluster.all.items() if line.num_runs}
+    used = {name for name, connection in cluster.all.items() if connection.num_runs}
     assert len(used) == min(3, whole.config.num_layers)
 
 
@@ -194,7 +194,7 @@ def test_a_step_asks_every_stage_once(divided: Divided) -> None:
     before: list[int] = []
 
     def count(_: Session) -> None:
-        before.append(max(line.num_runs for line in cluster.all.values()))
+        before.append(max(connection.num_runs for connection in cluster.all.values()))
 
     run = decode(target, SETTINGS, MESSAGES, after_step=count)
     assert [b - a for a, b in pairwise(before)] == [1] * run.done.num_steps
@@ -311,8 +311,8 @@ def test_two_that_are_lost_one_after_the_other_change_no_token(
 def test_when_nobody_is_left_it_is_told(divided: Divided, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("medusa_core.runtime.cluster.pipeline._PATIENCE_S", 0.0)
     target, cluster = divided("tied")
-    for line in cluster.all.values():
-        line.dies_at = line.num_runs + 2
+    for connection in cluster.all.values():
+        connection.dies_at = connection.num_runs + 2
     with pytest.raises(ClusterError, match="have room for 0 of 3 layers"):
         decode(target, SETTINGS, MESSAGES)
 
@@ -411,9 +411,9 @@ def test_other_kernels_are_refused_by_name(
         "medusa_core.runtime.cluster.opening.libraries_here", lambda: {"avx512": "1"}
     )
     cluster = cluster_of(folder, 1)
-    line = cluster.all["s0"]
-    offer = replace(line.offer(), **changed)
-    monkeypatch.setattr(line, "offer", lambda: offer)
+    connection = cluster.all["s0"]
+    offer = replace(connection.offer(), **changed)
+    monkeypatch.setattr(connection, "offer", lambda: offer)
     with pytest.raises(ClusterError, match=named):
         load_target(folder, options=LoadOptions(cluster=ADDRESS), join=lambda _: cluster)
 
@@ -423,8 +423,10 @@ def test_another_format_is_refused_by_name(
 ) -> None:
     folder = folders["tied"][0]
     cluster = cluster_of(folder, 1)
-    line, honest = cluster.all["s0"], cluster.all["s0"].prepare
-    monkeypatch.setattr(line, "prepare", lambda wanted: honest(replace(wanted, compute="bfloat16")))
+    connection, honest = cluster.all["s0"], cluster.all["s0"].prepare
+    monkeypatch.setattr(
+        connection, "prepare", lambda wanted: honest(replace(wanted, compute="bfloat16"))
+    )
     with pytest.raises(ClusterError, match="s0 can't join: its format of compute is bfloat16"):
         load_target(folder, options=LoadOptions("float32", cluster=ADDRESS), join=lambda _: cluster)
 
@@ -522,7 +524,7 @@ def test_stages_forget_the_caches_that_nobody_uses(divided: Divided) -> None:
         decode(target, SETTINGS, user_says(str(number)), session=session)
         session.close()
         del session
-    stages = [line._stage for line in cluster.all.values()]
+    stages = [connection._stage for connection in cluster.all.values()]
     assert max(len(stage._caches) for stage in stages) <= 2
 
 

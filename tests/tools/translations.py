@@ -50,23 +50,21 @@ def extract(path: Path) -> None:
 def declared_texts() -> tuple[str, ...]:
     """What the parts of the engine say of themselves, in English."""
     settings = SETTINGS.values()
-    reported = [text for s in settings for text in (s.label, s.meaning, s.drafting, s.off_text)]
-    reported += [DEMO_NOTE, OWN_MEMORY, PROCESSOR, CARD, NO_CARD]
-    reported += [when.value for when in When if when.value]
-    reported += [
-        text for preset in (*BUILTIN, RECOMMENDED) for text in (preset.name, preset.meaning)
-    ]
+    texts = [text for s in settings for text in (s.label, s.meaning, s.drafting, s.off_text)]
+    texts += [DEMO_NOTE, OWN_MEMORY, PROCESSOR, CARD, NO_CARD]
+    texts += [when.value for when in When if when.value]
+    texts += [text for preset in (*BUILTIN, RECOMMENDED) for text in (preset.name, preset.meaning)]
     infos = (spec.info for spec in source_registry().specs)
-    reported += [text for info in infos for text in (info.label, info.explanation)]
+    texts += [text for info in infos for text in (info.label, info.explanation)]
     offered = (spec.choice for spec in drafter_registry().specs if spec.is_offered)
     choices = (*offered, *(spec.choice for spec in rule_registry().specs))
-    reported += [text for choice in choices for text in (choice.label, choice.explanation)]
+    texts += [text for choice in choices for text in (choice.label, choice.explanation)]
     rules = (spec.choice for spec in rule_registry().specs)
-    reported += [label for rule in rules for _, label in rule.numbers]
+    texts += [label for rule in rules for _, label in rule.numbers]
     kinds = (kind for kind in TRAINED_KINDS.values() if kind.label)
-    reported += [text for kind in kinds for text in (kind.label, kind.explanation)]
-    reported += [spec.label for spec in weight_formats().specs]
-    return tuple(dict.fromkeys(reported))
+    texts += [text for kind in kinds for text in (kind.label, kind.explanation)]
+    texts += [spec.label for spec in weight_formats().specs]
+    return tuple(dict.fromkeys(texts))
 
 
 def compile_ts(path: Path, out: Path) -> None:
@@ -80,9 +78,9 @@ def messages(path: Path) -> dict[tuple[str, str], str]:
     for context in ET.parse(path).getroot().iter("context"):
         name = context.findtext("name") or ""
         for message in context.iter("message"):
-            reported = message.find("translation")
-            is_done = reported is not None and reported.get("type") != "unfinished"
-            text = reported.text if reported is not None and is_done else ""
+            translation = message.find("translation")
+            is_done = translation is not None and translation.get("type") != "unfinished"
+            text = translation.text if translation is not None and is_done else ""
             found[name, message.findtext("source") or ""] = text or ""
     return found
 
@@ -98,7 +96,7 @@ def main() -> int:
     for path in sorted(FOLDER.glob("medusa_*.ts")):
         extract(path)
         compile_ts(path, path.with_suffix(".qm"))
-        lacks = [source for (_, source), reported in messages(path).items() if not reported]
+        lacks = [source for (_, source), translation in messages(path).items() if not translation]
         missing += len(lacks)
         for source in lacks:
             print(f"{path.name}: {source}")

@@ -160,14 +160,14 @@ class StepsStrip(QFrame):
         self.marks_box.setMinimumContentsLength(MARK_CHARS if is_wide else MARK_CHARS // 2)
 
     def _build(self) -> None:
-        shown_text = QHBoxLayout()
-        shown_text.setSpacing(4)
+        bottom_row = QHBoxLayout()
+        bottom_row.setSpacing(4)
         for label in (self.speed_label, self.mean_label, self.gain_label):
-            shown_text.addWidget(label)
+            bottom_row.addWidget(label)
         # The rest of the line, whatever that is.
         self.memory_label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.memory_label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        shown_text.addWidget(self.memory_label, 1)
+        bottom_row.addWidget(self.memory_label, 1)
         title = ElidedLabel(self.tr("Guesses accepted, by source"))
         title.setObjectName("stripTitle")
         sources = QVBoxLayout()
@@ -181,7 +181,7 @@ class StepsStrip(QFrame):
         sources.addWidget(self._heads)
         self._row.addWidget(self._bars, 1, Qt.AlignmentFlag.AlignBottom)
         self._row.addLayout(sources)
-        self._column.addLayout(shown_text)
+        self._column.addLayout(bottom_row)
         self._column.addLayout(self._row)
 
     def _show(self) -> None:

@@ -100,10 +100,15 @@ def _messages(body: dict[str, Any]) -> tuple[ChatMessage, ...]:
         return (ChatMessage(Role.USER, prompt),)
     if not isinstance(messages, list) or not messages:
         raise ValueError("Its messages are no list.")
-    return tuple(map(_message, messages))
+    return tuple(map(message_of, messages))
 
 
-def _message(body: Any) -> ChatMessage:
+def message_of(body: Any) -> ChatMessage:
+    """A message as chat APIs write it: `{"role": …, "content": …}`.
+
+    Raises:
+        ValueError: It is none; the text says why.
+    """
     match body:
         case {"role": str(role), "content": str(content)} if role in _ROLES:
             return ChatMessage(_ROLES[role], content)

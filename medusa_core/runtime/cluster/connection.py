@@ -19,7 +19,10 @@ from medusa_core.runtime.cluster.protocol import (
 
 
 class StageConnection(Protocol):
-    """The way to one stage: it does what `Stage` does, or raises StageLostError."""
+    """The way to one stage: it does what `Stage` does, or raises `StageLostError(stage=NAME)`.
+
+    The name is that of `offer()`, by which `Cluster.connections` knows it until it is lost.
+    """
 
     def offer(self) -> StageOffer:
         """What the machine says of itself."""
@@ -46,7 +49,7 @@ class Cluster(Protocol):
 
     name: str
 
-    def lines(self) -> Mapping[str, StageConnection]:
+    def connections(self) -> Mapping[str, StageConnection]:
         """The ways to all stages that are there now, by their names.
 
         Raises:

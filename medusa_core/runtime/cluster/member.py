@@ -25,7 +25,7 @@ class Member:
     """A stage that fits the client's model.
 
     Attributes:
-        line: The way to it.
+        connection: The way to it.
         offer: What it says of itself.
         rate: How it computes.
         share: Its layers; none while it is a spare.
@@ -33,7 +33,7 @@ class Member:
         seconds: Of its latest passes.
     """
 
-    line: StageConnection
+    connection: StageConnection
     offer: StageOffer
     rate: StageSpeed
     share: LayerRange = NO_LAYERS

@@ -100,13 +100,13 @@ class Pipeline:
 
     def _begin(self) -> None:
         """Let everybody who is there join, and give them layers."""
-        lines = self._cluster.lines()
-        if not lines:
+        connections = self._cluster.connections()
+        if not connections:
             raise ClusterError(
                 f"Nobody offers layers at {self._cluster.name}.",
                 "Start python -m medusa_core serve-layers --model MODEL there first.",
             )
-        self._members = _at_once(self._join_patiently, list(lines.values()))
+        self._members = _at_once(self._join_patiently, list(connections.values()))
         self._give(self._divided())
 
     @property
@@ -133,7 +133,7 @@ class Pipeline:
         try:
             for member in self.active:
                 try:
-                    member.line.take(NO_LAYERS, self.client)
+                    member.connection.take(NO_LAYERS, self.client)
                 except MedusaError as error:
                     log.info("%s is let go: %s", member.name, error.message)
         finally:
@@ -208,33 +208,33 @@ class Pipeline:
             for member in self._members
         ]
 
-    def _join_patiently(self, line: StageConnection) -> Member:
+    def _join_patiently(self, connection: StageConnection) -> Member:
         """As `_join`; who serves another client may be free soon: that one may have ended."""
         started = self._clock()
         while True:
             try:
-                return self._join(line)
+                return self._join(connection)
             except StageBusyError:
                 if self._clock() - started > _WAIT_S:
                     raise
                 time.sleep(_PAUSE_S)
 
-    def _join(self, line: StageConnection) -> Member:
-        offer = line.offer()
+    def _join(self, connection: StageConnection) -> Member:
+        offer = connection.offer()
         check_offer(offer, self._ours, self._wanted.library)
-        rate = line.prepare(self._wanted)
+        rate = connection.prepare(self._wanted)
         check_speed(offer.name, rate, self._formats)
         log.info("%s at %s: %s", offer.name, offer.place, rate)
-        return Member(line, offer, rate)
+        return Member(connection, offer, rate)
 
     def _look_for_others(self) -> None:
         """Let those join who have come since; who doesn't fit is left out."""
         known = {member.name for member in self._members} | self._refused
-        for name, line in self._cluster.lines().items():
+        for name, connection in self._cluster.connections().items():
             if name in known:
                 continue
             try:
-                self._members.append(self._join(line))
+                self._members.append(self._join(connection))
             except StageBusyError:
                 log.info("%s serves another client", name)
             except MedusaError as error:
@@ -277,7 +277,7 @@ class Pipeline:
     def _take(self, pairs: Sequence[tuple[Member, LayerRange]]) -> None:
         for member, _ in pairs:
             member.share = NO_LAYERS  # what it has is unknown until all of them have answered
-        held = _at_once(lambda pair: pair[0].line.take(pair[1], self.client), pairs)
+        held = _at_once(lambda pair: pair[0].connection.take(pair[1], self.client), pairs)
         for (member, share), found in zip(pairs, held, strict=True):
             member.share, member.held = share, found
         for member in self._members:

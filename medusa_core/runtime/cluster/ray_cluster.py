@@ -112,7 +112,7 @@ class RayCluster:
         self._lines: dict[str, RayConnection] = {}
         self._pending: dict[str, tuple[Any, Any]] = {}
 
-    def lines(self) -> Mapping[str, StageConnection]:
+    def connections(self) -> Mapping[str, StageConnection]:
         ray = self._node.ray
         try:
             found = [name for name in ray.util.list_named_actors() if name.startswith(PREFIX)]
@@ -122,8 +122,8 @@ class RayCluster:
                 "Start serve-layers there again.",
             ) from error
         self._look_at({name for name in found if name not in self._lines})
-        lines = ((name, self._lines[name]) for name in sorted(found) if name in self._lines)
-        return {name: line for name, line in lines if not line.is_lost}
+        connections = ((name, self._lines[name]) for name in sorted(found) if name in self._lines)
+        return {name: connection for name, connection in connections if not connection.is_lost}
 
     def close(self) -> None:
         self._node.close()

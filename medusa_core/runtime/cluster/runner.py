@@ -196,7 +196,7 @@ class ClusterRunner(Runner):
         )
         for member in self.pipeline.active:
             started = time.perf_counter()
-            reply = member.line.run(order)
+            reply = member.connection.run(order)
             self._count(time.perf_counter() - started, reply.compute_s)
             member.seconds.append(reply.compute_s)
             states = reply.states.tensor()
@@ -236,7 +236,7 @@ class ClusterRunner(Runner):
     def _committed(self, kv: RemoteCache) -> Tensor:
         def request() -> Tensor:
             self._bring_up(kv)
-            held = [member.line.committed(kv.order()) for member in self.pipeline.active]
+            held = [member.connection.committed(kv.order()) for member in self.pipeline.active]
             return torch.cat([packed.tensor() for packed in held])
 
         found = self._survive(request)

@@ -12,11 +12,11 @@ from tests.app.conftest import Open
 from tests.app.driving import wait_ready
 from tests.app.fakes import FakeEngine, Script
 
-OpenQuantized = Callable[..., tuple[MainWindow, FakeEngine]]
+OpenSaved = Callable[..., tuple[MainWindow, FakeEngine]]
 
 
 @pytest.fixture
-def open_quantized(qtbot: QtBot, open_fake: Open, tmp_path: Path) -> Iterator[OpenQuantized]:
+def open_saved(qtbot: QtBot, open_fake: Open, tmp_path: Path) -> Iterator[OpenSaved]:
     """Opens windows one after the other on one history, as starts of the program do."""
     path = tmp_path / "history.db"
     windows: list[MainWindow] = []

@@ -31,7 +31,7 @@ from medusa_core.loading.choice import (
 from medusa_core.messages import Cancel, Generate
 from tests.app.driving import ask, errors, figure_texts, user_messages, wait_ready
 from tests.app.fakes import LONG, Script
-from tests.app.history.conftest import OpenQuantized
+from tests.app.history.conftest import OpenSaved
 
 
 def titles(window: MainWindow) -> list[str]:
@@ -66,15 +66,15 @@ def choose(window: MainWindow, title: str, entry: str) -> None:
 
 
 def test_a_conversation_is_there_again_with_its_marks_figures_and_versions(
-    qtbot: QtBot, open_quantized: OpenQuantized
+    qtbot: QtBot, open_saved: OpenSaved
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     ask(qtbot, window, "one")
     ask(qtbot, window, "two")
     window.chat.regenerate()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     before = window.chat.answers[-1]
-    window, engine = open_quantized()
+    window, engine = open_saved()
     assert window.chat.answers == ()
     assert titles(window) == ["one"]
     click(window, "one")
@@ -92,9 +92,9 @@ def test_a_conversation_is_there_again_with_its_marks_figures_and_versions(
 
 
 def test_an_answer_is_kept_while_it_is_written(
-    qtbot: QtBot, open_quantized: OpenQuantized, tmp_path: Path
+    qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
 ) -> None:
-    window, engine = open_quantized(Script(answer=LONG), 40)
+    window, engine = open_saved(Script(answer=LONG), 40)
     engine.gate.clear()
     window.chat.send("long")
     qtbot.waitUntil(lambda: window.page.strip.tally.num_steps >= 30)
@@ -116,26 +116,26 @@ def test_an_answer_is_kept_while_it_is_written(
 
 
 def test_what_is_written_and_not_sent_stays_with_its_conversation(
-    qtbot: QtBot, open_quantized: OpenQuantized
+    qtbot: QtBot, open_saved: OpenSaved
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     ask(qtbot, window, "one")
     window.page.composer.set_text("half a")
     window.chat.new_chat()
     assert window.page.composer.text == ""
     window.page.composer.set_text("for a new one")
-    window, _ = open_quantized()
+    window, _ = open_saved()
     assert window.page.composer.text == "for a new one"
     click(window, "one")
     assert window.page.composer.text == "half a"
 
 
 def test_the_cards_of_yesterdays_answer_come_from_its_kept_steps(
-    qtbot: QtBot, open_quantized: OpenQuantized
+    qtbot: QtBot, open_saved: OpenSaved
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     ask(qtbot, window, "one")
-    window, _ = open_quantized()
+    window, _ = open_saved()
     click(window, "one")
     answer = window.chat.answers[0]
     answer.token_pressed.emit(3)
@@ -146,8 +146,8 @@ def test_the_cards_of_yesterdays_answer_come_from_its_kept_steps(
     assert window.insight.timeline.index == track.step_of(3)
 
 
-def test_words_are_found_and_the_hit_is_shown(qtbot: QtBot, open_quantized: OpenQuantized) -> None:
-    window, engine = open_quantized()
+def test_words_are_found_and_the_hit_is_shown(qtbot: QtBot, open_saved: OpenSaved) -> None:
+    window, engine = open_saved()
     ask(qtbot, window, "about foxes")
     engine.script = Script(answer="A heron stands in the reeds.")
     window.chat.new_chat()
@@ -166,9 +166,9 @@ def test_words_are_found_and_the_hit_is_shown(qtbot: QtBot, open_quantized: Open
 
 
 def test_conversations_are_renamed_pinned_and_put_into_folders(
-    qtbot: QtBot, open_quantized: OpenQuantized, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_saved: OpenSaved, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     for text in ("one", "two", "three"):
         ask(qtbot, window, text)
         window.chat.new_chat()
@@ -181,9 +181,9 @@ def test_conversations_are_renamed_pinned_and_put_into_folders(
 
 
 def test_the_trash_gives_back_or_deletes_for_good(
-    qtbot: QtBot, open_quantized: OpenQuantized, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_saved: OpenSaved, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     for text in ("keep", "restore", "delete"):
         ask(qtbot, window, text)
         window.chat.new_chat()
@@ -203,9 +203,9 @@ def test_the_trash_gives_back_or_deletes_for_good(
 
 
 def test_the_shown_conversation_leaves_the_window_when_it_goes_into_the_trash(
-    qtbot: QtBot, open_quantized: OpenQuantized
+    qtbot: QtBot, open_saved: OpenSaved
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     ask(qtbot, window, "one")
     window.sidebar.select(window.chat.conversation.session_id)
     QTest.keyClick(window.sidebar.list, Qt.Key.Key_Delete)
@@ -214,9 +214,9 @@ def test_the_shown_conversation_leaves_the_window_when_it_goes_into_the_trash(
 
 
 def test_a_full_disk_costs_nothing_that_was_said(
-    qtbot: QtBot, open_quantized: OpenQuantized, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_saved: OpenSaved, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
 
     def refuse(*_: object) -> None:
         raise StorageError("The disk is full.", "Make space.")
@@ -233,7 +233,7 @@ def test_a_full_disk_costs_nothing_that_was_said(
     assert not window.history.journal._waiting
     window.history.refresh()
     assert titles(window) == ["one"]
-    window, _ = open_quantized()
+    window, _ = open_saved()
     click(window, "one")
     assert window.chat.answers[0].marked_ranges()
 
@@ -266,10 +266,8 @@ def test_a_list_is_grouped_by_folder_and_by_date() -> None:
     ]
 
 
-def test_each_conversation_keeps_its_own_settings(
-    qtbot: QtBot, open_quantized: OpenQuantized
-) -> None:
-    window, _ = open_quantized()
+def test_each_conversation_keeps_its_own_settings(qtbot: QtBot, open_saved: OpenSaved) -> None:
+    window, _ = open_saved()
     control = window.page.control
     control.system_edit.setPlainText("Be brief.")
     ask(qtbot, window, "first")
@@ -277,7 +275,7 @@ def test_each_conversation_keeps_its_own_settings(
     window.chat.new_chat()
     assert control.settings() == ChatSettings()
     ask(qtbot, window, "second")
-    window, engine = open_quantized()
+    window, engine = open_saved()
     click(window, "first")
     settings = window.page.control.settings()
     assert (settings.system_prompt, settings.rule) == ("Be brief.", "sample")
@@ -287,15 +285,15 @@ def test_each_conversation_keeps_its_own_settings(
     assert window.page.control.settings() == ChatSettings()
 
 
-def test_settings_belong_to_a_conversation(qtbot: QtBot, open_quantized: OpenQuantized) -> None:
-    window, engine = open_quantized()
+def test_settings_belong_to_a_conversation(qtbot: QtBot, open_saved: OpenSaved) -> None:
+    window, engine = open_saved()
     panel = window.page.control
     usual = panel.settings()
     panel.show_settings(replace(usual, system_prompt="Be brief.", temperature=1.3))
     ask(qtbot, window, "one")
     window.chat.new_chat()
     assert panel.settings() == usual
-    window, engine = open_quantized()
+    window, engine = open_saved()
     click(window, "one")
     ask(qtbot, window, "two")
     requested = engine.of_kind(Generate)[-1]
@@ -307,11 +305,11 @@ def test_settings_belong_to_a_conversation(qtbot: QtBot, open_quantized: OpenQua
 def test_a_conversation_is_exported_and_taken_again(
     kind: FileKind | None,
     qtbot: QtBot,
-    open_quantized: OpenQuantized,
+    open_saved: OpenSaved,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     ask(qtbot, window, "one")
     assert window.history is not None
     files = window.history.files
@@ -337,9 +335,9 @@ def test_a_conversation_is_exported_and_taken_again(
 
 
 def test_a_file_that_cannot_be_written_is_told(
-    qtbot: QtBot, open_quantized: OpenQuantized, tmp_path: Path
+    qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     ask(qtbot, window, "one")
     assert window.history is not None
     for kind in (FileKind.MARKDOWN, None):
@@ -362,11 +360,11 @@ def test_the_ending_that_is_typed_decides_what_is_written(
     typed: str,
     begins: str,
     qtbot: QtBot,
-    open_quantized: OpenQuantized,
+    open_saved: OpenSaved,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     ask(qtbot, window, "one")
     assert window.history is not None
     folder = tmp_path / "exported"
@@ -388,9 +386,9 @@ def test_the_ending_that_is_typed_decides_what_is_written(
 
 
 def test_a_filter_decides_for_the_name_that_was_proposed_and_takes_no_other_files_place(
-    qtbot: QtBot, open_quantized: OpenQuantized, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     ask(qtbot, window, "one")
     assert window.history is not None
     (tmp_path / "tea.html").write_text("mine", encoding="utf-8")
@@ -410,9 +408,9 @@ def test_a_filter_decides_for_the_name_that_was_proposed_and_takes_no_other_file
 
 
 def test_damaged_steps_are_left_out_of_an_export_and_told(
-    qtbot: QtBot, open_quantized: OpenQuantized, tmp_path: Path
+    qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     ask(qtbot, window, "one")
     assert window.history is not None
     history = window.history.history
@@ -423,9 +421,9 @@ def test_damaged_steps_are_left_out_of_an_export_and_told(
 
 
 def test_a_pdf_holds_an_answer_as_the_chat_shows_it(
-    qtbot: QtBot, open_quantized: OpenQuantized, tmp_path: Path
+    qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
 ) -> None:
-    window, engine = open_quantized()
+    window, engine = open_saved()
     engine.script = Script(
         answer="### A plan\n\n1. one\n2. two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n"
         "```rust\nfn main() {\n    let x = 1;\n}\n```\n"
@@ -446,9 +444,9 @@ def test_a_pdf_holds_an_answer_as_the_chat_shows_it(
 
 @pytest.mark.expects_errors
 def test_whatever_fails_is_told_and_the_other_files_are_imported(
-    qtbot: QtBot, open_quantized: OpenQuantized, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     ask(qtbot, window, "one")
     assert window.history is not None
     files, history = window.history.files, window.history.history
@@ -478,9 +476,9 @@ def test_whatever_fails_is_told_and_the_other_files_are_imported(
 
 
 def test_an_idle_model_names_a_conversation_and_gives_way_to_the_user(
-    qtbot: QtBot, open_quantized: OpenQuantized, tmp_path: Path
+    qtbot: QtBot, open_saved: OpenSaved, tmp_path: Path
 ) -> None:
-    window, engine = open_quantized()
+    window, engine = open_saved()
     window.keeper.load(ModelChoice("large", tmp_path))
     wait_ready(qtbot, window)
     window.titles._idle.setInterval(0)
@@ -516,13 +514,13 @@ def test_a_title_is_found_in_what_a_model_says(output: str, title: str) -> None:
 
 @pytest.mark.parametrize("continues", [False, True])
 def test_after_a_crash_the_last_conversation_is_offered_and_not_opened(
-    qtbot: QtBot, open_quantized: OpenQuantized, continues: bool
+    qtbot: QtBot, open_saved: OpenSaved, continues: bool
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     for text in ("older", "newer"):
         window.chat.new_chat()
         ask(qtbot, window, text)
-    window, _ = open_quantized()
+    window, _ = open_saved()
     continue_or_explain(window, has_crashed=True, continues=continues)
     assert user_messages(window) == []
     (card,) = errors(window)
@@ -534,18 +532,18 @@ def test_after_a_crash_the_last_conversation_is_offered_and_not_opened(
 
 @pytest.mark.parametrize(("continues", "shown"), [(False, []), (True, ["said"])])
 def test_a_restart_opens_the_last_conversation_and_a_usual_start_none(
-    qtbot: QtBot, open_quantized: OpenQuantized, continues: bool, shown: list[str]
+    qtbot: QtBot, open_saved: OpenSaved, continues: bool, shown: list[str]
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     ask(qtbot, window, "said")
-    window, _ = open_quantized()
+    window, _ = open_saved()
     continue_or_explain(window, has_crashed=False, continues=continues)
     assert [message.text for message in user_messages(window)] == shown
     assert errors(window) == []
 
 
-def test_the_palette_finds_conversations(qtbot: QtBot, open_quantized: OpenQuantized) -> None:
-    window, _ = open_quantized()
+def test_the_palette_finds_conversations(qtbot: QtBot, open_saved: OpenSaved) -> None:
+    window, _ = open_saved()
     for text in ("about herons", "about foxes"):
         window.chat.new_chat()
         ask(qtbot, window, text)
@@ -560,13 +558,13 @@ def test_the_palette_finds_conversations(qtbot: QtBot, open_quantized: OpenQuant
 
 
 def test_an_answer_that_the_last_run_did_not_end_can_be_gone_on_with(
-    qtbot: QtBot, open_quantized: OpenQuantized
+    qtbot: QtBot, open_saved: OpenSaved
 ) -> None:
-    window, engine = open_quantized(Script(answer=LONG), 40)
+    window, engine = open_saved(Script(answer=LONG), 40)
     engine.gate.clear()
     window.chat.send("long")
     qtbot.waitUntil(lambda: window.page.strip.tally.num_steps >= 30)
-    window, engine = open_quantized()  # the window before is closed in the middle of its answer
+    window, engine = open_saved()  # the window before is closed in the middle of its answer
     click(window, "long")
     (cut,) = window.chat.answers
     assert LONG.startswith(cut.document.text)
@@ -589,13 +587,13 @@ def test_an_answer_that_the_last_run_did_not_end_can_be_gone_on_with(
 
 
 def test_an_interrupted_answer_of_another_model_says_which_one_to_load(
-    qtbot: QtBot, open_quantized: OpenQuantized
+    qtbot: QtBot, open_saved: OpenSaved
 ) -> None:
-    window, engine = open_quantized(Script(answer=LONG), 40)
+    window, engine = open_saved(Script(answer=LONG), 40)
     engine.gate.clear()
     window.chat.send("long")
     qtbot.waitUntil(lambda: window.page.strip.tally.num_steps >= 30)
-    window, _ = open_quantized()
+    window, _ = open_saved()
     window.keeper.load(ModelChoice("Other", Path("/other")))
     qtbot.waitUntil(lambda: window.keeper.choice.name == "Other")
     click(window, "long")
@@ -606,9 +604,9 @@ def test_an_interrupted_answer_of_another_model_says_which_one_to_load(
 
 
 def test_the_history_names_the_model_that_wrote_an_answer(
-    qtbot: QtBot, open_quantized: OpenQuantized
+    qtbot: QtBot, open_saved: OpenSaved
 ) -> None:
-    window, engine = open_quantized()
+    window, engine = open_saved()
     engine.script = Script(load_error="It has no chat template.")
     window.keeper.load(ModelChoice("Refused", Path("/refused")))
     window.chat.send("who are you?")

@@ -15,7 +15,7 @@ from medusa_core.messages import Generate
 from medusa_core.models.datastore.folder import store_of
 from tests.app.conftest import Open
 from tests.app.driving import ask, errors, wait_ready
-from tests.app.history.conftest import OpenQuantized
+from tests.app.history.conftest import OpenSaved
 from tests.app.history.test_kept_chats import choose
 
 SECRET = array("i", range(700_000, 700_040))
@@ -41,9 +41,9 @@ def learned(tmp_path: Path) -> Path:
 
 
 def test_answers_of_kept_conversations_teach_and_others_dont(
-    qtbot: QtBot, open_quantized: OpenQuantized, open_fake: Open
+    qtbot: QtBot, open_saved: OpenSaved, open_fake: Open
 ) -> None:
-    window, engine = open_quantized()
+    window, engine = open_saved()
     ask(qtbot, window, "one")
     assert [one.updates_datastore for one in engine.of_kind(Generate)] == [True]
     window, engine = open_fake()  # it keeps nothing
@@ -53,9 +53,9 @@ def test_answers_of_kept_conversations_teach_and_others_dont(
 
 
 def test_a_conversation_in_the_trash_is_unlearned(
-    qtbot: QtBot, open_quantized: OpenQuantized, learned: Path
+    qtbot: QtBot, open_saved: OpenSaved, learned: Path
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     ask(qtbot, window, "one")
     for model in ("model", "another"):
         update_datastore(learned, window, model)
@@ -64,10 +64,10 @@ def test_a_conversation_in_the_trash_is_unlearned(
 
 
 def test_emptying_the_trash_unlearns_what_came_in_between(
-    qtbot: QtBot, open_quantized: OpenQuantized, learned: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_saved: OpenSaved, learned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(QMessageBox, "exec", lambda _: QMessageBox.StandardButton.Yes)
-    window, _ = open_quantized()
+    window, _ = open_saved()
     ask(qtbot, window, "one")
     name = window.chat.conversation.session_id
     choose(window, "one", "Move to trash")
@@ -81,9 +81,9 @@ def test_emptying_the_trash_unlearns_what_came_in_between(
 
 
 def test_the_switch_stops_learning_and_deletes_what_was_learned(
-    qtbot: QtBot, open_quantized: OpenQuantized, learned: Path
+    qtbot: QtBot, open_saved: OpenSaved, learned: Path
 ) -> None:
-    window, engine = open_quantized()
+    window, engine = open_saved()
     ask(qtbot, window, "one")
     update_datastore(learned, window)
     window.settings.choose("learns", False)
@@ -95,15 +95,15 @@ def test_the_switch_stops_learning_and_deletes_what_was_learned(
 
 
 def test_the_next_start_forgets_conversations_that_are_no_more(
-    qtbot: QtBot, open_quantized: OpenQuantized, learned: Path, tmp_path: Path
+    qtbot: QtBot, open_saved: OpenSaved, learned: Path, tmp_path: Path
 ) -> None:
-    window, _ = open_quantized()
+    window, _ = open_saved()
     ask(qtbot, window, "one")
     kept = array("i", range(800_000, 800_040))
     with closing(store_of(learned, "model")) as store:
         store.add(window.chat.conversation.session_id, 0, kept)
         store.add("gone before the program could tell", 0, SECRET)
-    window, _ = open_quantized()
+    window, _ = open_saved()
     assert window.learned is not None
     asyncio.run(window.learned._tidy())
     assert SECRET.tobytes() not in left_in(learned)
@@ -112,16 +112,14 @@ def test_the_next_start_forgets_conversations_that_are_no_more(
     for file in tmp_path.glob("history.db*"):
         file.unlink()
     History(tmp_path / "history.db").close()
-    window, _ = open_quantized()
+    window, _ = open_saved()
     assert window.learned is not None
     asyncio.run(window.learned._tidy())
     assert kept.tobytes() not in left_in(learned)
 
 
-def test_what_cant_be_forgotten_is_told(
-    qtbot: QtBot, open_quantized: OpenQuantized, learned: Path
-) -> None:
-    window, _ = open_quantized()
+def test_what_cant_be_forgotten_is_told(qtbot: QtBot, open_saved: OpenSaved, learned: Path) -> None:
+    window, _ = open_saved()
     ask(qtbot, window, "one")
     (learned / "model.db").mkdir(parents=True)
     choose(window, "one", "Move to trash")
