@@ -82,7 +82,7 @@ class ModelStep(WelcomeStep):
         gguf_button: Opens a file that is here already.
 
     Signals:
-        download_requested: This offer (an `PairOffer`) is to be fetched.
+        download_requested: This offer (a `PairOffer`) is to be fetched.
         gguf_requested: The user wants to open a GGUF file.
     """
 

@@ -76,7 +76,7 @@ class Sidebar(QWidget):
 
     Signals:
         search_changed: Other words are looked for.
-        opened: This row (`ConversationInfo` or `Hit`) was chosen.
+        opened: This row (`ConversationInfo` or `SearchHit`) was chosen.
         menu_requested: A menu for the selected conversations is wanted, at this place.
         trash_requested: The selected conversations are to go into the trash.
         trash_shown: The trash is to be shown, or not.

@@ -33,8 +33,8 @@ def chosen_language(choice: str, folder: Path, wanted: list[str] | None = None) 
         wanted: What the system's user reads, the best first, as `de-DE`; None asks the system.
     """
     offered = languages(folder)
-    question = wanted if wanted is not None else QLocale.system().uiLanguages()
-    codes = [name.partition("-")[0] for name in question] if choice == SYSTEM else [choice]
+    languages_wanted = wanted if wanted is not None else QLocale.system().uiLanguages()
+    codes = [name.partition("-")[0] for name in languages_wanted] if choice == SYSTEM else [choice]
     for code in codes:
         if code in offered:
             return code

@@ -37,7 +37,7 @@ class OutlookQuery:
         draft_model: Sizes of a smaller model that drafts for it; None for none.
         choice: As what it would be loaded.
         budget: The device.
-        layers_dir: Folder for layers that have no room; None where it can't be streamed.
+        layers_dir: Folder for layers that have no room; None where it can't be offloaded.
         device: The device by torch's name; empty for the best there is.
     """
 

@@ -2,7 +2,7 @@
 
 The window's panel, the presets' file, the command line's help and the tests read it. A new sampling
 setting is a field of `GenerateSettings`, what a rule does with it, and its declaration in
-`chat_settings`.
+`chats.settings`.
 """
 
 from __future__ import annotations

@@ -88,4 +88,4 @@ def progress_line(tally: Tally) -> str:
     """One line on how far it is."""
     done, total = tally.done_bytes / 1e9, tally.total_bytes / 1e9
     line = f"{done:.2f} of {total:.2f} GB · {tally.bytes_per_s / 1e6:.0f} MB/s"
-    return line + (f" · {tally.said}" if tally.said else "")
+    return line + (f" · {tally.waiting}" if tally.waiting else "")

@@ -57,8 +57,8 @@ def answer_all(
         requests: Taken one after the other, as others end.
         tuner: Of the target.
         most: How many are answered at once.
-        on_tokens: Called with after each piece of work how many tokens it decided. What it raises
-            ends all of them.
+        on_tokens: Called after each step with how many tokens it decided. What it raises ends all
+            of them.
         drafter_of: The drafter of a request; None for the one that its settings name.
 
     Yields:

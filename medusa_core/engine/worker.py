@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Worker:
-    """Runs a `Executor` in a thread; see `medusa_core.api.Engine`."""
+    """Runs an `Executor` in a thread; see `medusa_core.api.Engine`."""
 
     def __init__(self, on_event: Callable[[Event], None]) -> None:
         self._on_event = on_event

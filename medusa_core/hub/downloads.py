@@ -201,7 +201,7 @@ class Downloads:
         self._jobs[job_id] = replace(
             job,
             state=state,
-            waits_for=tally.said,
+            waits_for=tally.waiting,
             done_bytes=tally.done_bytes if tally.total_bytes else job.done_bytes,
             total_bytes=tally.total_bytes or job.total_bytes,
             bytes_per_s=tally.bytes_per_s,

@@ -79,7 +79,7 @@ class Tally:
         return bool(self.total_bytes) and self.done_bytes >= self.total_bytes
 
     @property
-    def said(self) -> str:
+    def waiting(self) -> str:
         """What the slowest file waits for, if any does."""
         return next((text for text in list(self.waits_for.values()) if text), "")
 
@@ -105,7 +105,7 @@ async def download_pair(
     Args:
         settings: Where from and where to.
         pair: What.
-        tally: Called with the progress.
+        tally: Takes the progress.
         stop: Set to end it; what was fetched stays.
 
     Returns:

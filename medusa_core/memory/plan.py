@@ -182,7 +182,7 @@ def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) ->
     """Bytes of heads; the first layers of Medusa's are one matrix."""
     if not heads.num_heads:
         return 0
-    if heads.matrices:
+    if heads.kind != "medusa":
         in_matrices = sum(
             formats.fitting(formats.heads, *matrix).nbytes(*matrix, formats.device)
             for matrix in heads.matrices

@@ -299,7 +299,7 @@ class ThinkingSwitch(NamedTuple):
     Attributes:
         can_switch: It can be told whether to think.
         opens_usually: Not told, it opens a thought at the end of the prompt: answers begin in it.
-        opens_on_request: Called with to think, it does.
+        opens_on_request: Asked to think, it does.
     """
 
     can_switch: bool = False

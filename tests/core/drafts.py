@@ -85,15 +85,13 @@ class Scripted:
     """A source that says what a function of a path says.
 
     Args:
-        waits_for: What may follow a path, and how likely each token is.
+        says: What may follow a path, and how likely each token is.
         is_same: The function knows a path by its length alone.
     """
 
-    def __init__(
-        self, waits_for: Callable[[Path_], dict[int, float]], is_same: bool = False
-    ) -> None:
+    def __init__(self, says: Callable[[Path_], dict[int, float]], is_same: bool = False) -> None:
         self.guesses: Sequence[Sequence[int]] = ()
-        self.waits_for = waits_for
+        self.says = says
         self._is_same = is_same
         self.requested: list[Path_] = []
 
@@ -106,7 +104,7 @@ class Scripted:
     def candidates(self, paths: Paths) -> Candidates | None:
         known = [paths.path(index) for index in range(paths.num)]
         self.requested += known
-        found = [self.waits_for(path) for path in (known[:1] if self._is_same else known)]
+        found = [self.says(path) for path in (known[:1] if self._is_same else known)]
         if not any(found):
             return None
         return Candidates(

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 _LAYER = re.compile(r"model\.layers\.\d+\..+_proj\.weight")
-_AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)  # which output each four bits of a word hold
+_AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)  # which quant_config each four bits of a word hold
 Tensors = dict[str, Tensor]
 
 
@@ -26,7 +26,7 @@ class Packed:
     """A way to pack.
 
     Attributes:
-        output: Its `quantization_config`.
+        quant_config: Its `quantization_config`.
         write: Codes, zeros and scales as tensors by their endings.
         bits: Of a code.
         group: Inputs that share a scale; 0 for all.
@@ -35,7 +35,7 @@ class Packed:
         left_out: Parts that stay plain.
     """
 
-    output: dict[str, Any]
+    quant_config: dict[str, Any]
     write: Callable[[Tensor, Tensor, Tensor], Tensors]
     bits: int = 4
     group: int = 32
@@ -70,7 +70,9 @@ def pack_checkpoint(folder: Path, packed: Packed, seed: int = 0) -> Tensors:
     save_file(tensors, folder / "model.safetensors")
     path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps(config | {"quantization_config": packed.output}), encoding="utf-8")
+    path.write_text(
+        json.dumps(config | {"quantization_config": packed.quant_config}), encoding="utf-8"
+    )
     return numbers
 
 
@@ -96,7 +98,7 @@ def gptq(bits: int = 4, group: int = 32, sym: bool = True, version: str = "gptq"
             "g_idx": (torch.arange(columns) // (group or columns)).to(torch.int32),
         }
 
-    output = {
+    quant_config = {
         "quant_method": "gptq",
         "bits": bits,
         "group_size": group or -1,
@@ -104,7 +106,7 @@ def gptq(bits: int = 4, group: int = 32, sym: bool = True, version: str = "gptq"
         "desc_act": False,
         "checkpoint_format": version,
     }
-    return Packed(output, write, bits, group, sym)
+    return Packed(quant_config, write, bits, group, sym)
 
 
 def awq(group: int = 32, left_out: tuple[str, ...] = ()) -> Packed:
@@ -118,7 +120,7 @@ def awq(group: int = 32, left_out: tuple[str, ...] = ()) -> Packed:
     def write(codes: Tensor, zeros: Tensor, scales: Tensor) -> Tensors:
         return {"qweight": across(codes), "qzeros": across(zeros), "scales": scales.t()}
 
-    output = {
+    quant_config = {
         "quant_method": "awq",
         "bits": 4,
         "group_size": group,
@@ -126,7 +128,7 @@ def awq(group: int = 32, left_out: tuple[str, ...] = ()) -> Packed:
         "zero_point": True,
         "modules_to_not_convert": list(left_out) or None,
     }
-    return Packed(output, write, 4, group, False, left_out=left_out)
+    return Packed(quant_config, write, 4, group, False, left_out=left_out)
 
 
 def compressed(
@@ -154,10 +156,10 @@ def compressed(
         "group_size": group or None,
         "actorder": None,
     }
-    output = {
+    quant_config = {
         "quant_method": "compressed-tensors",
         "format": form,
         "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}},
         "ignore": ["lm_head"],
     }
-    return Packed(output, write, bits, group, sym, torch.bfloat16)
+    return Packed(quant_config, write, bits, group, sym, torch.bfloat16)

@@ -236,7 +236,7 @@ def test_bench_writes_what_it_promises(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "waits_for"),
+    ("arguments", "says"),
     [
         (["--modes", "warp"], "Choose one of"),
         (["--peers", "warp"], "Choose one of"),
@@ -245,11 +245,11 @@ def test_bench_writes_what_it_promises(
     ],
 )
 def test_wrong_arguments_say_what_to_do(
-    arguments: list[str], waits_for: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prompts = str(prompts_dir() / "in_domain.jsonl")
     assert main(["bench", "--prompts", prompts, *arguments]) == 1
-    assert waits_for in capsys.readouterr().err
+    assert says in capsys.readouterr().err
 
 
 def bench(
@@ -559,12 +559,12 @@ def test_transformers_looks_up_the_same_text(
 
 
 @pytest.mark.parametrize(
-    ("peer", "waits_for"),
+    ("peer", "says"),
     [("transformers-assisted", "--assistant"), ("llamacpp", "medusa-chat[peers]")],
 )
 def test_peers_say_what_they_lack(
     peer: str,
-    waits_for: str,
+    says: str,
     folders: dict[str, tuple[Path, Path]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -573,7 +573,7 @@ def test_peers_say_what_they_lack(
     monkeypatch.setitem(sys.modules, "llama_cpp", None)  # as if it weren't installed
     code, _ = bench(folders, tmp_path, "--peers", peer)
     assert code == 1
-    assert waits_for in capsys.readouterr().err
+    assert says in capsys.readouterr().err
 
 
 def test_exported_weights_are_those_of_the_checkpoint(

@@ -10,9 +10,9 @@ ROOT = Path(medusa_core.__file__).parent
 
 def test_nothing_but_the_card_module_asks_torch_of_cuda() -> None:
     asks = re.compile(r"torch\.cuda\b|from torch import cuda")
-    source_costs = [
+    users = [
         path.relative_to(ROOT).as_posix()
         for path in sorted(ROOT.rglob("*.py"))
         if asks.search(path.read_text(encoding="utf-8"))
     ]
-    assert source_costs == ["system/cuda.py"]
+    assert users == ["system/cuda.py"]

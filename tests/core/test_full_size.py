@@ -31,7 +31,7 @@ from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Rol
 from medusa_core.loading.load import load_target
 model, heads, kept = map(Path, sys.argv[1:4])
 started = time.perf_counter()
-options = LoadOptions(formats=WeightFormats("q4"), context_tokens=512, kept_dir=kept)
+options = LoadOptions(formats=WeightFormats("q4"), context_tokens=512, quantized_dir=kept)
 target = load_target(model, heads, options)
 seconds = time.perf_counter() - started
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

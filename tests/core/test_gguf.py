@@ -201,11 +201,11 @@ def test_the_template_and_its_tokens_come_from_the_file(pebbles: dict[str, Path]
 
 
 def test_what_is_not_supported_is_named(tmp_path: Path) -> None:
-    for architecture, waits_for in (("mamba", "'mamba' aren't supported"), ("gemma4", "'gemma4'")):
+    for architecture, says in (("mamba", "'mamba' aren't supported"), ("gemma4", "'gemma4'")):
         writer = gguf.GGUFWriter(tmp_path / "x.gguf", architecture)
         writer.add_tensor("token_embd.weight", np.zeros((4, 4), np.float32))
         finish(writer)
-        with pytest.raises(ModelError, match=waits_for):
+        with pytest.raises(ModelError, match=says):
             load_target(tmp_path / "x.gguf")
 
 

@@ -145,7 +145,7 @@ def worths_of(sources: Sequence[Scripted], weights: Sequence[float]) -> dict[Pat
     worths: dict[Path_, float] = {(): 1.0}
     for path in (waiting := [()]):  # grows meanwhile
         output = [
-            {t: array("f", [c])[0] for t, c in source.waits_for(path).items()} for source in sources
+            {t: array("f", [c])[0] for t, c in source.says(path).items()} for source in sources
         ]
         whole = sum(weight for weight, one in zip(weights, output, strict=True) if one)
         for token in {token for one in output for token in one}:
@@ -180,7 +180,7 @@ def test_a_tree_holds_the_most_valuable_of_all_sources(
             left = [worth for path, worth in worths.items() if path not in nodes]
             assert not nodes or not left or least >= max(left) * 0.99999
         for path, proposers in nodes.items():
-            output = [path[-1] in source.waits_for(path[:-1]) for source in sources]
+            output = [path[-1] in source.says(path[:-1]) for source in sources]
             assert proposers == tuple(n for n, s in zip(NAMES, output, strict=True) if s)
             seen.add(proposers)
         known = [(), *nodes]

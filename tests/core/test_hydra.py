@@ -185,9 +185,7 @@ def test_a_tree_is_what_grows_of_the_papers_equations(tmp_path: Path) -> None:
     for seed in range(4):
         hidden, root_id = a_state(target, seed), 30 + seed
 
-        def waits_for(
-            path: tuple[int, ...], hidden: Tensor = hidden, root_id: int = root_id
-        ) -> Any:
+        def says(path: tuple[int, ...], hidden: Tensor = hidden, root_id: int = root_id) -> Any:
             if len(path) == 3:
                 return {}
             scores = drafted_scores(tensors, VECTORS, hidden, (root_id, *path))
@@ -195,7 +193,7 @@ def test_a_tree_is_what_grows_of_the_papers_equations(tmp_path: Path) -> None:
             return dict(zip(best.indices.tolist(), best.values.tolist(), strict=True))
 
         budget = RowBudget(16)
-        expected = make_growth(budget, [1.0]).grow([Scripted(waits_for)], 16)
+        expected = make_growth(budget, [1.0]).grow([Scripted(says)], 16)
         drafter = drafter_registry().get("hydra").build(target, budget)
         drafter.begin([1])
         drafter.observe(Observation((root_id,), hidden[None]))

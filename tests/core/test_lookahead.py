@@ -38,7 +38,7 @@ def source(window: int = 3, size: int = 3, guesses: int = 4, rows: int = ROOM) -
     return LookaheadSource(RowBudget(rows, lookahead=Lookahead(window, size, guesses)))
 
 
-def waits_for(token_id: int, place: int) -> int:
+def says(token_id: int, place: int) -> int:
     """A target that knows what follows from a token and its place."""
     return (7 * token_id + 3 * place + 1) % 11
 
@@ -80,7 +80,7 @@ def test_window_and_pool_are_those_of_the_algorithm() -> None:
     ]
     expected = Reference(columns, 4)
     for step in range(60):
-        ridden = [waits_for(t, step) for t in window.rows(0).token_ids[1:]]
+        ridden = [says(t, step) for t in window.rows(0).token_ids[1:]]
         for ngram in window.advance(ridden):
             pool.add(ngram, step)
         expected.step(ridden[-5:])

@@ -18,6 +18,7 @@ from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from medusa_core.models.checkpoints.grouped import middle
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.block_types import block_type
+from medusa_core.models.stored import stored_registry
 from medusa_core.runtime.runner.native import NativeRunner
 from tests.core.fakes import oracle_spec
 from tests.core.laws import check_same_tokens, decode, plain_scores, plainly, user_says
@@ -73,6 +74,12 @@ Folders = Callable[[str, str], tuple[Path, Path]]
 
 def scores(folder: Path, options: LoadOptions) -> torch.Tensor:
     return plain_scores(load_target(folder, options=options), IDS)
+
+
+def test_every_stored_format_is_written_here_or_has_tests_of_its_own() -> None:
+    written = {packed.quant_config["quant_method"] for packed in WAYS.values()}
+    others = {"bitsandbytes", "gguf", "mxfp4"}  # test_quantization, test_gguf, test_families
+    assert written | others == set(stored_registry().names)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -139,7 +146,7 @@ def test_in_words_it_says_what_it_is(folders: Folders) -> None:
     assert packing.label == "AWQ, 4 bits, groups of 128"
 
 
-GPTQ, AWQ, COMPRESSED = gptq().output, awq().output, compressed().output
+GPTQ, AWQ, COMPRESSED = gptq().quant_config, awq().quant_config, compressed().quant_config
 SCHEME: dict[str, Any] = COMPRESSED["config_groups"]["group_0"]
 
 

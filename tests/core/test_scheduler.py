@@ -140,7 +140,7 @@ def test_an_answer_that_does_not_join_takes_its_steps_by_itself_and_in_turns(
         frozenset({"alone"}),
     }
     both = owners[: 2 * (PLAIN.max_new_tokens - 1)]
-    assert all(a != b for a, b in pairwise(both)), "they take results"
+    assert all(a != b for a, b in pairwise(both)), "they take turns"
     assert all(len(rows) == 1 for rows in passes_of(target)[1::2][: PLAIN.max_new_tokens])
 
 

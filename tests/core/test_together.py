@@ -203,7 +203,7 @@ def test_a_fault_in_shared_passes_is_caught(fault: str, load: LoadTarget) -> Non
     assert [done.token_ids for done in together] != alone
 
 
-class Dialogs:
+class EngineHere:
     """An executor with what it told."""
 
     def __init__(self) -> None:
@@ -221,23 +221,23 @@ class Dialogs:
 
 
 def test_the_engine_lets_what_waits_decode_together() -> None:
-    dialogs = Dialogs()
+    engine = EngineHere()
     texts = random.Random(1).sample([m[0].content for m in prompts_of("pebble")], 4)
     requests = [
         Generate(str(i), "r", user_says(text), GenerateSettings(max_new_tokens=30), shares=4)
         for i, text in enumerate(texts)
     ]
-    alone = {r.session_id: dialogs.answer([r])[r.session_id].token_ids for r in requests}
-    dialogs.reported.clear()
-    together = {name: done.token_ids for name, done in dialogs.answer(requests).items()}
+    alone = {r.session_id: engine.answer([r])[r.session_id].token_ids for r in requests}
+    engine.reported.clear()
+    together = {name: done.token_ids for name, done in engine.answer(requests).items()}
     assert together == alone
-    owners = [event.session_id for event in dialogs.reported if isinstance(event, StepDone)]
+    owners = [event.session_id for event in engine.reported if isinstance(event, StepDone)]
     assert len(set(owners[-8:])) > 1  # they took their steps side by side
 
 
 @pytest.mark.expects_errors
 def test_who_fails_in_a_shared_pass_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    dialogs = Dialogs()
+    engine = EngineHere()
     propose = loop.propose
 
     def breaks(sequence: DecodingSequence) -> Draft:
@@ -248,16 +248,16 @@ def test_who_fails_in_a_shared_pass_fails_alone(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(loop, "propose", breaks)
     settings = GenerateSettings(max_new_tokens=12)
     texts = ("Hello!", "Bye!", "Hello!")
-    bye = transcribe(user_says("Bye!"), None, dialogs.executor._model.target).prompt_ids
+    bye = transcribe(user_says("Bye!"), None, engine.executor._model.target).prompt_ids
     requests = [Generate(str(i), "r", user_says(text), settings) for i, text in enumerate(texts)]
-    done = dialogs.answer(requests)
+    done = engine.answer(requests)
     assert set(done) == {"0", "2"}
-    assert [e.session_id for e in dialogs.reported if isinstance(e, Failed)] == ["1"]
+    assert [e.session_id for e in engine.reported if isinstance(e, Failed)] == ["1"]
 
 
 @pytest.mark.expects_errors
 def test_a_pass_that_fails_ends_all_who_shared_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    dialogs = Dialogs()
+    engine = EngineHere()
     settings = GenerateSettings(max_new_tokens=12)
     requests = [Generate(str(i), "r", user_says("Hello!"), settings) for i in range(2)]
 
@@ -265,7 +265,7 @@ def test_a_pass_that_fails_ends_all_who_shared_it(monkeypatch: pytest.MonkeyPatc
         raise RuntimeError("the pass broke")
 
     monkeypatch.setattr(NativeRunner, "verify", breaks)
-    assert dialogs.answer(requests) == {}
-    assert {e.session_id for e in dialogs.reported if isinstance(e, Failed)} == {"0", "1"}
+    assert engine.answer(requests) == {}
+    assert {e.session_id for e in engine.reported if isinstance(e, Failed)} == {"0", "1"}
     monkeypatch.undo()
-    assert set(dialogs.answer(requests)) == {"0", "1"}
+    assert set(engine.answer(requests)) == {"0", "1"}

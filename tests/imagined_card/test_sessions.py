@@ -37,7 +37,7 @@ SETTINGS = GenerateSettings(max_new_tokens=16)
 PLAIN = replace(SETTINGS, drafter="none")
 
 
-class Dialogs:
+class EngineOnCard:
     """An engine without a thread: a card is imagined by the thread that asks for it."""
 
     def __init__(self) -> None:
@@ -55,16 +55,16 @@ class Dialogs:
 
 
 def load(
-    dialogs: Dialogs, folder: tuple[Path, Path | None], device: str, dtype: str = "float64"
+    engine: EngineOnCard, folder: tuple[Path, Path | None], device: str, dtype: str = "float64"
 ) -> None:
-    reported = dialogs.ask(LoadModel("", "load", *folder, LoadOptions(dtype, device)))
+    reported = engine.ask(LoadModel("", "load", *folder, LoadOptions(dtype, device)))
     assert isinstance(reported[-1], ModelLoaded)
     assert reported[-1].device.startswith(device)
 
 
-def compare(dialogs: Dialogs) -> dict[str, tuple[int, ...]]:
+def compare(engine: EngineOnCard) -> dict[str, tuple[int, ...]]:
     """What two sessions write in turns, one plainly and one with drafts."""
-    reported = dialogs.ask(
+    reported = engine.ask(
         Generate("left", "a", user_says("the sea at night"), PLAIN),
         Generate("right", "b", user_says("the sea at night"), SETTINGS),
     )
@@ -75,11 +75,11 @@ def compare(dialogs: Dialogs) -> dict[str, tuple[int, ...]]:
 def test_two_sessions_write_in_turns_what_they_write_on_the_cpu(
     capability: tuple[int, int], folders: Folders
 ) -> None:
-    dialogs = Dialogs()
-    load(dialogs, folders["grouped"], "cpu")
-    expected = compare(dialogs)
+    engine = EngineOnCard()
+    load(engine, folders["grouped"], "cpu")
+    expected = compare(engine)
     with imagined_card(capability):
-        there = Dialogs()
+        there = EngineOnCard()
         load(there, folders["grouped"], "cuda")
         assert compare(there) == expected
         assert expected["left"] == expected["right"]
@@ -93,12 +93,12 @@ def test_a_cache_that_grows_within_an_answer_changes_none_of_its_words(
     settings = replace(SETTINGS, rule="sample", seed=5, temperature=1.5)
     prompt = user_says("the sea at night")
     limited = Generate("s", "r", prompt, replace(settings, max_new_tokens=1000), shares=4)
-    dialogs = Dialogs()
-    load(dialogs, folders["grouped"], "cpu")
-    expected = done_of(dialogs.ask(limited))
+    engine = EngineOnCard()
+    load(engine, folders["grouped"], "cpu")
+    expected = done_of(engine.ask(limited))
     assert len(expected.token_ids) > 60
     with imagined_card(capability):
-        there = Dialogs()
+        there = EngineOnCard()
         load(there, folders["grouped"], "cuda")
         opened = replace(limited, settings=replace(settings, max_new_tokens=0))
         assert done_of(there.ask(opened)).token_ids == expected.token_ids
@@ -113,11 +113,11 @@ def done_of(reported: list[Event]) -> GenerationDone:
 @CARDS
 def test_a_text_is_verified_as_on_the_cpu(capability: tuple[int, int], folders: Folders) -> None:
     ask = Verify("s", "v", text="one two three and a word that nobody expects")
-    dialogs = Dialogs()
-    load(dialogs, folders["grouped"], "cpu")
-    (expected,) = dialogs.ask(ask)
+    engine = EngineOnCard()
+    load(engine, folders["grouped"], "cpu")
+    (expected,) = engine.ask(ask)
     with imagined_card(capability):
-        there = Dialogs()
+        there = EngineOnCard()
         load(there, folders["grouped"], "cuda")
         (read,) = there.ask(ask)
     assert isinstance(expected, Verified)
@@ -130,26 +130,24 @@ def test_a_text_is_verified_as_on_the_cpu(capability: tuple[int, int], folders: 
 def test_an_answer_goes_on_and_takes_further_turns_as_on_the_cpu(
     graphs: bool, folders: Folders
 ) -> None:
-    def talk(dialogs: Dialogs) -> list[tuple[int, ...]]:
+    def talk(engine: EngineOnCard) -> list[tuple[int, ...]]:
         requested = user_says("hello")
-        (*_, first) = dialogs.ask(Generate("s", "1", requested, SETTINGS))
+        (*_, first) = engine.ask(Generate("s", "1", requested, SETTINGS))
         assert isinstance(first, GenerationDone)
         answer = ChatMessage(Role.ASSISTANT, first.text, first.token_ids)
-        (*_, again) = dialogs.ask(
+        (*_, again) = engine.ask(
             Generate("s", "2", (*requested, answer, *user_says("more")), SETTINGS)
         )
-        (*_, reroll) = dialogs.ask(
-            Generate("s", "3", (*requested, answer), SETTINGS, keep_tokens=3)
-        )
+        (*_, reroll) = engine.ask(Generate("s", "3", (*requested, answer), SETTINGS, keep_tokens=3))
         assert isinstance(again, GenerationDone)
         assert isinstance(reroll, GenerationDone)
         return [first.token_ids, again.token_ids, reroll.token_ids]
 
-    dialogs = Dialogs()
-    load(dialogs, folders["grouped"], "cpu")
-    expected = talk(dialogs)
+    engine = EngineOnCard()
+    load(engine, folders["grouped"], "cpu")
+    expected = talk(engine)
     with imagined_card(graphs_pay=graphs):
-        there = Dialogs()
+        there = EngineOnCard()
         load(there, folders["grouped"], "cuda")
         assert talk(there) == expected
 
@@ -157,10 +155,10 @@ def test_an_answer_goes_on_and_takes_further_turns_as_on_the_cpu(
 def test_steps_are_measured_on_a_card(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BUDGET_S, "cuda", 0.5)
     with imagined_card() as card:
-        dialogs = Dialogs()
-        load(dialogs, folders["grouped"], "cuda", "")
+        engine = EngineOnCard()
+        load(engine, folders["grouped"], "cuda", "")
         taken = card.memory.taken_bytes
-        reported = dialogs.ask(Calibrate("", "c"))
+        reported = engine.ask(Calibrate("", "c"))
         assert any(isinstance(event, Calibrated) for event in reported)
         assert card.memory.taken_bytes <= taken + (1 << 16)  # its caches are gone
 
@@ -173,15 +171,15 @@ def small(tmp_path: Path) -> tuple[Path, None]:
 def test_a_session_gives_way_where_there_is_no_room_for_another(tmp_path: Path) -> None:
     ask = replace(PLAIN, max_new_tokens=100)
     with imagined_card() as card:
-        dialogs = Dialogs()
-        load(dialogs, small(tmp_path), "cuda", "float32")
+        engine = EngineOnCard()
+        load(engine, small(tmp_path), "cuda", "float32")
         reserved = card.memory.taken_bytes
-        (*_, first) = dialogs.ask(Generate("one", "1", user_says("hello"), ask))
+        (*_, first) = engine.ask(Generate("one", "1", user_says("hello"), ask))
         assert isinstance(first, GenerationDone)
-        (*_, second) = dialogs.ask(Generate("two", "2", user_says("hello"), ask))
+        (*_, second) = engine.ask(Generate("two", "2", user_says("hello"), ask))
         assert isinstance(second, GenerationDone)
         assert second.token_ids == first.token_ids
-        assert dialogs.executor._sessions.ids == ("two",)
+        assert engine.executor._sessions.ids == ("two",)
         assert card.memory.taken_bytes <= reserved + (1 << 16)  # both lay in what was reserved
 
 
@@ -191,17 +189,17 @@ def test_a_cache_that_grows_while_it_is_used_does_not_give_way_to_itself(
     monkeypatch.setattr(cache_room, "_OPEN_ROWS", 16)
     half, open_ended = replace(PLAIN, max_new_tokens=70), replace(PLAIN, max_new_tokens=0)
     with imagined_card():
-        dialogs = Dialogs()
-        load(dialogs, small(tmp_path), "cuda", "float32")
+        engine = EngineOnCard()
+        load(engine, small(tmp_path), "cuda", "float32")
         for name in ("one", "two"):
-            dialogs.ask(Generate(name, name, user_says("hello"), half, shares=2))
-        assert dialogs.executor._sessions.ids == ("one", "two")
+            engine.ask(Generate(name, name, user_says("hello"), half, shares=2))
+        assert engine.executor._sessions.ids == ("one", "two")
         # Neither half of the memory has room for the whole context.
-        (*_, grown) = dialogs.ask(Generate("two", "2", user_says("hello"), open_ended))
+        (*_, grown) = engine.ask(Generate("two", "2", user_says("hello"), open_ended))
         assert isinstance(grown, GenerationDone)
-        assert dialogs.executor._sessions.ids == ("two",)
+        assert engine.executor._sessions.ids == ("two",)
         assert len(grown.token_ids) > 96  # more than half of the memory
-        (*_, alone) = dialogs.ask(Generate("three", "3", user_says("hello"), open_ended))
+        (*_, alone) = engine.ask(Generate("three", "3", user_says("hello"), open_ended))
         assert isinstance(alone, GenerationDone)
         assert grown.token_ids == alone.token_ids
 
@@ -213,21 +211,21 @@ def test_both_sides_of_a_comparison_have_room_where_one_answer_was_planned(
         sides = [
             Generate(side, side, user_says("hello"), ask, shares=shares) for side in ("a", "b")
         ]
-        ends = dialogs.ask(*sides, CloseSession("a", "x"), CloseSession("b", "y"))
+        ends = engine.ask(*sides, CloseSession("a", "x"), CloseSession("b", "y"))
         return [event for event in ends if isinstance(event, GenerationDone | Failed)]
 
     ask = replace(PLAIN, max_new_tokens=100)
     with imagined_card():
-        dialogs = Dialogs()
-        load(dialogs, small(tmp_path), "cuda", "float32")
-        dialogs.ask(Generate("chat", "1", user_says("hello"), ask))  # it gives way
+        engine = EngineOnCard()
+        load(engine, small(tmp_path), "cuda", "float32")
+        engine.ask(Generate("chat", "1", user_says("hello"), ask))  # it gives way
         left, right = both(2)
         assert isinstance(left, GenerationDone)
         assert isinstance(right, GenerationDone)
         assert left.token_ids == right.token_ids
         assert left.num_prompt_tokens + len(left.token_ids) <= 64
         long = Generate("a", "2", user_says("many words to read " * 5), ask, shares=2)
-        (refused,) = dialogs.ask(long)
+        (refused,) = engine.ask(long)
         assert isinstance(refused, Failed)
         assert refused.kind == "RequestError"
         assert "share the context of 128 tokens" in refused.hint
@@ -237,9 +235,9 @@ def test_both_sides_of_a_comparison_have_room_where_one_answer_was_planned(
 def test_a_second_answer_that_finds_no_room_is_refused_by_name(tmp_path: Path) -> None:
     ask = replace(PLAIN, max_new_tokens=100)
     with imagined_card():
-        dialogs = Dialogs()
-        load(dialogs, small(tmp_path), "cuda", "float32")
-        reported = dialogs.ask(
+        engine = EngineOnCard()
+        load(engine, small(tmp_path), "cuda", "float32")
+        reported = engine.ask(
             Generate("one", "1", user_says("hello"), ask),
             Generate("two", "2", user_says("hello"), ask),
         )
@@ -254,24 +252,24 @@ def test_all_that_is_done_with_a_model_stays_within_its_plan(
 ) -> None:
     monkeypatch.setitem(BUDGET_S, "cuda", 0.1)
     with imagined_card() as card:
-        dialogs = Dialogs()
-        load(dialogs, folders["grouped"], "cuda", "")
-        loaded = next(event for event in dialogs.events if isinstance(event, ModelLoaded))
+        engine = EngineOnCard()
+        load(engine, folders["grouped"], "cuda", "")
+        loaded = next(event for event in engine.events if isinstance(event, ModelLoaded))
         plan, before = loaded.plan, card.memory.taken_bytes
         assert plan.weights_bytes + plan.kv_bytes <= before
         card.memory.peak_bytes = before
         # A budget: what goes beyond the plan fails by name.
         card.memory.total_bytes = before + plan.scratch_bytes
         long_text = "one two three " * 25
-        reported = dialogs.ask(
+        reported = engine.ask(
             Calibrate("", "c"), Generate("chat", "1", user_says(long_text), SETTINGS)
         )
-        reported += dialogs.ask(
+        reported += engine.ask(
             Verify("s", "v", text=long_text),
             Generate("left", "l", user_says("hello"), PLAIN, shares=2),
             Generate("right", "r", user_says("hello"), SETTINGS, shares=2),
         )
-        reported += dialogs.ask(Verify("s", "w", text=long_text), Calibrate("", "d"))
+        reported += engine.ask(Verify("s", "w", text=long_text), Calibrate("", "d"))
         assert not [event for event in reported if isinstance(event, Failed)]
         assert sum(isinstance(event, Verified) for event in reported) == 2
         assert sum(isinstance(event, Calibrated) for event in reported) == 2
@@ -281,23 +279,23 @@ def test_all_that_is_done_with_a_model_stays_within_its_plan(
 @pytest.mark.expects_errors
 def test_a_card_that_runs_out_says_so_and_serves_on(folders: Folders) -> None:
     with imagined_card() as card:
-        dialogs = Dialogs()
-        load(dialogs, folders["grouped"], "cuda")
+        engine = EngineOnCard()
+        load(engine, folders["grouped"], "cuda")
         total, card.memory.total_bytes = card.memory.total_bytes, card.memory.taken_bytes
-        *_, failed = dialogs.ask(Generate("one", "1", user_says("hello"), PLAIN))
+        *_, failed = engine.ask(Generate("one", "1", user_says("hello"), PLAIN))
         assert isinstance(failed, Failed)
         assert failed.kind == "OutOfMemoryError"
         card.memory.total_bytes = total
-        (*_, done) = dialogs.ask(Generate("one", "2", user_says("hello"), PLAIN))
+        (*_, done) = engine.ask(Generate("one", "2", user_says("hello"), PLAIN))
         assert isinstance(done, GenerationDone)
 
 
 def test_what_was_taken_comes_back_when_the_model_goes(folders: Folders) -> None:
     with imagined_card(graphs_pay=True) as card:
-        dialogs = Dialogs()
-        load(dialogs, folders["grouped"], "cuda")
-        compare(dialogs)
+        engine = EngineOnCard()
+        load(engine, folders["grouped"], "cuda")
+        compare(engine)
         assert card.memory.taken_bytes > 0
-        (freed,) = dialogs.ask(Unload("", "u"))
+        (freed,) = engine.ask(Unload("", "u"))
         assert isinstance(freed, Unloaded)
         assert card.memory.taken_bytes == 0

@@ -16,7 +16,7 @@ from medusa_core.models.precision import settle_device
 from medusa_core.system import cuda as card
 from tests.imagined_card.card import imagined_card
 from tests.imagined_card.conftest import Folders
-from tests.imagined_card.test_sessions import Dialogs
+from tests.imagined_card.test_sessions import EngineOnCard
 
 
 def no_kernel(device: torch.device) -> None:
@@ -41,8 +41,8 @@ def test_a_card_without_kernels_is_refused_by_name_where_it_was_asked_for() -> N
 
 def test_where_nobody_asked_the_cpu_takes_over_and_the_window_says_why(folders: Folders) -> None:
     with imagined_card((6, 1)), patch.object(card, "multiply", no_kernel):
-        dialogs = Dialogs()
-        *_, loaded = dialogs.ask(LoadModel("", "load", *folders["grouped"]))
+        engine = EngineOnCard()
+        *_, loaded = engine.ask(LoadModel("", "load", *folders["grouped"]))
     assert isinstance(loaded, ModelLoaded)
     assert loaded.device == "cpu"
     assert "no kernels for it (compute capability 6.1)" in loaded.device_note

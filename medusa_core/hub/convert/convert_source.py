@@ -10,7 +10,8 @@ from medusa_core.system.files.json_file import read_json
 
 HEADS_FILE = "medusa_lm_head.safetensors"
 HYDRA_FILE = "hydra_lm_head.safetensors"
-HEADS_FILES = (HEADS_FILE, HYDRA_FILE)
+STREAMS_FILE = "streams.safetensors"
+HEADS_FILES = (HEADS_FILE, HYDRA_FILE, STREAMS_FILE)
 MODEL_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 # What a folder needs beside its weights.

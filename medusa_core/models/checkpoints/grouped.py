@@ -60,7 +60,8 @@ class Grouped:
         """
         rows, columns = self.codes.shape
         repeats = columns // _BLOCK // self.scales.shape[1]
-        scales = self.scales.repeat_interleave(repeats, dim=1).unsqueeze(-1).view(torch.uint8)
+        scales = self.scales.half().repeat_interleave(repeats, dim=1)
+        scales = scales.unsqueeze(-1).view(torch.uint8)
         codes = self.codes.view(rows, -1, _BLOCK)
         if kind == "q4_0":
             low, high = codes.to(torch.uint8).chunk(2, dim=-1)

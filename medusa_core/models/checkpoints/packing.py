@@ -1,6 +1,6 @@
 """How a repository packs its weights: whole numbers of few bits, groups of which share a scale.
 
-Plain data from a `config.json`; `models/grouped.py` reads the tensors.
+Plain data from a `config.json`; `models/checkpoints/grouped.py` reads the tensors.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class EarlierAnswers:
             log.warning("what was learned can't be read: %s", error.message)
 
     def use(self, place: int) -> None:
-        """What lies at a place of `said` was drafted and right."""
+        """What lies at a place of `index` was drafted and right."""
         self._used.add(self.index.answer_at(place))
 
     def learn(self, conversation_id: str, before: Sequence[int], token_ids: Sequence[int]) -> None:

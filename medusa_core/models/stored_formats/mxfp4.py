@@ -1,4 +1,4 @@
-"""MXFP4 as GPT-OSS publishes its experts; `models/stacked.py` shows them as blocks."""
+"""MXFP4 as GPT-OSS publishes its experts; `models/checkpoints/stacked.py` shows them as blocks."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from medusa_core.system import cuda
 
 
 class MemoryLayers:
-    """Takes layers part by part, and holds each as one piece; see `LayerSink`, `LayerSource`.
+    """Takes layers part by part, and holds each as one piece; see `LayerSource`.
 
     Attributes:
         layers: What it holds, by number.

@@ -91,7 +91,7 @@ class StepCosts:
             draws: Whether chance chooses.
         """
         known = [self.source_costs[name] for name in sources if name in self.source_costs]
-        each = [source_costs.drawn if draws else source_costs.greedy for source_costs in known]
+        each = [cost.drawn if draws else cost.greedy for cost in known]
         levels = max(map(len, each), default=0)
         return (
             0.0,

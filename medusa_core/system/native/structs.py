@@ -131,7 +131,7 @@ class HeadsStruct(Structure):
 
 
 class PhrasesStruct(Structure):
-    """`PhraseTable` of phrases.h."""
+    """`Phrases` of phrases.h."""
 
     _fields_ = (
         ("keys", c_void_p),

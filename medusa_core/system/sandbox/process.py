@@ -63,7 +63,7 @@ class Sandbox:
         self._reader: threading.Thread | None = None
 
     def send(self, message: object) -> None:
-        """Send one message; if the child is gone, the next `hear` tells."""
+        """Send one message; if the child is gone, the next `receive` tells."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(message) + "\n")

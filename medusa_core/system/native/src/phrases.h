@@ -1,4 +1,4 @@
-/* What a model often says behind the same few tokens; see tree/phrase_table.py. */
+/* What a model often says behind the same few tokens; see models/datastore/phrases.py. */
 
 #ifndef MEDUSA_PHRASES_H
 #define MEDUSA_PHRASES_H
