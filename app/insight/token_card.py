@@ -170,7 +170,9 @@ def _rule(rule: RuleChoice, verdict: Verdict) -> str:
         verdict.choice,
     )
     is_likelier = any(other.probability > choice.probability for other in verdict.alternatives)
-    if not rule.draws and is_likelier:  # its margin is told where penalties change scores
+    if (
+        rule.is_exact and not rule.draws and is_likelier
+    ):  # its margin is told where penalties change scores
         return QCoreApplication.translate(
             "Insight", "{0} Likelier ones are not allowed here."
         ).format(shown_text)

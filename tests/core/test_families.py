@@ -34,7 +34,7 @@ from tests.core.tree_paths import path_to
 
 def test_every_family_is_compared() -> None:
     compared = {CONFIGS[name]().model_type for name in CONFIGS}
-    assert compared | set(RENAMED) == set(family_registry().names)
+    assert compared | set(RENAMED) == set(family_registry().names), "CONFIGS or RENAMED of peers.py"
 
 
 @pytest.mark.parametrize("model_type", RENAMED)

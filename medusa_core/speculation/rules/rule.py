@@ -99,7 +99,8 @@ def settled(settings: GenerateSettings) -> GenerateSettings:
         RequestError: Nothing is registered under the rule's name.
     """
     rule = rule_registry().get(settings.rule)
-    if settings.temperature or not rule.choice.draws:
+    is_greedy = rule.choice.is_exact and not rule.choice.draws
+    if settings.temperature or is_greedy:
         return settings
     return replace(settings, rule=_WITHOUT_CHANCE)
 
