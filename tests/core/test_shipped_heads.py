@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from medusa_core.api import HubSettings
-from medusa_core.cli.generate import (
-    add_model_arguments,
-    model_dirs,
-)
+from medusa_core.cli.generate import add_model_arguments
+from medusa_core.cli.load_arguments import model_dirs
 from medusa_core.hub.library import shipped_heads
 from medusa_core.hub.library.library import Library
 from medusa_core.hub.library.library_folder import look_into
