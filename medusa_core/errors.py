@@ -193,10 +193,13 @@ class StageLostError(ClusterError):
         message: As of `MedusaError`.
         hint: As of `MedusaError`.
         stage: Its name among the connections of the cluster.
+        data: As of `MedusaError`.
     """
 
-    def __init__(self, message: str, hint: str = "", *, stage: str) -> None:
-        super().__init__(message, hint, stage=stage)
+    def __init__(
+        self, message: str, hint: str = "", *, stage: str, **data: str | int | float
+    ) -> None:
+        super().__init__(message, hint, stage=stage, **data)
 
 
 class StorageError(MedusaError):
