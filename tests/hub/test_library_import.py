@@ -15,6 +15,7 @@ from medusa_core.hub.library.library_import import (
     FolderList,
     import_copy,
 )
+from tests.core.streams_files import write_streams
 from tests.core.tiny import write_tiny
 from tests.hub.installed import SPEC, read_files, snapshot_of
 
@@ -81,3 +82,10 @@ def test_a_folder_that_cannot_be_loaded_is_not_imported(tmp_path: Path) -> None:
     assert not (tmp_path / "folders.json").exists()
     with pytest.raises(CheckpointError, match="neither a folder"):
         check_folder(tmp_path / "none")
+
+
+def test_streams_are_heads_that_can_be_imported(tmp_path: Path) -> None:
+    contents = check_folder(write_streams(tmp_path / "streams"))
+    assert contents.kind is ContentsKind.HEADS
+    assert contents.heads is not None
+    assert contents.heads.shape.kind == "streams"
