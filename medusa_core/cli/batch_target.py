@@ -16,7 +16,7 @@ from medusa_core.cli.load_arguments import (
 from medusa_core.engine.batch.lines import BatchLine
 from medusa_core.engine.batch.room import sessions_for
 from medusa_core.errors import MedusaError, PlanError
-from medusa_core.loading.load import load_files
+from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
 from medusa_core.models.model_files import ModelFiles
@@ -53,7 +53,7 @@ def load_for_batch(args: argparse.Namespace, lines: Sequence[BatchLine]) -> Load
     for together in (most, *fewer):
         sessions = sessions_for([min(length, context) for length in lengths], together, context)
         try:
-            target = load_files(files, heads_dir, replace(options, sessions=sessions))
+            target = load_target(files, heads_dir, replace(options, sessions=sessions))
         except PlanError as error:
             lacking = error
             continue

@@ -54,29 +54,7 @@ log = logging.getLogger(__name__)
 
 
 def load_target(
-    model_dir: Path,
-    heads_dir: Path | None = None,
-    options: LoadOptions | None = None,
-    on_progress: OnProgress | None = None,
-    join: Join = join_cluster,
-) -> Target:
-    """`load_files` of the files at a path.
-
-    Args:
-        model_dir: Folder in Hugging Face layout, or a GGUF file.
-        heads_dir: As there.
-        options: As there.
-        on_progress: As there.
-        join: As there.
-
-    Raises:
-        MedusaError: As there.
-    """
-    return load_files(ModelFiles.open(model_dir), heads_dir, options, on_progress, join)
-
-
-def load_files(
-    files: ModelFiles,
+    model: Path | ModelFiles,
     heads_dir: Path | None = None,
     options: LoadOptions | None = None,
     on_progress: OnProgress | None = None,
@@ -85,7 +63,7 @@ def load_files(
     """Load a target and its heads.
 
     Args:
-        files: The target's files.
+        model: Folder in Hugging Face layout, or a GGUF file; or its files, where they are open.
         heads_dir: Folder with Medusa heads, or None: heads that lie in the model's own files serve.
         options: How.
         on_progress: Called with the stage, the share done and a text for people. What it raises
@@ -100,13 +78,16 @@ def load_files(
         RequestError: The dtype, the format or the device isn't there.
         TierError: The disk has no room for layers, or fails.
     """
+    files = model if isinstance(model, ModelFiles) else ModelFiles.open(model)
     report = on_progress or _ignore
     planned = _plan(files, heads_dir, options or LoadOptions())
     options, parts, draft = planned.options, planned.parts, planned.draft
     config, precision, formats = parts.config, parts.precision, parts.formats
-    model, runner, num_parameters = open_decoder(parts, planned.plan, options, report, join)
+    decoder, runner, num_parameters = open_decoder(parts, planned.plan, options, report, join)
     with _leaving_on_failure(runner):
-        shared_weights = SharedWeights(model.lm_head, config.vocab_size, model.embedding, model)
+        shared_weights = SharedWeights(
+            decoder.lm_head, config.vocab_size, decoder.embedding, decoder
+        )
         heads, trees = None, None
         if planned.heads_dir is not None:
             heads, trees = _read_heads(planned.heads_dir, parts, shared_weights, report)
@@ -132,7 +113,7 @@ def load_files(
             trees=trees,
             phrases=planned.phrases,
             num_parameters=num_parameters,
-            weights_bytes=model.nbytes + runner.buffer_bytes,
+            weights_bytes=decoder.nbytes + runner.buffer_bytes,
             assistant=assistant,
             learned=_learned(options, config, parts.weight_files, files.tokenizer),
         )
@@ -238,7 +219,7 @@ def _load_draft_model(
         formats=draft_formats(files.config, options.formats),
         context_tokens=min(config.context_tokens, files.config.context_tokens),
     )
-    return load_files(files, None, its_own, report)
+    return load_target(files, None, its_own, report)
 
 
 def _learned(
