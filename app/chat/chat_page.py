@@ -21,7 +21,7 @@ from app.chat.find.finder import Finder
 from app.chat.header import Header
 from app.chat.messages.text_view import TextView
 from app.chat.strip.steps_strip import StepsStrip
-from app.chat_settings.panel import ControlPanel
+from app.chat_settings.panel import ChatSettingsPanel
 from app.chat_settings.seeds import (
     NewSeed,
     new_seed,
@@ -48,7 +48,7 @@ class ChatPage(QWidget):
 
     Attributes:
         header: Model and speed-up.
-        control: Settings of the conversation.
+        settings_panel: Settings of the conversation.
         empty: What a new conversation shows.
         find_bar: Where words are looked for in them.
         finder: Looks for them.
@@ -75,8 +75,8 @@ class ChatPage(QWidget):
         self.setObjectName("page")
         self._appearance = appearance
         self.header = Header(appearance)
-        self.control = ControlPanel(appearance, presets, make_seed)
-        self.control.hide()
+        self.settings_panel = ChatSettingsPanel(appearance, presets, make_seed)
+        self.settings_panel.hide()
         self.empty = EmptyState(appearance)
         self.conversation = ConversationView(appearance)
         self.errors = ErrorBoard(appearance)
@@ -94,9 +94,9 @@ class ChatPage(QWidget):
         self._build()
         self.composer.edit.scrolled.connect(self.conversation.scroll_pages)
         self.header.panel_toggled.connect(self._open_panel)
-        self.header.drafter_chosen.connect(self.control.choose_drafter)
-        self.control.close_requested.connect(lambda: self.show_panel(False))
-        self.control.changed.connect(self._show_drafter)
+        self.header.drafter_chosen.connect(self.settings_panel.choose_drafter)
+        self.settings_panel.close_requested.connect(lambda: self.show_panel(False))
+        self.settings_panel.changed.connect(self._show_drafter)
         self.show_messages(False)
         self.restyle()
 
@@ -143,11 +143,11 @@ class ChatPage(QWidget):
 
     def toggle_panel(self) -> None:
         """Open the side panel where it is closed, and the other way round."""
-        self.show_panel(self.control.isHidden())
+        self.show_panel(self.settings_panel.isHidden())
 
     def offer(self, loaded: ModelLoaded) -> None:
         """Offer what can run on this model."""
-        self.control.offer(loaded)
+        self.settings_panel.offer(loaded)
         self.composer.offer_to(loaded.continues_text)
         self._show_drafter()
 
@@ -161,7 +161,7 @@ class ChatPage(QWidget):
         for column in self._narrow:
             column.set_width(scale.px(COLUMN_EM), scale.px(1.2))
         parts = (self.header, self.empty, self.find_bar, self.conversation, self.errors)
-        for part in (*parts, self.composer, self.strip, self.control):
+        for part in (*parts, self.composer, self.strip, self.settings_panel):
             part.restyle()
         self._fit_panel()
 
@@ -181,10 +181,10 @@ class ChatPage(QWidget):
         chat.addWidget(self._narrow[1])
         chat.addWidget(self.strip)
         row.addLayout(chat, 1)
-        row.addWidget(self.control)
+        row.addWidget(self.settings_panel)
 
     def _open_panel(self, is_open: bool) -> None:
-        self.control.setVisible(is_open)
+        self.settings_panel.setVisible(is_open)
         if not is_open:
             self.composer.setFocus()
         self.panel_shown.emit(is_open)
@@ -192,12 +192,14 @@ class ChatPage(QWidget):
     def _fit_panel(self) -> None:
         """The panel never takes more than its share of a small window."""
         least, wanted = map(self._appearance.scale.px, (LEAST_PANEL_EM, PANEL_EM))
-        self.control.setFixedWidth(max(least, min(wanted, int(self.width() * MOST_PANEL))))
+        self.settings_panel.setFixedWidth(max(least, min(wanted, int(self.width() * MOST_PANEL))))
 
     def _show_drafter(self) -> None:
-        chosen = self.control.drafter
+        chosen = self.settings_panel.drafter
         if chosen is not None:
-            self.header.offer_drafters(self.control.drafters, chosen, self.control.speeds)
+            self.header.offer_drafters(
+                self.settings_panel.drafters, chosen, self.settings_panel.speeds
+            )
 
     def _show_context(self, text: str, *, is_warning: bool) -> None:
         label = self.context_label

@@ -9,7 +9,7 @@ from PySide6.QtCore import QCoreApplication, QObject, QTimer
 from app.chat.chat_page import ChatPage
 from app.chat_settings.panel import (
     TEMPLATE,
-    ControlPanel,
+    ChatSettingsPanel,
 )
 from app.engine.bridge import EngineBridge
 from app.engine.model_keeper import ModelKeeper
@@ -42,7 +42,7 @@ class ContextMeter(QObject):
     ) -> None:
         super().__init__(page)
         self._page = page
-        self._panel: ControlPanel = page.control
+        self._panel: ChatSettingsPanel = page.settings_panel
         self._bridge = bridge
         self._keeper = keeper
         self._conversation = conversation
@@ -53,8 +53,8 @@ class ContextMeter(QObject):
         self._wait.setInterval(WAIT_MS)
         self._wait.timeout.connect(self._ask)
         page.composer.changed.connect(self.refresh)
-        page.control.changed.connect(self.refresh)
-        page.control.groups[TEMPLATE].opened.connect(self.refresh)
+        page.settings_panel.changed.connect(self.refresh)
+        page.settings_panel.groups[TEMPLATE].opened.connect(self.refresh)
         keeper.chosen.connect(self.refresh)
         bridge.arrived.connect(self._receive)
 

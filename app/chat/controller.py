@@ -140,20 +140,20 @@ class ChatController(QObject):
     @property
     def temperature(self) -> float:
         """What the panel says, for rules that draw."""
-        return self._page.control.settings().temperature
+        return self._page.settings_panel.settings().temperature
 
     @property
     def tree_rows(self) -> int:
         """Rows of the next answers' trees; 0 for the engine's choice."""
-        return self._page.control.settings().tree_rows
+        return self._page.settings_panel.settings().tree_rows
 
     def use_tree_rows(self, num_rows: int) -> None:
         """Give the next answers' trees so many rows; 0 for the engine's choice."""
-        self._page.control.choose_number("tree_rows", num_rows)
+        self._page.settings_panel.choose_number("tree_rows", num_rows)
 
     def whole(self) -> tuple[ChatMessage, ...]:
         """All that the model has read and said, the system prompt included."""
-        return self._page.control.framed(self.conversation.whole())
+        return self._page.settings_panel.framed(self.conversation.whole())
 
     # What the user does ---------------------------------------------------------------------------
 
@@ -223,7 +223,7 @@ class ChatController(QObject):
     def new_chat(self) -> None:
         """Begin a new conversation; an answer that is being written goes on in the old one."""
         self.open(Conversation(self._make_id))
-        self._page.control.begin_chat()
+        self._page.settings_panel.begin_chat()
 
     def open(self, conversation: Conversation) -> None:
         """Show a conversation; what waits in the one before becomes its draft."""
@@ -264,7 +264,7 @@ class ChatController(QObject):
 
     def _settings(self) -> GenerateSettings:
         """What the panel says."""
-        return self._page.control.generate_settings()
+        return self._page.settings_panel.generate_settings()
 
     def _connect(self) -> None:
         page, path = self._page, self.path
@@ -313,7 +313,7 @@ class ChatController(QObject):
             Generate(
                 self.conversation.session_id,
                 turn.answer.id,
-                self._page.control.framed(self.conversation.messages()),
+                self._page.settings_panel.framed(self.conversation.messages()),
                 turn.answer.settings,
                 keep_tokens=turn.answer.keep_tokens,
                 records=self.records,

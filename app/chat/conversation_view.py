@@ -70,7 +70,7 @@ class ConversationView(QScrollArea):
         # One message at a time, between two frames.
         self._later = QTimer(self)
         self._later.setInterval(_FRAME_MS)
-        self._later.timeout.connect(self._lay_out_more)
+        self._later.timeout.connect(self._populate_more)
         app = QApplication.instance()
         assert isinstance(app, QApplication)
         app.focusChanged.connect(self._focus_changed)
@@ -87,13 +87,13 @@ class ConversationView(QScrollArea):
     def add(self, message: MessageWidget) -> None:
         """Show a message at the end."""
         self._messages.append(message)
-        if not message.is_laid_out:
+        if not message.is_populated:
             width = min(self.viewport().width(), self._column.maximumWidth())
             message.setFixedHeight(message.estimated_px(width))
             self._has_new = True
             self._later.start()
         self._stack.insertWidget(self._stack.count() - 1, message)
-        if message.is_laid_out:
+        if message.is_populated:
             self._order_focus(message)
         self.changed.emit()
 
@@ -118,13 +118,13 @@ class ConversationView(QScrollArea):
         bar.setValue(bar.maximum())
         self._jump.hide()
 
-    def show_laid_out(self, message: MessageWidget) -> None:
+    def populate_message(self, message: MessageWidget) -> None:
         """Lay a message out, wherever it is; what is seen stays where it is."""
-        self._lay_out([message])
+        self._populate([message])
 
     def reveal(self, message: MessageWidget, place: QRect) -> None:
         """Scroll to a part of a message, which is in its own coordinates."""
-        self.show_laid_out(message)
+        self.populate_message(message)
         at = message.mapTo(self._page, place.center())
         margin = place.height() + self._appearance.scale.px(3)
         self.ensureVisible(at.x(), at.y(), 0, min(margin, self.viewport().height() // 3))
@@ -183,18 +183,18 @@ class ConversationView(QScrollArea):
 
     # Laid out where it is seen, and then around it ----------------------------------------------
 
-    def _lay_out_more(self) -> None:
+    def _populate_more(self) -> None:
         """Lay out what is seen, else the next message around it; ends when there is none."""
         if self.isHidden() or not self._messages:
             self._later.stop()
             return
         if self._waiting_within(0) or self._has_new:
-            self._lay_out_seen()
+            self._populate_visible()
             return
         near = self._waiting_within(self.viewport().height())
         if near:
             middle = self.verticalScrollBar().value() + self.viewport().height() // 2
-            self._lay_out([min(near, key=lambda one: abs(one.geometry().center().y() - middle))])
+            self._populate([min(near, key=lambda one: abs(one.geometry().center().y() - middle))])
         else:
             self._later.stop()
 
@@ -203,20 +203,20 @@ class ConversationView(QScrollArea):
         for _ in range(_SETTLE_ROUNDS):
             QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest.value)
 
-    def _lay_out_seen(self) -> None:
+    def _populate_visible(self) -> None:
         if self._has_new:  # which has no place yet
             self._has_new = False
             self._settle()
         for _ in range(_MOST_ROUNDS):
             if not (seen := self._waiting_within(0)):
                 return
-            self._lay_out(seen)
+            self._populate(seen)
 
     def _waiting_within(self, margin_px: int) -> list[MessageWidget]:
         """Messages in or near the view that aren't laid out yet."""
         top = self.verticalScrollBar().value() - margin_px
         bottom = top + self.viewport().height() + 2 * margin_px
-        return [one for one in self._between(top, bottom) if not one.is_laid_out]
+        return [one for one in self._between(top, bottom) if not one.is_populated]
 
     def _between(self, top: int, bottom: int) -> list[MessageWidget]:
         """The messages that stand, with a part at least, between two heights of the page."""
@@ -224,9 +224,9 @@ class ConversationView(QScrollArea):
         first = bisect_left(messages, top, key=lambda one: one.geometry().bottom())
         return messages[first : bisect_right(messages, bottom, key=lambda one: one.y())]
 
-    def _lay_out(self, messages: list[MessageWidget]) -> None:
+    def _populate(self, messages: list[MessageWidget]) -> None:
         """Lay messages out; what is seen stays where it is, though heights were estimates."""
-        waiting = [message for message in messages if not message.is_laid_out]
+        waiting = [message for message in messages if not message.is_populated]
         if not waiting or self._is_settling:
             return
         bar = self.verticalScrollBar()
@@ -234,7 +234,7 @@ class ConversationView(QScrollArea):
         before = anchor.y() - bar.value() if anchor else 0
         self._is_settling = True
         for message in waiting:
-            message.lay_out()
+            message.populate()
             message.setMinimumHeight(0)
             message.setMaximumHeight(_ANY_HEIGHT)
             self._order_focus(message)
@@ -272,7 +272,7 @@ class ConversationView(QScrollArea):
         if self._is_settling:
             return
         self._follows_end = value >= self.verticalScrollBar().maximum() - END_SLACK_PX
-        self._lay_out_seen()
+        self._populate_visible()
         self._later.start()
         self._jump.setVisible(not self._follows_end)
 

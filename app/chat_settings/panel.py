@@ -60,41 +60,42 @@ from medusa_core.messages import (
 
 POLICIES = {
     Overflow.ROLLING: (
-        QT_TRANSLATE_NOOP("ControlPanel", "Forget the oldest"),
+        QT_TRANSLATE_NOOP("ChatSettingsPanel", "Forget the oldest"),
         QT_TRANSLATE_NOOP(
-            "ControlPanel",
+            "ChatSettingsPanel",
             "The model no longer reads the oldest messages; the system prompt stays.",
         ),
     ),
     Overflow.MIDDLE: (
-        QT_TRANSLATE_NOOP("ControlPanel", "Forget the middle"),
+        QT_TRANSLATE_NOOP("ChatSettingsPanel", "Forget the middle"),
         QT_TRANSLATE_NOOP(
-            "ControlPanel", "The model reads the beginning and the end; the system prompt stays."
+            "ChatSettingsPanel",
+            "The model reads the beginning and the end; the system prompt stays.",
         ),
     ),
     Overflow.STOP: (
-        QT_TRANSLATE_NOOP("ControlPanel", "Stop"),
-        QT_TRANSLATE_NOOP("ControlPanel", "A chat that is too long isn't answered."),
+        QT_TRANSLATE_NOOP("ChatSettingsPanel", "Stop"),
+        QT_TRANSLATE_NOOP("ChatSettingsPanel", "A chat that is too long isn't answered."),
     ),
 }
 THINKS = {
-    None: QT_TRANSLATE_NOOP("ControlPanel", "Thinks as is usual for it"),
-    True: QT_TRANSLATE_NOOP("ControlPanel", "Thinks before it answers"),
-    False: QT_TRANSLATE_NOOP("ControlPanel", "Answers at once"),
+    None: QT_TRANSLATE_NOOP("ChatSettingsPanel", "Thinks as is usual for it"),
+    True: QT_TRANSLATE_NOOP("ChatSettingsPanel", "Thinks before it answers"),
+    False: QT_TRANSLATE_NOOP("ChatSettingsPanel", "Answers at once"),
 }
 # Names of groups, by which they are found; those of declared settings are marked there.
 SYSTEM, CONTEXT, TEMPLATE = (
-    QT_TRANSLATE_NOOP("ControlPanel", "System prompt"),
-    QT_TRANSLATE_NOOP("ControlPanel", "Context"),
-    QT_TRANSLATE_NOOP("ControlPanel", "Template"),
+    QT_TRANSLATE_NOOP("ChatSettingsPanel", "System prompt"),
+    QT_TRANSLATE_NOOP("ChatSettingsPanel", "Context"),
+    QT_TRANSLATE_NOOP("ChatSettingsPanel", "Template"),
 )
-QT_TRANSLATE_NOOP("ControlPanel", "Sampling")
-QT_TRANSLATE_NOOP("ControlPanel", "Length and stop")
-QT_TRANSLATE_NOOP("ControlPanel", "Speed-up")
+QT_TRANSLATE_NOOP("ChatSettingsPanel", "Sampling")
+QT_TRANSLATE_NOOP("ChatSettingsPanel", "Length and stop")
+QT_TRANSLATE_NOOP("ChatSettingsPanel", "Speed-up")
 _TOOLTIP = Qt.ItemDataRole.ToolTipRole
 
 
-class ControlPanel(QFrame):
+class ChatSettingsPanel(QFrame):
     """Settings of a conversation.
 
     Attributes:
@@ -118,7 +119,7 @@ class ControlPanel(QFrame):
 
     def __init__(self, appearance: Appearance, presets: Presets, make_seed: NewSeed) -> None:
         super().__init__()
-        self.setObjectName("controlPanel")
+        self.setObjectName("chatSettings")
         self.setAccessibleName(self.tr("Settings of this chat"))
         self._appearance = appearance
         self._kept = presets

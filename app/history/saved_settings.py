@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import QObject
 
 from app.chat.controller import ChatController
-from app.chat_settings.panel import ControlPanel
+from app.chat_settings.panel import ChatSettingsPanel
 from app.history.history_keeper import HistoryKeeper
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.errors import MedusaError, RequestError
@@ -17,7 +17,9 @@ from medusa_core.errors import MedusaError, RequestError
 class SavedSettings(QObject):
     """Between the panel and the history; a conversation is kept from its first question on."""
 
-    def __init__(self, chat: ChatController, panel: ControlPanel, keeper: HistoryKeeper) -> None:
+    def __init__(
+        self, chat: ChatController, panel: ChatSettingsPanel, keeper: HistoryKeeper
+    ) -> None:
         super().__init__(panel)
         self._chat = chat
         self._panel = panel

@@ -71,7 +71,7 @@ class TreeLayout:
     num_columns: int = 0
 
 
-def lay_out_step(trace: StepTrace, specials: Mapping[int, str] = NO_SPECIALS) -> TreeLayout:
+def layout_of_step(trace: StepTrace, specials: Mapping[int, str] = NO_SPECIALS) -> TreeLayout:
     """The verified tree of a step, with the bonus token as an additional box (the ghost).
 
     Nodes beside the path were compared with the target's choice and are none of it; those further
@@ -118,7 +118,7 @@ def lay_out_step(trace: StepTrace, specials: Mapping[int, str] = NO_SPECIALS) ->
     return TreeLayout(tuple(nodes), max(rows) + 1, max(depths) + 1)
 
 
-def lay_out_plan(best: Sequence[BestNode], num_rows: int, source: str) -> TreeLayout:
+def layout_of_plan(best: Sequence[BestNode], num_rows: int, source: str) -> TreeLayout:
     """The tree of so many rows that the heads would fill, before anything is decoded.
 
     Args:

@@ -88,8 +88,8 @@ class PlanBar(QWidget):
         before, self._planned, self._plain_step_s = self._planned, planned, plain_step_s
         follows = before is None or self.slider.value() == before.tree_rows
         most = 1 + len(planned.best_nodes) if planned is not None else 1
-        for control in (self.slider, self.use_box):
-            control.setEnabled(most > 1)
+        for settings_panel in (self.slider, self.use_box):
+            settings_panel.setEnabled(most > 1)
         if planned is not None and most == 1:
             self.use_box.setChecked(False)  # a tree of one row would keep all sources from drafting
         self.slider.setRange(1, most)

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.insight.layout import NodeState, TreeLayout, lay_out_plan, lay_out_step
+from app.insight.layout import NodeState, TreeLayout, layout_of_plan, layout_of_step
 from app.insight.note import note
 from app.insight.plan_bar import PlanBar
 from app.insight.timeline import Timeline
@@ -254,10 +254,10 @@ class TreePanel(QWidget):
         if self.tabs.currentIndex() == STEP:
             step = self._timeline.step
             ends = self._appearance.legend.specials
-            return TreeLayout() if step is None else lay_out_step(step, ends)
+            return TreeLayout() if step is None else layout_of_step(step, ends)
         best = () if self._planned is None else self._planned.best_nodes
         source = "" if self._planned is None else self._planned.source
-        return lay_out_plan(best, self.plan.slider.value(), source)
+        return layout_of_plan(best, self.plan.slider.value(), source)
 
     def _plan_help(self) -> str:
         shown_text = QCoreApplication.translate("Insight", PLAN_HELP)

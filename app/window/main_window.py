@@ -211,7 +211,7 @@ class MainWindow(QMainWindow):
         """Keep what is said from now on, and list what was said before."""
         composer = self.page.composer
         self.history = keeper = HistoryKeeper(self.chat, self.sidebar, history, composer)
-        self._saved_settings = SavedSettings(self.chat, self.page.control, keeper)
+        self._saved_settings = SavedSettings(self.chat, self.page.settings_panel, keeper)
         self.titles = Titles(self.chat, self._bridge, self.keeper, keeper.journal)
         self.titles.named.connect(keeper.refresh)
         self._traces = TraceKeeper(self.insight, history, keeper.journal)
@@ -266,7 +266,7 @@ class MainWindow(QMainWindow):
         page.header.models_requested.connect(dialogs.show_models)
         page.header.gguf_requested.connect(dialogs.open_gguf)
         page.header.recording_chosen.connect(lambda on: settings.choose("records", on))
-        page.control.presets.refused.connect(self.chat.errors.show_error)
+        page.settings_panel.presets.refused.connect(self.chat.errors.show_error)
 
     def _dismiss_hint(self) -> None:
         self.page.empty.show_hint(False)

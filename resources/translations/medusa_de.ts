@@ -465,119 +465,7 @@
     </message>
 </context>
 <context>
-    <name>CodeHeader</name>
-    <message>
-        <source>Copy this code</source>
-        <translation>Diesen Code kopieren</translation>
-    </message>
-    <message>
-        <source>Copy</source>
-        <translation>Kopieren</translation>
-    </message>
-    <message>
-        <source>Copy this {0} code</source>
-        <translation>Diesen Code in {0} kopieren</translation>
-    </message>
-</context>
-<context>
-    <name>CompareDialog</name>
-    <message>
-        <source>Compare</source>
-        <translation>Vergleichen</translation>
-    </message>
-    <message>
-        <source>Start both</source>
-        <translation>Beide starten</translation>
-    </message>
-    <message>
-        <source>Stop</source>
-        <translation>Anhalten</translation>
-    </message>
-    <message>
-        <source>Prompt for both</source>
-        <translation>Frage an beide</translation>
-    </message>
-    <message>
-        <source>One prompt for both sides</source>
-        <translation>Eine Frage an beide Seiten</translation>
-    </message>
-    <message>
-        <source>Verdict</source>
-        <translation>Ergebnis</translation>
-    </message>
-</context>
-<context>
-    <name>Composer</name>
-    <message>
-        <source>Attach files</source>
-        <translation>Dateien anhängen</translation>
-    </message>
-    <message>
-        <source>Attach text, code, PDF or DOCX</source>
-        <translation>Text, Code, PDF oder DOCX anhängen</translation>
-    </message>
-    <message>
-        <source>Continues your text</source>
-        <translation>Setzt Ihren Text fort</translation>
-    </message>
-    <message>
-        <source>Ask something…</source>
-        <translation>Fragen Sie etwas…</translation>
-    </message>
-    <message>
-        <source>Pasted text</source>
-        <translation>Eingefügter Text</translation>
-    </message>
-    <message>
-        <source>Stop</source>
-        <translation>Anhalten</translation>
-    </message>
-    <message>
-        <source>Send</source>
-        <translation>Senden</translation>
-    </message>
-    <message>
-        <source>Stop the answer (Esc)</source>
-        <translation>Antwort anhalten (Esc)</translation>
-    </message>
-    <message>
-        <source>Send (Enter)</source>
-        <translation>Senden (Eingabe)</translation>
-    </message>
-    <message>
-        <source>A file is being read</source>
-        <translation>Eine Datei wird gelesen</translation>
-    </message>
-</context>
-<context>
-    <name>ContextMeter</name>
-    <message>
-        <source>The chat template can&apos;t write this chat.</source>
-        <translation>Die Chatvorlage kann dieses Gespräch nicht schreiben.</translation>
-    </message>
-    <message>
-        <source>Too long: {lack}</source>
-        <translation>Zu lang: {lack}</translation>
-    </message>
-    <message>
-        <source>{messages} don&apos;t fit and won&apos;t be read · </source>
-        <translation>{messages} passen nicht hinein und werden nicht gelesen · </translation>
-    </message>
-    <message>
-        <source>The model no longer reads {messages}: they don&apos;t fit into its context.</source>
-        <translation>Das Modell liest {messages} nicht mehr: Sie passen nicht in seinen Kontext.</translation>
-    </message>
-    <message>
-        <source>1 earlier message</source>
-        <translation>1 frühere Nachricht</translation>
-    </message>
-    <message>
-        <source>{count} earlier messages</source>
-        <translation>{count} frühere Nachrichten</translation>
-    </message>
-</context>
-<context>
-    <name>ControlPanel</name>
+    <name>ChatSettingsPanel</name>
     <message>
         <source>Forget the oldest</source>
         <translation>Älteste vergessen</translation>
@@ -709,6 +597,118 @@
     <message>
         <source>New chats begin with the settings of this one.</source>
         <translation>Neue Gespräche beginnen mit den Einstellungen von diesem.</translation>
+    </message>
+</context>
+<context>
+    <name>CodeHeader</name>
+    <message>
+        <source>Copy this code</source>
+        <translation>Diesen Code kopieren</translation>
+    </message>
+    <message>
+        <source>Copy</source>
+        <translation>Kopieren</translation>
+    </message>
+    <message>
+        <source>Copy this {0} code</source>
+        <translation>Diesen Code in {0} kopieren</translation>
+    </message>
+</context>
+<context>
+    <name>CompareDialog</name>
+    <message>
+        <source>Compare</source>
+        <translation>Vergleichen</translation>
+    </message>
+    <message>
+        <source>Start both</source>
+        <translation>Beide starten</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>Anhalten</translation>
+    </message>
+    <message>
+        <source>Prompt for both</source>
+        <translation>Frage an beide</translation>
+    </message>
+    <message>
+        <source>One prompt for both sides</source>
+        <translation>Eine Frage an beide Seiten</translation>
+    </message>
+    <message>
+        <source>Verdict</source>
+        <translation>Ergebnis</translation>
+    </message>
+</context>
+<context>
+    <name>Composer</name>
+    <message>
+        <source>Attach files</source>
+        <translation>Dateien anhängen</translation>
+    </message>
+    <message>
+        <source>Attach text, code, PDF or DOCX</source>
+        <translation>Text, Code, PDF oder DOCX anhängen</translation>
+    </message>
+    <message>
+        <source>Continues your text</source>
+        <translation>Setzt Ihren Text fort</translation>
+    </message>
+    <message>
+        <source>Ask something…</source>
+        <translation>Fragen Sie etwas…</translation>
+    </message>
+    <message>
+        <source>Pasted text</source>
+        <translation>Eingefügter Text</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>Anhalten</translation>
+    </message>
+    <message>
+        <source>Send</source>
+        <translation>Senden</translation>
+    </message>
+    <message>
+        <source>Stop the answer (Esc)</source>
+        <translation>Antwort anhalten (Esc)</translation>
+    </message>
+    <message>
+        <source>Send (Enter)</source>
+        <translation>Senden (Eingabe)</translation>
+    </message>
+    <message>
+        <source>A file is being read</source>
+        <translation>Eine Datei wird gelesen</translation>
+    </message>
+</context>
+<context>
+    <name>ContextMeter</name>
+    <message>
+        <source>The chat template can&apos;t write this chat.</source>
+        <translation>Die Chatvorlage kann dieses Gespräch nicht schreiben.</translation>
+    </message>
+    <message>
+        <source>Too long: {lack}</source>
+        <translation>Zu lang: {lack}</translation>
+    </message>
+    <message>
+        <source>{messages} don&apos;t fit and won&apos;t be read · </source>
+        <translation>{messages} passen nicht hinein und werden nicht gelesen · </translation>
+    </message>
+    <message>
+        <source>The model no longer reads {messages}: they don&apos;t fit into its context.</source>
+        <translation>Das Modell liest {messages} nicht mehr: Sie passen nicht in seinen Kontext.</translation>
+    </message>
+    <message>
+        <source>1 earlier message</source>
+        <translation>1 frühere Nachricht</translation>
+    </message>
+    <message>
+        <source>{count} earlier messages</source>
+        <translation>{count} frühere Nachrichten</translation>
     </message>
 </context>
 <context>

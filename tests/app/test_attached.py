@@ -65,7 +65,7 @@ def test_a_pasted_file_is_a_chip_and_the_model_reads_it(
     assert composer.files.attachments == ()
     (shown,) = user_messages(window)
     assert shown.text == "What does it do?"
-    qtbot.waitUntil(lambda: shown.is_laid_out)
+    qtbot.waitUntil(lambda: shown.is_populated)
     shown.files.findChildren(QToolButton)[0].click()
     view = shown.files.findChild(QPlainTextEdit)
     assert view is not None

@@ -85,7 +85,7 @@ def test_regenerating_a_sample_takes_a_new_seed_and_replaces_the_answer(
 ) -> None:
     window, engine = open_fake()
     wait_ready(qtbot, window)
-    window.page.control.choose_rule("sample")
+    window.page.settings_panel.choose_rule("sample")
     first = ask(qtbot, window, "Hello")
     engine.script = Script(answer="Another answer.")
     first.row.regenerate_button.click()
@@ -202,7 +202,7 @@ def test_the_baseline_belongs_to_the_answer_and_stays(qtbot: QtBot, open_fake: O
     window.keeper.load()
     wait_ready(qtbot, window)
     assert figure_texts(answer) == shown
-    window.page.control.choose_drafter("none")
+    window.page.settings_panel.choose_drafter("none")
     plain = ask(qtbot, window, "Hello")
     assert not any("× plain" in text for text in figure_texts(plain))
 
@@ -315,7 +315,7 @@ def test_greedy_says_that_it_gives_the_same_text_again(qtbot: QtBot, open_fake: 
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     (output,) = notices(window)
     assert "same text again: Greedy" in output
-    window.page.control.choose_rule("sample")
+    window.page.settings_panel.choose_rule("sample")
     window.chat.regenerate()
     qtbot.waitUntil(lambda: not window.chat.is_busy)
     assert notices(window) == []

@@ -69,20 +69,22 @@ def requested(qtbot: QtBot, ready: Ready, text: str = "Hello") -> Generate:
 def test_temperature_0_says_greedy_and_delta_says_what_it_follows(
     qtbot: QtBot, ready: Ready
 ) -> None:
-    control = ready[0].page.control
-    control.choose_rule("typical")
-    boxes = control.numbers.boxes
+    settings_panel = ready[0].page.settings_panel
+    settings_panel.choose_rule("typical")
+    boxes = settings_panel.numbers.boxes
     assert boxes["delta"].isEnabled()
     assert boxes["epsilon"].isEnabled()
     assert (boxes["delta"].text(), boxes["epsilon"].text()) == ("√ε", "0.09")
     assert requested(qtbot, ready).settings.delta == 0
-    control.choose_number("delta", 0.4)
-    control.choose_number("temperature", 0)
+    settings_panel.choose_number("delta", 0.4)
+    settings_panel.choose_number("temperature", 0)
     assert (boxes["delta"].text(), boxes["temperature"].text()) == ("0.40", "greedy")
     settings = requested(qtbot, ready).settings
     assert (settings.delta, settings.temperature) == (0.4, 0)
-    assert ChatSettings().with_json(control.settings().as_json()) == control.settings()
-    control.choose_rule("greedy")
+    assert (
+        ChatSettings().with_json(settings_panel.settings().as_json()) == settings_panel.settings()
+    )
+    settings_panel.choose_rule("greedy")
     assert not boxes["delta"].isEnabled()
 
 
@@ -92,9 +94,9 @@ def test_temperature_0_says_greedy_and_delta_says_what_it_follows(
 def test_every_declared_setting_has_a_row_that_reaches_the_engine(
     qtbot: QtBot, ready: Ready
 ) -> None:
-    control = ready[0].page.control
-    numbers = control.numbers
-    control.choose_rule("typical")
+    settings_panel = ready[0].page.settings_panel
+    numbers = settings_panel.numbers
+    settings_panel.choose_rule("typical")
     others = {}
     for name, setting in SETTINGS.items():
         row, box = numbers.rows[name], numbers.boxes[name]
@@ -111,26 +113,28 @@ def test_every_declared_setting_has_a_row_that_reaches_the_engine(
     assert {name: getattr(settings, name) for name in others} == others
     for name, setting in SETTINGS.items():
         numbers.rows[name].reset_button.click()
-        assert getattr(control.settings(), name) == setting.default
+        assert getattr(settings_panel.settings(), name) == setting.default
         assert numbers.rows[name].reset_button.isHidden(), name
 
 
 def test_what_does_nothing_is_grey_and_says_why(ready: Ready) -> None:
     window, _ = ready
-    control = window.page.control
-    temperature, epsilon = (control.numbers.boxes[name] for name in ("temperature", "epsilon"))
+    settings_panel = window.page.settings_panel
+    temperature, epsilon = (
+        settings_panel.numbers.boxes[name] for name in ("temperature", "epsilon")
+    )
     assert not temperature.isEnabled()
     assert "Greedy always takes the likeliest token" in temperature.accessibleDescription()
-    assert "nothing to draw" in control.groups["Sampling"].note
-    control.choose_rule("sample")
+    assert "nothing to draw" in settings_panel.groups["Sampling"].note
+    settings_panel.choose_rule("sample")
     assert temperature.isEnabled()
-    assert control.groups["Sampling"].note == ""
+    assert settings_panel.groups["Sampling"].note == ""
     assert not epsilon.isEnabled()
-    control.choose_rule("typical")
+    settings_panel.choose_rule("typical")
     assert epsilon.isEnabled()
-    control.choose_drafter("none")
-    assert not control.numbers.boxes["tree_rows"].isEnabled()
-    assert "guesses nothing" in control.groups["Speed-up"].note
+    settings_panel.choose_drafter("none")
+    assert not settings_panel.numbers.boxes["tree_rows"].isEnabled()
+    assert "guesses nothing" in settings_panel.groups["Speed-up"].note
 
 
 def test_a_number_that_does_nothing_is_shown_as_a_word_and_can_be_typed_over(
@@ -138,28 +142,28 @@ def test_a_number_that_does_nothing_is_shown_as_a_word_and_can_be_typed_over(
 ) -> None:
     window, _ = ready
     window.page.show_panel(True)
-    box = window.page.control.numbers.boxes["max_new_tokens"]
+    box = window.page.settings_panel.numbers.boxes["max_new_tokens"]
     assert box.text() == "no limit"
     box.setFocus()
     box.selectAll()
     QTest.keyClicks(box, "128")
     QTest.keyClick(box, Qt.Key.Key_Return)
-    assert window.page.control.settings().max_new_tokens == 128
+    assert window.page.settings_panel.settings().max_new_tokens == 128
     box.selectAll()
     QTest.keyClicks(box, "no limit")
     QTest.keyClick(box, Qt.Key.Key_Return)
-    assert window.page.control.settings().max_new_tokens == 0
+    assert window.page.settings_panel.settings().max_new_tokens == 0
 
 
 def test_the_system_prompt_and_stop_strings_go_with_the_question(
     qtbot: QtBot, ready: Ready
 ) -> None:
     window, _ = ready
-    control = window.page.control
-    control.system_edit.setPlainText("Answer as a pirate.")
-    control.stop_edit.setPlainText("END\n\\n\\n")
-    control.choose_rule("sample")
-    QTest.keyClicks(control.seed_box, "42")
+    settings_panel = window.page.settings_panel
+    settings_panel.system_edit.setPlainText("Answer as a pirate.")
+    settings_panel.stop_edit.setPlainText("END\n\\n\\n")
+    settings_panel.choose_rule("sample")
+    QTest.keyClicks(settings_panel.seed_box, "42")
     command = requested(qtbot, ready)
     assert command.messages[0] == ChatMessage(Role.SYSTEM, "Answer as a pirate.")
     assert command.settings.stop == ("END", "\n\n")
@@ -172,16 +176,16 @@ def test_settings_belong_to_the_chat_and_new_ones_begin_with_the_default(
     qtbot: QtBot, ready: Ready, tmp_path: Path
 ) -> None:
     window, _ = ready
-    control = window.page.control
-    control.choose_rule("sample")
-    kept = control.settings()
+    settings_panel = window.page.settings_panel
+    settings_panel.choose_rule("sample")
+    kept = settings_panel.settings()
     window.chat.new_chat()
-    assert control.settings() == ChatSettings()
-    control.show_settings(kept)  # as the history does
-    control.presets.use_for_new_chats()
-    control.choose_rule("greedy")
+    assert settings_panel.settings() == ChatSettings()
+    settings_panel.show_settings(kept)  # as the history does
+    settings_panel.presets.use_for_new_chats()
+    settings_panel.choose_rule("greedy")
     window.chat.new_chat()
-    assert control.settings() == kept
+    assert settings_panel.settings() == kept
     assert Presets(tmp_path).new_chats == kept
 
 
@@ -190,13 +194,13 @@ def test_settings_belong_to_the_chat_and_new_ones_begin_with_the_default(
 
 def test_a_preset_is_chosen_changed_saved_and_deleted(qtbot: QtBot, ready: Ready) -> None:
     window, _ = ready
-    control = window.page.control
-    bar = control.presets
+    settings_panel = window.page.settings_panel
+    bar = settings_panel.presets
     assert bar.box.currentText() == "Exact"
     bar.box.setCurrentIndex(bar.box.findText("Balanced"))
     bar.box.activated.emit(bar.box.currentIndex())
-    assert (control.rule.name, control.settings().top_p) == ("sample", 0.95)
-    control.choose_number("temperature", 1.5)
+    assert (settings_panel.rule.name, settings_panel.settings().top_p) == ("sample", 0.95)
+    settings_panel.choose_number("temperature", 1.5)
     assert bar.box.currentText() == "Your own settings"
     bar.save_as("Hot")
     assert bar.box.currentText() == "Hot"
@@ -215,7 +219,7 @@ def entries(menu) -> list:
 
 
 def test_presets_of_the_program_offer_a_copy_alone(seen: Seen) -> None:
-    bar = seen[0].page.control.presets
+    bar = seen[0].page.settings_panel.presets
     enabled = {a.text(): a.isEnabled() for a in entries(bar.menu) if a.text()}
     assert (enabled["Delete"], enabled["Rename…"], enabled["Duplicate"]) == (False, False, True)
 
@@ -227,7 +231,7 @@ def test_damaged_presets_are_told_when_the_window_opens(
     window, _ = open_fake(Script())
     assert errors(window)[0].message == "Your presets can't be read."
     wait_ready(qtbot, window)
-    assert window.page.control.presets.box.currentText() == "Exact"
+    assert window.page.settings_panel.presets.box.currentText() == "Exact"
 
 
 # The meter ----------------------------------------------------------------------------------------
@@ -244,7 +248,7 @@ def test_the_meter_counts_while_typing_and_warns_before_sending(qtbot: QtBot, re
     )
     assert not engine.of_kind(Generate)
     window.page.composer.clear()
-    window.page.control.system_edit.setPlainText("a b c d")
+    window.page.settings_panel.system_edit.setPlainText("a b c d")
     qtbot.waitUntil(lambda: label.text() == "4 of 64 tokens")
 
 
@@ -252,16 +256,16 @@ def test_the_template_shows_what_the_model_reads_and_a_mistake_in_it(
     qtbot: QtBot, ready: Ready
 ) -> None:
     window, engine = ready
-    control = window.page.control
+    settings_panel = window.page.settings_panel
     window.page.composer.set_text("Hello")
-    assert control.template.text.toPlainText() == ""
-    control.groups["Template"].heading.click()
-    qtbot.waitUntil(lambda: control.template.text.toPlainText() == "Hello")
+    assert settings_panel.template.text.toPlainText() == ""
+    settings_panel.groups["Template"].heading.click()
+    qtbot.waitUntil(lambda: settings_panel.template.text.toPlainText() == "Hello")
     last = engine.of_kind(Count)[-1]
     message = "The chat template refuses this conversation in line 3: no systems."
     engine._tell(Failed(last.session_id, last.request_id, "TemplateError", message, "Mend it."))
-    qtbot.waitUntil(lambda: not control.template.error.isHidden())
-    assert "line 3" in control.template.error.text()
+    qtbot.waitUntil(lambda: not settings_panel.template.error.isHidden())
+    assert "line 3" in settings_panel.template.error.text()
 
 
 def test_a_long_prompt_says_how_much_of_it_is_read_and_how_to_stop(
@@ -333,14 +337,14 @@ def test_the_panel_opens_by_key_and_button_and_is_remembered(
     qtbot: QtBot, ready: Ready, tmp_path: Path
 ) -> None:
     window, _ = ready
-    assert not window.page.control.isVisible()
+    assert not window.page.settings_panel.isVisible()
     keys = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
     QTest.keyClick(window, Qt.Key.Key_P, keys)
-    assert window.page.control.isVisible()
+    assert window.page.settings_panel.isVisible()
     assert window.page.header.panel_button.isChecked()
     assert '"shows_panel": true' in (tmp_path / "preferences.json").read_text()
-    window.page.control.close_requested.emit()
-    assert not window.page.control.isVisible()
+    window.page.settings_panel.close_requested.emit()
+    assert not window.page.settings_panel.isVisible()
 
 
 def test_the_smallest_window_shows_all_of_header_and_strip_in_one_row(
@@ -403,7 +407,7 @@ def test_disabled_entries_look_disabled(seen: Seen) -> None:
 
 def test_every_tooltip_of_header_strip_and_panel_wraps(seen: Seen) -> None:
     page = seen[0].page
-    for part in (page.header, page.strip, page.control):
+    for part in (page.header, page.strip, page.settings_panel):
         for widget in (part, *part.findChildren(QWidget)):
             assert not widget.toolTip() or widget.toolTip().startswith("<qt>"), widget.toolTip()
 
@@ -453,7 +457,7 @@ def test_memory_that_is_not_known_is_not_told(qtbot: QtBot, ready: Ready) -> Non
 def test_a_new_chat_begins_as_the_makers_advise(qtbot: QtBot, open_fake: Open) -> None:
     window, _ = open_fake(Script(advice=Advice(0.6, 20, 0.95)))
     wait_ready(qtbot, window)
-    panel = window.page.control
+    panel = window.page.settings_panel
     assert panel.presets.box.currentText() == "Recommended"
     ask(qtbot, window, "Hello")
     answered = window.chat.conversation.turns[-1].answer
@@ -473,7 +477,7 @@ def test_the_fastest_drafter_of_this_computer_is_the_default_and_says_why(
     status = window.keeper.status
     assert status.loaded is not None
     medusa, none = status.loaded.drafters
-    panel, header = window.page.control, window.page.header
+    panel, header = window.page.settings_panel, window.page.header
     assert "measured" not in header.drafter_box.toolTip()
     speeds = (DrafterSpeed("none", 1.0, 9.0, 1.0, 0.0), DrafterSpeed("medusa", 3.14, 8.0, 0.9, 0.2))
     window.page.offer(replace(status.loaded, drafters=(none, medusa), speeds=speeds))
@@ -495,7 +499,7 @@ def test_lists_of_drafters_say_how_fast_each_was_here(ready: Ready) -> None:
     assert status.loaded is not None
     speeds = (DrafterSpeed("medusa", 3.14, 8.0, 0.9, 0.2), DrafterSpeed("none", 1.0, 9.0, 1.0, 0.0))
     window.page.offer(replace(status.loaded, speeds=speeds))
-    for box in (window.page.header.drafter_box, window.page.control.drafter_box):
+    for box in (window.page.header.drafter_box, window.page.settings_panel.drafter_box):
         rows = {}
         for place in range(box.count()):
             option, index = QStyleOptionViewItem(), box.model().index(place, 0)
@@ -511,7 +515,7 @@ def test_thinking_is_switched_where_the_model_can(qtbot: QtBot, open_fake: Open)
     window, engine = open_fake(Script(thinking=ThinkingSwitch(True, True, True), answer=THOUGHT))
     wait_ready(qtbot, window)
     window.page.show_panel(True)
-    box = window.page.control.thinks_box
+    box = window.page.settings_panel.thinks_box
     assert box.isVisible()
     ask(qtbot, window, "Hello")
     message = window.chat.answers[-1]
@@ -531,7 +535,7 @@ def test_a_model_without_the_switch_shows_none(qtbot: QtBot, open_fake: Open) ->
     window, _ = open_fake()
     wait_ready(qtbot, window)
     window.page.show_panel(True)
-    assert not window.page.control.thinks_box.isVisible()
+    assert not window.page.settings_panel.thinks_box.isVisible()
 
 
 def test_a_base_model_continues_the_text_as_it_was_typed(qtbot: QtBot, open_fake: Open) -> None:

@@ -108,11 +108,11 @@ def test_nothing_is_sent_while_an_answer_is_written(qtbot: QtBot, open_fake: Ope
 def test_the_panel_decides_how_the_next_answer_is_decoded(qtbot: QtBot, open_fake: Open) -> None:
     window, engine = open_fake()
     wait_ready(qtbot, window)
-    control = window.page.control
-    temperature = control.numbers.boxes["temperature"]
+    settings_panel = window.page.settings_panel
+    temperature = settings_panel.numbers.boxes["temperature"]
     assert not temperature.isEnabled()
     window.page.header.drafter_chosen.emit("none")
-    control.choose_rule("sample")
+    settings_panel.choose_rule("sample")
     assert temperature.isEnabled()
     temperature.setValue(1.2)
     answer = ask(qtbot, window, "Hello")
@@ -130,20 +130,20 @@ def test_the_window_offers_what_the_engine_says_and_takes_its_first(
     page = window.page
     loaded = window.keeper.status.loaded
     assert loaded is not None
-    for box in (page.header.drafter_box, page.control.drafter_box):
+    for box in (page.header.drafter_box, page.settings_panel.drafter_box):
         labels = [box.itemText(i) for i in range(box.count())]
         assert labels == [choice.label for choice in loaded.drafters]
     turned = replace(loaded, drafters=loaded.drafters[::-1])
     page.offer(turned)
-    for box in (page.header.drafter_box, page.control.drafter_box):
+    for box in (page.header.drafter_box, page.settings_panel.drafter_box):
         again = [box.itemText(i) for i in range(box.count())]
         assert again == labels, "the default changes, the order doesn't"
-    assert page.control.drafter == turned.drafters[0]
+    assert page.settings_panel.drafter == turned.drafters[0]
     suffix = DrafterChoice("suffix", "Suffix automaton", "What followed the longest match.")
     page.offer(replace(loaded, drafters=(suffix,)))
-    assert page.control.generate_settings().drafter == "suffix"
+    assert page.settings_panel.generate_settings().drafter == "suffix"
     assert page.header.drafter_box.currentText() == "Suffix automaton"
-    assert page.control.drafter_box.currentText() == "Suffix automaton"
+    assert page.settings_panel.drafter_box.currentText() == "Suffix automaton"
 
 
 def test_a_choice_with_a_long_name_leaves_header_and_panel_as_they_are(
@@ -152,9 +152,9 @@ def test_a_choice_with_a_long_name_leaves_header_and_panel_as_they_are(
     window, _ = open_fake(Script())
     wait_ready(qtbot, window)
     window.page.show_panel(True)
-    rule_box = window.page.control.rule_box
+    rule_box = window.page.settings_panel.rule_box
     width = rule_box.width()
-    window.page.control.choose_rule("typical")
+    window.page.settings_panel.choose_rule("typical")
     assert rule_box.currentText() == "Typical (creative, not exact)"
     assert rule_box.width() == width < 300
     rule_box.showPopup()
@@ -255,9 +255,9 @@ def test_everything_that_can_be_used_has_a_name_and_can_be_reached_by_key(
         page.composer.edit,
         page.composer.button,
         page.header.drafter_box,
-        page.control.rule_box,
-        page.control.drafter_box,
-        *page.control.numbers.boxes.values(),
+        page.settings_panel.rule_box,
+        page.settings_panel.drafter_box,
+        *page.settings_panel.numbers.boxes.values(),
         answer.view,
         answer.row.copy_button,
         answer.row.regenerate_button,

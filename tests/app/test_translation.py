@@ -173,14 +173,14 @@ def test_menus_settings_palette_and_first_steps_are_german(
 def test_the_side_panel_is_german(german: None, qtbot: QtBot, open_fake: Open) -> None:
     window, _ = open_fake()
     wait_ready(qtbot, window)
-    control = window.page.control
-    box = control.numbers.boxes["max_new_tokens"]
+    settings_panel = window.page.settings_panel
+    box = settings_panel.numbers.boxes["max_new_tokens"]
     assert box.accessibleName() == "Längste Antwort"
     assert (box.text(), box.valueFromText("ohne")) == ("ohne", 0)
-    assert control.presets.box.currentText() == "Exakt"
-    assert "auszulosen" in control.groups["Sampling"].note
-    control.presets.save_as("Exact")  # in whatever language, it comes with the program
-    assert [preset.name for preset in control.presets._presets.all].count("Exact") == 1
+    assert settings_panel.presets.box.currentText() == "Exakt"
+    assert "auszulosen" in settings_panel.groups["Sampling"].note
+    settings_panel.presets.save_as("Exact")  # in whatever language, it comes with the program
+    assert [preset.name for preset in settings_panel.presets._presets.all].count("Exact") == 1
 
 
 @pytest.mark.usefixtures("german")

@@ -113,7 +113,7 @@ def test_the_embedded_model_is_ready_and_named(window: MainWindow) -> None:
     assert window.page.header.model_button.text() == "Llama-Pebble · small built-in demo"
     assert re.search(r"\d heads", window.page.header.state_label.text())
     assert {choice.name for choice in loaded.drafters} >= {"medusa", "none"}
-    assert window.page.control.generate_settings().drafter == loaded.drafters[0].name
+    assert window.page.settings_panel.generate_settings().drafter == loaded.drafters[0].name
     assert {choice.name for choice in loaded.rules} >= {"greedy", "sample"}
 
 
@@ -180,7 +180,7 @@ def test_escape_stops_an_answer_in_decode_and_keeps_its_text(
 
 
 def test_rule_and_drafter_can_be_switched_between_answers(qtbot: QtBot, window: MainWindow) -> None:
-    pickers = window.page.control
+    pickers = window.page.settings_panel
     pickers.choose_rule("sample")
     used: list[GenerateSettings] = []
     for drafter in ("medusa", "none"):
@@ -290,7 +290,7 @@ def test_side_by_side_medusa_writes_what_plain_decoding_writes(
 
 
 def test_every_token_of_an_answer_has_its_card(qtbot: QtBot, window: MainWindow) -> None:
-    window.page.control.choose_rule("sample")
+    window.page.settings_panel.choose_rule("sample")
     answer = ask(qtbot, window, STORY)
     assert answer.done is not None
     track = window.insight.recordings.tracks[answer.request_id]
@@ -300,7 +300,7 @@ def test_every_token_of_an_answer_has_its_card(qtbot: QtBot, window: MainWindow)
         assert lines["Id"] == str(token_id)
         assert "Noise drawn at this place" in lines
         assert lines["Rule"].startswith("Sample")
-    window.page.control.choose_rule("greedy")
+    window.page.settings_panel.choose_rule("greedy")
 
 
 def test_a_chat_longer_than_the_context_goes_on_and_says_what_is_left_out(
@@ -308,7 +308,7 @@ def test_a_chat_longer_than_the_context_goes_on_and_says_what_is_left_out(
 ) -> None:
     """Where a full context was a dead end, "hello there" is answered, however long the chat is."""
     page = window.page
-    page.control.choose_number("max_new_tokens", 16)
+    page.settings_panel.choose_number("max_new_tokens", 16)
     long = "a fox and a bear walk through the forest and talk " * 18
     for number in range(6):
         window.chat.send(f"{number} {long}")
@@ -330,9 +330,9 @@ def test_a_system_prompt_is_read_and_counted_before_it_is_sent(
     page.composer.set_text("Hello")
     qtbot.waitUntil(lambda: page.context_label.text().endswith("of 1,024 tokens"))
     before = int(page.context_label.text().split()[0])
-    page.control.groups["Template"].heading.click()
-    page.control.system_edit.setPlainText("You are a pirate.")
-    preview = page.control.template.text
+    page.settings_panel.groups["Template"].heading.click()
+    page.settings_panel.system_edit.setPlainText("You are a pirate.")
+    preview = page.settings_panel.template.text
     qtbot.waitUntil(lambda: "You are a pirate." in preview.toPlainText(), timeout=TIMEOUT_MS)
     counted = int(page.context_label.text().split()[0])
     assert counted > before
@@ -356,10 +356,10 @@ def test_the_strip_says_that_the_demo_is_too_small_to_gain(
 def test_a_seed_repeats_an_answer_and_a_longest_answer_ends_it(
     qtbot: QtBot, window: MainWindow
 ) -> None:
-    control = window.page.control
-    control.choose_rule("sample")
-    control.choose_number("max_new_tokens", 24)
-    QTest.keyClicks(control.seed_box, "7")
+    settings_panel = window.page.settings_panel
+    settings_panel.choose_rule("sample")
+    settings_panel.choose_number("max_new_tokens", 24)
+    QTest.keyClicks(settings_panel.seed_box, "7")
     first = ask(qtbot, window, STORY)
     window.chat.regenerate()
     qtbot.waitUntil(lambda: not window.chat.is_busy, timeout=TIMEOUT_MS)

@@ -135,7 +135,7 @@ class StreamingProbe:
         return self._done[-1].decode_tokens_per_s
 
     async def _unseen(self, *, records: bool) -> float:
-        bridge, pickers = self._app.bridge, self._app.window.page.control
+        bridge, pickers = self._app.bridge, self._app.window.page.settings_panel
         self._done.clear()
         messages = (ChatMessage(Role.USER, _PROMPT),)
         settings = pickers.generate_settings()

@@ -186,9 +186,9 @@ class Tour:
         await self._ask(GREETING)
         await self._ask(FOLLOW_UP, "follow-up")
         chat.new_chat()
-        self._app.window.page.control.choose_drafter("none")
+        self._app.window.page.settings_panel.choose_drafter("none")
         await self._ask(STORY, "plain")
-        self._app.window.page.control.choose_drafter("composite")
+        self._app.window.page.settings_panel.choose_drafter("composite")
         chat.new_chat()
         await self._ask(STRUCTURED, "structured")
         chat.send(TOO_LONG)
@@ -337,7 +337,7 @@ class Tour:
             await self._take(screen)
 
     def _shorten(self) -> None:
-        self._app.window.page.control.choose_number("max_new_tokens", LONGEST_ANSWER)
+        self._app.window.page.settings_panel.choose_number("max_new_tokens", LONGEST_ANSWER)
 
     def _has_streamed(self) -> bool:
         """Whether enough of the answer is there; also true once it is complete."""

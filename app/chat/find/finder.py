@@ -75,7 +75,7 @@ class Finder(QObject):
         for message in self._view.messages:
             number = current.number if current and message is current.message else -1
             if number >= 0:
-                self._view.show_laid_out(message)
+                self._view.populate_message(message)
             place = message.highlight(words if message in found else "", number, theme)
             if place is not None:
                 self._view.reveal(message, place)

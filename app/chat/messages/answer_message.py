@@ -102,7 +102,7 @@ class AnswerMessage(MessageWidget):
             begins_inside: It begins within a thought.
         """
         super().__init__(parent)
-        self.is_laid_out = False
+        self.is_populated = False
         self.speaker = speaker
         self._text = text
         self._fill = fill
@@ -122,33 +122,33 @@ class AnswerMessage(MessageWidget):
         self._steps: list[StepDone] = []
         self.fold: ThoughtFold | None = None
         if fill is None:
-            self.lay_out()
+            self.populate()
 
     @property
     def document(self) -> AnswerDocument:
         """The text with its marks."""
-        self.lay_out()
+        self.populate()
         return self._document
 
     @property
     def view(self) -> TextView:
         """Shows it."""
-        self.lay_out()
+        self.populate()
         return self._view
 
     @property
     def row(self) -> FigureRow:
         """Figures and buttons; hidden until the answer is complete."""
-        self.lay_out()
+        self.populate()
         return self._row
 
     def estimated_px(self, width_px: int) -> int:
         return estimated_text_px(self._text, width_px, self._appearance.scale)
 
-    def lay_out(self) -> None:
-        if self.is_laid_out:
+    def populate(self) -> None:
+        if self.is_populated:
             return
-        self.is_laid_out = True
+        self.is_populated = True
         appearance, rich = self._appearance, InertDocument()
         self._view = TextView(rich, self.tr("Answer"))
         self.view.head_code(appearance)
@@ -188,14 +188,14 @@ class AnswerMessage(MessageWidget):
 
     @property
     def searched_text(self) -> str:
-        if self.is_laid_out:
+        if self.is_populated:
             return self.view.toPlainText()
         if self._searched is None:
             self._searched = rendered_text(without_thinking(self._text, self._begins_inside))
         return self._searched
 
     def highlight(self, words: str, number: int, theme: Theme) -> QRect | None:
-        if not self.is_laid_out:
+        if not self.is_populated:
             return None
         place = highlight_words(self.view, words, number, theme)
         return place and QRect(self.view.mapTo(self, place.topLeft()), place.size())
@@ -207,7 +207,7 @@ class AnswerMessage(MessageWidget):
     def name_speaker(self, name: str) -> None:
         """Say whose answer it is."""
         self.speaker = name
-        if self.is_laid_out:
+        if self.is_populated:
             self._speaker.setText(name)
 
     def show_waiting(self, text: str) -> None:
@@ -267,7 +267,7 @@ class AnswerMessage(MessageWidget):
     def show_version(self, place: int, num_versions: int) -> None:
         """Say which of the answers to its prompt it is, counted from 0."""
         self._version = (place, num_versions)
-        if self.is_laid_out:
+        if self.is_populated:
             self.row.versions.show_version(place, num_versions)
 
     def set_place(self, *, is_last: bool, lack: str) -> None:
@@ -278,7 +278,7 @@ class AnswerMessage(MessageWidget):
             lack: Why its tokens can't be gone on with; empty if they can.
         """
         self._lack, self._is_last = lack, is_last
-        if not self.is_laid_out:
+        if not self.is_populated:
             return
         was_cut = self.is_cut or (self.done is not None and self.done.stop_reason in _CUT)
         self.row.offer(regenerates=True, continues=is_last and was_cut, branches=not is_last)
@@ -292,7 +292,7 @@ class AnswerMessage(MessageWidget):
             Where they begin, in this widget's coordinates; None where nothing of them is shown.
         """
         self._selected = tokens
-        if not tokens and not self.is_laid_out:
+        if not tokens and not self.is_populated:
             return None
         found = self.document.ranges_of(tokens) if tokens else ()
         if found or self.view.framed:
@@ -307,7 +307,7 @@ class AnswerMessage(MessageWidget):
     def set_marking(self, marking: Marking) -> None:
         """Mark accepted tokens, or don't."""
         self._marking = marking
-        if not self.is_laid_out:
+        if not self.is_populated:
             return
         for document in self._documents:
             document.set_marking(marking)
@@ -316,7 +316,7 @@ class AnswerMessage(MessageWidget):
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
-        if not self.is_laid_out:
+        if not self.is_populated:
             return
         scale = self._appearance.scale
         self._column.setSpacing(scale.px(0.35))

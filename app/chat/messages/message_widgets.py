@@ -36,16 +36,16 @@ class MessageWidget(QFrame):
     """One entry of the conversation.
 
     Attributes:
-        is_laid_out: What it shows is there; else it only knows about how high it will be.
+        is_populated: What it shows is there; else it only knows about how high it will be.
 
     Signals:
         quoted: This text of it is to be quoted in the next prompt.
     """
 
     quoted = Signal(str)
-    is_laid_out = True
+    is_populated = True
 
-    def lay_out(self) -> None:
+    def populate(self) -> None:
         """Make what it shows, if that wasn't done yet."""
 
     def estimated_px(self, width_px: int) -> int:
@@ -97,7 +97,7 @@ class UserMessage(MessageWidget):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self.is_laid_out = False
+        self.is_populated = False
         self.text = text
         self.attachments = attachments
         self._appearance = appearance
@@ -106,28 +106,28 @@ class UserMessage(MessageWidget):
     @property
     def row(self) -> PromptActions:
         """What can be done with it."""
-        self.lay_out()
+        self.populate()
         return self._row
 
     @property
     def view(self) -> TextView:
         """Shows its text."""
-        self.lay_out()
+        self.populate()
         return self._view
 
     def show_version(self, place: int, num_versions: int) -> None:
         """Say which version of the prompt it is, counted from 0."""
         self._version = (place, num_versions)
-        if self.is_laid_out:
+        if self.is_populated:
             self._row.versions.show_version(place, num_versions)
 
     def estimated_px(self, width_px: int) -> int:
         return estimated_text_px(self.text, int(width_px * BUBBLE_SHARE), self._appearance.scale)
 
-    def lay_out(self) -> None:
-        if self.is_laid_out:
+    def populate(self) -> None:
+        if self.is_populated:
             return
-        self.is_laid_out = True
+        self.is_populated = True
         text, appearance = self.text, self._appearance
         self._bubble = QFrame(self)
         self._bubble.setObjectName("bubble")
@@ -158,10 +158,10 @@ class UserMessage(MessageWidget):
 
     @property
     def searched_text(self) -> str:
-        return self._view.toPlainText() if self.is_laid_out else self.text
+        return self._view.toPlainText() if self.is_populated else self.text
 
     def highlight(self, words: str, number: int, theme: Theme) -> QRect | None:
-        if not self.is_laid_out:
+        if not self.is_populated:
             return None
         place = highlight_words(self._view, words, number, theme)
         return place and QRect(self._view.mapTo(self, place.topLeft()), place.size())
@@ -214,7 +214,7 @@ class UserMessage(MessageWidget):
 
     def restyle(self) -> None:
         """Take the sizes of the theme."""
-        if not self.is_laid_out:
+        if not self.is_populated:
             return
         scale = self._appearance.scale
         self._inner.setContentsMargins(scale.px(0.95), scale.px(0.6), scale.px(0.95), scale.px(0.6))
@@ -223,7 +223,7 @@ class UserMessage(MessageWidget):
         self._fit()
 
     def resizeEvent(self, event: object) -> None:
-        if self.is_laid_out:
+        if self.is_populated:
             self._fit()
 
     def _fit(self) -> None:

@@ -103,6 +103,6 @@ def _numbers(tensors: Mapping[str, Tensor], rows: int, columns: int) -> Tensor:
 def _build(
     tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None, compute: dtype
 ) -> QuantLinear:
-    from medusa_core.models.quant.nf4_card_linear import nf4_card_linear
+    from medusa_core.models.quant.nf4_cuda_linear import nf4_cuda_linear
 
-    return nf4_card_linear(tensors, rows, bias)
+    return nf4_cuda_linear(tensors, rows, bias)

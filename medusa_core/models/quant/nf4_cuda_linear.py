@@ -17,7 +17,7 @@ from medusa_core.models.quant.nf4_sizes import BLOCK
 from medusa_core.models.quant.nf4_tensors import read_matrix
 
 
-class Nf4CardLinear:
+class Nf4CudaLinear:
     """4-bit weights where they lie; inputs stay as they are."""
 
     def __init__(self, shape: tuple[int, int], held: Sequence[Tensor], bias: Tensor | None) -> None:
@@ -58,7 +58,7 @@ class Nf4CardLinear:
         return LinearLayout(f"nf4 {self._shape}", with_bias(held, self._bias), again)
 
 
-def nf4_card_linear(tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None) -> Nf4CardLinear:
+def nf4_cuda_linear(tensors: Mapping[str, Tensor], rows: int, bias: Tensor | None) -> Nf4CudaLinear:
     """A layer of a matrix as `quantize` gives it.
 
     Args:
@@ -73,11 +73,11 @@ def nf4_card_linear(tensors: Mapping[str, Tensor], rows: int, bias: Tensor | Non
     matrix = read_matrix(tensors, *shape)
     packed, nested = matrix.packed.view(-1, 1), matrix.nested
     if nested is None:
-        return Nf4CardLinear(shape, (packed, matrix.largest), bias)
+        return Nf4CudaLinear(shape, (packed, matrix.largest), bias)
     # The blocks' largest numbers are bytes, and the float32 ones are those of theirs.
     held = (packed, nested.largest, matrix.largest, nested.levels, nested.offset)
-    return Nf4CardLinear(shape, held, bias)
+    return Nf4CudaLinear(shape, held, bias)
 
 
-def _again(shape: tuple[int, int], count: int, tensors: Sequence[Tensor]) -> Nf4CardLinear:
-    return Nf4CardLinear(shape, tensors[:count], bias_of(tensors, count))
+def _again(shape: tuple[int, int], count: int, tensors: Sequence[Tensor]) -> Nf4CudaLinear:
+    return Nf4CudaLinear(shape, tensors[:count], bias_of(tensors, count))

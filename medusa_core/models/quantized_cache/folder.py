@@ -133,9 +133,9 @@ def quantized_key(files: Iterable[Path], formats: dict[str, str | bool]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _remove(kept: QuantizedModel) -> int:
-    kept.path.unlink(missing_ok=True)
-    return kept.nbytes
+def _remove(model: QuantizedModel) -> int:
+    model.path.unlink(missing_ok=True)
+    return model.nbytes
 
 
 def _remove_strays(folder: Path) -> None:

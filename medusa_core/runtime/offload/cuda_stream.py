@@ -22,7 +22,7 @@ from medusa_core.runtime.offload.memory import (
 from medusa_core.system import cuda
 
 
-class CardLayers:
+class CudaLayers:
     """Brings layers to a card; `take` and `buffers` are as `LayerStream` has them.
 
     Attributes:

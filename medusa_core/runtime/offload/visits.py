@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.runtime.offload.card_stream import CardLayers
+from medusa_core.runtime.offload.cuda_stream import CudaLayers
 from medusa_core.runtime.offload.layer_stream import LayerStream
 from medusa_core.runtime.offload.linear import OffloadedLayers
 from medusa_core.runtime.offload.memory import page_buffer
@@ -36,8 +36,8 @@ class Visits:
         self._offloaded = offloaded
         self._prepare = prepare
         order = tuple(offloaded.linears)
-        self._stream: LayerStream | CardLayers = (
-            CardLayers(offloaded, order, device)
+        self._stream: LayerStream | CudaLayers = (
+            CudaLayers(offloaded, order, device)
             if device.type == "cuda"
             else LayerStream(offloaded, order, page_buffer)
         )

@@ -268,26 +268,26 @@ def test_a_list_is_grouped_by_folder_and_by_date() -> None:
 
 def test_each_conversation_keeps_its_own_settings(qtbot: QtBot, open_saved: OpenSaved) -> None:
     window, _ = open_saved()
-    control = window.page.control
-    control.system_edit.setPlainText("Be brief.")
+    settings_panel = window.page.settings_panel
+    settings_panel.system_edit.setPlainText("Be brief.")
     ask(qtbot, window, "first")
-    control.choose_rule("sample")  # after its last question, too
+    settings_panel.choose_rule("sample")  # after its last question, too
     window.chat.new_chat()
-    assert control.settings() == ChatSettings()
+    assert settings_panel.settings() == ChatSettings()
     ask(qtbot, window, "second")
     window, engine = open_saved()
     click(window, "first")
-    settings = window.page.control.settings()
+    settings = window.page.settings_panel.settings()
     assert (settings.system_prompt, settings.rule) == ("Be brief.", "sample")
     ask(qtbot, window, "third")
     assert engine.of_kind(Generate)[0].messages[0].content == "Be brief."
     click(window, "second")
-    assert window.page.control.settings() == ChatSettings()
+    assert window.page.settings_panel.settings() == ChatSettings()
 
 
 def test_settings_belong_to_a_conversation(qtbot: QtBot, open_saved: OpenSaved) -> None:
     window, engine = open_saved()
-    panel = window.page.control
+    panel = window.page.settings_panel
     usual = panel.settings()
     panel.show_settings(replace(usual, system_prompt="Be brief.", temperature=1.3))
     ask(qtbot, window, "one")

@@ -109,7 +109,7 @@ def test_a_comparison_takes_the_headers_temperature_and_keeps_its_choice(
 ) -> None:
     window, engine = open_fake(num_before_gate=2)
     wait_ready(qtbot, window)
-    window.page.control.choose_number("temperature", 1.3)
+    window.page.settings_panel.choose_number("temperature", 1.3)
     dialog = window.insight.open_compare()
     for side in dialog.sides:
         side.rule_box.setCurrentIndex(side.rule_box.findData("typical"))

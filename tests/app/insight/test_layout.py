@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.insight.layout import NodeState, lay_out_plan, lay_out_step
+from app.insight.layout import NodeState, layout_of_plan, layout_of_step
 from app.insight.plan_bar import forecast
 from app.insight.track import Track
 from medusa_core.messages import (
@@ -18,7 +18,7 @@ from tests.tools.tour import _reported_step
 
 
 def test_a_step_says_what_became_of_every_node() -> None:
-    layout = lay_out_step(trace(1, (0, 1)))
+    layout = layout_of_step(trace(1, (0, 1)))
     assert [node.state for node in layout.nodes] == [
         NodeState.ROOT,
         NodeState.ACCEPTED,
@@ -41,7 +41,7 @@ def test_a_step_says_what_became_of_every_node() -> None:
 
 
 def test_the_end_of_an_answer_is_called_so() -> None:
-    texts = [node.text for node in lay_out_step(trace(1, (0, 1)), {7: "", 2: ""}).nodes]
+    texts = [node.text for node in layout_of_step(trace(1, (0, 1)), {7: "", 2: ""}).nodes]
     assert texts[-1] == "‹end of answer›"
     assert texts[2] == "‹end of answer›"
     assert texts[1] == "␣cat"
@@ -52,7 +52,7 @@ def test_no_two_nodes_lie_on_each_other_and_children_lie_to_the_right(
     parents: tuple[int, ...],
 ) -> None:
     nodes = tuple(BestNode(parent, 1, 0, 0.5) for parent in parents)
-    layout = lay_out_plan(nodes, len(nodes) + 1, "medusa")
+    layout = layout_of_plan(nodes, len(nodes) + 1, "medusa")
     places = {(node.depth, node.row) for node in layout.nodes}
     assert len(places) == len(layout.nodes)
     for depth in range(layout.num_columns):
@@ -69,24 +69,24 @@ def test_no_two_nodes_lie_on_each_other_and_children_lie_to_the_right(
 def test_a_tree_takes_no_more_rows_than_its_fullest_column() -> None:
     parents = (0, 0, 1, 1, 2, 3, 3)  # two below the root, two and one below them, two below one
     nodes = tuple(BestNode(parent, 1, 0, 0.5) for parent in parents)
-    layout = lay_out_plan(nodes, len(nodes) + 1, "medusa")
+    layout = layout_of_plan(nodes, len(nodes) + 1, "medusa")
     assert [node.row for node in layout.nodes] == [0, 0, 2, 0, 1, 2, 0, 1]
     assert layout.num_rows == 3
 
 
 @pytest.mark.parametrize("path", [(0,), (0, 2), (0, 1), (0, 1, 4), (0, 1, 3), (0, 1, 3, 5)])
 def test_the_accepted_path_is_one_straight_line_at_the_top(path: tuple[int, ...]) -> None:
-    layout = lay_out_step(trace(1, path))
+    layout = layout_of_step(trace(1, path))
     rows = {layout.nodes[node].row for node in (*path, len(PARENTS))}
     assert rows == {0.0}
 
 
 def test_a_planned_tree_has_the_rows_that_were_asked_for() -> None:
     best = (BestNode(0, 1, 0, 0.7), BestNode(1, 2, 0, 0.4), BestNode(0, 1, 1, 0.1))
-    assert len(lay_out_plan(best, 1, "medusa").nodes) == 1
-    layout = lay_out_plan(best, 3, "medusa")
+    assert len(layout_of_plan(best, 1, "medusa").nodes) == 1
+    layout = layout_of_plan(best, 3, "medusa")
     assert [node.probability for node in layout.nodes] == [1.0, 0.7, 0.4]
-    assert len(lay_out_plan(best, 64, "medusa").nodes) == 4
+    assert len(layout_of_plan(best, 64, "medusa").nodes) == 4
 
 
 def test_a_forecast_is_the_sum_of_chances_over_the_measured_time() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.insight.layout import NodeState, lay_out_step
+from app.insight.layout import NodeState, layout_of_step
 from app.insight.tree_style import badges_of, look_of, note_of, words_of
 from app.theme.tokens import DARK, LIGHT, Theme
 from medusa_core.messages import TokenSource
@@ -45,7 +45,7 @@ def test_badges_tell_who_drafted_and_boxes_what() -> None:
         for drafter, head in (("medusa", 2), ("ngram", 3), ("medusa+ngram", 1), ("target", 0))
     ]
     assert names == [["h2"], ["lookup"], ["h1", "lookup"], []]
-    layout = lay_out_step(trace(1, (0, 1)))
+    layout = layout_of_step(trace(1, (0, 1)))
     assert words_of(layout.nodes[1]) == "␣cat"
     assert words_of(layout.nodes[-1]) == "model chose (50%) ‹F0 9F›"
     assert [note_of(layout.nodes[k]) for k in (0, 1, -1)] == ["", "25%", ""]

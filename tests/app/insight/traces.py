@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.insight.layout import lay_out_step
+from app.insight.layout import layout_of_step
 from app.insight.steps_figures import StepFigures
 from app.insight.token_card import card_of
 from app.insight.trace_files import track_of
@@ -92,7 +92,7 @@ def told_by(track: Track) -> str:
     """All that the panels draw of an answer: trees, cards and curves."""
     figures = StepFigures(LEGEND)
     figures.follow(track)
-    trees = [lay_out_step(track[index]) for index in range(len(track))]
+    trees = [layout_of_step(track[index]) for index in range(len(track))]
     cards = [card_of(track, token, LEGEND) for token in range(track.num_tokens)]
     curves = (figures.numbers, figures.tokens, figures.accepted, figures.context, figures.times)
     return repr((trees, cards, [curve.tolist() for curve in curves], figures.rates()))
