@@ -47,6 +47,8 @@ from medusa_core.messages import (
     Message,
     ModelLoaded,
     Progress,
+    Tokenize,
+    Tokenized,
     Unload,
     Unloaded,
     Verified,
@@ -145,6 +147,14 @@ class Client:
         """
         return await self._last(command, Counted)
 
+    async def tokenize(self, command: Tokenize) -> Tokenized:
+        """Which tokens are a text, or which text are tokens; disturbs no answer.
+
+        Raises:
+            MedusaError: No model is loaded, or a token is none of it.
+        """
+        return await self._last(command, Tokenized)
+
     async def unload(self) -> Unloaded:
         """Free the model and all conversations' caches."""
         return await self._last(Unload(_SESSION, new_id()), Unloaded)
@@ -175,15 +185,25 @@ class Client:
         Raises:
             MedusaError: It can't be answered.
         """
-        async with self._turn(session_id):
-            request = Generate(
-                session_id,
-                new_id(),
-                tuple(messages),
-                settings,
-                keep_tokens=keep_tokens,
-                records=records,
-            )
+        request = Generate(
+            session_id,
+            new_id(),
+            tuple(messages),
+            settings,
+            keep_tokens=keep_tokens,
+            records=records,
+        )
+        async with aclosing(self.generate(request)) as events:
+            async for event in events:
+                yield event
+
+    async def generate(self, request: Generate) -> AsyncGenerator[Event, None]:
+        """Carry out a command to answer; see `answer`.
+
+        Raises:
+            MedusaError: It can't be answered.
+        """
+        async with self._turn(request.session_id):
             async with aclosing(self._events(request, GenerationDone)) as events:
                 async for event in events:
                     yield event

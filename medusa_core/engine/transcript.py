@@ -140,7 +140,7 @@ def _segments(
     marks = {index: _MARK.format(index) for index in written}
     marked = [
         ChatMessage(role, marks.get(index, content))
-        for index, (role, content, _) in enumerate(turns)
+        for index, (role, content, *_) in enumerate(turns)
     ]
     segments = _split(render(marked), marks.values())
     if len(segments) != len(marks) + 1 or not _shows(text, segments, [turns[i] for i in marks]):

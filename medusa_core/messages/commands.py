@@ -68,6 +68,13 @@ class Generate(Message):
         joins: It may take steps in one pass with other answers; else its speed is its own.
         updates_datastore: The session is a conversation that is kept: drafts learn from the
             answer, until that is forgotten with the conversation.
+        tools: Functions that the model may call, each a JSON object of `name`, `description` and
+            `parameters`, as text.
+        grammar: What the answer must match, in llguidance's form: Lark, or JSON with `grammars`;
+            empty for anything.
+        prompt_ids: Tokens to go on behind, as they stand, instead of messages.
+        num_logprobs: Send a `StepLogprobs` for every step, with so many alternatives of each token;
+            −1 for none.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -77,6 +84,10 @@ class Generate(Message):
     shares: int = 1
     joins: bool = True
     updates_datastore: bool = False
+    tools: tuple[str, ...] = ()
+    grammar: str = ""
+    prompt_ids: tuple[int, ...] = ()
+    num_logprobs: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +128,39 @@ class Count(Message):
         messages: As `Generate` gets them.
         settings: As `Generate` gets them: the longest answer and the overflow policy count.
         wants_prompt: Tell the rendered prompt, too.
+        tools: As `Generate` gets them.
     """
 
     messages: tuple[ChatMessage, ...]
     settings: GenerateSettings = field(default_factory=GenerateSettings)
     wants_prompt: bool = False
+    tools: tuple[str, ...] = ()
 
 
-Command = LoadModel | Unload | Calibrate | Race | Generate | Cancel | CloseSession | Verify | Count
+@dataclass(frozen=True, slots=True)
+class Tokenize(Message):
+    """Which tokens are a text? Answered between two steps by `Tokenized`.
+
+    Attributes:
+        text: The text; special tokens written in it become themselves.
+        token_ids: Tokens whose text is asked for instead.
+        opens_prompt: Begin as the model's prompts do, with its first token.
+    """
+
+    text: str = ""
+    token_ids: tuple[int, ...] = ()
+    opens_prompt: bool = False
+
+
+Command = (
+    LoadModel
+    | Unload
+    | Calibrate
+    | Race
+    | Generate
+    | Cancel
+    | CloseSession
+    | Verify
+    | Count
+    | Tokenize
+)

@@ -268,6 +268,50 @@ class Counted(Message):
     prompt: str
 
 
+@dataclass(frozen=True, slots=True)
+class Tokenized(Message):
+    """What a `Tokenize` gave.
+
+    Attributes:
+        token_ids: The tokens.
+        pieces: Bytes of each; those of a special token are its name.
+        text: Their text.
+    """
+
+    token_ids: tuple[int, ...]
+    pieces: tuple[bytes, ...]
+    text: str
+
+
+class TokenLogprob(NamedTuple):
+    """A token and how likely the target finds it.
+
+    Attributes:
+        token_id: The token.
+        text: Its bytes.
+        logprob: Natural logarithm of its probability, before the rule changes anything.
+    """
+
+    token_id: int
+    text: bytes
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepLogprobs(Message):
+    """How likely the tokens of a step are; comes behind its `StepDone`, where it is asked for.
+
+    Attributes:
+        step: Number of the step, as in its `StepDone`.
+        chosen: The tokens that the step decided.
+        alternatives: Of each, the most likely tokens at its place, the best first.
+    """
+
+    step: int
+    chosen: tuple[TokenLogprob, ...]
+    alternatives: tuple[tuple[TokenLogprob, ...], ...]
+
+
 class StepDone(NamedTuple):
     """One forward pass of the target is done: the first (prefill) or one decoding step.
 
@@ -398,9 +442,11 @@ Event = (
     | Planned
     | Raced
     | StepDone
+    | StepLogprobs
     | StepTrace
     | GenerationDone
     | Verified
+    | Tokenized
     | Failed
     | EngineLost
 )

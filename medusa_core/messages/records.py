@@ -13,6 +13,21 @@ class Role(str, Enum):
     SYSTEM = "system"
     USER = "user"
     ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class ToolCall(NamedTuple):
+    """A function that the model wants called.
+
+    Attributes:
+        call_id: Names the call, so that its result can.
+        name: Of the function.
+        arguments: A JSON object, as text.
+    """
+
+    call_id: str
+    name: str
+    arguments: str
 
 
 class ChatMessage(NamedTuple):
@@ -24,11 +39,17 @@ class ChatMessage(NamedTuple):
         token_ids: Of an answer, the tokens it was decoded as (`GenerationDone.token_ids`): the
             model then reads what it wrote, and nothing of it is computed again. Where they don't
             fit the content, the content counts.
+        tool_calls: Of an answer, the functions it wants called.
+        tool_name: Of a tool's result, the function it comes from.
+        call_id: Of a tool's result, the call it answers.
     """
 
     role: Role
     content: str
     token_ids: tuple[int, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_name: str = ""
+    call_id: str = ""
 
 
 class StopReason(str, Enum):

@@ -90,7 +90,7 @@ class ChatTemplate:
         """
         # By text alone: hashing the answers' tokens would take longer than all else here.
         # The date takes part: a template may write it.
-        turns = tuple([(role._value_, content) for role, content, _ in messages])
+        turns = tuple([(role._value_, content) for role, content, *_ in messages])
         switch = thinks if self._can_switch else None
         text = self._kept(turns, opens_answer, switch, datetime.date.today())
         _check_characters(text)

@@ -1,0 +1,1 @@
+"""Other programs use the loaded model: HTTP, in the forms of OpenAI, Anthropic and llama-server."""
