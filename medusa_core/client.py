@@ -203,10 +203,10 @@ class Client:
         Raises:
             MedusaError: It can't be answered.
         """
-        async with self._turn(request.session_id):
-            async with aclosing(self._events(request, GenerationDone)) as events:
-                async for event in events:
-                    yield event
+        turn, events = self._turn(request.session_id), self._events(request, GenerationDone)
+        async with turn, aclosing(events):
+            async for event in events:
+                yield event
 
     async def close_session(self, session_id: str) -> None:
         """Forget a conversation's cached rows, once its answers are complete."""
