@@ -86,12 +86,12 @@ class CallStarted(NamedTuple):
     """The model begins to call a function.
 
     Attributes:
-        index: Which call of the answer, from 0.
+        place: Which call of the answer, from 0.
         call_id: Names it.
         name: Of the function.
     """
 
-    index: int
+    place: int
     call_id: str
     name: str
 
@@ -100,11 +100,11 @@ class CallDelta(NamedTuple):
     """More of a call's arguments.
 
     Attributes:
-        index: Which call.
+        place: Which call.
         text: What is new of the JSON object.
     """
 
-    index: int
+    place: int
     text: str
 
 
