@@ -101,14 +101,12 @@ class SharedEngine:
             if isinstance(event, ModelLoaded | Unloaded):
                 self.loaded = event if isinstance(event, ModelLoaded) else None
         its_guest = next((guest for guest in guests if guest.owns(event.session_id)), None)
-        if its_guest is not None:
-            its_guest.receive(event)
-        elif owner is not None:
+        for_all = isinstance(event, _FOR_ALL)
+        if owner is not None and (its_guest is None or for_all):
             owner(event)
-        if isinstance(event, _FOR_ALL):
-            for guest in guests:
-                if guest is not its_guest:
-                    guest.receive(event)
+        for guest in guests:
+            if guest is its_guest or for_all:
+                guest.receive(event)
 
 
 class JoinedEngine:
