@@ -419,7 +419,8 @@ class ChatController(QObject):
                 message.cut_short()
         else:
             self._take_back(conversation, turn)
-        self.errors.show_failure(failed, About.ANSWER)
+        if failed.kind != "Cancelled":  # the user's own wish
+            self.errors.show_failure(failed, About.ANSWER)
         if conversation is self.conversation:
             self._end()
         if isinstance(failed, EngineLost):

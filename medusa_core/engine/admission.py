@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from medusa_core.runtime.tree.tables import MAX_TREE_ROWS
 _MOST_TEMPERATURE = 100.0
 _MOST_NEW_TOKENS = 1 << 24
 _MOST_STOPS, _LONGEST_STOP = 64, 10_000
+_MOST_TOOLS = 256
+_MOST_LOGPROBS = 20  # as OpenAI's API has it
 
 
 def admit(messages: Sequence[ChatMessage], settings: GenerateSettings) -> None:
@@ -25,6 +28,8 @@ def admit(messages: Sequence[ChatMessage], settings: GenerateSettings) -> None:
     """
     for message in messages:
         _check_text(message.content, "A message")
+        for call in message.tool_calls:
+            _check_text(call.name + call.arguments, "A call of a function")
     _check_numbers(settings)
     if not 0 <= settings.max_new_tokens <= _MOST_NEW_TOKENS:
         raise RequestError(
@@ -41,6 +46,41 @@ def admit(messages: Sequence[ChatMessage], settings: GenerateSettings) -> None:
         raise RequestError("There are too many stop strings, or one is too long.", "Use fewer.")
     for stop in settings.stop:
         _check_text(stop, "A stop string")
+
+
+def admit_tools(tools: Sequence[str]) -> None:
+    """Refuse what is no function that a model could call.
+
+    Raises:
+        RequestError: One of them isn't.
+    """
+    if len(tools) > _MOST_TOOLS:
+        raise RequestError(f"{len(tools)} functions are too many.", f"Name {_MOST_TOOLS} at most.")
+    for tool in tools:
+        try:
+            function = json.loads(tool)
+        except (ValueError, RecursionError) as error:
+            raise RequestError(
+                "The description of a function is no JSON.", "Write it as a JSON object."
+            ) from error
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            raise RequestError(
+                "A function has no name.", 'Describe it as {"name": …, "parameters": …}.'
+            )
+        _check_text(tool, "The description of a function")
+
+
+def admit_logprobs(num_logprobs: int) -> None:
+    """Refuse to tell more alternatives than anybody reads.
+
+    Raises:
+        RequestError: There are too many.
+    """
+    if not -1 <= num_logprobs <= _MOST_LOGPROBS:
+        raise RequestError(
+            f"{num_logprobs} alternatives to each token can't be given.",
+            f"Choose 0 to {_MOST_LOGPROBS}.",
+        )
 
 
 def check_threads(num_threads: int) -> None:

@@ -32,6 +32,8 @@ class CacheRoom:
     def is_lacking(self) -> bool:
         """The cache must grow before the next step."""
         kv = self._session.kv
+        if self._session.is_preempted:
+            return True
         return kv.capacity <= self._most_tokens and kv.capacity - kv.length <= self._tree_rows + 1
 
     def grow(self, num_decided: int) -> None:

@@ -23,17 +23,17 @@ def count(command: Count, target: Target) -> Counted:
     """
     admit(command.messages, command.settings)
     ids, limit = (command.session_id, command.request_id), target.config.context_tokens
-    if not any(message.role is Role.USER for message in command.messages):
+    if not any(message.role in (Role.USER, Role.TOOL) for message in command.messages):
         return Counted(*ids, 0, 0, limit, None, "", "")
     try:
-        fitted = fit(command.messages, None, target, command.settings)
+        fitted = fit(command.messages, None, target, command.settings, tools=command.tools)
     except RequestError as error:
         num_tokens = int(error.data.get("num_tokens", 0))
         return Counted(*ids, num_tokens, num_tokens, limit, None, error.message, "")
     prompt = ""
     if command.wants_prompt:
         prompt = target.template.render(
-            as_read(fitted.messages, target), thinks=command.settings.thinks
+            as_read(fitted.messages, target), thinks=command.settings.thinks, tools=command.tools
         )
     num_read = len(fitted.transcript.token_ids)
     return Counted(*ids, fitted.num_tokens, num_read, limit, fitted.cut, "", prompt)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -13,11 +14,9 @@ from medusa_core.engine.model_slot import ModelSlot
 from medusa_core.engine.scheduler import Scheduler, StepResult
 from medusa_core.engine.session import Session
 from medusa_core.engine.sessions import Sessions
+from medusa_core.engine.tokenizing import tokenize
 from medusa_core.engine.verification import verify
-from medusa_core.errors import (
-    Cancelled,
-    RequestError,
-)
+from medusa_core.errors import Cancelled, OutOfMemoryError, RequestError
 from medusa_core.memory.heap import trim_heap
 from medusa_core.messages import (
     AnswerStarted,
@@ -31,14 +30,19 @@ from medusa_core.messages import (
     LoadModel,
     Message,
     Race,
+    Tokenize,
     Unload,
     Unloaded,
     Verify,
 )
 
+log = logging.getLogger(__name__)
+
 
 class Executor:
     """Owns the model, the sessions, and the answers under way.
+
+    An answer for which the cache has no room waits until another one ends.
 
     Attributes:
         has_work: An answer is under way, or something waits for the last of them.
@@ -63,10 +67,12 @@ class Executor:
         self._sessions = Sessions()
         self._scheduler = Scheduler()
         self._running: list[Generation] = []
+        self._waiting: list[Generate] = []
+        self._ended = False  # an answer has, since those that wait tried
 
     @property
     def has_work(self) -> bool:
-        return bool(self._running or self._measurements.has_work)
+        return bool(self._running or self._waiting or self._measurements.has_work)
 
     def handle(self, command: Command) -> None:
         """Carry out a command; whatever fails becomes a `Failed` event."""
@@ -80,6 +86,9 @@ class Executor:
 
     def work(self) -> None:
         """Let answers take a step; after the last answer, measure."""
+        if self._ended:
+            self._ended = False
+            self._begin_waiting()
         if not self._running:
             self._measurements.step()
             return
@@ -117,6 +126,8 @@ class Executor:
                 self._close_session(command)
             case Count():
                 self._send(count(command, self._model.target))
+            case Tokenize():
+                self._send(tokenize(command, self._model.target))
             case Verify():
                 self._send(verify(command, self._model.target, self._check_cancelled))
 
@@ -146,6 +157,39 @@ class Executor:
             self._measurements.calibrate(command)
 
     def _generate(self, command: Generate) -> None:
+        """Begin an answer, or let it wait where other answers have the cache.
+
+        Raises:
+            MedusaError: It can't be given.
+        """
+        if any(one.session_id == command.session_id for one in self._waiting):
+            raise _busy()
+        if self._waiting:
+            self._waiting.append(command)
+            return
+        try:
+            self._begin(command)
+        except OutOfMemoryError:
+            if not self._running:
+                raise
+            log.info("an answer waits for room in the cache")
+            self._waiting.append(command)
+
+    def _begin_waiting(self) -> None:
+        """Begin what waited, in its order, as far as there is room."""
+        while self._waiting:
+            command = self._waiting[0]
+            try:
+                self._begin(command)
+            except OutOfMemoryError as error:
+                if self._running:
+                    return
+                self._fail(command, error)
+            except BaseException as error:  # noqa: BLE001 - the thread must outlive any answer
+                self._fail(command, error)
+            del self._waiting[0]
+
+    def _begin(self, command: Generate) -> None:
         target, tuner = self._model.target, self._model.tuner
         self._measurements.pause()
         if not self._running:
@@ -154,9 +198,7 @@ class Executor:
             first = self._model.drafters[0].name
             command = replace(command, settings=replace(command.settings, drafter=first))
         if any(one.request.session_id == command.session_id for one in self._running):
-            raise RequestError(
-                "This conversation is still being answered.", "Wait for the answer, or stop it."
-            )
+            raise _busy()
         if target.learned is not None:
             target.learned.refresh()
         known = self._sessions.pop(command.session_id)  # else it could evict itself
@@ -181,6 +223,7 @@ class Executor:
             raise result.error
         self._send_all(result.events)
         if result.generation.is_done:
+            self._ended = True
             request = result.generation.request
             self._model.send_plan(request, request.settings)
             self._model.save_learned()
@@ -190,15 +233,26 @@ class Executor:
         if self._measurements.cancel(command.request_id):
             return
         ids = (command.session_id, command.request_id)
+        for waiting in self._waiting:
+            if (waiting.session_id, waiting.request_id) == ids:
+                self._waiting.remove(waiting)
+                self._fail(waiting, Cancelled("This was stopped before it began."))
+                return
         for generation in self._running:
             request = generation.request
             if (request.session_id, request.request_id) == ids:
                 self._running.remove(generation)
+                self._ended = True
                 self._send_all(generation.cancel())
                 generation.update_datastore()
                 return
 
     def _close_session(self, command: CloseSession) -> None:
+        self._ended = True
+        for waiting in list(self._waiting):
+            if waiting.session_id == command.session_id:
+                self._waiting.remove(waiting)
+                self._fail(waiting, Cancelled("This conversation was closed."))
         for generation in list(self._running):
             if generation.request.session_id == command.session_id:
                 self._running.remove(generation)
@@ -209,6 +263,9 @@ class Executor:
         trim_heap()
 
     def _cancel_all(self) -> None:
+        for waiting in self._waiting:
+            self._fail(waiting, Cancelled("This was stopped before it began."))
+        self._waiting.clear()
         for generation in self._running:
             self._send_all(generation.cancel())
         self._running.clear()
@@ -231,6 +288,7 @@ class Executor:
         """An answer has failed, and its session goes with it."""
         if generation in self._running:
             self._running.remove(generation)
+        self._ended = True
         self._sessions.close(generation.request.session_id)
         self._fail(generation.request, error)
 
@@ -238,6 +296,13 @@ class Executor:
         """Report an error; a lost device ends all answers."""
         self._failures.report(command, error)
         if self._failures.is_lost:
-            for generation in self._running:
-                self._failures.report_lost(generation.request)
+            for request in (*(one.request for one in self._running), *self._waiting):
+                self._failures.report_lost(request)
             self._running.clear()
+            self._waiting.clear()
+
+
+def _busy() -> RequestError:
+    return RequestError(
+        "This conversation is still being answered.", "Wait for the answer, or stop it."
+    )

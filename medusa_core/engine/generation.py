@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from medusa_core.engine.admission import admit
+from medusa_core.engine.admission import admit, admit_logprobs, admit_tools
 from medusa_core.engine.answer import AnswerBuffer
 from medusa_core.engine.answer_tuning import AnswerTuning
 from medusa_core.engine.cache_room import CacheRoom
 from medusa_core.engine.decoding import Appended, Decoding
-from medusa_core.engine.overflow import fit
+from medusa_core.engine.overflow import Fitted, fit, fit_prompt
 from medusa_core.engine.prefill import Prefill
 from medusa_core.engine.reporting import Report
 from medusa_core.engine.session import Session
@@ -39,6 +39,7 @@ class Generation:
         prefill: Reads the prompt.
         decoding: Decodes the answer.
         is_done: Nothing is left to do.
+        started: When it was, as `time.perf_counter` tells it.
     """
 
     def __init__(
@@ -63,13 +64,13 @@ class Generation:
         Raises:
             MedusaError: The request can't be served; the session is as it was.
         """
-        self._started = time.perf_counter()
+        self.started = time.perf_counter()
         request, drafter, rule = _admit(request, drafter, rule)
         self.request, self.target = request, target
         self.is_done = False
         self._session = session
         limit = target.config.context_tokens // request.shares
-        fitted = fit(request.messages, request.keep_tokens, target, request.settings, limit)
+        fitted = _fit(request, target, limit)
         self._transcript = transcript = fitted.transcript
         prompt_ids = transcript.token_ids
         _check(request.settings, drafter, target)
@@ -98,14 +99,23 @@ class Generation:
         """The next step reads; else it decodes."""
         return not self.is_done and not self.prefill.is_over
 
-    def make_room(self) -> None:
-        """Let the cache grow where the next step needs it; where it can't, the answer ends."""
+    def make_room(self) -> bool:
+        """Let the cache grow where the next step needs it; False where other answers have it."""
         if not self.prefill.has_read or not self._room.is_lacking:
-            return
+            return True
         try:
             self._room.grow(len(self._session.token_ids))
-        except OutOfMemoryError:  # other answers have it; this one ends as if that were all
-            self._ending = self._stop(StopReason.CONTEXT)
+        except OutOfMemoryError:
+            return False
+        return True
+
+    def preempt(self) -> None:
+        """Give the cache to other answers; what is decided is read again once there is room."""
+        self._session.preempt()
+
+    def end_for_want_of_room(self) -> None:
+        """End the answer, as if the context were used up."""
+        self._ending = self._stop(StopReason.CONTEXT)
 
     def events(self) -> tuple[Event, ...]:
         """What the last step brought; the last event of an answer is `GenerationDone`."""
@@ -135,7 +145,7 @@ class Generation:
         is_first = self._first_token_s is None
         if is_first:
             appended = prefill.conclude(appended)
-            self._first_token_s = prefill.ended - self._started
+            self._first_token_s = prefill.ended - self.started
             step_s, num_rows = prefill.seconds, len(prefill.prompt_ids) - prefill.num_cached
         else:
             step_s, num_rows = decoding.conclude(appended), appended.step.proposal.num_rows
@@ -168,6 +178,8 @@ def _admit(
         RequestError: A setting is out of range, or nothing is registered under a name.
     """
     admit(request.messages, request.settings)
+    admit_tools(request.tools)
+    admit_logprobs(request.num_logprobs)
     if not 1 <= request.shares <= _MOST_SHARES:
         raise RequestError(
             f"The context can't be shared by {request.shares} answers.",
@@ -177,6 +189,18 @@ def _admit(
         request = replace(request, settings=settled(request.settings))
     drafter = drafter or drafter_registry().get(request.settings.drafter)
     return request, drafter, rule or rule_registry().get(request.settings.rule)
+
+
+def _fit(request: Generate, target: Target, limit: int) -> Fitted:
+    """What the target is to read, of at most so many tokens.
+
+    Raises:
+        MedusaError: It can't be read.
+    """
+    if request.prompt_ids:
+        return fit_prompt(request.prompt_ids, target, limit)
+    keep, settings = request.keep_tokens, request.settings
+    return fit(request.messages, keep, target, settings, limit, request.tools)
 
 
 def _check(settings: GenerateSettings, drafter: DrafterSpec, target: Target) -> None:

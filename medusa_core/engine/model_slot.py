@@ -236,6 +236,7 @@ def _describe(
         special_tokens=target.tokenizer.special_tokens,
         advice=target.config.advice,
         thinking=target.template.thinking,
+        chat_template=target.template.source,
         continues_text=target.template.continues_text,
         head_source=_head_source(target),
         speeds=speeds,

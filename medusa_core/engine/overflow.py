@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from medusa_core.engine.transcript import Transcript, transcribe
+from medusa_core.engine.transcript import Transcript, transcribe, transcript_of
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, Cut, GenerateSettings, Overflow, Role
@@ -44,6 +44,7 @@ def fit(
     target: Target,
     settings: GenerateSettings,
     context_tokens: int = 0,
+    tools: tuple[str, ...] = (),
 ) -> Fitted:
     """Fit a conversation into the context; one that fits is read as it is.
 
@@ -53,6 +54,7 @@ def fit(
         target: Its tokenizer and template are used.
         settings: The policy and the longest answer.
         context_tokens: The share of the context that it gets; 0 for all of it.
+        tools: Functions that the model may call, as in `Generate`.
 
     Raises:
         RequestError: There is nothing to answer, or even the least that is read is too long.
@@ -60,9 +62,9 @@ def fit(
     """
     limit = context_tokens or target.config.context_tokens
     policy = settings.overflow
-    turns = None if policy is Overflow.STOP else _Turns(messages, target)
+    turns = None if policy is Overflow.STOP else _Turns(messages, target, tools)
     if turns is None or turns.num_tokens <= _SURELY_TOO_LONG * limit:
-        whole = transcribe(messages, keep_tokens, target, settings.thinks)
+        whole = transcribe(messages, keep_tokens, target, settings.thinks, tools)
         num_tokens = len(whole.token_ids)
         if num_tokens + _least_room(messages, settings, limit) <= limit:
             return Fitted(tuple(messages), whole, num_tokens, None)
@@ -98,7 +100,7 @@ def _cut(
     last = len(turns.exchanges) - 1
     while True:
         kept = turns.kept(head, first)
-        transcript = transcribe(kept, keep_tokens, target, settings.thinks)
+        transcript = transcribe(kept, keep_tokens, target, settings.thinks, turns.tools)
         num_read = len(transcript.token_ids)
         if num_read + least <= limit or (first == last and head == 0):
             break
@@ -117,10 +119,13 @@ class _Turns:
     Attributes:
         messages: All messages.
         exchanges: All but what stands before the first user's message.
+        tools: Functions that the model may call.
     """
 
-    def __init__(self, messages: Sequence[ChatMessage], target: Target) -> None:
-        self.messages = tuple(messages)
+    def __init__(
+        self, messages: Sequence[ChatMessage], target: Target, tools: tuple[str, ...]
+    ) -> None:
+        self.messages, self.tools = tuple(messages), tools
         starts = [i for i, message in enumerate(messages) if message.role is Role.USER]
         begin = starts[0] if starts else len(self.messages)
         self._system = self.messages[:begin]
@@ -128,7 +133,7 @@ class _Turns:
         self.exchanges = [self.messages[a:b] for a, b in zip(starts, ends, strict=True)]
         self._question_lengths = [_length(exchange[:1], target) for exchange in self.exchanges]
         self._answered = [_length(exchange[1:], target) for exchange in self.exchanges]
-        self._once, each = _frame(self._system, target) if self.exchanges else (0, 0)
+        self._once, each = _frame(self._system, target, tools) if self.exchanges else (0, 0)
         pairs = zip(self._question_lengths, self._answered, strict=True)
         self._before = [0, *accumulate(question + answer + each for question, answer in pairs)]
 
@@ -177,13 +182,27 @@ def _length(messages: Sequence[ChatMessage], target: Target) -> int:
     )
 
 
-def _frame(system: tuple[ChatMessage, ...], target: Target) -> tuple[int, int]:
+def _frame(
+    system: tuple[ChatMessage, ...], target: Target, tools: tuple[str, ...]
+) -> tuple[int, int]:
     """What the template adds once, the system prompt included, and for each exchange."""
     user, answer = ChatMessage(Role.USER, "a"), ChatMessage(Role.ASSISTANT, "a")
-    one = len(transcribe((*system, user), None, target).token_ids)
-    two = len(transcribe((*system, user, answer, user), None, target).token_ids)
+    one = len(transcribe((*system, user), None, target, None, tools).token_ids)
+    two = len(transcribe((*system, user, answer, user), None, target, None, tools).token_ids)
     letter = len(target.tokenizer.encode("a"))
     return one - letter, max(0, two - one - 2 * letter)
+
+
+def fit_prompt(token_ids: Sequence[int], target: Target, context_tokens: int) -> Fitted:
+    """A prompt that is given as tokens; nothing of it is ever left out.
+
+    Raises:
+        RequestError: It is too long, or a token is none of the target's.
+    """
+    transcript = transcript_of(token_ids, target)
+    if len(token_ids) >= context_tokens:
+        raise _too_long(len(token_ids), target, context_tokens, is_whole=True)
+    return Fitted((), transcript, len(token_ids), None)
 
 
 def _too_long(num_tokens: int, target: Target, limit: int, *, is_whole: bool) -> RequestError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from medusa_core.engine.answer import AnswerBuffer
 from medusa_core.engine.decoding import Appended, Decoding
+from medusa_core.engine.logprobs import step_logprobs
 from medusa_core.engine.prefill import Prefill
 from medusa_core.engine.recorder import Recorder
 from medusa_core.engine.session import Session
@@ -55,6 +56,7 @@ class Report:
         self._given_ids = tuple(transcript.given_ids)
         self._given_pieces = answer.resume(self._given_ids)
         self._settings = settings
+        self._num_logprobs = request.num_logprobs
         self._recorder = Recorder(target.tokenizer) if request.records else None
         self._opening: tuple[Event, ...] = ()
         if cut is not None:
@@ -109,9 +111,13 @@ class Report:
             step_s,
             len(self._session.token_ids),
         )
-        if self._recorder is None:
-            return (done,)
-        return done, self._recorder.trace(done, step, appended.numbers, num_kept)
+        events: list[Event] = [done]
+        if self._num_logprobs >= 0:
+            tokenizer, num = self._target.tokenizer, self._num_logprobs
+            events.append(step_logprobs(done, step, num_kept, num, tokenizer))
+        if self._recorder is not None:
+            events.append(self._recorder.trace(done, step, appended.numbers, num_kept))
+        return tuple(events)
 
     def done(
         self, reason: StopReason, prefill: Prefill, decoding: Decoding, first_token_s: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,8 @@ from medusa_core.engine.generation import Generation
 from medusa_core.engine.loop import decode_step
 from medusa_core.messages import Event
 from medusa_core.speculation.tuning.costs import Sharers
+
+log = logging.getLogger(__name__)
 
 MOST_TOGETHER = 16
 
@@ -71,10 +74,28 @@ class Scheduler:
     def _schedule(
         self, running: Sequence[Generation], errors: GenerationErrors
     ) -> list[Generation]:
-        """Whose turn it is: the first, and who shares its pass; those that read, if rows are left.
+        """Whose turn it is; all of them have room in their caches, or end by the lack of it.
 
-        All of them have room in their caches, or end by the lack of it.
+        Where nobody has room, the answer that began last gives its rows to the others, and is read
+        again when these have ended.
+
+        Source: Kwon et al., "Efficient Memory Management for Large Language Model Serving with
+        PagedAttention" (2023), section 4.5: preemption by recomputation.
         """
+        holding = sorted(running, key=lambda one: one.started)
+        while True:
+            batch = self._fill(running, errors)
+            if batch:
+                return batch
+            last = holding.pop()
+            if not holding:
+                last.end_for_want_of_room()
+                return [last]
+            log.info("an answer gives its rows to others, and goes on later")
+            last.preempt()
+
+    def _fill(self, running: Sequence[Generation], errors: GenerationErrors) -> list[Generation]:
+        """The first, and who shares its pass; those that read, if rows are left."""
         sharing = list(running[:1])
         if sharing[0].request.joins:
             sharing = [one for one in running if one.request.joins]
@@ -85,8 +106,8 @@ class Scheduler:
                 break
             takes_part = True
             with Catch(errors, generation):
-                generation.make_room()
-                if generation.is_reading:
+                takes_part = generation.make_room()
+                if takes_part and generation.is_reading:
                     rows = generation.prefill.usual_rows if rows is None else rows
                     takes_part = rows > 0
                     rows -= generation.prefill.begin(rows)

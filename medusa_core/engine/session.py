@@ -22,6 +22,7 @@ class Session:
         kv: Rows of the target for them.
         chunks: Reads prompts.
         memory: What sources of drafts keep of the conversation, by their names.
+        is_preempted: Its cache was given to others: it may not be used until `make_room`.
     """
 
     def __init__(self, target: Target) -> None:
@@ -29,6 +30,7 @@ class Session:
         self.chunks = Chunks(target)
         self.token_ids: list[int] = []
         self.memory: SourceMemory = {}
+        self.is_preempted = False
         self.kv: KvCache = target.allocate_cache(1)
 
     def reuse(self, prompt_ids: list[int], most: int | None = None) -> int:
@@ -59,10 +61,19 @@ class Session:
             OutOfMemoryError: Answers that are being written leave no room for it.
         """
         least = num_tokens + 1  # a step may pad into one
-        if least + num_drafts > self.kv.capacity:
-            caches = self._target.caches
-            wanted = steps_up(least + num_drafts, max(least, caches.num_rows // shares))
-            self.kv = caches.grown(self._target.runner.new_cache, self.kv, least, wanted)
+        caches, new_cache = self._target.caches, self._target.runner.new_cache
+        wanted = steps_up(least + num_drafts, max(least, caches.num_rows // shares))
+        if self.is_preempted:
+            self.kv = caches.allocate(new_cache, least, wanted)
+            self.is_preempted = False
+        elif least + num_drafts > self.kv.capacity:
+            self.kv = caches.grown(new_cache, self.kv, least, wanted)
+
+    def preempt(self) -> None:
+        """Give all rows back; the tokens stay, to be read again once there is room."""
+        self.kv.truncate(0)
+        self._target.caches.release(self.kv)
+        self.is_preempted = True
 
     def close(self) -> None:
         """Give the cache back; whoever still holds the session may not use it any more."""

@@ -15,6 +15,7 @@ from medusa_core.errors import RequestError, TemplateError, TokenizerError
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, Role
 from medusa_core.models.text.detokenizer import Detokenizer
+from medusa_core.models.text.turns import without_tools
 
 Render = Callable[[Sequence[ChatMessage]], str]
 _MARK = "\ue0a7{}\ue0a8"  # of the private use area: no text means anything by it
@@ -48,6 +49,7 @@ def transcribe(
     keep_tokens: int | None,
     target: Target,
     thinks: bool | None = None,
+    tools: tuple[str, ...] = (),
 ) -> Transcript:
     """The token ids of a conversation, however long it is.
 
@@ -56,6 +58,7 @@ def transcribe(
         keep_tokens: How many tokens of that answer to keep; None for all.
         target: Its tokenizer and template are used.
         thinks: Whether to think before the answer; None for the template's usual.
+        tools: Functions that the model may call, as in `Generate`.
 
     Raises:
         RequestError: There is nothing to answer.
@@ -63,9 +66,10 @@ def transcribe(
     """
     goes_on = bool(messages) and messages[-1].role is Role.ASSISTANT
     turns = messages[:-1] if goes_on else messages
-    if not turns or turns[-1].role is not Role.USER or not turns[-1].content.strip():
+    if not turns or not _asks(turns[-1]):
         raise RequestError("There is nothing to answer.", "Write a message first.")
-    prompt_ids, answers = _prompt_ids(as_read(turns, target), target, thinks)
+    render = partial(target.template.render, thinks=thinks, tools=tools)
+    prompt_ids, answers = _prompt_ids(as_read(turns, target), target, render)
     prefix_ids = _written_ids(messages[-1], target) if goes_on else []
     kept = _keep(prefix_ids, messages[-1], keep_tokens, target)
     if kept:
@@ -76,8 +80,35 @@ def transcribe(
     return transcript
 
 
+def transcript_of(token_ids: Sequence[int], target: Target) -> Transcript:
+    """A prompt that is given as tokens, which stay as they are.
+
+    Raises:
+        RequestError: A token is none of the target's.
+    """
+    vocab_size = target.config.vocab_size
+    foreign = next((one for one in token_ids if not 0 <= one < vocab_size), None)
+    if foreign is not None:
+        raise RequestError(
+            f"Token {foreign} is none of the model's {vocab_size}.",
+            "Token ids belong to one model: look them up again after changing it.",
+        )
+    return Transcript(list(token_ids), [], None)
+
+
+def _asks(turn: ChatMessage) -> bool:
+    """Is there something to answer? A tool's result may be empty."""
+    return turn.role is Role.TOOL or (turn.role is Role.USER and bool(turn.content.strip()))
+
+
 def as_read(turns: Sequence[ChatMessage], target: Target) -> Sequence[ChatMessage]:
-    """The turns as the template takes them: one that refuses a system prompt reads it first."""
+    """The turns as the template takes them.
+
+    One that refuses a system prompt reads it first; one that knows no functions reads calls and
+    results as text.
+    """
+    if not target.template.takes_tools:
+        turns = without_tools(turns)
     if len(turns) < 2 or turns[0].role is not Role.SYSTEM or target.template.takes_system:
         return turns
     system, first, *others = turns
@@ -103,15 +134,14 @@ def _keep(
 
 
 def _prompt_ids(
-    turns: Sequence[ChatMessage], target: Target, thinks: bool | None
+    turns: Sequence[ChatMessage], target: Target, render: Render
 ) -> tuple[list[int], tuple[tuple[int, int], ...]]:
     """The turns' tokens, and where the answers among them lie."""
     written = {
         index: _written_ids(message, target)
         for index, message in enumerate(turns)
-        if message.role is Role.ASSISTANT and message.token_ids
+        if message.role is Role.ASSISTANT and message.token_ids and not message.tool_calls
     }
-    render = partial(target.template.render, thinks=thinks)
     segments = _segments(turns, written, render)
     tokenizer = target.tokenizer
     within = tokenizer.encode_within if target.template.continues_text else tokenizer.encode
@@ -139,8 +169,8 @@ def _segments(
     text = render(turns)
     marks = {index: _MARK.format(index) for index in written}
     marked = [
-        ChatMessage(role, marks.get(index, content))
-        for index, (role, content, *_) in enumerate(turns)
+        message._replace(content=marks.get(index, message.content))
+        for index, message in enumerate(turns)
     ]
     segments = _split(render(marked), marks.values())
     if len(segments) != len(marks) + 1 or not _shows(text, segments, [turns[i] for i in marks]):

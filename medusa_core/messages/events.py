@@ -73,6 +73,7 @@ class ModelLoaded(Message):
         machines: Others that have its layers, in the order of these; empty where none has.
         continues_text: It has no chat template: it goes on with a text as it stands.
         serving: Names of the sources that can draft for it.
+        chat_template: Its template; empty where it has none.
     """
 
     name: str
@@ -98,6 +99,7 @@ class ModelLoaded(Message):
     machines: tuple[Machine, ...] = ()
     continues_text: bool = False
     serving: frozenset[str] = frozenset()
+    chat_template: str = ""
 
 
 @dataclass(frozen=True, slots=True)

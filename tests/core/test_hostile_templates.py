@@ -30,7 +30,10 @@ from medusa_core.system.resources import (
 from medusa_core.system.sandbox.process import Sandbox
 from tests.core.tiny import make_tokenizer, write_text_files
 
-TURNS = (("user", "u"), ("assistant", "a"), ("user", "v"))
+TURNS = tuple(
+    {"role": role, "content": content}
+    for role, content in (("user", "u"), ("assistant", "a"), ("user", "v"))
+)
 SHORT_S = 0.4  # instead of two seconds, for which nobody needs to wait here
 ALIVE = "{% if messages | length == 1 %}alive{% else %}"  # a conversation of one turn is harmless
 
@@ -144,7 +147,8 @@ def test_half_a_character_is_a_template_error(source: str) -> None:
 def test_a_foreign_template_writes_what_it_would_write_here() -> None:
     source = (demo_model_dir() / "chat_template.jinja").read_text(encoding="utf-8") + "{# mine #}"
     foreign, ours = TemplateProcess(source, {}), Rendering(source, {})
-    turns = (("system", "é\u2028\0"), ("user", '𝄞 \\ud800 "{{ x }}\n'), ("user", "x" * 100_000))
+    texts = (("system", "é\u2028\0"), ("user", '𝄞 \\ud800 "{{ x }}\n'), ("user", "x" * 100_000))
+    turns = [{"role": role, "content": content} for role, content in texts]
     for opens_answer in (True, False):
         assert foreign.render(turns, opens_answer) == ours.render(turns, opens_answer)
 
@@ -163,7 +167,7 @@ def test_one_process_renders_all_turns_and_ends_with_its_template() -> None:
     rendering = TemplateProcess("{{ messages | length }}", {})
     (child,) = set(psutil.Process().children()) - before
     for count in range(1, 20):
-        assert rendering.render([("user", "x")] * count, True) == str(count)
+        assert rendering.render([TURNS[0]] * count, True) == str(count)
     assert set(psutil.Process().children()) - before == {child}
     del rendering
     gc.collect()
@@ -182,9 +186,9 @@ def test_a_process_that_was_killed_is_replaced() -> None:
 def test_the_process_may_take_half_a_gigabyte_and_no_more() -> None:
     rendering = TemplateProcess("{{ ('a' * messages[0].content | int) | length }}", {})
     few, many = (str(share * MEMORY_BYTES // 4) for share in (1, 5))
-    assert rendering.render([("user", few)], True) == few
+    assert rendering.render([{"role": "user", "content": few}], True) == few
     with pytest.raises(TemplateError, match="memory"):
-        rendering.render([("user", many)], True)
+        rendering.render([{"role": "user", "content": many}], True)
 
 
 def test_the_process_gets_no_secrets_and_nothing_from_the_working_folder(

@@ -13,11 +13,15 @@ class RawText:
     Attributes:
         continues_text: The target goes on with the text: nothing is put between the turns.
         takes_system: A system prompt is the beginning of the text.
+        takes_tools: Such a model knows no functions.
+        source: There is no template.
         thinking: Such a model isn't told whether to think.
     """
 
     continues_text = True
     takes_system = True
+    takes_tools = False
+    source = ""
     thinking = NO_SWITCH
 
     def render(
@@ -25,6 +29,7 @@ class RawText:
         messages: Sequence[ChatMessage],
         opens_answer: bool = True,
         thinks: bool | None = None,
+        tools: tuple[str, ...] = (),
     ) -> str:
         """The text of a conversation, with nothing added.
 
@@ -32,5 +37,6 @@ class RawText:
             messages: The turns, oldest first.
             opens_answer: Changes nothing: no marker asks for an answer.
             thinks: Changes nothing.
+            tools: Change nothing.
         """
         return "".join(message.content for message in messages)

@@ -33,6 +33,7 @@ class Rendering:
     Attributes:
         switch: The variable that says whether the model thinks before it answers; empty if the
             template asks for none.
+        takes_tools: It writes which functions the model may call.
     """
 
     def __init__(self, source: str, special_tokens: Mapping[str, str]) -> None:
@@ -59,25 +60,34 @@ class Rendering:
                 f"The chat template can't be read: {_name(error)}.", _MEND
             ) from error
         self.switch = next((name for name in _SWITCHES if name in variables), "")
+        self.takes_tools = "tools" in variables
 
     def render(
-        self, turns: Sequence[tuple[str, str]], opens_answer: bool, thinks: bool | None = None
+        self,
+        turns: Sequence[Mapping[str, Any]],
+        opens_answer: bool,
+        thinks: bool | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> str:
         """The prompt of a conversation.
 
         Args:
-            turns: Roles and contents, oldest first.
+            turns: As `turn_as_json` writes them, oldest first.
             opens_answer: End with the marker that asks for the assistant's answer.
             thinks: Whether to think before the answer; None for what the template takes for usual.
+            tools: Functions that the model may call, as `tool_as_json` writes them.
 
         Raises:
             TemplateError: The template refuses the conversation, fails, or writes too much.
         """
-        messages = [{"role": role, "content": content} for role, content in turns]
-        extra = {self.switch: thinks} if self.switch and thinks is not None else {}
+        extra: dict[str, Any] = {}
+        if self.switch and thinks is not None:
+            extra[self.switch] = thinks
+        if tools:
+            extra["tools"] = tools
         try:
             return self._written(
-                messages=messages,
+                messages=turns,
                 add_generation_prompt=opens_answer,
                 **self._special_tokens,
                 **extra,

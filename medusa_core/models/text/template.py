@@ -13,6 +13,7 @@ from medusa_core.models.text.known_templates import is_shipped
 from medusa_core.models.text.raw_text import RawText
 from medusa_core.models.text.rendering import Rendering
 from medusa_core.models.text.template_process import TemplateProcess
+from medusa_core.models.text.turns import TemplateTurn, tool_as_json, turn_as_json, turns_of
 from medusa_core.models.text.written_template import WrittenTemplate
 
 _NUM_KEPT = 64  # openings of the turns of a conversation or two
@@ -23,6 +24,8 @@ class ChatTemplate:
 
     Attributes:
         continues_text: It asks for answers, not for more of the text.
+        source: The template itself.
+        takes_tools: It writes which functions the model may call.
     """
 
     continues_text = False
@@ -36,14 +39,18 @@ class ChatTemplate:
         kind = Rendering if is_shipped(source) else TemplateProcess
         rendering = kind(source, special_tokens)
         self._can_switch = bool(rendering.switch)
+        self.source = source
+        self.takes_tools = rendering.takes_tools
 
         def render(
-            turns: tuple[tuple[str, str], ...],
+            turns: tuple[TemplateTurn, ...],
             opens_answer: bool,
             thinks: bool | None,
+            tools: tuple[str, ...],
             _: datetime.date,
         ) -> str:
-            return rendering.render(turns, opens_answer, thinks)
+            messages, functions = list(map(turn_as_json, turns)), list(map(tool_as_json, tools))
+            return rendering.render(messages, opens_answer, thinks, functions)
 
         # Each turn of a conversation renders the openings of all earlier ones again.
         self._kept = lru_cache(maxsize=_NUM_KEPT)(render)
@@ -76,6 +83,7 @@ class ChatTemplate:
         messages: Sequence[ChatMessage],
         opens_answer: bool = True,
         thinks: bool | None = None,
+        tools: tuple[str, ...] = (),
     ) -> str:
         """The prompt of a conversation.
 
@@ -84,15 +92,16 @@ class ChatTemplate:
             opens_answer: End with the marker that asks for the assistant's answer.
             thinks: Whether to think before the answer; None for what the template takes for usual.
                 Templates that know no such choice don't mind.
+            tools: Functions that the model may call, as in `Generate`.
 
         Raises:
             TemplateError: The template refuses the conversation or fails.
         """
         # By text alone: hashing the answers' tokens would take longer than all else here.
         # The date takes part: a template may write it.
-        turns = tuple([(role._value_, content) for role, content, *_ in messages])
+        turns = turns_of(messages)
         switch = thinks if self._can_switch else None
-        text = self._kept(turns, opens_answer, switch, datetime.date.today())
+        text = self._kept(turns, opens_answer, switch, tools, datetime.date.today())
         _check_characters(text)
         return text
 

@@ -34,6 +34,7 @@ class TemplateProcess:
 
     Attributes:
         switch: As of `Rendering`.
+        takes_tools: As of `Rendering`.
     """
 
     def __init__(
@@ -55,10 +56,15 @@ class TemplateProcess:
         self._sandbox: Sandbox | None = None
         self._end: Callable[[], object] = _nothing_to_end
         self.switch = ""
+        self.takes_tools = False
         self._begin()
 
     def render(
-        self, turns: Sequence[tuple[str, str]], opens_answer: bool, thinks: bool | None = None
+        self,
+        turns: Sequence[Mapping[str, Any]],
+        opens_answer: bool,
+        thinks: bool | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> str:
         """The prompt of a conversation; see `Rendering`.
 
@@ -66,7 +72,12 @@ class TemplateProcess:
             TemplateError: The template refuses it, fails, or takes too much time or memory.
         """
         sandbox = self._sandbox or self._begin()
-        question = {"turns": turns, "opens_answer": opens_answer, "thinks": thinks}
+        question = {
+            "turns": turns,
+            "opens_answer": opens_answer,
+            "thinks": thinks,
+            "tools": tools,
+        }
         answer = self._request(sandbox, question)
         return str(answer["text"])
 
@@ -83,7 +94,8 @@ class TemplateProcess:
             ) from error
         self._end = weakref.finalize(self, sandbox.close)
         self._receive(sandbox, _START_S)
-        self.switch = str(self._request(sandbox, self._template)["switch"])
+        compiled = self._request(sandbox, self._template)
+        self.switch, self.takes_tools = str(compiled["switch"]), bool(compiled["takes_tools"])
         return sandbox
 
     def _request(self, sandbox: Sandbox, question: object) -> dict[str, Any]:

@@ -32,7 +32,10 @@ def main() -> int:
             try:
                 if rendering is None:
                     rendering = Rendering(request["source"], request["special_tokens"])
-                    answer: dict[str, Any] = {"switch": rendering.switch}
+                    answer: dict[str, Any] = {
+                        "switch": rendering.switch,
+                        "takes_tools": rendering.takes_tools,
+                    }
                 else:
                     answer = {"text": rendering.render(**request)}
             except TemplateError as error:

@@ -68,7 +68,7 @@ class CachePool:
         self.nbytes = self._memory.nbytes
         self.row_bytes = self._row * dtype.itemsize
         self.evict: Callable[[], bool] = _nobody
-        self._shared_weights: WeakKeyDictionary[KvCache, range] = WeakKeyDictionary()
+        self._allocated: WeakKeyDictionary[KvCache, range] = WeakKeyDictionary()
 
     @property
     def free_rows(self) -> int:
@@ -108,8 +108,8 @@ class CachePool:
         while True:
             here = self._behind(cache, least, wanted)
             if here is not None:
-                if here != self._shared_weights[cache]:
-                    self._shared_weights[cache] = here
+                if here != self._allocated[cache]:
+                    self._allocated[cache] = here
                     cache.stretch(self._part(here))
                 return cache
             if (rows := self._find(least, wanted)) is not None:
@@ -119,19 +119,19 @@ class CachePool:
                 return larger
             if not self.evict():
                 break
-        before = self._shared_weights.pop(cache)
+        before = self._allocated.pop(cache)
         if (rows := self._find(least, wanted)) is None:
-            self._shared_weights[cache] = before
+            self._allocated[cache] = before
             raise self._lack(least)
         return self._allocate(new_cache, rows)
 
     def release(self, cache: KvCache) -> None:
         """Take a cache back that somebody may still hold, but doesn't use."""
-        self._shared_weights.pop(cache, None)
+        self._allocated.pop(cache, None)
 
     def _allocate(self, new_cache: NewCache, rows: range) -> KvCache:
         cache = new_cache(len(rows), self._part(rows))
-        self._shared_weights[cache] = rows
+        self._allocated[cache] = rows
         return cache
 
     def _part(self, rows: range) -> Tensor:
@@ -149,7 +149,7 @@ class CachePool:
 
     def _behind(self, cache: KvCache, least: int, wanted: int) -> range | None:
         """The cache's rows with free ones behind them, if these are enough."""
-        rows = self._shared_weights[cache]
+        rows = self._allocated[cache]
         free = next((gap.stop for gap in self._gaps() if gap.start == rows.stop), rows.stop)
         stop = min(free, rows.start + max(_rounded_up(wanted), _rounded_up(least)))
         return range(rows.start, stop) if stop - rows.start >= _rounded_up(least) else None
@@ -157,7 +157,7 @@ class CachePool:
     def _gaps(self) -> list[range]:
         """What isn't lent, in order."""
         gaps, free = [], 0
-        for rows in sorted(self._shared_weights.values(), key=lambda rows: rows.start):
+        for rows in sorted(self._allocated.values(), key=lambda rows: rows.start):
             gaps.append(range(free, rows.start))
             free = rows.stop
         return [gap for gap in (*gaps, range(free, self.num_rows)) if gap]

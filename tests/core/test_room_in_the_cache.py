@@ -1,0 +1,124 @@
+"""Answers that need more room in the cache than there is: they wait, and none is lost."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from medusa_core.engine.generation import Generation
+from medusa_core.engine.scheduler import Scheduler
+from medusa_core.engine.session import Session
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import (
+    AnswerStarted,
+    Cancel,
+    CloseSession,
+    Failed,
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    LoadModel,
+    LoadOptions,
+    ModelLoaded,
+    StopReason,
+)
+from medusa_core.speculation.tuning.tuner import Tuner
+from tests.core.conftest import Folders
+from tests.core.engine_harness import EngineHarness
+from tests.core.laws import decode, user_says
+
+CONTEXT = 512
+OPEN = GenerateSettings(drafter="ngram", rule="greedy", max_new_tokens=0, banned=(1,))
+WIDE = replace(OPEN, max_new_tokens=300)  # one such answer has room, two don't
+
+
+@pytest.fixture(scope="module")
+def narrow(folders: Folders) -> Target:
+    """A target whose cache holds one context."""
+    return load_target(*folders["grouped"], LoadOptions("float64", context_tokens=CONTEXT))
+
+
+@pytest.fixture
+def engine(folders: Folders) -> Iterator[EngineHarness]:
+    harness = EngineHarness()
+    options = LoadOptions("float64", "cpu", context_tokens=CONTEXT)
+    command = LoadModel("", harness.name_request(), *folders["grouped"], options)
+    assert isinstance(harness.load(command), ModelLoaded)
+    yield harness
+    harness.close()
+
+
+def begun(target: Target, name: str, settings: GenerateSettings, text: str) -> Generation:
+    request = Generate(name, "r", user_says(text), settings)
+    return Generation(request, target, Session(target), Tuner(target))
+
+
+def test_answers_that_outgrow_the_cache_give_way_and_are_the_same(
+    narrow: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("medusa_core.engine.cache_room._OPEN_ROWS", 64)
+    few = replace(OPEN, max_new_tokens=400)
+    texts = {"first": "one", "second": "two two", "third": "three three three"}
+    expected = {
+        name: decode(narrow, few, user_says(text)).token_ids for name, text in texts.items()
+    }
+    # Answers without a limit of their own ask for rows bit by bit, so that all of them begin.
+    running = [begun(narrow, name, replace(few, max_new_tokens=0), texts[name]) for name in texts]
+    assert len(running) == len(texts)
+    done: dict[str, tuple[int, ...]] = {}
+    preempted: set[str] = set()
+    scheduler = Scheduler()
+    while running:
+        for generation in running:
+            if generation.prefill.has_read and generation.is_reading:
+                preempted.add(generation.request.session_id)
+        for result in scheduler.step(running):
+            assert result.error is None
+            for event in result.events:
+                if isinstance(event, GenerationDone):
+                    assert event.stop_reason is StopReason.CONTEXT
+                    done[event.session_id] = event.token_ids
+                    result.generation._session.close()
+    assert preempted
+    for name, token_ids in expected.items():
+        assert done[name][: len(token_ids)] == token_ids
+
+
+def test_an_answer_waits_until_the_cache_has_room(engine: EngineHarness) -> None:
+    names = ("a", "b", "c")
+    for name in names:
+        engine.submit(Generate(name, name, user_says(f"say {name}"), WIDE))
+    ends = [engine.wait(name, GenerationDone, Failed) for name in names]
+    assert all(isinstance(end, GenerationDone) for end in ends)
+    order = [
+        (type(event), event.request_id)
+        for event in engine.events
+        if isinstance(event, AnswerStarted | GenerationDone)
+    ]
+    assert order == [(kind, name) for name in names for kind in (AnswerStarted, GenerationDone)]
+
+
+def test_who_waits_can_be_stopped_and_disturbs_nobody(engine: EngineHarness) -> None:
+    for name in ("a", "b", "c"):
+        engine.submit(Generate(name, name, user_says(f"say {name}"), WIDE))
+    engine.wait("a", AnswerStarted)
+    engine.submit(Cancel("b", "b"))
+    engine.submit(CloseSession("c", "close"))
+    for name in ("b", "c"):
+        failed = engine.wait(name, GenerationDone, Failed)
+        assert isinstance(failed, Failed)
+        assert failed.kind == "Cancelled"
+    assert isinstance(engine.wait("a", GenerationDone, Failed), GenerationDone)
+    again = engine.answer("say b", WIDE, "b")
+    assert isinstance(again, GenerationDone)
+
+
+def test_a_conversation_that_waits_is_not_asked_twice(engine: EngineHarness) -> None:
+    engine.submit(Generate("a", "a", user_says("say a"), WIDE))
+    engine.submit(Generate("b", "b", user_says("say b"), WIDE))
+    engine.submit(Generate("b", "again", user_says("say b"), WIDE))
+    failed = engine.wait("again", GenerationDone, Failed)
+    assert isinstance(failed, Failed)
+    assert "still being answered" in failed.message
+    assert isinstance(engine.wait("b", GenerationDone, Failed), GenerationDone)
