@@ -27,7 +27,7 @@ from medusa_core.server.answer_reader import AnswerReader
 from medusa_core.server.api_error import ApiError, api_error_of
 from medusa_core.server.chat import AnswerEnd, AnswerPart, ChatRequest, TextDelta
 from medusa_core.server.served_models import ServedModels
-from medusa_core.server.session_pool import History, Lease, SessionPool
+from medusa_core.server.session_pool import Lease, SessionHistory, SessionPool
 
 _USUAL = Advice(temperature=0.7, top_p=0.95)  # as the window draws where makers advise nothing
 
@@ -76,7 +76,7 @@ class Answering:
         self, request: ChatRequest, facts: ModelLoaded, lease: Lease
     ) -> AsyncGenerator[AnswerPart, None]:
         """The parts of an answer that has its turn and its session."""
-        settings = settings_for(request, facts)
+        settings = decoding_settings(request, facts)
         begins_inside = not request.prompt_ids and facts.thinking.opens(settings.thinks)
         is_scored = request.num_logprobs >= 0
         reader = AnswerReader(begins_inside, facts.end_ids, settings.stop, is_scored)
@@ -96,7 +96,7 @@ class Answering:
             raise api_error_of(error) from error
 
 
-def settings_for(request: ChatRequest, facts: ModelLoaded) -> GenerateSettings:
+def decoding_settings(request: ChatRequest, facts: ModelLoaded) -> GenerateSettings:
     """How an answer is decoded by a model: what the request leaves open is as its makers advise.
 
     Raises:
@@ -152,7 +152,7 @@ def _read(reader: AnswerReader, event: Event) -> Iterator[TextDelta | AnswerEnd]
         yield from reader.finish(event)
 
 
-def _history(request: ChatRequest, lease: Lease, done: GenerationDone, said: str) -> History:
+def _history(request: ChatRequest, lease: Lease, done: GenerationDone, said: str) -> SessionHistory:
     """What the session has read and written, as a later request will send it."""
     if request.prompt_ids:
         return (*request.prompt_ids, *done.token_ids)

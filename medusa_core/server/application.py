@@ -34,7 +34,7 @@ def dialect_registry() -> Registry[DialectSpec]:
     return Registry(dialects, "API", DialectSpec)
 
 
-class Application:
+class HttpApplication:
     """Serves all APIs over one engine."""
 
     def __init__(

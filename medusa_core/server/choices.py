@@ -7,6 +7,9 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import TypeVar
 
+from medusa_core.server.chat import AnswerPart
+
+ChoiceParts = AsyncGenerator[tuple[int, AnswerPart], None]  # parts, and whose they are
 _T = TypeVar("_T")
 
 

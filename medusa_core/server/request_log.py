@@ -46,7 +46,7 @@ RequestListener = Callable[[RequestRecord], None]
 
 
 @dataclass(slots=True)
-class Tally:
+class RequestTally:
     """What is known so far of a request under way.
 
     Attributes:
@@ -85,9 +85,9 @@ class Tally:
         )
 
 
-def tally_of(request: Request) -> Tally:
+def tally_of(request: Request) -> RequestTally:
     """What a request has taken so far."""
-    tally: Tally = request.scope.setdefault(_KEY, Tally())
+    tally: RequestTally = request.scope.setdefault(_KEY, RequestTally())
     return tally
 
 

@@ -66,17 +66,16 @@ class ServedModels:
         is_lost: The engine can't answer any more.
     """
 
-    def __init__(self, client: Client, source: ModelSource, facts: ModelLoaded | None) -> None:
+    def __init__(self, client: Client, source: ModelSource) -> None:
         """Follow an engine.
 
         Args:
             client: Its door.
             source: What else can be loaded.
-            facts: Of a model that is loaded already.
         """
         self._client, self._source = client, source
-        self.facts = facts
-        self.loaded = None if facts is None else ServedModel(facts.name)
+        self.facts: ModelLoaded | None = None
+        self.loaded: ServedModel | None = None
         self.is_lost = False
         self._loading: tuple[str, ServedModel] | None = None
         self._listed: tuple[ServedModel, ...] = ()

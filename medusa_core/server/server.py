@@ -14,10 +14,9 @@ import uvicorn
 
 from medusa_core.client import Client
 from medusa_core.errors import RequestError
-from medusa_core.messages import ModelLoaded
 from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answering import Answering
-from medusa_core.server.application import Application
+from medusa_core.server.application import HttpApplication
 from medusa_core.server.connection import TimedConnection
 from medusa_core.server.context import ServerContext
 from medusa_core.server.guard import Guard, is_loopback, known_hosts
@@ -65,7 +64,6 @@ class Server:
         make_client: Callable[[], Client],
         source: ModelSource,
         on_request: RequestListener,
-        facts: ModelLoaded | None = None,
     ) -> None:
         """Prepare a server.
 
@@ -74,7 +72,6 @@ class Server:
             make_client: Makes the way to the engine, in the server's loop.
             source: The models that it can load; see `LoadedOnly`.
             on_request: Called in the server's thread with every request that is over.
-            facts: Of a model that is loaded already.
 
         Raises:
             RequestError: Others than this computer would reach it without a key.
@@ -85,7 +82,7 @@ class Server:
                 "Give it one with --api-key.",
             )
         self._options, self._make_client = options, make_client
-        self._source, self._on_request, self._facts = source, on_request, facts
+        self._source, self._on_request = source, on_request
         self._http: _Uvicorn | None = None
         self._is_stopped = False
 
@@ -101,7 +98,7 @@ class Server:
         options = self._options
         with _bound(options.host, options.port) as listening:
             async with self._make_client() as client:
-                models = ServedModels(client, self._source, self._facts)
+                models = ServedModels(client, self._source)
                 limits = options.limits
                 queue = AnswerQueue(models, limits.most_running, limits.most_waiting)
                 try:
@@ -130,7 +127,7 @@ class Server:
         port = listening.getsockname()[1]
         hosts = known_hosts(options.host, await asyncio.to_thread(_own_names))
         guard = Guard(hosts, port, options.origins, options.api_key)
-        application = Application(context, guard, self._on_request)
+        application = HttpApplication(context, guard, self._on_request)
         self._http = _Uvicorn(_configuration(application, limits))
         self._http.should_exit = self._is_stopped
         shown = f"[{options.host}]" if ":" in options.host else options.host
@@ -163,7 +160,7 @@ def _context(
     return ServerContext(client, models, queue, answering, limits, Metrics())
 
 
-def _configuration(application: Application, limits: Limits) -> uvicorn.Config:
+def _configuration(application: HttpApplication, limits: Limits) -> uvicorn.Config:
     return uvicorn.Config(
         application,
         loop="asyncio",

@@ -11,7 +11,7 @@ from medusa_core.chats.conversation import new_id
 from medusa_core.messages import ChatMessage
 
 # What a session has read: the turns of a conversation, or tokens.
-History = tuple[ChatMessage, ...] | tuple[int, ...]
+SessionHistory = tuple[ChatMessage, ...] | tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class _Pooled:
     """
 
     session_id: str
-    history: History = ()
+    history: SessionHistory = ()
     is_busy: bool = False
     last_used: int = 0
 
@@ -44,7 +44,7 @@ class Lease(NamedTuple):
     messages: tuple[ChatMessage, ...]
     pooled: _Pooled
 
-    def conclude(self, history: History) -> None:
+    def conclude(self, history: SessionHistory) -> None:
         """Remember what the session has read and written."""
         self.pooled.history = history
 
@@ -90,7 +90,7 @@ class SessionPool:
         for pooled in self._sessions:
             pooled.history = ()
 
-    def _choose(self, wanted: History) -> _Pooled:
+    def _choose(self, wanted: SessionHistory) -> _Pooled:
         idle = [one for one in self._sessions if not one.is_busy]
         known = max(idle, key=lambda one: _fit(one.history, wanted), default=None)
         if known is not None and _fit(known.history, wanted):
@@ -101,7 +101,7 @@ class SessionPool:
         return min(idle, key=lambda one: (bool(one.history), one.last_used))
 
 
-def _fit(history: History, wanted: History) -> int:
+def _fit(history: SessionHistory, wanted: SessionHistory) -> int:
     """How much of a session serves: all it has read, or all that is wanted; else nothing."""
     common = _num_same(history, wanted)
     return common if common in (len(history), len(wanted)) else 0
@@ -120,7 +120,9 @@ def _is_same(left: object, right: object) -> bool:
     return left == right
 
 
-def _with_tokens(messages: tuple[ChatMessage, ...], history: History) -> tuple[ChatMessage, ...]:
+def _with_tokens(
+    messages: tuple[ChatMessage, ...], history: SessionHistory
+) -> tuple[ChatMessage, ...]:
     """The turns, with the tokens that the session knows of them."""
     known = [one for one in history if isinstance(one, ChatMessage)]
     num_same = _num_same(known, messages)

@@ -23,13 +23,13 @@ from medusa_core.server.chat import (
     TextDelta,
     ToolMode,
 )
-from medusa_core.server.choices import merged
+from medusa_core.server.choices import ChoiceParts, merged
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.dialects.openai_forms import (
+    answer_figures,
     chat_logprobs,
     created_now,
-    figures,
     finish_reason,
     openai_error,
     usage,
@@ -54,8 +54,6 @@ from medusa_core.server.sampling import read_max_tokens, read_settings, read_sto
 
 _MOST_LOGPROBS = 20
 _DONE = "data: [DONE]\n\n"
-
-Parts = AsyncGenerator[tuple[int, AnswerPart], None]
 
 
 class ChatWish(NamedTuple):
@@ -182,7 +180,7 @@ class _Head:
         return {"id": self._id, "object": kind, "created": self._created, "model": model}
 
 
-async def _whole(head: _Head, parts: Parts) -> Mapping[str, Any]:
+async def _whole(head: _Head, parts: ChoiceParts) -> Mapping[str, Any]:
     """The answers in one object."""
     choices = [_Choice() for _ in head.wish.requests]
     async with aclosing(parts) as arriving:
@@ -195,7 +193,7 @@ async def _whole(head: _Head, parts: Parts) -> Mapping[str, Any]:
             _choice_json(place, choice, head.is_scored) for place, choice in enumerate(choices)
         ],
         "usage": usage(ends),
-        **figures(ends[0]),
+        **answer_figures(ends[0]),
     }
 
 
@@ -215,7 +213,7 @@ def _choice_json(place: int, choice: _Choice, is_scored: bool) -> dict[str, Any]
 
 
 async def _chunks(
-    head: _Head, first: tuple[int, AnswerPart], rest: Parts
+    head: _Head, first: tuple[int, AnswerPart], rest: ChoiceParts
 ) -> AsyncGenerator[str, None]:
     """The answers as events, each as it comes."""
     begun: set[int] = set()
@@ -232,7 +230,7 @@ async def _chunks(
         return
     last = [ends[place] for place in sorted(ends)]
     if head.wish.has_usage:
-        counted = {"choices": [], "usage": usage(last), **figures(last[0])}
+        counted = {"choices": [], "usage": usage(last), **answer_figures(last[0])}
         yield server_event({**head.as_json("chat.completion.chunk"), **counted})
     yield _DONE
 
@@ -250,7 +248,7 @@ def _events(
         ends[place] = part
         is_last = len(ends) == len(head.wish.requests)
         deltas.append({"delta": {}, "finish_reason": finish_reason(part)})
-        extra = figures(ends[min(ends)]) if is_last else {}
+        extra = answer_figures(ends[min(ends)]) if is_last else {}
     else:
         deltas.append(_delta(part, head.is_scored))
         extra = {}

@@ -14,13 +14,13 @@ from starlette.routing import Route
 from medusa_core.chats.conversation import new_id
 from medusa_core.server.api_error import ApiError
 from medusa_core.server.chat import AnswerEnd, AnswerPart, ChatRequest, ScoredToken, TextDelta
-from medusa_core.server.choices import merged
+from medusa_core.server.choices import ChoiceParts, merged
 from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.dialects.openai_chat import seeded
 from medusa_core.server.dialects.openai_forms import (
+    answer_figures,
     created_now,
-    figures,
     finish_reason,
     openai_error,
     text_logprobs,
@@ -44,8 +44,7 @@ _MOST_LOGPROBS = 5
 _MOST_PROMPT_TOKENS = 1 << 20
 _DONE = "data: [DONE]\n\n"
 
-Prompt = str | tuple[int, ...]
-Parts = AsyncGenerator[tuple[int, AnswerPart], None]
+GivenPrompt = str | tuple[int, ...]
 
 
 class TextWish(NamedTuple):
@@ -60,7 +59,7 @@ class TextWish(NamedTuple):
     """
 
     request: ChatRequest
-    prompts: tuple[Prompt, ...]
+    prompts: tuple[GivenPrompt, ...]
     num_choices: int
     streams: bool
     has_usage: bool
@@ -136,7 +135,7 @@ def _refuse_unserved(fields: Fields) -> None:
         raise fields.invalid("best_of", "left out, or equal to `n`")
 
 
-def _prompts(fields: Fields, limits: Limits) -> tuple[Prompt, ...]:
+def _prompts(fields: Fields, limits: Limits) -> tuple[GivenPrompt, ...]:
     """One prompt or several, as text or as tokens."""
     value = fields.values.get("prompt")
     if isinstance(value, str):
@@ -148,7 +147,7 @@ def _prompts(fields: Fields, limits: Limits) -> tuple[Prompt, ...]:
         return (tuple(found),)
     if len(found) > limits.most_choices:
         raise fields.invalid("prompt", f"a list of at most {limits.most_choices} prompts")
-    prompts: list[Prompt] = []
+    prompts: list[GivenPrompt] = []
     for one in found:
         if isinstance(one, str):
             prompts.append(one)
@@ -205,7 +204,7 @@ class _TextHead:
         }
 
 
-async def _whole(head: _TextHead, count: int, parts: Parts) -> Mapping[str, Any]:
+async def _whole(head: _TextHead, count: int, parts: ChoiceParts) -> Mapping[str, Any]:
     """The answers in one object."""
     answers = [_Continuation() for _ in range(count)]
     async with aclosing(parts) as arriving:
@@ -221,7 +220,7 @@ async def _whole(head: _TextHead, count: int, parts: Parts) -> Mapping[str, Any]
         }
         for place, (answer, end) in enumerate(zip(answers, ends, strict=True))
     ]
-    return {**head.as_json(), "choices": choices, "usage": usage(ends), **figures(ends[0])}
+    return {**head.as_json(), "choices": choices, "usage": usage(ends), **answer_figures(ends[0])}
 
 
 def _add(answer: _Continuation, part: AnswerPart) -> None:
@@ -233,7 +232,7 @@ def _add(answer: _Continuation, part: AnswerPart) -> None:
 
 
 async def _chunks(
-    head: _TextHead, count: int, first: tuple[int, AnswerPart], rest: Parts
+    head: _TextHead, count: int, first: tuple[int, AnswerPart], rest: ChoiceParts
 ) -> AsyncGenerator[str, None]:
     """The answers as events, each as it comes."""
     answers = [_Continuation() for _ in range(count)]
@@ -247,7 +246,7 @@ async def _chunks(
         return
     if head.wish.has_usage:
         ends = [one.end for one in answers if one.end is not None]
-        counted = {"choices": [], "usage": usage(ends), **figures(ends[0])}
+        counted = {"choices": [], "usage": usage(ends), **answer_figures(ends[0])}
         yield server_event({**head.as_json(), **counted})
     yield _DONE
 
@@ -264,7 +263,7 @@ def _event(head: _TextHead, answers: list[_Continuation], place: int, part: Answ
     elif isinstance(part, AnswerEnd):
         choice["finish_reason"] = finish_reason(part)
         if all(answer.end is not None for answer in answers):
-            extra = figures(part)
+            extra = answer_figures(part)
     nothing = {"usage": None} if head.wish.has_usage else {}
     return server_event({**head.as_json(), "choices": [choice], **nothing, **extra})
 

@@ -62,7 +62,7 @@ def usage(ends: Sequence[AnswerEnd]) -> dict[str, Any]:
     }
 
 
-def figures(end: AnswerEnd) -> dict[str, Any]:
+def answer_figures(end: AnswerEnd) -> dict[str, Any]:
     """`timings` as llama-server names them, and beside them what drafts brought."""
     done = end.done
     num_read = end.num_prompt_tokens - end.num_cached_tokens
