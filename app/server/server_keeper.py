@@ -115,11 +115,13 @@ class ServerKeeper(QObject):
         self._become(ServerStatus())
 
     def _show_ready(self, address: str) -> None:
-        self._become(ServerStatus(ServerPhase.ON, address))
+        if self.status.phase is ServerPhase.STARTING:  # else it was turned off meanwhile
+            self._become(ServerStatus(ServerPhase.ON, address))
 
     def _show_failed(self, error: MedusaError) -> None:
-        self._forget()
-        self._become(ServerStatus(ServerPhase.FAILED, problem=error))
+        if self.is_on:
+            self._forget()
+            self._become(ServerStatus(ServerPhase.FAILED, problem=error))
 
     def _forget(self) -> RunningServer | None:
         """Hear no more of a server."""

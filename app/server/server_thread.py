@@ -6,12 +6,11 @@ import asyncio
 import logging
 import threading
 
-from medusa_core.server.served_models import LoadedOnly
-from medusa_core.server.server import Server, ServerOptions
-
 from app.server.server_keeper import ServerEvents
 from medusa_core.client import Client
 from medusa_core.errors import EngineError, MedusaError
+from medusa_core.server.served_models import LoadedOnly
+from medusa_core.server.server import Server, ServerOptions
 from medusa_core.server.shared_engine import SharedEngine
 
 log = logging.getLogger(__name__)
@@ -36,7 +35,6 @@ class ServerThread:
             lambda: Client(shared.join),
             LoadedOnly(),
             events.served.emit,
-            shared.loaded,
         )
         self._thread = threading.Thread(target=self._run, name="medusa-server", daemon=True)
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import pytest
-from medusa_core.server.request_log import RequestRecord
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
@@ -11,6 +10,7 @@ from app.server.requests_model import MOST_REQUESTS, RequestsModel
 from app.server.server_dialog import ServerDialog
 from app.server.server_keeper import ServerEvents, ServerKeeper, ServerPhase
 from medusa_core.errors import RequestError
+from medusa_core.server.request_log import RequestRecord
 from tests.app.conftest import Open
 from tests.app.driving import wait_ready
 
