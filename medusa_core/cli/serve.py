@@ -107,12 +107,17 @@ def _options(args: argparse.Namespace) -> ServerOptions:
             "The port or the queue makes no sense.",
             f"Choose a port below 65,536 and a queue of at most {_MOST_WAITING:,}.",
         )
-    key = args.api_key or os.environ.get(_KEY_VARIABLE, "")
+    key = _given_key(args)
     if not key and not is_loopback(args.host):
         key = secrets.token_urlsafe(24)
     limits = replace(Limits(), most_waiting=args.queue)
     origins = frozenset(origin.rstrip("/") for origin in args.cors_origin)
     return ServerOptions(args.host, args.port, key, origins, limits)
+
+
+def _given_key(args: argparse.Namespace) -> str:
+    key: str = args.api_key or os.environ.get(_KEY_VARIABLE, "")
+    return key
 
 
 def _loading(args: argparse.Namespace, first: Path) -> Callable[[Path], LoadModel]:
@@ -137,7 +142,7 @@ def _announce(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: server.stop())
     print(f"listening at {address}/v1")
-    if options.api_key and not args.api_key and _KEY_VARIABLE not in os.environ:
+    if options.api_key != _given_key(args):
         print(f"  key for clients, made for this run: {options.api_key}")
     print("ready; Ctrl-C ends it", flush=True)
 

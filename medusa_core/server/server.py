@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 DEFAULT_PORT = 8642
 _SPARE_SESSIONS = 16  # conversations that are read and rest
 _CLOSING_S = 1
+_UNSENT_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,8 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections inherit it: the system would hold megabytes for a reader that doesn't read.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNSENT_BYTES)
         try:
             listening.bind((host, port))
         except (OSError, OverflowError) as error:
