@@ -43,11 +43,13 @@ class ServerEvents(QObject):
         ready: It listens at this address.
         failed: It can't serve, as a `MedusaError`.
         served: A request is over, as a `RequestRecord`.
+        model_wanted: A program asks for the model, which sleeps.
     """
 
     ready = Signal(str)
     failed = Signal(object)
     served = Signal(object)
+    model_wanted = Signal()
 
 
 class RunningServer(Protocol):
@@ -72,10 +74,12 @@ class ServerKeeper(QObject):
     Signals:
         changed: The status is another one.
         served: A request is over, as a `RequestRecord`.
+        model_wanted: A program asks for the model, which sleeps.
     """
 
     changed = Signal()
     served = Signal(object)
+    model_wanted = Signal()
 
     def __init__(self, make_server: MakeServer) -> None:
         """Keep a server that is off.
@@ -103,6 +107,7 @@ class ServerKeeper(QObject):
         events.ready.connect(self._show_ready, queued)
         events.failed.connect(self._show_failed, queued)
         events.served.connect(self.served, queued)
+        events.model_wanted.connect(self.model_wanted, queued)
         self._server = self._make_server(port, events)
         self._become(ServerStatus(ServerPhase.STARTING))
         self._server.start()
@@ -130,6 +135,7 @@ class ServerKeeper(QObject):
             self._events.ready.disconnect(self._show_ready)
             self._events.failed.disconnect(self._show_failed)
             self._events.served.disconnect(self.served)
+            self._events.model_wanted.disconnect(self.model_wanted)
             self._events.deleteLater()
             self._events = None
         return server

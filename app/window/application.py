@@ -166,9 +166,9 @@ def build(options: Options) -> Application:
 
 def _make_server(shared: SharedEngine, port: int, events: ServerEvents) -> RunningServer:
     """Makes a server; what speaks HTTP is imported when it is turned on."""
-    from app.server.server_thread import ServerThread
+    from app.server.window_server import WindowServer
 
-    return ServerThread(shared, port, events)
+    return WindowServer(shared, port, events)
 
 
 def _library_opener(where: Places) -> OpenLibrary:

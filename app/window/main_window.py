@@ -132,6 +132,7 @@ class MainWindow(QMainWindow):
         self.server = None if make_server is None else ServerKeeper(make_server)
         if self.server is not None:
             self.server.served.connect(keeper.touch)
+            self.server.model_wanted.connect(keeper.wake)
         parts = WindowParts(
             window=self,
             appearance=appearance,
