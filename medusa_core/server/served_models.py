@@ -13,6 +13,7 @@ from medusa_core.messages import EngineLost, Event, LoadModel, ModelLoaded, Unlo
 from medusa_core.server.api_error import ApiError, api_error_of
 
 _LIST_S = 10.0  # a list of what is installed is good for so long
+_OWNER_S = 120.0  # that a window may take to load its model
 
 
 class ServedModel(NamedTuple):
@@ -39,22 +40,14 @@ class ModelSource(Protocol):
             MedusaError: That can't be found out.
         """
 
-    def load_command(self, model: ServedModel) -> LoadModel:
+    def load_command(self, model: ServedModel) -> LoadModel | None:
         """The command that loads one of them; may read the disk.
+
+        None where somebody else has begun to load it: then that is waited for.
 
         Raises:
             MedusaError: It can't be loaded.
         """
-
-
-class LoadedOnly:
-    """Offers nothing but what somebody else loads, such as the window."""
-
-    def models(self) -> tuple[ServedModel, ...]:
-        return ()
-
-    def load_command(self, model: ServedModel) -> LoadModel:
-        raise _not_found(model.model_id, ())
 
 
 class ServedModels:
@@ -78,6 +71,7 @@ class ServedModels:
         self.loaded: ServedModel | None = None
         self.is_lost = False
         self._loading: tuple[str, ServedModel] | None = None
+        self._has_loaded = asyncio.Event()
         self._listed: tuple[ServedModel, ...] = ()
         self._listed_at = -_LIST_S
         self._stop_listening = client.listen(self._hear)
@@ -125,26 +119,45 @@ class ServedModels:
             MedusaError: It can't be loaded.
             ApiError: It is none that can be.
         """
-        command = await asyncio.to_thread(self._source.load_command, model)
-        self._loading = (command.request_id, model)
+        self._loading = ("", model)
+        self._has_loaded.clear()
         try:
+            command = await asyncio.to_thread(self._source.load_command, model)
+            if command is None:
+                await self._wait_for_owner()
+                return
+            self._loading = (command.request_id, model)
             await self._client.load(command)
             await self._client.calibrate()
         finally:
             self._loading = None
 
+    async def _wait_for_owner(self) -> None:
+        """Wait until somebody else has loaded what is wanted.
+
+        Raises:
+            ApiError: They don't.
+        """
+        try:
+            await asyncio.wait_for(self._has_loaded.wait(), _OWNER_S)
+        except TimeoutError as error:
+            raise ApiError(503, "The model could not be loaded.", code="no_model") from error
+
     def _hear(self, event: Event) -> None:
         """Somebody loaded a model, or freed it; maybe not by this server."""
         if isinstance(event, ModelLoaded):
-            is_ours = self._loading is not None and self._loading[0] == event.request_id
+            loading = self._loading
+            is_ours = loading is not None and loading[0] in ("", event.request_id)
             before = self.loaded
-            if is_ours and self._loading is not None:
-                self.loaded = self._loading[1]
+            if loading is not None and is_ours:
+                self.loaded = loading[1]
             elif self.facts is None or self.facts.name != event.name or before is None:
                 self.loaded = ServedModel(event.name)
             self.facts = event
+            self._has_loaded.set()
         elif isinstance(event, Unloaded):
             self.loaded = self.facts = None
+            self._listed_at = -_LIST_S
         elif isinstance(event, EngineLost):
             self.is_lost = True
 

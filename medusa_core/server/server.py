@@ -71,7 +71,7 @@ class Server:
         Args:
             options: Where it listens.
             make_client: Makes the way to the engine, in the server's loop.
-            source: The models that it can load; see `LoadedOnly`.
+            source: The models that it can load; see `SleepingModel`.
             on_request: Called in the server's thread with every request that is over.
 
         Raises:

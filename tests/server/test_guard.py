@@ -9,12 +9,14 @@ import httpx2
 import pytest
 from starlette.datastructures import Headers
 
+from medusa_core.api import start_engine
 from medusa_core.client import Client
 from medusa_core.errors import RequestError
 from medusa_core.server.api_error import ApiError
 from medusa_core.server.guard import Guard, is_loopback, known_hosts
-from medusa_core.server.served_models import LoadedOnly
 from medusa_core.server.server import Server, ServerOptions
+from medusa_core.server.shared_engine import SharedEngine
+from medusa_core.server.sleeping_model import SleepingModel
 from tests.server.served import Served
 
 PAGES = "https://pages.example"
@@ -115,8 +117,9 @@ def test_everywhere_means_the_addresses_of_this_computer() -> None:
 
 
 def test_nobody_serves_other_computers_without_a_key() -> None:
+    nothing = SleepingModel(SharedEngine(start_engine), print)
     with pytest.raises(RequestError, match="no key"):
-        Server(ServerOptions("0.0.0.0"), Client, LoadedOnly(), print)
+        Server(ServerOptions("0.0.0.0"), Client, nothing, print)
 
 
 def test_a_name_that_was_bound_anew_is_refused(served: Served, guarded: Served) -> None:

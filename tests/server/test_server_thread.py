@@ -17,10 +17,10 @@ from medusa_core.errors import MedusaError
 from medusa_core.messages import Event, LoadModel, ModelLoaded, Unload, Unloaded
 from medusa_core.server.limits import Limits
 from medusa_core.server.request_log import RequestRecord
-from medusa_core.server.served_models import LoadedOnly
 from medusa_core.server.server import Server, ServerOptions
 from medusa_core.server.server_thread import ServerThread
 from medusa_core.server.shared_engine import SharedEngine
+from medusa_core.server.sleeping_model import SleepingModel
 from medusa_core.system.resources import demo_model_dir
 
 WAIT_S = 60.0
@@ -40,7 +40,10 @@ class Window:
         self._ready = threading.Event()
         options = ServerOptions(port=0, limits=limits)
         server = Server(
-            options, lambda: Client(self.shared.join), LoadedOnly(), self.records.append
+            options,
+            lambda: Client(self.shared.join),
+            SleepingModel(self.shared, self.submit_load),
+            self.records.append,
         )
         self.thread = ServerThread(server, self._announce, self.failures.append)
         assert self._ready.wait(WAIT_S)
@@ -61,8 +64,11 @@ class Window:
             )
         assert has_come
 
-    def load(self) -> None:
+    def submit_load(self) -> None:
         self.engine.submit(LoadModel("window", "load", demo_model_dir(), num_threads=1))
+
+    def load(self) -> None:
+        self.submit_load()
         self.wait_for(ModelLoaded)
 
     def ask(self, **fields: object) -> httpx2.Response:
@@ -95,7 +101,9 @@ def test_programs_use_what_the_window_has_loaded(window: Window) -> None:
     assert window.records[1].answer_tokens == 4
     window.engine.submit(Unload("window", "unload"))
     window.wait_for(Unloaded)
-    assert window.ask().status_code == 503
+    asleep = httpx2.get(f"{window.address}/v1/models").json()["data"]
+    assert [one["id"] for one in asleep] == [one["id"] for one in listed]
+    assert window.ask(model=answer["model"]).status_code == 200  # the window loads it again
     window.thread.stop()
     assert not window.thread.is_alive
     assert window.engine.is_alive
@@ -106,7 +114,10 @@ def test_an_address_that_is_taken_is_told_to_the_window(window: Window) -> None:
     port = int(window.address.rpartition(":")[2])
     failures: list[MedusaError] = []
     server = Server(
-        ServerOptions(port=port), lambda: Client(window.shared.join), LoadedOnly(), print
+        ServerOptions(port=port),
+        lambda: Client(window.shared.join),
+        SleepingModel(window.shared, print),
+        print,
     )
     thread = ServerThread(server, print, failures.append)
     thread.stop()
