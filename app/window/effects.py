@@ -38,6 +38,7 @@ class Effects(QObject):
             "is_offline": self._deal_with_hub,
             "models_dir": self._move_downloads,
             "layers_dir": self._move_layers,
+            "serves": self.serve,
         }
         store.changed.connect(self._act)
         parts.models.opened.connect(self._library_opened)
@@ -45,6 +46,16 @@ class Effects(QObject):
     def _act(self, name: str) -> None:
         if (act := self._acts.get(name)) is not None:
             act()
+
+    def serve(self) -> None:
+        """Let programs use the model, or no longer."""
+        server, chosen = self._parts.server, self._parts.settings.values
+        if server is None:
+            return
+        if chosen.serves:
+            server.turn_on(int(chosen.server_port))
+        else:
+            server.turn_off()
 
     def _record(self) -> None:
         records = self._parts.settings.values.records
