@@ -1,4 +1,4 @@
-"""`list`, `verify`, `remove`, `import` and `convert`: the models on this computer."""
+"""`list`, `verify`, `rm`, `import` and `convert`: the models on this computer."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run_verify)
 
 
-def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `remove`."""
+def add_rm_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `rm`."""
     parser.add_argument("name", metavar="NAME", help="repository")
     parser.add_argument("--revision", default="", help="only this branch, tag or commit")
     parser.add_argument("--yes", action="store_true", help="don't ask")
     _add_folders(parser)
-    parser.set_defaults(run=run_remove)
+    parser.set_defaults(run=run_rm)
 
 
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
@@ -121,7 +121,7 @@ def run_verify(args: argparse.Namespace) -> int:
     return 0 if report.is_whole else 1
 
 
-def run_remove(args: argparse.Namespace) -> int:
+def run_rm(args: argparse.Namespace) -> int:
     """Remove a repository or a revision from the cache, after asking."""
     from medusa_core.hub.library.library_remove import (
         plan_removal,
@@ -179,6 +179,15 @@ def run_convert(args: argparse.Namespace) -> int:
     for path in done.files:
         print(path)
     return 0
+
+
+COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "list": add_list_arguments,
+    "verify": add_verify_arguments,
+    "rm": add_rm_arguments,
+    "import": add_import_arguments,
+    "convert": add_convert_arguments,
+}
 
 
 def _installed(args: argparse.Namespace) -> tuple[InstalledRevision, ...]:

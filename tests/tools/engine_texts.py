@@ -17,7 +17,16 @@ FILE = ROOT / "resources" / "translations" / "engine_texts.json"
 _NOT_SHOWN = (
     *("bench", "training", "system/prompts.py", "system/registry.py", "engine/several.py"),
     *("engine/direct.py", "cli/arguments.py", "cli/bench.py", "cli/bench_throughput.py"),
-    *("cli/download.py", "cli/generate.py", "cli/heads.py", "cli/library.py", "cli/plan.py"),
+    *(
+        "cli/pull.py",
+        "cli/run.py",
+        "cli/program.py",
+        "terminal",
+        "cli/generate.py",
+        "cli/heads.py",
+        "cli/library.py",
+        "cli/plan.py",
+    ),
     *("cli/plan_throughput.py", "cli/serve_layers.py", "cli/train.py", "hub/library/find.py"),
 )
 _CALLS = ("Check", "Progress", "unsupported", "report", "on_measure", "_notify")
