@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 from contextlib import aclosing
 from pathlib import Path
@@ -26,6 +27,8 @@ from medusa_core.messages import (
     StepDone,
     StepTrace,
 )
+from medusa_core.terminal.screen import takes_colour
+from medusa_core.terminal.statistics import statistics_line
 
 # Underlined, in one colour per head: told apart without colours as well as with them.
 _HEAD_STYLES = ("\x1b[4;36m", "\x1b[4;33m", "\x1b[4;35m", "\x1b[4;32m", "\x1b[4;34m")
@@ -117,22 +120,12 @@ def as_json(done: GenerationDone, model: str) -> dict[str, object]:
     }
 
 
-def statistics_line(done: GenerationDone) -> str:
-    """One line on how the answer came about."""
-    return (
-        f"{len(done.token_ids)} tokens · {done.tokens_per_s:.0f} tokens/s · "
-        f"{done.mean_acceptance_length:.2f} tokens per step · "
-        f"first after {done.time_to_first_token_s * 1000:.0f} ms · "
-        f"{done.settings.drafter}, {done.settings.rule} · ended by {done.stop_reason.value}"
-    )
-
-
 class _Printer:
     """Streams an answer; in a terminal accepted tokens are coloured and underlined by head."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._has_colour = stream.isatty()
+        self._has_colour = takes_colour(stream, os.environ)
         self._held: list[tuple[bytes, int]] = []
         self._num_shown = 0
 

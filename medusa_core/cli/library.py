@@ -20,6 +20,7 @@ from medusa_core.hub.library.installed import (
     pairings,
     repo_folder,
 )
+from medusa_core.hub.library.library_folder import ContentsKind
 from medusa_core.hub.library.library_import import (
     FolderList,
     import_copy,
@@ -79,6 +80,13 @@ def _add_folders(parser: argparse.ArgumentParser) -> None:
 def folder_list() -> FolderList:
     """The folders that the user added."""
     return FolderList(Path(platformdirs.user_data_path("medusa-chat")) / "folders.json")
+
+
+def loadable_names() -> tuple[str, ...]:
+    """Names of the models that can be loaded, as `list` shows them."""
+    found = list_installed(settings_from(os.environ).cache_dir, folder_list().read())
+    is_model = (ContentsKind.TARGET, ContentsKind.MERGED)
+    return tuple(one.name for one in found if one.is_complete and one.contents.kind in is_model)
 
 
 def run_list(args: argparse.Namespace) -> int:
