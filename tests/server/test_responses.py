@@ -1,9 +1,12 @@
 """`/v1/responses` in a started server, by the official client."""
 
+import json
+import typing
 from typing import Any
 
 import openai
 import pytest
+from openai.types.responses import Response, ResponseStreamEvent
 
 from medusa_core.messages import Role
 from medusa_core.server.dialects.openai_response_requests import read_response_request
@@ -17,6 +20,7 @@ ASK: dict[str, Any] = {
     "temperature": 0,
     "max_output_tokens": 12,
 }
+END_ID = 1  # of Pebble
 
 
 def test_an_answer_is_the_one_of_the_other_api(client: openai.OpenAI, served: Served) -> None:
@@ -59,9 +63,54 @@ def test_a_stream_brings_the_same_response_in_order(client: openai.OpenAI) -> No
 def test_an_answer_that_ends_by_itself_is_complete(client: openai.OpenAI) -> None:
     with client.responses.stream(**{**ASK, "max_output_tokens": 800}) as stream:
         answer = stream.get_final_response()
-    assert answer.status == "completed"
+    assert answer.status == answer.output[0].status == "completed"
     assert answer.incomplete_details is None
     assert answer.output_text
+
+
+def test_the_item_in_which_an_answer_is_cut_says_so(client: openai.OpenAI) -> None:
+    assert client.responses.create(**ASK).output[0].status == "incomplete"
+
+
+def test_an_answer_without_text_has_an_empty_message(client: openai.OpenAI) -> None:
+    ends_at_once = {"logit_bias": {str(END_ID): 100}}
+    answer = client.responses.create(**ASK, extra_body=ends_at_once)
+    assert (answer.status, answer.output_text) == ("completed", "")
+    assert [item.type for item in answer.output] == ["message"]
+
+
+@pytest.mark.parametrize("more", [{}, {"top_logprobs": 2}])
+def test_responses_and_events_lack_nothing_that_typed_clients_need(
+    served: Served, more: dict[str, Any]
+) -> None:
+    Response.model_validate(served.post("/v1/responses", {**ASK, **more}).json())
+    reply = served.post("/v1/responses", {**ASK, **more, "stream": True})
+    lines = [line for line in reply.text.splitlines() if line.startswith("data: ")]
+    (events, *_) = typing.get_args(ResponseStreamEvent)
+    models = {
+        typing.get_args(model.model_fields["type"].annotation)[0]: model
+        for model in typing.get_args(events)
+    }
+    for line in lines:
+        event = json.loads(line.removeprefix("data: "))
+        models[event["type"]].model_validate(event)
+    assert len(lines) > 8
+
+
+def test_a_conversation_that_is_too_long_is_cut_only_where_that_is_wanted(served: Served) -> None:
+    turns = [("user", "cat " * 600), ("assistant", "Yes."), ("user", "dog " * 600)]
+    long = {**ASK, "input": [{"role": role, "content": text} for role, text in turns]}
+    assert "1,024" in served.error("/v1/responses", long, 400)["message"]
+    reply = served.post("/v1/responses", {**long, "truncation": "auto"}).json()
+    assert 600 < reply["usage"]["input_tokens"] < 1000
+    assert reply["truncation"] == "auto"
+
+
+def test_a_response_says_how_it_was_decoded(client: openai.OpenAI) -> None:
+    asked = client.responses.create(**{**ASK, "temperature": 0.4, "top_p": 0.5})
+    assert (asked.temperature, asked.top_p) == (0.4, 0.5)
+    advised = client.responses.create(model="", input="Hello", max_output_tokens=2)
+    assert advised.temperature == 0  # as Pebble's makers advise
 
 
 def test_probabilities_come_where_they_are_wanted(client: openai.OpenAI) -> None:
@@ -92,6 +141,8 @@ def test_probabilities_come_where_they_are_wanted(client: openai.OpenAI) -> None
         ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
         ({"text": {"format": {"type": "xml"}}}, "text.format.type"),
         ({"text": {"format": {"type": "json_schema"}}}, "text.format.schema"),
+        ({"input": [{"role": "user"}]}, "input[0].content"),
+        ({"truncation": "always"}, "truncation"),
         ({"max_output_tokens": 0}, "max_output_tokens"),
     ],
 )

@@ -63,8 +63,7 @@ def _routes(context: ServerContext) -> list[Route]:
         if not streams:
             return JsonReply(await while_connected(http, _whole(message, parts)))
         first, rest = await first_of(http, parts)
-        num_read = await _num_tokens(context, chat)
-        return EventStream(_stream(message, num_read, first, rest), context.limits)
+        return EventStream(_stream(message, first, rest), context.limits)
 
     async def count_tokens(http: Request) -> Response:
         fields = await read_fields(http, context.limits)
@@ -116,8 +115,13 @@ class _Message:
             yield "message_delta", {"delta": _ending(part), "usage": _usage(part)}
             yield "message_stop", answer_figures(part)
 
-    def head(self, num_read: int) -> dict[str, Any]:
-        """The message before its first block."""
+    async def head(self) -> dict[str, Any]:
+        """The message before its first block.
+
+        Raises:
+            ApiError: The engine doesn't say how much it reads.
+        """
+        num_read = await _num_tokens(self._context, self._chat)
         usage = {"input_tokens": num_read, "output_tokens": 0}
         return self._json([], {"stop_reason": None, "stop_sequence": None}, usage)
 
@@ -182,16 +186,13 @@ async def _whole(message: _Message, parts: AsyncGenerator[AnswerPart, None]) -> 
 
 
 async def _stream(
-    message: _Message,
-    num_read: int,
-    first: AnswerPart,
-    rest: AsyncGenerator[AnswerPart, None],
+    message: _Message, first: AnswerPart, rest: AsyncGenerator[AnswerPart, None]
 ) -> AsyncGenerator[str, None]:
     """The answer as events."""
-    yield _event("message_start", {"message": message.head(num_read)})
-    yield _event("ping", {})
     try:
         async with aclosing(rest) as parts:
+            yield _event("message_start", {"message": await message.head()})
+            yield _event("ping", {})
             for name, content in message.events(first):
                 yield _event(name, content)
             async for part in parts:

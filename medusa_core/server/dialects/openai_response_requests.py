@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from medusa_core.messages import ChatMessage, Role, ToolCall
+from medusa_core.messages import ChatMessage, Overflow, Role, ToolCall
 from medusa_core.server.api_error import bad_request
 from medusa_core.server.chat import ChatRequest, ToolMode
 from medusa_core.server.dialects.openai_messages import (
@@ -27,6 +27,7 @@ _ROLES = {
     "assistant": Role.ASSISTANT,
 }
 _STATEFUL = ("previous_response_id", "conversation", "prompt")
+_TRUNCATIONS = {"disabled": Overflow.STOP, "auto": Overflow.ROLLING}
 _SCORED = "message.output_text.logprobs"
 
 
@@ -56,6 +57,7 @@ def read_response_request(fields: Fields, limits: Limits) -> ResponseRequest:
     reasoning = fields.record("reasoning") or Fields({})
     if settings.thinks is None and reasoning.text("effort") in ("none", "minimal"):
         settings = replace(settings, thinks=False)
+    settings = replace(settings, overflow=_overflow(fields))
     tools = tuple(_tool(tool) for tool in fields.records("tools", _MOST_FUNCTIONS))
     choice = read_tool_choice(fields, tools)
     chat = ChatRequest(
@@ -105,6 +107,8 @@ def _add(messages: list[ChatMessage], item: Fields, names: dict[str, str]) -> No
         role = _ROLES.get(item.text("role"))
         if role is None:
             raise item.invalid("role", f"one of {', '.join(_ROLES)}")
+        if not item.has("content"):
+            raise item.missing("content")
         messages.append(ChatMessage(role, read_content(item)))
     elif kind == "function_call":
         call = ToolCall(item.text("call_id"), item.text("name"), item.text("arguments", "{}"))
@@ -133,6 +137,14 @@ def _schema(fields: Fields) -> str:
     text = fields.record("text")
     wanted = None if text is None else text.record("format")
     return "" if wanted is None else read_format(wanted, wanted)
+
+
+def _overflow(fields: Fields) -> Overflow:
+    """What is done with a conversation that is too long: turns are left out only where wanted."""
+    truncation = fields.text("truncation", "disabled")
+    if truncation not in _TRUNCATIONS:
+        raise fields.invalid("truncation", f"one of {', '.join(_TRUNCATIONS)}")
+    return _TRUNCATIONS[truncation]
 
 
 def _num_logprobs(fields: Fields) -> int:

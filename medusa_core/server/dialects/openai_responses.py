@@ -42,6 +42,7 @@ from medusa_core.server.replies import (
 )
 
 _Json = dict[str, Any]
+_WHOLE, _CUT = "completed", "incomplete"
 
 # What a response repeats of its request, and what stands there where the request says nothing.
 _REPEATED: _Json = {
@@ -50,11 +51,11 @@ _REPEATED: _Json = {
     "metadata": {},
     "parallel_tool_calls": True,
     "reasoning": {"effort": None, "summary": None},
-    "temperature": 1.0,
+    "temperature": None,
     "text": {"format": {"type": "text"}},
     "tool_choice": "auto",
     "tools": [],
-    "top_p": 1.0,
+    "top_p": None,
     "truncation": "disabled",
     "user": None,
 }
@@ -93,10 +94,13 @@ class _Response:
 
     def whole(self, end: AnswerEnd) -> _Json:
         """The response, once it is complete."""
-        is_cut = end.finish is Finish.LENGTH
+        status, settings = _status(end), end.done.settings
+        is_cut = status == _CUT
         return {
-            **self._json("incomplete" if is_cut else "completed"),
+            **self._json(status),
             "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
             "usage": _usage(end),
             **answer_figures(end),
         }
@@ -115,10 +119,11 @@ class _Response:
             self._items[-1]["arguments"] += part.text
             yield self._of_item("response.function_call_arguments.delta", delta=part.text)
         else:
-            yield from self._close()
-            is_cut = part.finish is Finish.LENGTH
-            name = "response.incomplete" if is_cut else "response.completed"
-            yield {"type": name, "response": self.whole(part)}
+            if not self._items:  # clients look for a message
+                yield from self._open_text()
+            status = _status(part)
+            yield from self._close(status)
+            yield {"type": f"response.{status}", "response": self.whole(part)}
 
     def _json(self, status: str) -> _Json:
         loaded, request = self._context.models.loaded, self._request
@@ -147,13 +152,17 @@ class _Response:
             return
         if not self._is_open or self._items[-1]["type"] != "message":
             yield from self._close()
-            yield self._open("message", "msg", {"role": "assistant", "content": []})
-            yield from self._add_content({"type": "output_text", "text": "", "annotations": []})
+            yield from self._open_text()
         scores = self._scores(part)
         content = self._items[-1]["content"][0]
         content["text"] += part.text
-        content.setdefault("logprobs", []).extend(scores)
+        content["logprobs"] += scores
         yield self._of_content("response.output_text.delta", delta=part.text, logprobs=scores)
+
+    def _open_text(self) -> Iterator[_Json]:
+        yield self._open("message", "msg", {"role": "assistant", "content": []})
+        content: _Json = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+        yield from self._add_content(content)
 
     def _thought(self, text: str) -> Iterator[_Json]:
         if not text:
@@ -186,13 +195,13 @@ class _Response:
         self._items[-1]["content"].append(content)
         yield self._of_content("response.content_part.added", part=dict(content))
 
-    def _close(self) -> Iterator[_Json]:
+    def _close(self, status: str = _WHOLE) -> Iterator[_Json]:
         """End the item under way."""
         if not self._is_open:
             return
         self._is_open = False
         item = self._items[-1]
-        item["status"] = "completed"
+        item["status"] = status
         if item["type"] == "function_call":
             yield self._of_item(
                 "response.function_call_arguments.done",
@@ -202,7 +211,7 @@ class _Response:
         else:
             content = item["content"][0]
             name = "output_text" if item["type"] == "message" else "reasoning_text"
-            scores = {"logprobs": content.get("logprobs", [])} if name == "output_text" else {}
+            scores = {"logprobs": content["logprobs"]} if name == "output_text" else {}
             yield self._of_content(f"response.{name}.done", text=content["text"], **scores)
             yield self._of_content("response.content_part.done", part=content)
         yield {
@@ -256,11 +265,16 @@ async def _stream(
         yield event({"type": "response.failed", "response": response.failed(error)})
 
 
+def _status(end: AnswerEnd) -> str:
+    """Of the response, and of the item with which it ends."""
+    return _CUT if end.finish is Finish.LENGTH else _WHOLE
+
+
 def _usage(end: AnswerEnd) -> _Json:
     num_read, num_written = end.num_prompt_tokens, end.num_answer_tokens
     return {
         "input_tokens": num_read,
-        "input_tokens_details": {"cached_tokens": end.num_cached_tokens},
+        "input_tokens_details": {"cached_tokens": end.num_cached_tokens, "cache_write_tokens": 0},
         "output_tokens": num_written,
         "output_tokens_details": {"reasoning_tokens": end.num_thought_tokens},
         "total_tokens": num_read + num_written,
