@@ -105,7 +105,8 @@ class Decoding:
 
     def append(self, step: Step) -> bool:
         numbers: tuple[RuleNumbers, ...] = ()
-        if self.context.reads and self.rule.has_numbers:  # while the context is the rule's
+        decides_by_more = self.rule.has_numbers or self.context.grammar is not None
+        if self.context.reads and decides_by_more:  # while the context is the rule's
             path = (0, *step.acceptance.nodes)
             numbers = self.rule.numbers(step.logits, path, self.context, step.token_ids)
         kept = self._answer.take(step.token_ids)

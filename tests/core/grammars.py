@@ -19,13 +19,11 @@ PERSON = {
     "required": ["name", "age", "tags", "city"],
     "additionalProperties": False,
 }
-# No space but these, so that every answer comes to an end.
-TIGHT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
 
 def grammar_of(schema: dict[str, Any]) -> str:
-    """The grammar of a schema, without needless space."""
-    return json_schema_grammar(json.dumps({**schema, "x-guidance": TIGHT}))
+    """The grammar of a schema."""
+    return json_schema_grammar(json.dumps(schema))
 
 
 PERSON_GRAMMAR = grammar_of(PERSON)

@@ -87,13 +87,21 @@ class Grammar:
         check_matcher(matcher)
         return each
 
-    def forced(self, path: Sequence[int]) -> bytes:
-        """The text that must follow a path; empty where there is a choice.
+    def forced(self, path: Sequence[int]) -> Sequence[int]:
+        """The tokens with which the only text begins that may follow a path.
 
         Args:
             path: As of `allowed`.
+
+        Returns:
+            The first token of that text, or those that end an answer where nothing else may
+            follow; empty where there is a choice.
         """
-        return b"" if self._is_over or not self._go(path) else self._matcher.compute_ff_bytes()
+        if self._is_over or not self._go(path):
+            return ()
+        if self._matcher.is_stopped():
+            return self._eos_token_ids
+        return self._matcher.compute_ff_tokens()[:1]
 
     def _go(self, path: Sequence[int]) -> bool:
         """Consume a path behind the decided tokens; False where it goes beyond the answer's end.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Collection
 from concurrent.futures import Future
@@ -10,7 +11,7 @@ from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 
 from medusa_core.errors import GrammarError
 from medusa_core.models.text.grammar import Grammar
-from medusa_core.models.text.grammar_limits import build_matcher, check_size, refused
+from medusa_core.models.text.grammar_limits import build_matcher, check_size
 from medusa_core.models.text.grammar_process import GrammarProcess
 from medusa_core.models.text.tokenizer import Tokenizer
 
@@ -107,15 +108,27 @@ class _Vocabulary:
 
 
 def json_schema_grammar(schema: str) -> str:
-    """The grammar of the JSON values that match a schema.
+    """The grammar of the JSON values that match a schema, with one space behind `:` and `,`.
+
+    Any other space would let an answer go on for ever; a schema's own `x-guidance` may allow it.
 
     Args:
         schema: The schema, as JSON.
 
     Raises:
-        GrammarError: It is no JSON.
+        GrammarError: It is no JSON object.
     """
     try:
-        return LLMatcher.grammar_from_json_schema(schema)
-    except ValueError as error:
-        raise refused(f"the schema is no JSON ({error})") from error
+        is_object = isinstance(json.loads(schema), dict)
+    except (ValueError, RecursionError) as error:
+        raise GrammarError("The schema is no JSON.", "Write it as a JSON object.") from error
+    if not is_object:
+        raise GrammarError("The schema is no JSON object.", "Write it as a JSON object.")
+    return LLMatcher.grammar_from_json_schema(
+        schema,
+        defaults={
+            "whitespace_flexible": False,
+            "item_separator": ", ",
+            "key_separator": ": ",
+        },
+    )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from llguidance import LLMatcher, LLTokenizer
-from llguidance._lib import LLParserLimits
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from medusa_core.errors import GrammarError
 

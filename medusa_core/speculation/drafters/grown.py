@@ -29,6 +29,7 @@ from medusa_core.speculation.drafters.drafter import (
     accuracies_of,
     no_ranks,
 )
+from medusa_core.speculation.drafters.forced_text import GRAMMAR, ForcedText
 from medusa_core.speculation.drafters.growth import make_growth
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
@@ -55,7 +56,7 @@ class GrownDrafter:
             specs: The sources.
         """
         self._most, self._runner = budget.most, target.runner
-        self._names = tuple(spec.name for spec in specs)
+        self._names = (*(spec.name for spec in specs), GRAMMAR.name)
         self._sources = [spec.build(target, budget) for spec in specs]
         self._rider = next((source for source in self._sources if isinstance(source, Rides)), None)
         if self._rider is not None:
@@ -65,7 +66,7 @@ class GrownDrafter:
             (source for source in self._sources if isinstance(source, Prunes)), None
         )
         self._readers = [source for source in self._sources if isinstance(source, ReadsStates)]
-        self._growth = make_growth(budget, [spec.weight for spec in specs])
+        self._growth = make_growth(budget, [*(spec.weight for spec in specs), 0.0])
 
     def begin(self, token_ids: Sequence[int]) -> None:
         for source in self._sources:
@@ -97,14 +98,15 @@ class GrownDrafter:
         for source in self._sources:
             source.start(root_id, rows)
         allowed = None if grammar is None else GrammarFilter(grammar)
-        grown = self._growth.grow(constrained(self._sources, allowed), rows)
-        shape, sources = form_of(grown.form, self._names)
+        sources = (*constrained(self._sources, allowed), ForcedText(grammar))
+        grown = self._growth.grow(sources, rows)
+        shape, proposers = form_of(grown.form, self._names)
         tree = TokenTree(shape, (root_id, *grown.token_ids))
         guesses = next((source.guesses for source in self._sources if source.guesses), ())
         odds = partial(_odds, grown.chances)
         pruner = None if self._prunes is None or riders is not None else self._prunes.pruner(tree)
         forbidden = () if allowed is None else allowed.forbidden
-        return Proposal(tree, sources, odds, guesses, grown.promised, riders, pruner, forbidden)
+        return Proposal(tree, proposers, odds, guesses, grown.promised, riders, pruner, forbidden)
 
     def observe(self, observation: Observation) -> None:
         with between_passes(self._runner):
