@@ -210,11 +210,20 @@ def start_engine(on_event: EventSink) -> Engine:
             and not raise.
 
     Returns:
-        The running engine. Torch is imported by the worker, not by the caller.
+        The running engine. Torch is imported by its thread, not by the caller. Commands go to a
+        model of this computer, or of another machine, whichever is loaded.
     """
     from medusa_core.engine.worker import Worker
+    from medusa_core.remote.router import EngineRouter
 
-    return Worker(on_event)
+    return EngineRouter(on_event, Worker, _start_remote_engine)
+
+
+def _start_remote_engine(on_event: EventSink) -> Engine:
+    # Imported for the first model of another machine: most windows never need it.
+    from medusa_core.remote.remote_engine import RemoteEngine
+
+    return RemoteEngine(on_event)
 
 
 def demo_model() -> tuple[Path, Path]:
