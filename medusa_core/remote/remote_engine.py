@@ -24,6 +24,7 @@ from medusa_core.messages import (
     Event,
     Failed,
     Generate,
+    GenerationDone,
     LoadRemote,
     Message,
     ModelLoaded,
@@ -143,7 +144,8 @@ class RemoteEngine:
         key = (command.session_id, command.request_id)
 
         def end(task: asyncio.Task[None]) -> None:
-            del self._running[key]
+            if self._running.get(key) is task:
+                del self._running[key]
             if task.cancelled():
                 self._fail(command, Cancelled("This was stopped."))
             elif (error := task.exception()) is not None:
@@ -222,6 +224,9 @@ class RemoteEngine:
             raise RequestError("No model is loaded.", "Load a model first.")
         self._send(AnswerStarted(request.session_id, request.request_id, self._load_id))
         async for event in answer_events(self._connection, request, self._model_id):
+            if isinstance(event, GenerationDone):
+                # Before it is told, so that who hears it can ask again at once.
+                del self._running[request.session_id, request.request_id]
             self._send(event)
 
 
