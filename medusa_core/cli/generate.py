@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
+from collections.abc import Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import TextIO
@@ -18,6 +19,7 @@ from medusa_core.chats.trace_file import (
 from medusa_core.cli.arguments import DRAFTER_HELP, add_rule_arguments, settings_of
 from medusa_core.cli.load_arguments import add_model_arguments, load_command
 from medusa_core.client import Client
+from medusa_core.errors import RequestError
 from medusa_core.messages import (
     ChatMessage,
     GenerationDone,
@@ -71,7 +73,10 @@ async def _generate(args: argparse.Namespace) -> int:
     traces: list[StepTrace] = []
     async with Client() as client:
         loaded = await client.load(load_command(args, "generate"))
-        drafter = args.drafter or loaded.drafters[0].name
+        if loaded.is_remote and args.trace is not None:
+            raise RequestError("Steps of another machine can't be recorded.", "Leave out --trace.")
+        first = loaded.drafters[0].name
+        drafter = first if loaded.is_remote else args.drafter or first
         settings = settings_of(args, drafter, args.tree_rows, tuple(args.stop))
         if drafter != "none" and not args.tree_rows:
             await client.calibrate()
@@ -101,7 +106,7 @@ def as_json(done: GenerationDone, model: str) -> dict[str, object]:
     return {
         "text": done.text,
         "token_ids": list(done.token_ids),
-        "num_tokens": len(done.token_ids),
+        "num_tokens": done.num_new_tokens,
         "num_steps": done.num_steps,
         "accept_lengths": list(done.accept_lengths),
         "mean_acceptance_length": done.mean_acceptance_length,
@@ -114,17 +119,31 @@ def as_json(done: GenerationDone, model: str) -> dict[str, object]:
         "rule": done.settings.rule,
         "model": model,
         "seed": done.settings.seed,
+        "num_drafted": done.num_drafted,
+        "num_draft_accepted": done.num_draft_accepted,
     }
 
 
 def statistics_line(done: GenerationDone) -> str:
     """One line on how the answer came about."""
+    if done.is_remote:
+        return " · ".join(_remote_figures(done))
     return (
         f"{len(done.token_ids)} tokens · {done.tokens_per_s:.0f} tokens/s · "
         f"{done.mean_acceptance_length:.2f} tokens per step · "
         f"first after {done.time_to_first_token_s * 1000:.0f} ms · "
         f"{done.settings.drafter}, {done.settings.rule} · ended by {done.stop_reason.value}"
     )
+
+
+def _remote_figures(done: GenerationDone) -> Iterator[str]:
+    """What another machine has said of its answer."""
+    if done.num_remote_tokens:
+        yield f"{done.num_remote_tokens} tokens · {done.decode_tokens_per_s:.0f} tokens/s"
+    if done.num_drafted:
+        yield f"{done.num_draft_accepted} of {done.num_drafted} drafted tokens accepted"
+    yield f"first after {done.time_to_first_token_s * 1000:.0f} ms"
+    yield f"ended by {done.stop_reason.value}"
 
 
 class _Printer:
