@@ -54,6 +54,7 @@ from medusa_core.hub.settings import (
     save_token,
     settings_from,
 )
+from medusa_core.remote.endpoints import Endpoint, Endpoints
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.jobs.batch.job import (
     BatchJob,
@@ -133,6 +134,8 @@ if TYPE_CHECKING:
         forget_strangers,
     )
     from medusa_core.models.lora.adapter_shape import AdapterShape
+    from medusa_core.remote.address import is_readable_by_others
+    from medusa_core.remote.connecting import ask_again, connect_endpoint, disconnect_endpoint
     from medusa_core.runtime.cluster.address import split_address
     from medusa_core.runtime.cluster.layer_range import client_config
     from medusa_core.system.components import (
@@ -153,6 +156,10 @@ _LATER = {
     "DeviceOffer": "medusa_core.memory.budget",
     "client_config": "medusa_core.runtime.cluster.layer_range",
     "split_address": "medusa_core.runtime.cluster.address",
+    "is_readable_by_others": "medusa_core.remote.address",
+    **dict.fromkeys(
+        ("ask_again", "connect_endpoint", "disconnect_endpoint"), "medusa_core.remote.connecting"
+    ),
     **dict.fromkeys(
         ("Recommendation", "choices", "plan_choice", "plan_least", "recommend"),
         "medusa_core.memory.recommend",
@@ -332,6 +339,8 @@ __all__ = [
     "ConversationInfo",
     "DeviceOffer",
     "DownloadJob",
+    "Endpoint",
+    "Endpoints",
     "Engine",
     "EventSink",
     "Exported",
@@ -364,15 +373,18 @@ __all__ = [
     "SearchHit",
     "Stored",
     "StoredAnswer",
+    "ask_again",
     "calibrations_dir",
     "choices",
     "client_config",
     "component_licences",
     "component_versions",
     "compose_report",
+    "connect_endpoint",
     "converting",
     "demo_model",
     "device_with",
+    "disconnect_endpoint",
     "export_gently",
     "export_page",
     "forecast",
@@ -381,6 +393,7 @@ __all__ = [
     "format_bits",
     "format_label",
     "has_saved_token",
+    "is_readable_by_others",
     "is_trace",
     "measure_read_rate",
     "memory_now",

@@ -253,7 +253,8 @@ class Insight(QObject):
             if isinstance(event, StepTrace):
                 traces.append(event)
             elif isinstance(event, StepDone) and event.step == 0 and self._chat.records:
-                self._begin(event)
+                if event.token_ids:  # nothing is known of another machine's steps
+                    self._begin(event)
             elif isinstance(event, Failed) and event.request_id in self.recordings.tracks:
                 self.recordings.tracks[event.request_id].has_failed = True
             elif isinstance(event, GenerationDone):

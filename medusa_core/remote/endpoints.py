@@ -63,8 +63,10 @@ class Endpoints:
         Raises:
             StorageError: The list can't be written.
         """
-        others = [one for one in self.all if one.url != endpoint.url]
-        self._keep((*others, endpoint))
+        if self.find(endpoint.url) is None:
+            self._keep((*self.all, endpoint))
+        else:
+            self._keep(tuple(endpoint if one.url == endpoint.url else one for one in self.all))
 
     def remove(self, url: str) -> None:
         """Forget a connection.
