@@ -29,7 +29,7 @@ from app.widgets.table import RowTable
 from medusa_core.api import Endpoint, Endpoints
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import remote_choice
-from medusa_core.messages import RemoteModel
+from medusa_core.messages import EndpointModel
 
 COLUMNS = (
     QT_TRANSLATE_NOOP("Library", "Machine"),
@@ -87,7 +87,7 @@ class MachinesTab(QWidget):
         self.models = QListWidget()
         self.models.setAccessibleName(self.tr("Models of the machine"))
         self.address_edit = QLineEdit()
-        self.address_edit.setPlaceholderText("http://localhost:8080/v1")
+        self.address_edit.setPlaceholderText(self.tr("such as localhost:8080"))
         self.name_edit = QLineEdit()
         self.name_edit.setPlaceholderText(self.tr("as its address"))
         self.key_edit = QLineEdit()
@@ -187,7 +187,7 @@ class MachinesTab(QWidget):
     def _load(self) -> None:
         endpoint, item = self.chosen, self.models.currentItem()
         if endpoint is not None and item is not None:
-            model = RemoteModel(endpoint.url, item.text(), endpoint.name)
+            model = EndpointModel(endpoint.url, item.text(), endpoint.name)
             self.load_requested.emit(remote_choice(model))
 
     def _connect(self) -> None:

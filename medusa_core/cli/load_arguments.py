@@ -15,10 +15,10 @@ from medusa_core.hub.library.find import installed
 from medusa_core.hub.library.shipped_heads import heads_made_for
 from medusa_core.hub.settings import settings_from
 from medusa_core.messages import (
+    EndpointModel,
     LoadModel,
     LoadOptions,
     LoadRemote,
-    RemoteModel,
     WeightFormats,
 )
 from medusa_core.models.quant.choice import CACHE_FORMATS, DTYPES
@@ -273,7 +273,7 @@ def _load_remote(args: argparse.Namespace, session_id: str) -> LoadRemote:
     return LoadRemote(
         session_id,
         new_id(),
-        RemoteModel(url, args.model, host_of_url(url)),
+        EndpointModel(url, args.model, host_of_url(url)),
         key=os.environ.get(KEY_VARIABLE, ""),
         keys_dir=places().config,
         is_offline=settings_from(os.environ).is_offline,

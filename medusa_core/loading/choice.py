@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from medusa_core.messages import LoadOptions, RemoteModel, WeightFormats
+from medusa_core.messages import EndpointModel, LoadOptions, WeightFormats
 from medusa_core.system.files import record_json
 from medusa_core.system.resources import (
     FIRST_MODEL_LICENCE,
@@ -41,7 +41,7 @@ class ModelChoice:
     heads_dir: Path | None = None
     options: LoadOptions = field(default_factory=LoadOptions)
     note: str = ""
-    remote: RemoteModel | None = None
+    remote: EndpointModel | None = None
 
     @property
     def key(self) -> str:
@@ -75,7 +75,7 @@ class ModelChoice:
         return self.model_dir == demo_model_dir()
 
 
-def remote_choice(remote: RemoteModel) -> ModelChoice:
+def remote_choice(remote: EndpointModel) -> ModelChoice:
     """A model of another machine."""
     return ModelChoice(remote.model_id, Path(), note=remote.place, remote=remote)
 

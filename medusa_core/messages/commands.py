@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from medusa_core.messages.load_options import LoadOptions
-from medusa_core.messages.records import ChatMessage, GenerateSettings, Message, RemoteModel
+from medusa_core.messages.records import ChatMessage, EndpointModel, GenerateSettings, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class LoadRemote(Message):
         is_offline: No request may leave this computer: the command fails.
     """
 
-    model: RemoteModel
+    model: EndpointModel
     key: str = field(default="", repr=False)
     keys_dir: Path | None = None
     is_offline: bool = False

@@ -52,7 +52,7 @@ class ChatMessage(NamedTuple):
     call_id: str = ""
 
 
-class RemoteModel(NamedTuple):
+class EndpointModel(NamedTuple):
     """A model of another machine, behind an OpenAI-compatible address.
 
     Attributes:

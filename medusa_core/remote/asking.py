@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 from medusa_core.messages import Generate, GenerationDone, StepDone, StopReason
 from medusa_core.remote.chat_body import chat_body
-from medusa_core.remote.chunk import Chunk, read_chunk
+from medusa_core.remote.chunk import AnswerChunk, read_chunk
 from medusa_core.remote.connection import EndpointConnection, EndpointResponse
 from medusa_core.remote.refusals import broken_off, unreadable_answer
 from medusa_core.remote.remote_answer import RemoteAnswer
@@ -46,7 +46,7 @@ async def answer_events(
 
 async def _chunks(
     connection: EndpointConnection, response: EndpointResponse
-) -> AsyncGenerator[Chunk, None]:
+) -> AsyncGenerator[AnswerChunk, None]:
     """The chunks of a streamed answer; of one that comes whole, that."""
     place, key = connection.place, connection.key
     if _STREAMED in response.content_type:

@@ -39,7 +39,7 @@ class AnswerFigures(NamedTuple):
         return self._replace(**{name: new for name, new in later._asdict().items() if new})
 
 
-class Chunk(NamedTuple):
+class AnswerChunk(NamedTuple):
     """A part of an answer.
 
     Attributes:
@@ -55,7 +55,7 @@ class Chunk(NamedTuple):
     figures: AnswerFigures = AnswerFigures()
 
 
-def read_chunk(data: bytes, place: str, key: str) -> Chunk:
+def read_chunk(data: bytes, place: str, key: str) -> AnswerChunk:
     """A chunk.
 
     Args:
@@ -82,7 +82,7 @@ def read_chunk(data: bytes, place: str, key: str) -> Chunk:
     # Who doesn't stream sends a whole message.
     part = _object(choice.get("delta")) or _object(choice.get("message"))
     thoughts = (_text(part.get(name)) for name in _THOUGHT_NAMES)
-    return Chunk(
+    return AnswerChunk(
         _text(part.get("content")),
         next(filter(None, thoughts), ""),
         _text(choice.get("finish_reason")),

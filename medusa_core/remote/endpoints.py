@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medusa_core.errors import CheckpointError, StorageError
-from medusa_core.messages import RemoteModel
+from medusa_core.messages import EndpointModel
 from medusa_core.system.files import record_json
 from medusa_core.system.files.json_file import read_json
 
@@ -36,9 +36,9 @@ class Endpoint:
     models: tuple[str, ...] = ()
 
     @property
-    def remote_models(self) -> tuple[RemoteModel, ...]:
+    def remote_models(self) -> tuple[EndpointModel, ...]:
         """Its models, to be loaded."""
-        return tuple(RemoteModel(self.url, model_id, self.name) for model_id in self.models)
+        return tuple(EndpointModel(self.url, model_id, self.name) for model_id in self.models)
 
 
 class Endpoints:

@@ -17,7 +17,7 @@ from medusa_core.messages import (
     StopReason,
     TokenSource,
 )
-from medusa_core.remote.chunk import AnswerFigures, Chunk
+from medusa_core.remote.chunk import AnswerChunk, AnswerFigures
 
 _NO_TIMES = StepTimes(0.0, 0.0, 0.0, 0.0)
 _LENGTH = "length"
@@ -47,7 +47,7 @@ class RemoteAnswer:
         self._figures = AnswerFigures()
         self.finish = ""
 
-    def take(self, chunk: Chunk) -> StepDone | None:
+    def take(self, chunk: AnswerChunk) -> StepDone | None:
         """Take a chunk; returns what is new of the text, as a step."""
         self.finish = chunk.finish or self.finish
         self._figures = self._figures.updated(chunk.figures)
@@ -109,7 +109,7 @@ class RemoteAnswer:
         has_limit = self._request.settings.max_new_tokens > 0
         return StopReason.MAX_TOKENS if has_limit else StopReason.CONTEXT
 
-    def _as_text(self, chunk: Chunk) -> str:
+    def _as_text(self, chunk: AnswerChunk) -> str:
         """What a chunk adds to the text, with marks around what is thought."""
         text = ""
         if chunk.thought and not self._has_said:

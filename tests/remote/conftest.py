@@ -14,12 +14,12 @@ import pytest
 from medusa_core.client import Client
 from medusa_core.messages import (
     ChatMessage,
+    EndpointModel,
     Event,
     Generate,
     GenerateSettings,
     GenerationDone,
     LoadRemote,
-    RemoteModel,
     Role,
 )
 from medusa_core.remote.connection import EndpointPatience
@@ -83,7 +83,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 def load_of(endpoint: FakeEndpoint, model_id: str = "small", **more: Any) -> LoadRemote:
     """The command that loads a model of a server."""
-    return LoadRemote("", "load", RemoteModel(endpoint.url, model_id, "the lab"), **more)
+    return LoadRemote("", "load", EndpointModel(endpoint.url, model_id, "the lab"), **more)
 
 
 def no_key(*_: object) -> str:

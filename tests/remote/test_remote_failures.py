@@ -17,7 +17,7 @@ from medusa_core.errors import (
     MedusaError,
     OfflineError,
 )
-from medusa_core.messages import Event, Failed, LoadRemote, RemoteModel, StepDone, shown_text
+from medusa_core.messages import EndpointModel, Event, Failed, LoadRemote, StepDone, shown_text
 from tests.remote.conftest import asks, done_of, load_of, remote_client, run
 from tests.remote.fake_endpoint import ANSWER, FakeEndpoint, Reply, as_reply, delta, event
 
@@ -76,7 +76,7 @@ def test_nobody_answers() -> None:
 def test_a_name_that_doesnt_exist() -> None:
     async def work() -> None:
         async with remote_client() as client:
-            model = RemoteModel("http://nowhere.invalid/v1", "small", "the lab")
+            model = EndpointModel("http://nowhere.invalid/v1", "small", "the lab")
             with pytest.raises(EndpointUnreachableError):
                 await client.load(LoadRemote("", "load", model))
 

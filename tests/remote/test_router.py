@@ -9,6 +9,7 @@ from medusa_core.errors import EndpointUnreachableError
 from medusa_core.messages import (
     Cancel,
     Command,
+    EndpointModel,
     Event,
     Failed,
     Generate,
@@ -17,7 +18,6 @@ from medusa_core.messages import (
     LoadModel,
     LoadRemote,
     ModelLoaded,
-    RemoteModel,
     StepDone,
     Unload,
     Unloaded,
@@ -27,7 +27,7 @@ from tests.remote.conftest import asks, done_of, load_of, run
 from tests.remote.fake_endpoint import FakeEndpoint
 
 LOCAL = LoadModel("model", "local", demo_model()[0])
-REMOTE = LoadRemote("model", "remote", RemoteModel("http://nowhere/v1", "small", "the lab"))
+REMOTE = LoadRemote("model", "remote", EndpointModel("http://nowhere/v1", "small", "the lab"))
 
 
 class Recorder:

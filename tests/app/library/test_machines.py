@@ -13,7 +13,7 @@ from app.window.main_window import MainWindow
 from medusa_core.api import Endpoint, Endpoints, EventSink, Library
 from medusa_core.loading.choice import as_json, from_json, remote_choice
 from medusa_core.loading.state import Phase
-from medusa_core.messages import LoadRemote, RemoteModel, Unload
+from medusa_core.messages import EndpointModel, LoadRemote, Unload
 from medusa_core.remote.remote_engine import RemoteEngine
 from medusa_core.remote.router import EngineRouter
 from tests.app.driving import ask, errors, figure_texts
@@ -69,7 +69,7 @@ def open_remote(open_window: Open, qtbot: QtBot, **more: Any) -> MainWindow:
 
 
 def test_a_choice_of_another_machine_is_remembered(tmp_path: Path) -> None:
-    choice = remote_choice(RemoteModel("http://host/v1", "small", "the lab"))
+    choice = remote_choice(EndpointModel("http://host/v1", "small", "the lab"))
     assert from_json(as_json(choice)) == choice
     assert choice.key == "http://host/v1 small"
 
@@ -118,7 +118,7 @@ def test_a_machine_is_connected_and_its_model_answers(
     assert window.chat.answers[-1].document.text == "One two three."
     assert endpoint.asked[-2].headers["authorization"] == f"Bearer {KEY}"
     kept = load_preferences(tmp_path).model
-    assert kept.remote == RemoteModel(endpoint.url, "small", "the lab")
+    assert kept.remote == EndpointModel(endpoint.url, "small", "the lab")
     written = {p.name: p.read_text("latin-1") for p in tmp_path.rglob("*") if p.is_file()}
     assert [name for name, text in written.items() if KEY in text] == ["keys.json"]
 
