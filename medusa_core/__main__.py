@@ -36,6 +36,13 @@ def _batch(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=cli.run)
 
 
+def _serve(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.cli.serve import add_serve_arguments, run_serve
+
+    add_serve_arguments(parser)
+    parser.set_defaults(run=run_serve)
+
+
 def _serve_layers(parser: argparse.ArgumentParser) -> None:
     from medusa_core.cli.serve_layers import (
         add_serve_layers_arguments,
@@ -132,6 +139,7 @@ def _eval(parser: argparse.ArgumentParser) -> None:
 _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "generate": ("answer one prompt in the terminal", _generate),
     "batch": ("answer a file of prompts, many at a time", _batch),
+    "serve": ("let other programs use a model by HTTP", _serve),
     "serve-layers": ("let other machines use layers of a model", _serve_layers),
     "bench": ("compare decoding modes and peers on prompts", _bench),
     "heads": ("look at Medusa heads, and convert them", _heads),

@@ -11,6 +11,7 @@ MedusaError
 ├── PlanError             the device has no room for a model, as is known before it is loaded
 ├── Cancelled             whoever asked for it doesn't want it any more
 ├── RequestError          what was asked for can't be done: empty prompt, too long, bad setting
+│   └── GrammarError      a grammar can't be used, or an answer can't match it
 ├── EngineError           the engine failed while it worked
 │   ├── NumericsError     the target's logits hold no number
 │   ├── OutOfMemoryError  the device has no memory left
@@ -131,6 +132,10 @@ class Cancelled(MedusaError):  # noqa: N818 - nothing went wrong
 
 class RequestError(MedusaError):
     """The request itself can't be served."""
+
+
+class GrammarError(RequestError):
+    """A grammar that can't be used, or that an answer can't match."""
 
 
 class EngineError(MedusaError):

@@ -70,6 +70,8 @@ class Preferences:
         shows_panel: The side panel is open.
         shortcuts: Keys of commands, by their names, where they aren't the usual ones.
         draft_models: Folders of draft models, by those of the models they draft for.
+        serves: Other programs on this computer may use the model.
+        server_port: Where they find it.
     """
 
     theme: str = setting(
@@ -197,6 +199,8 @@ class Preferences:
     shows_panel: bool = setting(ToggleKind(), False)
     shortcuts: Mapping[str, str] = setting(RecordKind(_texts_from, dict), make_default=dict)
     draft_models: Mapping[str, str] = setting(RecordKind(_texts_from, dict), make_default=dict)
+    serves: bool = setting(ToggleKind(), False)
+    server_port: float = setting(NumberKind(1024, 65535, 1, ""), 8642.0)
 
     @property
     def drafted_model(self) -> ModelChoice:

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from PySide6.QtWidgets import QApplication
 from app.engine.bridge import EngineBridge
 from app.engine.model_keeper import ModelKeeper
 from app.i18n.translation import install_language
+from app.server.server_keeper import RunningServer, ServerEvents
 from app.settings.preferences import (
     Preferences,
     load_preferences,
@@ -46,6 +48,7 @@ from medusa_core.api import (
     start_engine,
 )
 from medusa_core.errors import MedusaError
+from medusa_core.server.shared_engine import SharedEngine
 
 if TYPE_CHECKING:
     from app.window.known_models import OpenLibrary
@@ -113,6 +116,7 @@ class Application:
     def _start_engine(self) -> None:
         self.bridge.start()
         self.keeper.load()
+        self.window.serve()
 
 
 EXIT_TAKEN = 3
@@ -132,7 +136,8 @@ def build(options: Options) -> Application:
     appearance = Appearance(
         resources, ThemeChoice(theme), preferences.zoom, preferences.font_family
     )
-    bridge = EngineBridge(start_engine)
+    shared = SharedEngine(start_engine)
+    bridge = EngineBridge(shared.start)
     keeper = ModelKeeper(
         bridge,
         preferences.drafted_model,
@@ -151,11 +156,19 @@ def build(options: Options) -> Application:
         places=None if options.is_fresh else where,
         history=None if options.is_fresh else open_history(where.history),
         datastore_dir=None if options.is_fresh else where.learned,
+        make_server=partial(_make_server, shared),
     )
     keeper.unload_after(preferences.unload_minutes)
     keeper.use_device(preferences.device)
     appearance.apply()
     return Application(bridge, keeper, appearance, window)
+
+
+def _make_server(shared: SharedEngine, port: int, events: ServerEvents) -> RunningServer:
+    """Makes a server; what speaks HTTP is imported when it is turned on."""
+    from app.server.window_server import WindowServer
+
+    return WindowServer(shared, port, events)
 
 
 def _library_opener(where: Places) -> OpenLibrary:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from app.batch.batch_dialog import BatchDialog
     from app.help.diagnostics import DiagnosticsDialog
     from app.models.library_dialog import LibraryDialog
+    from app.server.server_dialog import ServerDialog
     from app.settings.dialog import SettingsDialog
     from app.training.train_dialog import TrainDialog
     from app.window.commands.palette import Palette
@@ -42,6 +43,7 @@ class Dialogs(QObject):
         models: The model manager; None until it is opened, or where there is no library.
         batch: Answers files; None until it is opened, or where nothing of this user is kept.
         diagnostics: What works here; None until it is opened.
+        server: Lets other programs use the model; None until it is opened, or where it can't be.
     """
 
     def __init__(self, parts: WindowParts) -> None:
@@ -51,6 +53,7 @@ class Dialogs(QObject):
         self.models: LibraryDialog | None = None
         self.batch: BatchDialog | None = None
         self.diagnostics: DiagnosticsDialog | None = None
+        self.server: ServerDialog | None = None
         self._training: TrainDialog | None = None
         self._import: asyncio.Task[None] | None = None
         parts.settings.changed.connect(self._update_models)
@@ -108,6 +111,22 @@ class Dialogs(QObject):
             )
         _bring_up(self.diagnostics)
         self.diagnostics.look()
+
+    def show_server(self) -> None:
+        """Let other programs use the model."""
+        parts = self._parts
+        if parts.server is None:
+            return
+        if self.server is None:
+            from app.server.server_dialog import ServerDialog
+
+            settings = parts.settings
+            self.server = ServerDialog(parts.server, int(settings.values.server_port), parts.window)
+            self.server.switched.connect(lambda on: settings.choose("serves", on))
+            self.server.port_chosen.connect(
+                lambda port: settings.choose("server_port", float(port))
+            )
+        _bring_up(self.server)
 
     def show_welcome(self) -> None:
         """Lead through the first steps."""

@@ -38,6 +38,7 @@ class Effects(QObject):
             "is_offline": self._deal_with_hub,
             "models_dir": self._move_downloads,
             "layers_dir": self._move_layers,
+            "serves": self.serve,
         }
         keeper.go_offline(hub_settings(store.values).is_offline)
         store.changed.connect(self._act)
@@ -46,6 +47,16 @@ class Effects(QObject):
     def _act(self, name: str) -> None:
         if (act := self._acts.get(name)) is not None:
             act()
+
+    def serve(self) -> None:
+        """Let programs use the model, or no longer."""
+        server, chosen = self._parts.server, self._parts.settings.values
+        if server is None:
+            return
+        if chosen.serves:
+            server.turn_on(int(chosen.server_port))
+        else:
+            server.turn_off()
 
     def _record(self) -> None:
         records = self._parts.settings.values.records

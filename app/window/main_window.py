@@ -27,6 +27,7 @@ from app.history.titles import Titles
 from app.history.trace_keeper import TraceKeeper
 from app.insight.insight_panels import Insight
 from app.markdown.formats import Marking
+from app.server.server_keeper import MakeServer, ServerKeeper
 from app.settings.preferences import Preferences
 from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance
@@ -68,6 +69,7 @@ class MainWindow(QMainWindow):
         places: Where this user's files lie; None keeps nothing of the window.
         history: Where conversations are kept; None keeps none, and lists none.
         datastore_dir: Where drafts learn from what is kept; None for nowhere.
+        make_server: Makes what lets other programs use the model; None lets nobody.
 
     Attributes:
         page: Its widgets.
@@ -82,6 +84,7 @@ class MainWindow(QMainWindow):
         history: Keeps them; None where nothing is kept, as for those below.
         titles: Asks the model what they are about.
         learned: What drafts learn from them.
+        server: Lets other programs use the model; None where it can't be.
         dialogs: Settings, model manager and what else is around the chat.
         remedies: What helps against failures.
         wants_restart: The application is to start again once the window is closed.
@@ -106,6 +109,7 @@ class MainWindow(QMainWindow):
         places: Places | None = None,
         history: History | None = None,
         datastore_dir: Path | None = None,
+        make_server: MakeServer | None = None,
     ) -> None:
         super().__init__()
         self.keeper = keeper
@@ -128,6 +132,10 @@ class MainWindow(QMainWindow):
         self._traces: TraceKeeper | None = None
         if history is not None:
             self._keep(history, datastore_dir)
+        self.server = None if make_server is None else ServerKeeper(make_server)
+        if self.server is not None:
+            self.server.served.connect(keeper.touch)
+            self.server.model_wanted.connect(keeper.wake)
         parts = WindowParts(
             window=self,
             appearance=appearance,
@@ -141,6 +149,7 @@ class MainWindow(QMainWindow):
             history=self.history,
             commands=self.commands,
             places=places,
+            server=self.server,
         )
         self._effects = Effects(parts)  # before dialogs, which show what has taken effect
         self.dialogs = Dialogs(parts)
@@ -160,6 +169,11 @@ class MainWindow(QMainWindow):
         """Put the window where it was, if that is wanted."""
         if self._state is not None and self.settings.values.restores_window:
             self._state.restore()
+
+    def serve(self) -> None:
+        """Let other programs use the model, if that is wanted; the engine has started."""
+        if self.settings.values.serves:
+            self._effects.serve()
 
     def restart(self) -> None:
         """Close the window, which saves everything, and start the application again."""
@@ -201,6 +215,8 @@ class MainWindow(QMainWindow):
     def _end(self) -> None:
         if self._state is not None:
             self._state.save()
+        if self.server is not None:
+            self.server.turn_off()
         self.insight.close_all()
         self.page.composer.reader.stop()
         if self._traces is not None:

@@ -12,6 +12,7 @@ from app.chat.controller import ChatController
 from app.engine.model_keeper import ModelKeeper
 from app.history.history_keeper import HistoryKeeper
 from app.insight.insight_panels import Insight
+from app.server.server_keeper import ServerKeeper
 from app.settings.store import SettingsStore
 from app.theme.appearance import Appearance
 from app.window.commands.table import CommandTable
@@ -36,6 +37,7 @@ class WindowParts:
         history: Keeps conversations; None where nothing is kept.
         commands: All that can be done, with its keys.
         places: Where this user's files lie; None keeps nothing of the window.
+        server: Lets other programs use the model; None where it can't be.
     """
 
     window: QWidget
@@ -50,6 +52,7 @@ class WindowParts:
     history: HistoryKeeper | None
     commands: CommandTable
     places: Places | None
+    server: ServerKeeper | None = None
 
     @property
     def folders(self) -> Places:

@@ -39,6 +39,8 @@ class ChatRequest:
         model: Id of the model; empty for the loaded one.
         messages: The conversation; an assistant's message at the end is gone on with.
         settings: How to decode.
+        open_settings: Names of those settings that the request leaves open: for them counts what
+            the makers of the model advise.
         tools: Functions, each a JSON object of `name`, `description` and `parameters`, as text.
         tool_choice: Which of them may be called.
         schema: A JSON schema that the answer must match, as text; empty for free text.
@@ -49,6 +51,7 @@ class ChatRequest:
     model: str
     messages: tuple[ChatMessage, ...]
     settings: GenerateSettings
+    open_settings: frozenset[str] = frozenset()
     tools: tuple[str, ...] = ()
     tool_choice: ToolChoice = ToolChoice()  # noqa: RUF009 - frozen
     schema: str = ""

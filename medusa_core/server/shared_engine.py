@@ -38,6 +38,7 @@ class SharedEngine:
 
     Attributes:
         loaded: The model that is loaded; None where none is.
+        last_loaded: That one, or the one that was loaded last.
     """
 
     def __init__(self, start: Callable[[EventSink], Engine]) -> None:
@@ -52,6 +53,7 @@ class SharedEngine:
         self._owner: EventSink | None = None
         self._guests: list[JoinedEngine] = []
         self.loaded: ModelLoaded | None = None
+        self.last_loaded: ModelLoaded | None = None
 
     def start(self, on_event: EventSink) -> Engine:
         """Start the engine for its owner; in place of one that died, if there was one before."""
@@ -100,15 +102,14 @@ class SharedEngine:
             guests, owner = tuple(self._guests), self._owner
             if isinstance(event, ModelLoaded | Unloaded):
                 self.loaded = event if isinstance(event, ModelLoaded) else None
+                self.last_loaded = self.loaded or self.last_loaded
         its_guest = next((guest for guest in guests if guest.owns(event.session_id)), None)
-        if its_guest is not None:
-            its_guest.receive(event)
-        elif owner is not None:
+        for_all = isinstance(event, _FOR_ALL)
+        if owner is not None and (its_guest is None or for_all):
             owner(event)
-        if isinstance(event, _FOR_ALL):
-            for guest in guests:
-                if guest is not its_guest:
-                    guest.receive(event)
+        for guest in guests:
+            if guest is its_guest or for_all:
+                guest.receive(event)
 
 
 class JoinedEngine:

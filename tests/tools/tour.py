@@ -7,6 +7,7 @@ import asyncio
 import json
 import logging
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import httpx2
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -102,6 +104,12 @@ def _tooltip() -> QWidget | None:
 def _windows() -> set[QWidget]:
     """The windows that are shown."""
     return {one for one in QApplication.topLevelWidgets() if one.isVisible() and one.isWindow()}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def _written() -> Conversation:
@@ -197,6 +205,7 @@ class Tour:
         await self._visit_chat()
         await self._visit_insight()
         await self._visit_models()
+        await self._visit_server()
         await self._visit_streamed()
 
     async def _visit_chat(self) -> None:
@@ -306,6 +315,30 @@ class Tour:
         await self._until(lambda: not details.stream_box.isHidden(), LOAD_TIMEOUT_S)
         details.stream_box.setChecked(True)
         await self._take("models-streamed", widget=dialog)
+        dialog.close()
+
+    async def _visit_server(self) -> None:
+        """The server, with requests of a program that this is itself."""
+        window = self._app.window
+        window.settings.choose("server_port", float(_free_port()))
+        window.dialogs.show_server()
+        dialog, server = window.dialogs.server, window.server
+        assert dialog is not None
+        assert server is not None
+        await self._take("server-off", widget=dialog)
+        dialog.switch.click()
+        await self._until(lambda: bool(server.status.address), LOAD_TIMEOUT_S)
+        address = server.status.address
+        async with httpx2.AsyncClient(base_url=address, timeout=ANSWER_TIMEOUT_S) as program:
+            await program.get("/v1/models")
+            for prompt in (STORY, GREETING):
+                messages = [{"role": "user", "content": prompt}]
+                body = {"messages": messages, "max_tokens": LONGEST_ANSWER}
+                (await program.post("/v1/chat/completions", json=body)).raise_for_status()
+            await program.post("/v1/chat/completions", json={"messages": "none"})
+        await self._until(lambda: dialog.requests.rowCount() == 4, LOAD_TIMEOUT_S)
+        await self._take("server", widget=dialog)
+        dialog.switch.click()
         dialog.close()
 
     async def _visit_streamed(self) -> None:

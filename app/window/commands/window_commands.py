@@ -21,7 +21,7 @@ _KEY = QKeySequence.StandardKey
 # What the window's menu holds, by name; None for a line between.
 MENU: tuple[str | None, ...] = (
     *("tree", "steps", "equilibrium", "compare", "open-trace", None),
-    *("palette", "models", "open-gguf", "batch", "settings", "theme", None),
+    *("palette", "models", "open-gguf", "batch", "server", "settings", "theme", None),
     *("welcome", "diagnostics", "about", None, "quit"),
 )
 
@@ -101,6 +101,7 @@ class WindowCommands(QObject):
             ),
             AppCommand("open-gguf", self.tr("Open a GGUF file…"), section, dialogs.open_gguf),
             AppCommand("batch", self.tr("Batch…"), section, dialogs.show_batch),
+            AppCommand("server", self.tr("Server…"), section, dialogs.show_server),
         )
 
     def _view(self) -> tuple[AppCommand, ...]:

@@ -11,6 +11,7 @@ from torch import Tensor
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import TARGET, DrafterChoice, Odds, TokenSource
+from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.runner.choice import between_passes
 from medusa_core.runtime.tree.shape import (
     TokenTree,
@@ -21,6 +22,7 @@ from medusa_core.runtime.tree.step import (
     Proposal,
     RowBudget,
 )
+from medusa_core.speculation.drafters.constrained import GrammarFilter, constrained
 from medusa_core.speculation.drafters.drafter import (
     Drafter,
     DrafterSpec,
@@ -82,11 +84,11 @@ class GrownDrafter:
         for reader in self._readers:
             reader.read(place, states, deep)
 
-    def propose(self, root_id: int, max_rows: int) -> Proposal:
+    def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
         with between_passes(self._runner):
-            return self._propose(root_id, max_rows)
+            return self._propose(root_id, max_rows, grammar)
 
-    def _propose(self, root_id: int, max_rows: int) -> Proposal:
+    def _propose(self, root_id: int, max_rows: int, grammar: Grammar | None) -> Proposal:
         rows = min(self._most, max_rows)
         riders = None if self._rider is None else self._rider.riders(root_id, rows)
         if riders is not None:
@@ -94,13 +96,15 @@ class GrownDrafter:
         rows = min(rows, self._most_nodes)
         for source in self._sources:
             source.start(root_id, rows)
-        grown = self._growth.grow(self._sources, rows)
+        allowed = None if grammar is None else GrammarFilter(grammar)
+        grown = self._growth.grow(constrained(self._sources, allowed), rows)
         shape, sources = form_of(grown.form, self._names)
         tree = TokenTree(shape, (root_id, *grown.token_ids))
         guesses = next((source.guesses for source in self._sources if source.guesses), ())
         odds = partial(_odds, grown.chances)
         pruner = None if self._prunes is None or riders is not None else self._prunes.pruner(tree)
-        return Proposal(tree, sources, odds, guesses, grown.promised, riders, pruner)
+        forbidden = () if allowed is None else allowed.forbidden
+        return Proposal(tree, sources, odds, guesses, grown.promised, riders, pruner, forbidden)
 
     def observe(self, observation: Observation) -> None:
         with between_passes(self._runner):

@@ -1,0 +1,145 @@
+"""The window's server: turned on and off, and what it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from PySide6.QtCore import QObject, Qt, Signal
+
+from medusa_core.errors import MedusaError
+
+
+class ServerPhase(Enum):
+    """How far a server is."""
+
+    OFF = "off"
+    STARTING = "starting"
+    ON = "on"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """What is known of the server.
+
+    Attributes:
+        phase: How far it is.
+        address: Where it listens; empty unless it is on.
+        problem: Why it can't be; None unless it failed.
+    """
+
+    phase: ServerPhase = ServerPhase.OFF
+    address: str = ""
+    problem: MedusaError | None = None
+
+
+class ServerEvents(QObject):
+    """What a server tells, in the window's thread whichever thread it runs in.
+
+    Signals:
+        ready: It listens at this address.
+        failed: It can't serve, as a `MedusaError`.
+        served: A request is over, as a `RequestRecord`.
+        model_wanted: A program asks for the model, which sleeps.
+    """
+
+    ready = Signal(str)
+    failed = Signal(object)
+    served = Signal(object)
+    model_wanted = Signal()
+
+
+class RunningServer(Protocol):
+    """What serves."""
+
+    def start(self) -> None:
+        """Start; `ready` or `failed` follows."""
+
+    def stop(self) -> None:
+        """End it; answers under way are cancelled."""
+
+
+MakeServer = Callable[[int, ServerEvents], RunningServer]
+
+
+class ServerKeeper(QObject):
+    """Turns the server on and off.
+
+    Attributes:
+        status: What is known of it.
+
+    Signals:
+        changed: The status is another one.
+        served: A request is over, as a `RequestRecord`.
+        model_wanted: A program asks for the model, which sleeps.
+    """
+
+    changed = Signal()
+    served = Signal(object)
+    model_wanted = Signal()
+
+    def __init__(self, make_server: MakeServer) -> None:
+        """Keep a server that is off.
+
+        Args:
+            make_server: Makes a server for a port.
+        """
+        super().__init__()
+        self._make_server = make_server
+        self._server: RunningServer | None = None
+        self._events: ServerEvents | None = None
+        self.status = ServerStatus()
+
+    @property
+    def is_on(self) -> bool:
+        """It serves, or is about to."""
+        return self.status.phase in (ServerPhase.STARTING, ServerPhase.ON)
+
+    def turn_on(self, port: int) -> None:
+        """Serve at a port of this computer, unless it serves already."""
+        if self._server is not None:
+            return
+        queued = Qt.ConnectionType.QueuedConnection
+        self._events = events = ServerEvents(self)
+        events.ready.connect(self._show_ready, queued)
+        events.failed.connect(self._show_failed, queued)
+        events.served.connect(self.served, queued)
+        events.model_wanted.connect(self.model_wanted, queued)
+        self._server = self._make_server(port, events)
+        self._become(ServerStatus(ServerPhase.STARTING))
+        self._server.start()
+
+    def turn_off(self) -> None:
+        """Serve no longer; answers that programs wait for are cancelled."""
+        server = self._forget()
+        if server is not None:
+            server.stop()
+        self._become(ServerStatus())
+
+    def _show_ready(self, address: str) -> None:
+        if self.status.phase is ServerPhase.STARTING:  # else it was turned off meanwhile
+            self._become(ServerStatus(ServerPhase.ON, address))
+
+    def _show_failed(self, error: MedusaError) -> None:
+        if self.is_on:
+            self._forget()
+            self._become(ServerStatus(ServerPhase.FAILED, problem=error))
+
+    def _forget(self) -> RunningServer | None:
+        """Hear no more of a server."""
+        server, self._server = self._server, None
+        if self._events is not None:
+            self._events.ready.disconnect(self._show_ready)
+            self._events.failed.disconnect(self._show_failed)
+            self._events.served.disconnect(self.served)
+            self._events.model_wanted.disconnect(self.model_wanted)
+            self._events.deleteLater()
+            self._events = None
+        return server
+
+    def _become(self, status: ServerStatus) -> None:
+        self.status = status
+        self.changed.emit()

@@ -1,0 +1,41 @@
+"""The server of a window: it shares the engine, and wakes a model that sleeps."""
+
+from __future__ import annotations
+
+from app.server.server_keeper import ServerEvents
+from medusa_core.client import Client
+from medusa_core.server.server import Server, ServerOptions
+from medusa_core.server.server_thread import ServerThread
+from medusa_core.server.shared_engine import SharedEngine
+from medusa_core.server.sleeping_model import SleepingModel
+
+
+class WindowServer:
+    """Serves the window's model at a port that only this computer reaches."""
+
+    def __init__(self, shared: SharedEngine, port: int, events: ServerEvents) -> None:
+        """Prepare a server.
+
+        Args:
+            shared: The engine.
+            port: Where to listen.
+            events: Learn what becomes of it.
+        """
+        self._events = events
+        self._server = Server(
+            ServerOptions(port=port),
+            lambda: Client(shared.join),
+            SleepingModel(shared, events.model_wanted.emit),
+            events.served.emit,
+        )
+        self._thread: ServerThread | None = None
+
+    def start(self) -> None:
+        """Start; returns at once."""
+        events = self._events
+        self._thread = ServerThread(self._server, events.ready.emit, events.failed.emit)
+
+    def stop(self) -> None:
+        """End it; safe to call twice."""
+        if self._thread is not None:
+            self._thread.stop()

@@ -1,0 +1,160 @@
+"""`python -m medusa_core serve`: other programs use a model by HTTP."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import secrets
+import signal
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+from medusa_core.cli.library import folder_list
+from medusa_core.cli.load_arguments import (
+    NO_HEADS,
+    add_model_arguments,
+    load_command,
+    model_dirs,
+)
+from medusa_core.client import Client
+from medusa_core.errors import RequestError
+from medusa_core.hub.settings import settings_from
+from medusa_core.messages import LoadModel
+from medusa_core.server.guard import is_loopback
+from medusa_core.server.installed_models import InstalledModels
+from medusa_core.server.limits import Limits
+from medusa_core.server.request_log import JsonLog, RequestListener, RequestRecord
+from medusa_core.server.server import DEFAULT_PORT, Server, ServerOptions
+
+_KEY_VARIABLE = "MEDUSA_API_KEY"
+_SESSION = "server"
+_MOST_WAITING = 10_000
+
+
+def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `serve`."""
+    add_model_arguments(parser)
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen at; others than this computer need a key (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--port", type=int, default=DEFAULT_PORT, help="0 for any (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--api-key",
+        default="",
+        metavar="K",
+        help=f"what clients must send (default: {_KEY_VARIABLE}; else none on this computer, and "
+        "one that is made and printed elsewhere)",
+    )
+    parser.add_argument(
+        "--cors-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="let pages of this site use the server, such as https://example.org",
+    )
+    parser.add_argument(
+        "--queue",
+        type=int,
+        default=Limits().most_waiting,
+        help="requests that wait at most (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--json-log", type=Path, metavar="FILE", help="a JSON line for each request, without texts"
+    )
+    parser.add_argument(
+        "--no-learned",
+        action="store_true",
+        help="draft without what the model said in earlier conversations",
+    )
+    parser.set_defaults(raw=False)
+
+
+def run_serve(args: argparse.Namespace) -> int:
+    """Serve until somebody ends it."""
+    options = _options(args)
+    with ExitStack() as stack:
+        on_request: RequestListener = _ignore
+        if args.json_log is not None:
+            on_request = JsonLog(stack.enter_context(_open_log(args.json_log)))
+        model_dir, _ = model_dirs(args)
+        source = InstalledModels(
+            model_dir,
+            settings_from(os.environ).cache_dir,
+            folder_list().read,
+            _loading(args, model_dir),
+        )
+        server = Server(options, Client, source, on_request)
+        asyncio.run(server.serve(lambda address: _announce(address, args, options, server)))
+    return 0
+
+
+def _options(args: argparse.Namespace) -> ServerOptions:
+    """Where to listen and to whom; elsewhere than on this computer a key is made.
+
+    Raises:
+        RequestError: A number is out of range.
+    """
+    if not 0 <= args.port < 1 << 16 or not 0 <= args.queue <= _MOST_WAITING:
+        raise RequestError(
+            "The port or the queue makes no sense.",
+            f"Choose a port below 65,536 and a queue of at most {_MOST_WAITING:,}.",
+        )
+    key = _given_key(args)
+    if not key and not is_loopback(args.host):
+        key = secrets.token_urlsafe(24)
+    limits = replace(Limits(), most_waiting=args.queue)
+    origins = frozenset(origin.rstrip("/") for origin in args.cors_origin)
+    return ServerOptions(args.host, args.port, key, origins, limits)
+
+
+def _given_key(args: argparse.Namespace) -> str:
+    key: str = args.api_key or os.environ.get(_KEY_VARIABLE, "")
+    return key
+
+
+def _loading(args: argparse.Namespace, first: Path) -> Callable[[Path], LoadModel]:
+    """Makes commands to load models; heads and adapters that were named are the first one's."""
+
+    def command(path: Path) -> LoadModel:
+        named = argparse.Namespace(**vars(args))
+        if path.resolve() != first.resolve():
+            named.model = str(path)
+            named.heads = NO_HEADS if args.heads == NO_HEADS else ""
+            named.assistant = named.adapter = ""
+            named.phrases = None
+        return load_command(named, _SESSION)
+
+    return command
+
+
+def _announce(
+    address: str, args: argparse.Namespace, options: ServerOptions, server: Server
+) -> None:
+    """Say where the server is, and hear from now on who wants to end it."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: server.stop())
+    print(f"listening at {address}/v1")
+    if options.api_key != _given_key(args):
+        print(f"  key for clients, made for this run: {options.api_key}")
+    print("ready; Ctrl-C ends it", flush=True)
+
+
+def _ignore(record: RequestRecord) -> None:
+    """Nobody wants to know of requests."""
+
+
+def _open_log(path: Path) -> IO[str]:
+    try:
+        return path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise RequestError(
+            f"{path} can't be written: {error.strerror or error}.", "Choose another --json-log."
+        ) from error

@@ -1,0 +1,140 @@
+"""The server as an ASGI application: guard, routes, errors, and what is counted."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import cache
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Router
+from starlette.types import Message, Receive, Scope, Send
+
+from medusa_core.errors import MedusaError
+from medusa_core.server import dialects
+from medusa_core.server.api_error import ApiError, api_error_of
+from medusa_core.server.context import ServerContext
+from medusa_core.server.dialect import DialectSpec
+from medusa_core.server.guard import Guard
+from medusa_core.server.replies import ClientGone, JsonReply, too_large
+from medusa_core.server.request_log import RequestRecord, tally_of
+from medusa_core.system.registry import Registry
+
+log = logging.getLogger(__name__)
+
+_GONE = 499  # as other servers log a client that left
+
+
+@cache
+def dialect_registry() -> Registry[DialectSpec]:
+    """All APIs."""
+    return Registry(dialects, "API", DialectSpec)
+
+
+class HttpApplication:
+    """Serves all APIs over one engine."""
+
+    def __init__(
+        self, context: ServerContext, guard: Guard, on_request: Callable[[RequestRecord], None]
+    ) -> None:
+        """Make the application.
+
+        Args:
+            context: What the routes work with.
+            guard: Says who may speak to it.
+            on_request: Called with every request that is over.
+        """
+        self._context, self._guard, self._on_request = context, guard, on_request
+        specs = dialect_registry().specs
+        routes = [route for spec in specs for route in spec.routes(context)]
+        self._router = Router(routes, redirect_slashes=False)
+        forms = [(prefix, spec) for spec in specs for prefix in spec.prefixes]
+        self._forms = sorted(forms, key=lambda form: -len(form[0]))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        http = Request(scope, receive)
+        tally = tally_of(http)
+        watched = _Watched(send, dict(self._guard.cors_headers(http.headers.get("origin"))))
+        try:
+            await self._serve(http, scope, receive, watched)
+        except ClientGone:
+            watched.status = _GONE
+        finally:
+            record = tally.record(http.method, http.url.path, watched.status)
+            route = scope.get("route")
+            self._context.metrics.add_request(record, "" if route is None else route.path)
+            self._on_request(record)
+
+    async def _serve(self, http: Request, scope: Scope, receive: Receive, send: _Watched) -> None:
+        """Route a request; whatever goes wrong becomes a reply.
+
+        Raises:
+            ClientGone: Nobody waits for it.
+        """
+        try:
+            self._guard.check(http.method, http.url.path, http.headers)
+            if http.method == "OPTIONS":
+                reply = Response(
+                    status_code=204, headers=self._guard.preflight_headers(http.headers)
+                )
+                await reply(scope, receive, send)
+                return
+            self._check_length(http.headers)
+            scope["app"] = self  # then the router raises what it can't route
+            await self._router(scope, receive, send)
+        except ClientGone:
+            raise
+        except Exception as error:
+            if send.status:
+                log.exception("a reply broke off")
+                raise ClientGone from None
+            await self._error_reply(http.url.path, _as_api_error(error))(scope, receive, send)
+
+    def _check_length(self, headers: Headers) -> None:
+        length = headers.get("content-length", "0")
+        if not length.isascii() or not length.isdigit():
+            raise ApiError(400, "The header Content-Length is no number.")
+        if len(length) > 12 or int(length) > self._context.limits.body_bytes:
+            raise too_large(self._context.limits)
+
+    def _error_reply(self, path: str, error: ApiError) -> Response:
+        """An error in the form of the API that was called."""
+        form = next(spec for prefix, spec in self._forms if path.startswith(prefix))
+        headers = {"retry-after": str(error.retry_after_s)} if error.retry_after_s else {}
+        if error.status == 413:
+            headers["connection"] = "close"  # the rest of the body isn't read
+        return JsonReply(form.error_json(error), error.status, headers)
+
+
+class _Watched:
+    """Sends a reply, and remembers its status; 0 before it begins."""
+
+    def __init__(self, send: Send, headers: dict[str, str]) -> None:
+        self._send = send
+        self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            present = {name for name, _ in message["headers"]}
+            more = [pair for pair in self._headers if pair[0] not in present]
+            message = {**message, "headers": [*message["headers"], *more]}
+        await self._send(message)
+
+
+def _as_api_error(error: Exception) -> ApiError:
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, MedusaError):
+        return api_error_of(error)
+    if isinstance(error, HTTPException):
+        known = {404: "There is no such address here.", 405: "The method isn't allowed here."}
+        return ApiError(error.status_code, known.get(error.status_code, "That isn't possible."))
+    log.error("a request failed", exc_info=error)
+    return ApiError(500, "The server failed at this request; its log says more.")

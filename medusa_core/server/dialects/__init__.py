@@ -1,0 +1,1 @@
+"""The APIs that other programs speak: each file exports its routes and its form of errors."""

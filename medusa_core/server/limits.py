@@ -1,0 +1,48 @@
+"""What a request may cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of the server.
+
+    Attributes:
+        most_running: Answers that take steps at the same time.
+        most_waiting: Answers that wait for their turn.
+        body_bytes: Of a request's body.
+        body_s: Seconds in which a body must have arrived.
+        head_s: Seconds in which a request's head must have arrived.
+        send_s: Seconds that a reader may let us wait.
+        idle_s: Seconds that a connection may be without a request.
+        head_bytes: Of a request's head.
+        most_connections: Open at the same time.
+        text_chars: Of a text whose tokens are wanted: meanwhile no answer takes a step.
+        json_depth: Objects and lists within each other.
+        most_messages: Turns of a conversation.
+        most_choices: Answers to one request.
+        most_tokens: That an answer may be asked to have.
+        most_stops: Stop strings.
+        stop_chars: Of a stop string.
+        most_biases: Tokens with a bias.
+    """
+
+    most_running: int = 16
+    most_waiting: int = 64
+    body_bytes: int = 8 << 20
+    body_s: float = 30.0
+    head_s: float = 10.0
+    send_s: float = 30.0
+    idle_s: int = 30
+    head_bytes: int = 64 << 10
+    most_connections: int = 1024
+    text_chars: int = 1 << 19
+    json_depth: int = 64
+    most_messages: int = 4096
+    most_choices: int = 16
+    most_tokens: int = 1 << 20
+    most_stops: int = 16
+    stop_chars: int = 1000
+    most_biases: int = 1024

@@ -1,0 +1,188 @@
+"""Bodies that come and replies that go, within bounds of time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Mapping
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from medusa_core.server.api_error import ApiError, bad_request
+from medusa_core.server.fields import Fields, parse_json
+from medusa_core.server.limits import Limits
+
+_SMALL_BYTES = 64 << 10
+_T = TypeVar("_T")
+
+
+class ClientGone(Exception):  # noqa: N818 - nothing went wrong
+    """Nobody waits for the reply any more."""
+
+
+class JsonReply(Response):
+    """A JSON object."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return json_text(content).encode()
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON in one line."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+async def read_body(http: Request, limits: Limits) -> bytes:
+    """The body of a request.
+
+    Raises:
+        ApiError: It is too large, or doesn't come.
+        ClientGone: The client went away.
+    """
+    body = bytearray()
+    try:
+        async with asyncio.timeout(limits.body_s):
+            while True:
+                message = await http.receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGone
+                body += message.get("body", b"")
+                if len(body) > limits.body_bytes:
+                    raise too_large(limits)
+                if not message.get("more_body", False):
+                    return bytes(body)
+    except TimeoutError:
+        raise ApiError(408, f"The body didn't arrive within {limits.body_s:g} s.") from None
+
+
+def too_large(limits: Limits) -> ApiError:
+    """The error of a body that is too large."""
+    return ApiError(413, f"The body is larger than {limits.body_bytes:,} bytes.")
+
+
+async def read_fields(http: Request, limits: Limits) -> Fields:
+    """The JSON object that a request brings.
+
+    Raises:
+        ApiError: It brings none.
+        ClientGone: The client went away.
+    """
+    body = await read_body(http, limits)
+    if len(body) <= _SMALL_BYTES:
+        value = parse_json(body, limits.json_depth)
+    else:  # others are served meanwhile
+        value = await asyncio.to_thread(parse_json, body, limits.json_depth)
+    if not isinstance(value, dict):
+        raise bad_request("The body must be a JSON object.")
+    return Fields(value)
+
+
+async def while_connected(http: Request, work: Coroutine[Any, Any, _T]) -> _T:
+    """Do work for a client, whose body is read; ends with the connection.
+
+    Raises:
+        ClientGone: The client went away first.
+    """
+    gone = asyncio.ensure_future(_gone(http))
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientGone
+        return task.result()
+    finally:
+        await _end(gone, task)
+
+
+async def _gone(http: Request) -> None:
+    while (await http.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _end(*tasks: asyncio.Future[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class EventStream(Response):
+    """Server-sent events, from a generator of their text.
+
+    A reader that leaves, or that doesn't read for too long, ends the generator.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncGenerator[str, None], limits: Limits) -> None:
+        """Stream events.
+
+        Args:
+            events: Each with its closing empty line; none may raise.
+            limits: How long a reader may let us wait.
+        """
+        self.status_code = 200
+        self.background = None
+        self.init_headers({"cache-control": "no-store", "x-accel-buffering": "no"})
+        self._events = events
+        self._send_s = limits.send_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await while_connected(Request(scope, receive), self._stream(send))
+
+    async def _stream(self, send: Send) -> None:
+        head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        async with aclosing(self._events) as events:
+            async for event in events:
+                if head:  # not before the generator runs: only then can it be closed
+                    await self._bounded(send(head))
+                    head = {}
+                body = {"type": "http.response.body", "body": event.encode(), "more_body": True}
+                await self._bounded(send(body))
+        await self._bounded(send({"type": "http.response.body", "body": b"", "more_body": False}))
+
+    async def _bounded(self, sending: Awaitable[None]) -> None:
+        try:
+            async with asyncio.timeout(self._send_s):
+                await sending
+        except TimeoutError:
+            raise ClientGone from None
+
+
+def server_event(value: Mapping[str, Any], name: str = "") -> str:
+    """One event of a stream.
+
+    Args:
+        value: Its JSON object.
+        name: Its name; empty for none.
+    """
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {json_text(value)}\n\n"
+
+
+async def first_of(
+    http: Request, parts: AsyncGenerator[_T, None]
+) -> tuple[_T, AsyncGenerator[_T, None]]:
+    """The first part of an answer, before its reply begins: until then errors have a status.
+
+    Returns:
+        It, and the generator of the rest, which has to be closed.
+
+    Raises:
+        ApiError: There is no answer.
+        ClientGone: The client went away.
+    """
+
+    async def first() -> _T:
+        return await anext(parts)
+
+    try:
+        return await while_connected(http, first()), parts
+    except BaseException:
+        await parts.aclose()
+        raise

@@ -1,0 +1,220 @@
+"""The server itself: a socket, and the parts behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import uvicorn
+
+from medusa_core.client import Client
+from medusa_core.errors import RequestError
+from medusa_core.server.answer_queue import AnswerQueue
+from medusa_core.server.answering import Answering
+from medusa_core.server.application import HttpApplication
+from medusa_core.server.connection import TimedConnection
+from medusa_core.server.context import ServerContext
+from medusa_core.server.guard import Guard, is_loopback, known_hosts
+from medusa_core.server.limits import Limits
+from medusa_core.server.metrics import Metrics
+from medusa_core.server.request_log import RequestListener
+from medusa_core.server.served_models import ModelSource, ServedModels
+from medusa_core.server.session_pool import SessionPool
+
+log = logging.getLogger(__name__)
+
+DEFAULT_PORT = 8642
+_SPARE_SESSIONS = 16  # conversations that are read and rest
+_CLOSING_S = 1
+_UNSENT_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """Where a server listens, and to whom.
+
+    Attributes:
+        host: Address; who isn't on this computer needs the key.
+        port: 0 for any that is free.
+        api_key: What clients must know; empty for none, which only loopback allows.
+        origins: Of other sites whose pages may use it.
+        limits: What a request may cost.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    api_key: str = ""
+    origins: frozenset[str] = frozenset()
+    limits: Limits = field(default_factory=Limits)
+
+
+class Server:
+    """Serves one engine until it is stopped.
+
+    `serve` runs in any thread that has an event loop; `stop` may be called from another one.
+    """
+
+    def __init__(
+        self,
+        options: ServerOptions,
+        make_client: Callable[[], Client],
+        source: ModelSource,
+        on_request: RequestListener,
+    ) -> None:
+        """Prepare a server.
+
+        Args:
+            options: Where it listens.
+            make_client: Makes the way to the engine, in the server's loop.
+            source: The models that it can load; see `SleepingModel`.
+            on_request: Called in the server's thread with every request that is over.
+
+        Raises:
+            RequestError: Others than this computer would reach it without a key.
+        """
+        if not options.api_key and not is_loopback(options.host):
+            raise RequestError(
+                f"At {options.host} other computers reach the server, and it has no key.",
+                "Give it one with --api-key.",
+            )
+        self._options, self._make_client = options, make_client
+        self._source, self._on_request = source, on_request
+        self._http: _Uvicorn | None = None
+        self._is_stopped = False
+
+    async def serve(self, on_ready: Callable[[str], None]) -> None:
+        """Serve until `stop`.
+
+        Args:
+            on_ready: Called with the address, once a model is loaded and requests are heard.
+
+        Raises:
+            MedusaError: The address can't be used, or the first model can't be loaded.
+        """
+        options = self._options
+        with _bound(options.host, options.port) as listening:
+            async with self._make_client() as client:
+                models = ServedModels(client, self._source)
+                limits = options.limits
+                queue = AnswerQueue(models, limits.most_running, limits.most_waiting)
+                try:
+                    await self._load_first(models)
+                    context = _context(client, models, queue, limits)
+                    await self._listen(context, listening, on_ready)
+                finally:
+                    await queue.close()
+                    models.close()
+
+    def stop(self) -> None:
+        """End `serve` soon: open answers are ended. Safe in any thread, and twice."""
+        self._is_stopped = True
+        if self._http is not None:
+            self._http.should_exit = True
+
+    async def _load_first(self, models: ServedModels) -> None:
+        found = await models.all()
+        if models.loaded is None and found:
+            await models.load(found[0])
+
+    async def _listen(
+        self, context: ServerContext, listening: socket.socket, on_ready: Callable[[str], None]
+    ) -> None:
+        options, limits = self._options, self._options.limits
+        port = listening.getsockname()[1]
+        hosts = known_hosts(options.host, await asyncio.to_thread(_own_names))
+        guard = Guard(hosts, port, options.origins, options.api_key)
+        application = HttpApplication(context, guard, self._on_request)
+        self._http = _Uvicorn(_configuration(application, limits))
+        self._http.should_exit = self._is_stopped
+        shown = f"[{options.host}]" if ":" in options.host else options.host
+        ready = partial(on_ready, f"http://{shown}:{port}")
+        await self._http.serve_on(listening, ready)
+
+
+class _Uvicorn(uvicorn.Server):
+    """Leaves signals to whoever started it, and says when it listens."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def serve_on(self, listening: socket.socket, ready: Callable[[], None]) -> None:
+        """Serve a socket until `should_exit`."""
+        self._ready = ready
+        await self.serve([listening])
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+
+def _context(
+    client: Client, models: ServedModels, queue: AnswerQueue, limits: Limits
+) -> ServerContext:
+    sessions = SessionPool(limits.most_running + _SPARE_SESSIONS)
+    answering = Answering(client, models, queue, sessions)
+    return ServerContext(client, models, queue, answering, limits, Metrics())
+
+
+def _configuration(application: HttpApplication, limits: Limits) -> uvicorn.Config:
+    return uvicorn.Config(
+        application,
+        loop="asyncio",
+        http=partial(TimedConnection, head_s=limits.head_s),  # type: ignore[arg-type]
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=limits.most_connections,
+        timeout_keep_alive=limits.idle_s,
+        timeout_graceful_shutdown=_CLOSING_S,
+        h11_max_incomplete_event_size=limits.head_bytes,
+    )
+
+
+@contextmanager
+def _bound(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket at an address, closed in the end.
+
+    Raises:
+        RequestError: The address can't be used.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Named as TCP: else the loop leaves Nagle's algorithm on, which costs 40 ms a reply.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections inherit it: the system would hold megabytes for a reader that doesn't read.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNSENT_BYTES)
+        try:
+            listening.bind((host, port))
+        except (OSError, OverflowError) as error:
+            raise RequestError(
+                f"The server can't listen at {host}, port {port}: {error}.",
+                "Choose another --port; another server may run there already.",
+            ) from error
+        yield listening
+    finally:
+        listening.close()
+
+
+def _own_names() -> tuple[str, ...]:
+    """Names and addresses of this computer; may ask the system for a while."""
+    import psutil
+
+    found = {socket.gethostname(), socket.getfqdn(), f"{socket.gethostname()}.local"}
+    for addresses in psutil.net_if_addrs().values():
+        found |= {
+            one.address.partition("%")[0]
+            for one in addresses
+            if one.family in (socket.AF_INET, socket.AF_INET6)
+        }
+    return tuple(found)

@@ -1,0 +1,129 @@
+"""Which session of the engine a request gets: one that has read its beginning already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from medusa_core.chats.conversation import new_id
+from medusa_core.messages import ChatMessage
+
+# What a session has read: the turns of a conversation, or tokens.
+SessionHistory = tuple[ChatMessage, ...] | tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Pooled:
+    """A session of the engine.
+
+    Attributes:
+        session_id: Its name there.
+        history: What it has read and written.
+        is_busy: It is being answered.
+        last_used: Counts requests.
+    """
+
+    session_id: str
+    history: SessionHistory = ()
+    is_busy: bool = False
+    last_used: int = 0
+
+
+class Lease(NamedTuple):
+    """A session for one answer.
+
+    Attributes:
+        session_id: Its name in the engine.
+        messages: The request's turns; earlier answers of ours bring their tokens.
+        pooled: The session.
+    """
+
+    session_id: str
+    messages: tuple[ChatMessage, ...]
+    pooled: _Pooled
+
+    def conclude(self, history: SessionHistory) -> None:
+        """Remember what the session has read and written."""
+        self.pooled.history = history
+
+
+class SessionPool:
+    """Sessions that requests use one after the other.
+
+    A request that goes on with a conversation gets the session that has read it, so that nothing
+    of it is computed again. A new conversation gets a new session, or the one that has rested for
+    longest.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Make an empty pool.
+
+        Args:
+            most: Sessions; at least as many as answers are given at once.
+        """
+        self._most = most
+        self._sessions: list[_Pooled] = []
+        self._num_used = 0
+
+    @contextmanager
+    def lease(
+        self, messages: tuple[ChatMessage, ...], prompt_ids: tuple[int, ...]
+    ) -> Iterator[Lease]:
+        """Use a session for an answer.
+
+        Args:
+            messages: The turns of the request.
+            prompt_ids: Its tokens, where it has no turns.
+        """
+        pooled = self._choose(messages or prompt_ids)
+        self._num_used += 1
+        pooled.is_busy, pooled.last_used = True, self._num_used
+        try:
+            yield Lease(pooled.session_id, _with_tokens(messages, pooled.history), pooled)
+        finally:
+            pooled.is_busy = False
+
+    def clear(self) -> None:
+        """Forget what the sessions have read: another model reads anew."""
+        for pooled in self._sessions:
+            pooled.history = ()
+
+    def _choose(self, wanted: SessionHistory) -> _Pooled:
+        idle = [one for one in self._sessions if not one.is_busy]
+        known = max(idle, key=lambda one: _fit(one.history, wanted), default=None)
+        if known is not None and _fit(known.history, wanted):
+            return known
+        if len(self._sessions) < self._most or not idle:
+            self._sessions.append(_Pooled(new_id()))
+            return self._sessions[-1]
+        return min(idle, key=lambda one: (bool(one.history), one.last_used))
+
+
+def _fit(history: SessionHistory, wanted: SessionHistory) -> int:
+    """How much of a session serves: all it has read, or all that is wanted; else nothing."""
+    common = _num_same(history, wanted)
+    return common if common in (len(history), len(wanted)) else 0
+
+
+def _num_same(history: Sequence[object], wanted: Sequence[object]) -> int:
+    for place, (left, right) in enumerate(zip(history, wanted, strict=False)):
+        if not _is_same(left, right):
+            return place
+    return min(len(history), len(wanted))
+
+
+def _is_same(left: object, right: object) -> bool:
+    if isinstance(left, ChatMessage) and isinstance(right, ChatMessage):
+        return left._replace(token_ids=()) == right._replace(token_ids=())
+    return left == right
+
+
+def _with_tokens(
+    messages: tuple[ChatMessage, ...], history: SessionHistory
+) -> tuple[ChatMessage, ...]:
+    """The turns, with the tokens that the session knows of them."""
+    known = [one for one in history if isinstance(one, ChatMessage)]
+    num_same = _num_same(known, messages)
+    return (*known[:num_same], *messages[num_same:])

@@ -1,0 +1,180 @@
+"""The process: clients that leave, other models, the log, and its end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.server.served import ROOT, Served
+
+LONG = {
+    "messages": [{"role": "user", "content": "Write a long story about a cat."}],
+    "max_tokens": 900,
+    "logit_bias": {"1": -100},  # it doesn't end by itself
+    "temperature": 1.0,
+}
+
+
+def request_text(served: Served, body: dict[str, object]) -> bytes:
+    content = json.dumps(body).encode()
+    head = (
+        f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n"
+        f"Content-Length: {len(content)}\r\n\r\n"
+    )
+    return head.encode() + content
+
+
+def wait_for_running(served: Served, count: int) -> None:
+    for _ in range(500):
+        if served.metric("answers_running") >= count:
+            return
+        time.sleep(0.005)
+    raise AssertionError("it never ran")
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_a_client_that_leaves_frees_its_answer(served: Served, streams: bool) -> None:
+    connection = served.connect()
+    connection.sendall(request_text(served, {**LONG, "stream": streams, "n": 8}))
+    wait_for_running(served, 8)
+    connection.close()
+    assert served.wait_until_idle() < 1.0
+    assert served.chat("Hello there", max_tokens=3)["choices"]
+
+
+def test_answers_at_the_same_time_are_those_alone(served: Served) -> None:
+    questions = [
+        f"Write a short story about a {animal}." for animal in ["cat", "dog", "bird", "fish"]
+    ]
+    alone = [served.chat(question, max_tokens=30)["choices"] for question in questions]
+    with ThreadPoolExecutor(12) as pool:
+        asked = [pool.submit(served.chat, question, max_tokens=30) for question in questions * 3]
+        together = [one.result()["choices"] for one in asked]
+    assert together == alone * 3
+
+
+def test_more_than_can_wait_are_told_to_come_back(tmp_path: Path) -> None:
+    process = Served(tmp_path, "--queue", "1")
+    try:
+        connections = []
+        for _ in range(17):  # sixteen run and one waits
+            connections.append(process.connect())
+            connections[-1].sendall(request_text(process, {**LONG, "stream": True}))
+        wait_for_running(process, 16)
+        statuses = set()
+        for _ in range(3):
+            reply = process.post("/v1/chat/completions", LONG | {"max_tokens": 1})
+            statuses.add(reply.status_code)
+            if reply.status_code == 429:
+                assert int(reply.headers["retry-after"]) > 0
+                assert reply.json()["error"]["type"] == "rate_limit_error"
+        assert 429 in statuses
+        for connection in connections:
+            connection.close()
+        process.wait_until_idle()
+    finally:
+        process.close()
+
+
+def test_a_request_may_name_another_installed_model(guarded: Served) -> None:
+    key = {"x-api-key": guarded.key}
+    listed = [one["id"] for one in guarded.get("/v1/models", **key).json()["data"]]
+    assert {"llama-pebble", "tiny-target"} <= set(listed)
+    for model in ("tiny-target", "llama-pebble", "TINY-target", "llama-pebble"):
+        body = {"model": model, "messages": LONG["messages"], "max_tokens": 4}
+        reply = guarded.post("/v1/chat/completions", body, **key)
+        assert reply.status_code == 200, reply.text
+        assert reply.json()["model"] == model.lower()
+
+
+def test_a_model_that_cant_be_loaded_leaves_the_other_one(guarded: Served) -> None:
+    key = {"x-api-key": guarded.key}
+    body = {"model": "broken-target", "messages": LONG["messages"], "max_tokens": 4}
+    reply = guarded.post("/v1/chat/completions", body, **key)
+    assert reply.status_code in (404, 500, 503), reply.text
+    assert reply.json()["error"]["message"]
+    again = guarded.post("/v1/chat/completions", {**body, "model": ""}, **key)
+    assert again.status_code == 200, again.text
+
+
+def test_the_log_has_a_line_for_each_request_and_no_text(served: Served) -> None:
+    served.chat("A secret: xyzzy", max_tokens=3)
+    served.get("/health")
+    text = served.log.read_text(encoding="utf-8")
+    assert "xyzzy" not in text
+    records = [json.loads(line) for line in text.splitlines()]
+    last = [one for one in records if one["path"] == "/v1/chat/completions"][-1]
+    assert (last["status"], last["model"], last["answer_tokens"]) == (200, "llama-pebble", 3)
+    assert last["seconds"] > 0
+    assert last["tokens_per_s"] > 0
+    assert records[-1]["path"] == "/health"
+
+
+def test_a_client_that_left_is_in_the_log(served: Served) -> None:
+    with served.connect() as connection:
+        connection.sendall(request_text(served, {**LONG, "stream": False}))
+        wait_for_running(served, 1)
+    served.wait_until_idle()
+    records = [json.loads(line) for line in served.log.read_text("utf-8").splitlines()]
+    assert [one for one in records if one["path"].startswith("/v1/")][-1]["status"] == 499
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
+def test_a_signal_ends_it_in_the_middle_of_an_answer(tmp_path: Path, number: int) -> None:
+    process = Served(tmp_path)
+    try:
+        with process.connect() as connection:
+            connection.sendall(request_text(process, {**LONG, "stream": True}))
+            connection.recv(1 << 10)
+            started = time.monotonic()
+            assert process.stop(number) == 0
+            assert time.monotonic() - started < 5
+        assert not any("Traceback" in line for line in process.lines)
+    finally:
+        process.close()
+
+
+def test_an_address_that_is_taken_is_told_in_words(served: Served) -> None:
+    command = [sys.executable, "-m", "medusa_core", "serve", "--port", str(served.port)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 1
+    assert str(served.port) in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_half_open_connection_holds_up_nobody(served: Served) -> None:
+    halves = []
+    for text in (b"", b"GET", b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1"):
+        halves.append(served.connect())
+        halves[-1].sendall(text)
+    assert served.chat("Hello there", max_tokens=2)["choices"]
+    for half in halves:
+        half.close()
+
+
+def test_two_requests_may_follow_each_other_at_once(served: Served) -> None:
+    with served.connect() as connection:
+        one = request_text(served, {"messages": LONG["messages"], "max_tokens": 2})
+        connection.sendall(one + one)
+        received = b""
+        while received.count(b'"finish_reason"') < 2:
+            data = connection.recv(1 << 16)
+            assert data
+            received += data
+
+
+def test_a_head_request_has_no_body(served: Served) -> None:
+    reply = httpx2.head(served.url("/health"))
+    assert reply.status_code == 200
+    assert reply.content == b""
