@@ -252,6 +252,15 @@ def load_command(args: argparse.Namespace, session_id: str) -> LoadModel | LoadR
     """
     if args.endpoint:
         return _load_remote(args, session_id)
+    return local_load_command(args, session_id)
+
+
+def local_load_command(args: argparse.Namespace, session_id: str) -> LoadModel:
+    """The same, of a model of this computer alone.
+
+    Raises:
+        RequestError: They choose one of another machine.
+    """
     options = replace(
         options_of(args),
         datastore_dir=None if args.no_learned else places().learned,

@@ -17,7 +17,7 @@ from medusa_core.remote.address import is_loopback_url
 from medusa_core.remote.refusals import (
     broken_off,
     no_connection,
-    refused,
+    refusal_of,
     unreadable_answer,
     untrusted,
 )
@@ -157,7 +157,7 @@ class EndpointConnection:
             if len(body) >= _MOST_REFUSAL_BYTES:
                 break
         where = {"url": url, "place": self.place, "key": self.key}
-        return refused(response.status_code, response.headers, bytes(body), **where)
+        return refusal_of(response.status_code, response.headers, bytes(body), **where)
 
     def _unanswered(self, error: Exception) -> EndpointError:
         """Why there is no answer, in words that hold nothing of the request."""

@@ -38,7 +38,7 @@ def offline_error() -> OfflineError:
     )
 
 
-def refused(
+def refusal_of(
     status: int, headers: Mapping[str, str], body: bytes, *, url: str, place: str, key: str
 ) -> EndpointError:
     """Why an answer isn't what was asked for.
