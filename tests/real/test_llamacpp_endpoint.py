@@ -1,6 +1,6 @@
 """llama-cpp-python's server as the other machine.
 
-MEDUSA_LLAMACPP_PYTHON names a Python that has `llama-cpp-python[server]`; elsewhere this is skipped.
+MEDUSA_LLAMACPP_PYTHON names a Python that has it; else this is skipped.
 """
 
 import asyncio
@@ -24,6 +24,7 @@ from medusa_core.messages import (
 )
 from medusa_core.remote.connecting import ask_models
 from tests.remote.conftest import asks, done_of, remote_client, run
+from tests.tools import real_models
 
 pytestmark = pytest.mark.slow
 PYTHON = os.environ.get("MEDUSA_LLAMACPP_PYTHON", "")
@@ -33,9 +34,8 @@ KEY = "a-key-for-llama"
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a started server."""
-    from tests.tools import real_models
 
-    model = real_models.find("SmolLM2-135M-Instruct.Q4_1.gguf")
+    model = real_models.find("smollm2")
     if not PYTHON or model is None:
         pytest.skip("real model missing: or no Python with llama-cpp-python's server")
     with socket.create_server(("127.0.0.1", 0)) as free:

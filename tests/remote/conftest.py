@@ -28,7 +28,8 @@ from tests.remote.fake_endpoint import FakeEndpoint
 
 SETTINGS = GenerateSettings(rule="greedy", max_new_tokens=0)
 # A test that waits for silence waits for this.
-PATIENCE = EndpointPatience(connect_s=2.0, silence_s=0.4, list_s=0.8)
+SHORT = EndpointPatience(connect_s=2.0, silence_s=1.0, list_s=1.5)
+USUAL = EndpointPatience()
 
 
 @pytest.fixture
@@ -92,9 +93,11 @@ def no_key(*_: object) -> str:
 
 
 @asynccontextmanager
-async def remote_client(find_key: Callable[..., str] = no_key) -> AsyncIterator[Client]:
+async def remote_client(
+    find_key: Callable[..., str] = no_key, patience: EndpointPatience = USUAL
+) -> AsyncIterator[Client]:
     """A client of an engine for other machines alone."""
-    async with Client(lambda on_event: RemoteEngine(on_event, find_key, PATIENCE)) as client:
+    async with Client(lambda on_event: RemoteEngine(on_event, find_key, patience)) as client:
         yield client
 
 
