@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
-    QListWidget,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -29,8 +28,8 @@ from app.widgets.table import RowTable
 from medusa_core.api import Endpoint, Endpoints
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import remote_choice
-from medusa_core.messages import EndpointModel
 
+MODEL = QT_TRANSLATE_NOOP("Library", "Model")
 COLUMNS = (
     QT_TRANSLATE_NOOP("Library", "Machine"),
     QT_TRANSLATE_NOOP("Library", "Address"),
@@ -84,8 +83,7 @@ class MachinesTab(QWidget):
         self._is_offline = is_offline
         self._work: asyncio.Task[None] | None = None
         self.table = RowTable(self.tr("Other machines"), [library_text(name) for name in COLUMNS])
-        self.models = QListWidget()
-        self.models.setAccessibleName(self.tr("Models of the machine"))
+        self.models = RowTable(self.tr("Models of the machine"), [library_text(MODEL)])
         self.address_edit = QLineEdit()
         self.address_edit.setPlaceholderText(self.tr("such as localhost:8080"))
         self.name_edit = QLineEdit()
@@ -160,8 +158,8 @@ class MachinesTab(QWidget):
 
     def _connect_signals(self) -> None:
         self.table.currentCellChanged.connect(lambda *_: self._show_chosen())
-        self.models.itemDoubleClicked.connect(lambda _item: self._load())
-        self.models.currentRowChanged.connect(lambda _row: self._refresh())
+        self.models.cellDoubleClicked.connect(lambda *_: self._load())
+        self.models.currentCellChanged.connect(lambda *_: self._refresh())
         self.use_button.clicked.connect(self._load)
         self.test_button.clicked.connect(self._test)
         self.remove_button.clicked.connect(self._remove)
@@ -171,10 +169,10 @@ class MachinesTab(QWidget):
             edit.textChanged.connect(lambda _text: self._refresh())
 
     def _show_chosen(self) -> None:
-        self.models.clear()
-        if self.chosen is not None:
-            self.models.addItems(self.chosen.models)
-            self.models.setCurrentRow(0)
+        models = () if self.chosen is None else self.chosen.models
+        self.models.show_rows([(model,) for model in models])
+        if models:
+            self.models.selectRow(0)
         self._refresh()
 
     def _refresh(self) -> None:
@@ -185,10 +183,9 @@ class MachinesTab(QWidget):
         self.use_button.setEnabled(is_chosen and self.models.currentRow() >= 0)
 
     def _load(self) -> None:
-        endpoint, item = self.chosen, self.models.currentItem()
-        if endpoint is not None and item is not None:
-            model = EndpointModel(endpoint.url, item.text(), endpoint.name)
-            self.load_requested.emit(remote_choice(model))
+        endpoint, row = self.chosen, self.models.currentRow()
+        if endpoint is not None and 0 <= row < len(endpoint.models):
+            self.load_requested.emit(remote_choice(endpoint.remote_models[row]))
 
     def _connect(self) -> None:
         if self.connect_button.isEnabled():

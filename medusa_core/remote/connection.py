@@ -178,6 +178,8 @@ def _reason(error: Exception) -> str:
         return "it is silent"
     if isinstance(error, httpx2.ConnectError):
         return "nothing answers there"
+    if isinstance(error, httpx2.RemoteProtocolError):
+        return "the connection was cut"
     return f"the connection failed ({type(error).__name__})"
 
 

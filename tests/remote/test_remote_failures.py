@@ -178,7 +178,7 @@ def test_what_cant_be_read_is_said_in_words(
 @pytest.mark.parametrize(
     ("is_cut", "pieces", "words"),
     [
-        (True, (), "the connection failed"),
+        (True, (), "the connection was cut"),
         (False, (), "it ended without saying why"),
         (False, (3.0,), "it is silent"),
     ],
