@@ -134,7 +134,7 @@ if TYPE_CHECKING:
         forget_strangers,
     )
     from medusa_core.models.lora.adapter_shape import AdapterShape
-    from medusa_core.remote.address import is_readable_by_others
+    from medusa_core.remote.address import endpoint_url, is_readable_by_others
     from medusa_core.remote.connecting import ask_again, connect_endpoint, disconnect_endpoint
     from medusa_core.runtime.cluster.address import split_address
     from medusa_core.runtime.cluster.layer_range import client_config
@@ -156,7 +156,7 @@ _LATER = {
     "DeviceOffer": "medusa_core.memory.budget",
     "client_config": "medusa_core.runtime.cluster.layer_range",
     "split_address": "medusa_core.runtime.cluster.address",
-    "is_readable_by_others": "medusa_core.remote.address",
+    **dict.fromkeys(("endpoint_url", "is_readable_by_others"), "medusa_core.remote.address"),
     **dict.fromkeys(
         ("ask_again", "connect_endpoint", "disconnect_endpoint"), "medusa_core.remote.connecting"
     ),
@@ -385,6 +385,7 @@ __all__ = [
     "demo_model",
     "device_with",
     "disconnect_endpoint",
+    "endpoint_url",
     "export_gently",
     "export_page",
     "forecast",

@@ -188,8 +188,20 @@ class MachinesTab(QWidget):
             self.load_requested.emit(remote_choice(endpoint.remote_models[row]))
 
     def _connect(self) -> None:
-        if self.connect_button.isEnabled():
+        if self.connect_button.isEnabled() and self._may_send():
             self._start(self._ask_new())
+
+    def _may_send(self) -> bool:
+        """Whether the user knows who could read along; the address is checked later on."""
+        from medusa_core.api import endpoint_url, is_readable_by_others
+
+        try:
+            is_open = is_readable_by_others(endpoint_url(self.address_edit.text()))
+        except MedusaError:
+            return True
+        return not is_open or confirms(
+            self, self.tr("Connect without encryption?"), library_text(_OPEN_WAY)
+        )
 
     def _test(self) -> None:
         if self.chosen is not None:
@@ -213,7 +225,7 @@ class MachinesTab(QWidget):
             self.note.setText(error_text(error))
 
     async def _ask_new(self) -> None:
-        from medusa_core.api import connect_endpoint, is_readable_by_others
+        from medusa_core.api import connect_endpoint
 
         self.note.setText(self.tr("Asking the machine…"))
         made = await asyncio.to_thread(
@@ -226,10 +238,7 @@ class MachinesTab(QWidget):
         )
         for edit in (self.address_edit, self.name_edit, self.key_edit):
             edit.clear()
-        words = _found_words(made)
-        if is_readable_by_others(made.url):
-            words = f"{words} {library_text(_OPEN_WAY)}"
-        self._take(words)
+        self._take(_found_words(made))
         self.table.selectRow(self._endpoints.all.index(made))
 
     async def _ask_again(self, endpoint: Endpoint) -> None:

@@ -1,11 +1,18 @@
 """Answers of other machines' models, through a server of real HTTP."""
 
 import asyncio
+import json
 from contextlib import aclosing
 from dataclasses import replace
 
 import pytest
 
+from medusa_core.chats.history.packing import (
+    done_as_json,
+    done_from_json,
+    pack_steps,
+    unpack_steps,
+)
 from medusa_core.chats.thinking import find_thinking, without_thinking
 from medusa_core.errors import MedusaError, RequestError
 from medusa_core.messages import (
@@ -252,5 +259,18 @@ def test_without_a_model_nothing_is_answered() -> None:
         async with remote_client() as client:
             with pytest.raises(MedusaError, match="No model is loaded"):
                 await done_of(client, asks())
+
+    run(work())
+
+
+def test_answers_are_kept_and_exported_as_others_are(endpoint: FakeEndpoint) -> None:
+    async def work() -> None:
+        async with remote_client() as client:
+            await client.load(load_of(endpoint))
+            _, *steps, done = await events_of(client, asks())
+        assert unpack_steps([pack_steps(steps)]) == tuple(steps)
+        kept = replace(done, session_id="", request_id="")
+        raw = json.loads(json.dumps(done_as_json(kept)))
+        assert done_from_json(raw, done.text) == kept
 
     run(work())

@@ -8,7 +8,9 @@ import pytest
 from PySide6.QtWidgets import QMenu
 from pytestqt.qtbot import QtBot
 
+from app.models import machines_tab
 from app.settings.preferences import load_preferences
+from app.theme.appearance import Appearance
 from app.window.main_window import MainWindow
 from medusa_core.api import Endpoint, Endpoints, EventSink, Library
 from medusa_core.loading.choice import as_json, from_json, remote_choice
@@ -251,3 +253,73 @@ def test_nothing_is_sent_before_a_model_there_is_chosen(
     assert endpoint.asked == []
     assert not engine.of_kind(LoadRemote)
     assert not engine.of_kind(Unload)
+
+
+def test_an_open_way_is_asked_about_before_anything_is_sent(
+    run: Run, qtbot: QtBot, appearance: Appearance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions: list[str] = []
+
+    def decline(_parent: object, question: str, _more: str) -> bool:
+        questions.append(question)
+        return False
+
+    monkeypatch.setattr(machines_tab, "confirms", decline)
+
+    async def work() -> None:
+        tab = machines_tab.MachinesTab(Endpoints(tmp_path), appearance, lambda: False)
+        qtbot.addWidget(tab)
+        tab.address_edit.setText("http://192.0.2.1:8080")
+        tab.key_edit.setText(KEY)
+        tab.connect_button.click()
+        assert not tab.is_asking
+        tab.address_edit.setText("no address")
+        tab.connect_button.click()
+        await until(lambda: not tab.is_asking)
+        assert "is no address of a server" in tab.note.text()
+
+    run(work)
+    assert questions == ["Connect without encryption?"]
+
+
+def test_a_machine_can_be_removed_with_its_key(
+    run: Run,
+    qtbot: QtBot,
+    appearance: Appearance,
+    endpoint: FakeEndpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(machines_tab, "confirms", lambda *_: True)
+
+    async def work() -> None:
+        tab = machines_tab.MachinesTab(Endpoints(tmp_path), appearance, lambda: False)
+        qtbot.addWidget(tab)
+        tab.address_edit.setText(endpoint.url)
+        tab.key_edit.setText(KEY)
+        tab.connect_button.click()
+        await until(lambda: tab.table.rowCount() == 1 and not tab.is_asking)
+        assert (tmp_path / "keys.json").exists()
+        tab.remove_button.click()
+        await until(lambda: tab.table.rowCount() == 0 and not tab.is_asking)
+        assert not (tmp_path / "keys.json").exists()
+        assert not tab.use_button.isEnabled()
+
+    run(work)
+
+
+def test_comparing_and_the_equilibrium_say_that_they_need_a_model_of_this_computer(
+    open_window: Open, qtbot: QtBot, endpoint: FakeEndpoint, tmp_path: Path
+) -> None:
+    connected(tmp_path, endpoint)
+    window = open_remote(open_window, qtbot)
+    ask(qtbot, window, "Count.")
+    window.commands.action("compare").trigger()
+    assert window.insight.compare is None
+    assert "no modes to compare" in errors(window)[0].message
+    panel = window.insight.open_equilibrium()
+    assert len(errors(window)) == 1
+    panel.verify_conversation()
+    qtbot.waitUntil(lambda: len(errors(window)) == 2)
+    assert "of another machine" in errors(window)[1].message
+    assert len(endpoint.bodies) == 1
