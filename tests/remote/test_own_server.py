@@ -5,10 +5,12 @@ import re
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
+from medusa_core.__main__ import main
 from medusa_core.api import demo_model, start_engine
 from medusa_core.client import Client
 from medusa_core.errors import EndpointKeyError, EndpointModelError
@@ -137,8 +139,6 @@ def test_the_command_line_asks_it(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    from medusa_core.__main__ import main
-
     monkeypatch.setenv("MEDUSA_API_KEY", KEY)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     arguments = ["generate", "-p", PROMPT, "--endpoint", machine.base_url, "--max-new-tokens", "8"]
@@ -153,3 +153,17 @@ def test_the_command_line_asks_it(
     assert "Offline mode is on" in capsys.readouterr().err
     assert main(["serve", "--endpoint", machine.base_url]) != 0
     assert "needs a model of this computer" in capsys.readouterr().err
+
+
+def test_a_terminal_chat_asks_it(
+    machine: Served,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("MEDUSA_API_KEY", KEY)
+    monkeypatch.setattr("sys.stdin", StringIO(""))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    options = ["--endpoint", machine.base_url, "--data-dir", str(tmp_path), "--no-history"]
+    assert main(["run", "llama-pebble", PROMPT, *options, "--set", "max_new_tokens", "8"]) == 0
+    assert len(capsys.readouterr().out.split()) > 3
