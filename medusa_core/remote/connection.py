@@ -174,13 +174,14 @@ class EndpointConnection:
 
 
 def _reason(error: Exception) -> str:
+    reason = f"the connection failed ({type(error).__name__})"
     if isinstance(error, httpx2.TimeoutException):
-        return "it is silent"
-    if isinstance(error, httpx2.ConnectError):
-        return "nothing answers there"
-    if isinstance(error, httpx2.RemoteProtocolError):
-        return "the connection was cut"
-    return f"the connection failed ({type(error).__name__})"
+        reason = "it is silent"
+    elif isinstance(error, httpx2.ConnectError):
+        reason = "nothing answers there"
+    elif isinstance(error, httpx2.RemoteProtocolError):
+        reason = "the connection was cut"
+    return reason
 
 
 async def _whole_body(pieces: AsyncIterator[bytes], most_bytes: int) -> bytes:

@@ -51,7 +51,9 @@ def refusal_of(
         place: Who answered, for people.
         key: What mustn't be shown.
     """
-    reason = quoted(_reason_in(body), key)
+    reason = "it says no more"
+    if found := quoted(_reason_in(body), key):
+        reason = found
     if _REDIRECTS <= status < _WRONG:
         target = urlsplit(urljoin(url, headers.get("location", ""))).netloc
         return EndpointUnreachableError(
@@ -62,17 +64,15 @@ def refusal_of(
         return _key_error(place, has_key=bool(key))
     if status == _NOT_FOUND:
         return EndpointModelError(
-            f"{place} doesn't know the model or the address: {reason or 'not found'}.",
+            f"{place} doesn't know the model or the address: {reason}.",
             "Check the address and the model under Models, Other machines.",
         )
     if status == _TOO_MANY:
         return _busy_error(place, headers.get("retry-after", ""))
     if status >= _FAILED:
-        return EndpointFailedError(
-            f"{place} failed ({status}): {reason or 'it says no more'}.", "Try again later."
-        )
+        return EndpointFailedError(f"{place} failed ({status}): {reason}.", "Try again later.")
     return EndpointFailedError(
-        f"{place} refuses the request ({status}): {reason or 'it says no more'}.",
+        f"{place} refuses the request ({status}): {reason}.",
         "It may not know one of the settings of this chat; choose the usual ones.",
     )
 
@@ -111,8 +111,9 @@ def broken_off(place: str, reason: str) -> EndpointAnswerError:
 
 def failed_within(place: str, message: str, key: str) -> EndpointFailedError:
     """The server says in the middle of an answer that it failed."""
+    reason = quoted(message, key) or "it says no more"
     return EndpointFailedError(
-        f"{place} failed while it answered: {quoted(message, key) or 'it says no more'}.",
+        f"{place} failed while it answered: {reason}.",
         "Try again later.",
     )
 

@@ -49,7 +49,9 @@ _DRAFTER = DrafterChoice(
     "none", "As that machine does", "The other machine decides how it decodes.", drafts=False
 )
 _RULES = (
-    RuleChoice("greedy", "Greedy", "Always the likeliest token.", is_exact=True, draws=False),
+    RuleChoice(
+        "greedy", "Greedy", "Takes the likeliest token each time.", is_exact=True, draws=False
+    ),
     RuleChoice(
         "sample", "Sample", "Draws each token by its probability.", is_exact=True, draws=True
     ),
@@ -176,8 +178,8 @@ class RemoteEngine:
         began_s, model = time.monotonic(), command.model
         if command.is_offline:
             raise offline_error()
-        asking = f"Asking {model.place}"
-        self._send(Progress(command.session_id, command.request_id, "connect", 0.0, asking))
+        ids = (command.session_id, command.request_id)
+        self._send(Progress(*ids, "connect", 0.0, f"Asking {model.place} for its models"))
         key = command.key or await asyncio.to_thread(
             self._find_key, command.keys_dir, model.endpoint
         )

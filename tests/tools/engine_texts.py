@@ -40,7 +40,10 @@ _NOT_SHOWN = (
         "terminal",
     ),
 )
-_CALLS = ("Check", "Progress", "unsupported", "report", "on_measure", "_notify")
+_CALLS = (
+    *("Check", "Progress", "unsupported", "report", "on_measure", "_notify"),
+    *("broken_off", "no_connection", "unreadable_answer", "untrusted"),
+)
 _KEYWORDS = ("message", "hint", "text")
 _VARIABLES = {
     *("message", "hint", "facts", "why", "what", "instead", "reason", "note", "lack", "text"),
