@@ -21,6 +21,7 @@ _NOT_SHOWN = (
         "cli/generate.py",
         "cli/heads.py",
         "cli/library.py",
+        "cli/load_arguments.py",
         "cli/plan.py",
         "cli/plan_throughput.py",
         "cli/program.py",
@@ -39,7 +40,10 @@ _NOT_SHOWN = (
         "terminal",
     ),
 )
-_CALLS = ("Check", "Progress", "unsupported", "report", "on_measure", "_notify")
+_CALLS = (
+    *("Check", "Progress", "unsupported", "report", "on_measure", "_notify"),
+    *("broken_off", "no_connection", "unreadable_answer", "untrusted"),
+)
 _KEYWORDS = ("message", "hint", "text")
 _VARIABLES = {
     *("message", "hint", "facts", "why", "what", "instead", "reason", "note", "lack", "text"),
