@@ -10,9 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from medusa_core.errors import RequestError
+from medusa_core.hub.library.find import folder_list
 from medusa_core.hub.library.installed import (
     InstalledRevision,
     find_installed,
@@ -20,11 +19,7 @@ from medusa_core.hub.library.installed import (
     pairings,
     repo_folder,
 )
-from medusa_core.hub.library.library_folder import ContentsKind
-from medusa_core.hub.library.library_import import (
-    FolderList,
-    import_copy,
-)
+from medusa_core.hub.library.library_import import import_copy
 from medusa_core.hub.settings import settings_from
 
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -75,18 +70,6 @@ def _add_folders(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--folder", type=Path, action="append", default=[], help="look for models here, too"
     )
-
-
-def folder_list() -> FolderList:
-    """The folders that the user added."""
-    return FolderList(Path(platformdirs.user_data_path("medusa-chat")) / "folders.json")
-
-
-def loadable_names() -> tuple[str, ...]:
-    """Names of the models that can be loaded, as `list` shows them."""
-    found = list_installed(settings_from(os.environ).cache_dir, folder_list().read())
-    is_model = (ContentsKind.TARGET, ContentsKind.MERGED)
-    return tuple(one.name for one in found if one.is_complete and one.contents.kind in is_model)
 
 
 def run_list(args: argparse.Namespace) -> int:

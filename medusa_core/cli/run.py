@@ -23,6 +23,7 @@ from medusa_core.cli.load_arguments import (
 )
 from medusa_core.client import Client
 from medusa_core.errors import MedusaError, RequestError
+from medusa_core.hub.library.find import loadable_models
 from medusa_core.messages import ModelLoaded, Progress, StopReason
 from medusa_core.system.user_folders import Places, places
 from medusa_core.terminal.chat import ChosenModel, TerminalChat
@@ -224,9 +225,7 @@ class LoadedModels:
 
     def names(self) -> tuple[str, ...]:
         """What can be loaded."""
-        from medusa_core.cli.library import loadable_names
-
-        return loadable_names()
+        return tuple(loadable_models())
 
     async def load(self, name: str) -> ChosenModel:
         """Load one; what was named for the first one's sake is that one's alone.

@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from medusa_core.cli.library import folder_list
 from medusa_core.cli.load_arguments import (
     NO_HEADS,
     add_model_arguments,
@@ -22,6 +21,7 @@ from medusa_core.cli.load_arguments import (
 )
 from medusa_core.client import Client
 from medusa_core.errors import RequestError
+from medusa_core.hub.library.find import folder_list
 from medusa_core.hub.settings import settings_from
 from medusa_core.messages import LoadModel
 from medusa_core.server.guard import is_loopback

@@ -207,3 +207,4 @@ class TerminalChat:
         self._record.end_turn(turn)
         if not turn.answer.text:
             self.conversation.take_back(turn)
+            self._record.move(self.conversation)

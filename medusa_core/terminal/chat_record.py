@@ -73,6 +73,12 @@ class ChatRecord:
         text, done, state = answer.text, answer.done, state_of(answer)
         self._write(lambda history: history.finish_answer(answer.id, text, done, state))
 
+    def move(self, conversation: Conversation) -> None:
+        """Write which path of a conversation is shown."""
+        name, leaf = conversation.session_id, conversation.leaf_id
+        if leaf:
+            self._write(lambda history: history.set_leaf(name, leaf))
+
     def rename(self, conversation_id: str, title: str) -> None:
         """Give a conversation a name."""
         self._write(lambda history: history.rename(conversation_id, title))
