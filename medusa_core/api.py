@@ -38,6 +38,13 @@ from medusa_core.chats.history.records import (
     Stored,
     StoredAnswer,
 )
+from medusa_core.chats.history.stored_chats import (
+    first_words,
+    open_conversation,
+    state_of,
+    stored_answer,
+    stored_prompt,
+)
 from medusa_core.chats.trace_file import (
     Recording,
     is_trace,
@@ -366,6 +373,7 @@ __all__ = [
     "device_with",
     "export_gently",
     "export_page",
+    "first_words",
     "forecast",
     "forget_answers",
     "forget_strangers",
@@ -378,6 +386,7 @@ __all__ = [
     "messages",
     "offered_devices",
     "offloaded_load",
+    "open_conversation",
     "open_history",
     "pack_trace",
     "places",
@@ -398,6 +407,9 @@ __all__ = [
     "smaller_loads",
     "split_address",
     "start_engine",
+    "state_of",
+    "stored_answer",
+    "stored_prompt",
     "unpack_trace",
     "user_hub_settings",
     "whoami",

@@ -208,6 +208,10 @@ class Client:
             async for event in events:
                 yield event
 
+    def cancel(self, request: Generate) -> None:
+        """End an answer within a step; its events still come, and what there is of it stays."""
+        self._engine.submit(Cancel(request.session_id, request.request_id))
+
     async def close_session(self, session_id: str) -> None:
         """Forget a conversation's cached rows, once its answers are complete."""
         async with self._turn(session_id):

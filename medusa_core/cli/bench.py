@@ -82,11 +82,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --shape: N prompts in one block, against one at a time and the forecast",
     )
     parser.add_argument("--num-heads", type=int, default=3, help="random Medusa heads of --shape")
-    add_model_arguments(parser)
     parser.add_argument("--limit", type=int, help="most prompts, in turns from each category")
-    parser.add_argument("--max-new-tokens", type=int, default=128)
-    parser.add_argument("--repeats", type=int, default=1)
-    add_rule_arguments(parser)
+    parser.add_argument("--max-new-tokens", type=int, default=128, help="of each answer")
+    parser.add_argument("--repeats", type=int, default=1, help="of every prompt")
     parser.add_argument(
         "--sweep",
         choices=("epsilon", "rows"),
@@ -98,6 +96,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epsilons", default="", help="values to sweep over, commas between")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--markdown", type=Path, help="write the tables to this file")
+    add_model_arguments(parser)
+    add_rule_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:

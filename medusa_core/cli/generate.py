@@ -1,10 +1,11 @@
-"""`python -m medusa_core generate`: one answer in the terminal."""
+"""`medusa generate`: one answer in the terminal."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import json
+import os
 import sys
 from contextlib import aclosing
 from pathlib import Path
@@ -15,7 +16,7 @@ from medusa_core.chats.trace_file import (
     Recording,
     write_trace,
 )
-from medusa_core.cli.arguments import DRAFTER_HELP, add_rule_arguments, settings_of
+from medusa_core.cli.arguments import add_drafter_arguments, add_rule_arguments, settings_of
 from medusa_core.cli.load_arguments import add_model_arguments, load_command
 from medusa_core.client import Client
 from medusa_core.messages import (
@@ -26,6 +27,8 @@ from medusa_core.messages import (
     StepDone,
     StepTrace,
 )
+from medusa_core.terminal.screen import takes_colour
+from medusa_core.terminal.statistics import statistics_line
 
 # Underlined, in one colour per head: told apart without colours as well as with them.
 _HEAD_STYLES = ("\x1b[4;36m", "\x1b[4;33m", "\x1b[4;35m", "\x1b[4;32m", "\x1b[4;34m")
@@ -34,29 +37,29 @@ _RESET = "\x1b[0m"
 
 def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `generate`."""
-    parser.add_argument("-p", "--prompt", required=True, help="what to ask; - reads standard input")
-    add_model_arguments(parser)
-    parser.add_argument("--drafter", default="", help=DRAFTER_HELP)
     parser.add_argument(
-        "--no-learned",
-        action="store_true",
-        help="draft without what the model said in earlier conversations",
+        *("-p", "--prompt"), required=True, metavar="TEXT", help="what to ask; - for standard input"
     )
-    add_rule_arguments(parser)
-    parser.add_argument(
+    output = parser.add_argument_group("output")
+    output.add_argument(
         "--raw",
         action="store_true",
         help="go on with the prompt as it stands, without the model's chat template",
     )
-    parser.add_argument(
+    output.add_argument(
         "--max-new-tokens",
         type=int,
         default=0,
         help="longest answer; default: what the context leaves",
     )
-    parser.add_argument("--stop", action="append", default=[], help="end before this string")
-    parser.add_argument("--json", action="store_true", help="print one JSON object, don't stream")
-    parser.add_argument("--trace", type=Path, help="write a trace of every step to this file")
+    output.add_argument(
+        "--stop", action="append", default=[], metavar="TEXT", help="end before this string"
+    )
+    output.add_argument("--json", action="store_true", help="print one JSON object, don't stream")
+    output.add_argument("--trace", type=Path, help="write a trace of every step to this file")
+    add_model_arguments(parser)
+    add_drafter_arguments(parser)
+    add_rule_arguments(parser)
 
 
 def run_generate(args: argparse.Namespace) -> int:
@@ -117,22 +120,12 @@ def as_json(done: GenerationDone, model: str) -> dict[str, object]:
     }
 
 
-def statistics_line(done: GenerationDone) -> str:
-    """One line on how the answer came about."""
-    return (
-        f"{len(done.token_ids)} tokens · {done.tokens_per_s:.0f} tokens/s · "
-        f"{done.mean_acceptance_length:.2f} tokens per step · "
-        f"first after {done.time_to_first_token_s * 1000:.0f} ms · "
-        f"{done.settings.drafter}, {done.settings.rule} · ended by {done.stop_reason.value}"
-    )
-
-
 class _Printer:
     """Streams an answer; in a terminal accepted tokens are coloured and underlined by head."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._has_colour = stream.isatty()
+        self._has_colour = takes_colour(stream, os.environ)
         self._held: list[tuple[bytes, int]] = []
         self._num_shown = 0
 

@@ -1,4 +1,4 @@
-"""`list`, `verify`, `remove`, `import` and `convert`: the models on this computer."""
+"""`list`, `verify`, `rm`, `import` and `convert`: the models on this computer."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from medusa_core.hub.library.installed import (
     pairings,
     repo_folder,
 )
+from medusa_core.hub.library.library_folder import ContentsKind
 from medusa_core.hub.library.library_import import (
     FolderList,
     import_copy,
@@ -45,13 +46,13 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run_verify)
 
 
-def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `remove`."""
+def add_rm_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `rm`."""
     parser.add_argument("name", metavar="NAME", help="repository")
     parser.add_argument("--revision", default="", help="only this branch, tag or commit")
     parser.add_argument("--yes", action="store_true", help="don't ask")
     _add_folders(parser)
-    parser.set_defaults(run=run_remove)
+    parser.set_defaults(run=run_rm)
 
 
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,6 +80,13 @@ def _add_folders(parser: argparse.ArgumentParser) -> None:
 def folder_list() -> FolderList:
     """The folders that the user added."""
     return FolderList(Path(platformdirs.user_data_path("medusa-chat")) / "folders.json")
+
+
+def loadable_names() -> tuple[str, ...]:
+    """Names of the models that can be loaded, as `list` shows them."""
+    found = list_installed(settings_from(os.environ).cache_dir, folder_list().read())
+    is_model = (ContentsKind.TARGET, ContentsKind.MERGED)
+    return tuple(one.name for one in found if one.is_complete and one.contents.kind in is_model)
 
 
 def run_list(args: argparse.Namespace) -> int:
@@ -121,7 +129,7 @@ def run_verify(args: argparse.Namespace) -> int:
     return 0 if report.is_whole else 1
 
 
-def run_remove(args: argparse.Namespace) -> int:
+def run_rm(args: argparse.Namespace) -> int:
     """Remove a repository or a revision from the cache, after asking."""
     from medusa_core.hub.library.library_remove import (
         plan_removal,
@@ -179,6 +187,15 @@ def run_convert(args: argparse.Namespace) -> int:
     for path in done.files:
         print(path)
     return 0
+
+
+COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "list": add_list_arguments,
+    "verify": add_verify_arguments,
+    "rm": add_rm_arguments,
+    "import": add_import_arguments,
+    "convert": add_convert_arguments,
+}
 
 
 def _installed(args: argparse.Namespace) -> tuple[InstalledRevision, ...]:

@@ -26,41 +26,54 @@ NO_HEADS = "none"  # as a value of --heads
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments that choose a model; shared with the benchmark."""
-    parser.add_argument(
+    """Arguments that choose a model and how it is loaded, by subject; shared with the benchmark."""
+    model = parser.add_argument_group("model")
+    model.add_argument(
         *("-m", "--model"),
         default="",
         help="folder, GGUF file, or repository in the cache (default: the model of the first "
         "start, or the demo model where that wasn't fetched)",
     )
-    parser.add_argument(
+    add_loading_arguments(parser, model)
+
+
+def add_loading_arguments(parser: argparse.ArgumentParser, model: argparse._ArgumentGroup) -> None:
+    """Those of `add_model_arguments` without the model's own name, for who names it otherwise."""
+    model.add_argument(
         "--heads",
         default="",
         help="folder or repository of Medusa heads, or none (default: shipped ones that were made "
         "for the model)",
     )
-    parser.add_argument(
+    model.add_argument(
         "--assistant", default="", help="folder or repository of a smaller model that drafts"
     )
-    add_adapter_argument(parser)
-    parser.add_argument(
+    add_adapter_argument(model)
+    model.add_argument(
         "--phrases", type=Path, help="folder of a phrase table (default: the model's own)"
     )
-    parser.add_argument("--dtype", choices=DTYPES, default="", help="default: best on the device")
+    model.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        default="",
+        metavar="DTYPE",
+        help=f"{', '.join(DTYPES)} (default: best on the device)",
+    )
     add_format_arguments(parser)
-    parser.add_argument("--context", type=int, default=0, help="tokens (default: what fits)")
-    parser.add_argument(
+    memory = parser.add_argument_group("memory and device")
+    memory.add_argument("--context", type=int, default=0, help="tokens (default: what fits)")
+    memory.add_argument(
         "--anyway", action="store_true", help="load although the plan says that it doesn't fit"
     )
-    parser.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: best there is)")
-    add_tier_arguments(parser)
-    parser.add_argument(
+    memory.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: best there is)")
+    add_tier_arguments(memory)
+    memory.add_argument(
         "--cluster",
         default="",
         metavar="HOST:PORT",
         help="machines that have the layers, where serve-layers runs",
     )
-    parser.add_argument(
+    memory.add_argument(
         "--threads", type=int, default=0, help="CPU threads (default: the fastest count, measured)"
     )
 
@@ -68,20 +81,24 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments for the weight format of every part; shared with the plan."""
     names = weight_formats().names
-    parser.add_argument("--quant", choices=names, default="", help="weight format of the model")
-    parser.add_argument("--heads-quant", choices=names, default="", help="of the Medusa heads")
-    parser.add_argument("--lm-head-quant", choices=names, default="", help="of the last projection")
-    parser.add_argument("--embedding-quant", choices=names, default="", help="of the token vectors")
-    parser.add_argument(
+    group = parser.add_argument_group("weight formats", f"FORMAT is {', '.join(names)}.")
+    for option, part in (
+        ("--quant", "of the model (default: as it is stored, or what fits)"),
+        ("--heads-quant", "of the Medusa heads"),
+        ("--lm-head-quant", "of the last projection"),
+        ("--embedding-quant", "of the token vectors"),
+    ):
+        group.add_argument(option, choices=names, default="", metavar="FORMAT", help=part)
+    group.add_argument(
         "--embedding-in-ram", action="store_true", help="keep the token vectors off the card"
     )
-    parser.add_argument(
+    group.add_argument(
         "--cache-quant",
         choices=CACHE_FORMATS,
         default="",
         help="keep keys and values in 4 bits: more conversations at once, each step slower",
     )
-    parser.add_argument(
+    group.add_argument(
         "--sparse-attention",
         type=int,
         default=0,
@@ -90,7 +107,7 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_tier_arguments(parser: argparse.ArgumentParser) -> None:
+def add_tier_arguments(parser: argparse._ActionsContainer) -> None:
     """Arguments for a model that is larger than memory; shared with the plan."""
     parser.add_argument(
         "--memory-gib",
@@ -112,7 +129,7 @@ def model_dirs(args: argparse.Namespace) -> tuple[Path, Path | None]:
     return model, installed(args.heads) if args.heads else heads_made_for(model)
 
 
-def add_adapter_argument(parser: argparse.ArgumentParser) -> None:
+def add_adapter_argument(parser: argparse._ActionsContainer) -> None:
     """The argument that chooses a LoRA; shared with training."""
     parser.add_argument(
         "--adapter", default="", help="folder or repository of a LoRA that changes the model"

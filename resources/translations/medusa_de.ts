@@ -1831,8 +1831,8 @@
         <translation>Besorgen Sie stattdessen die Gewichte als safetensors.</translation>
     </message>
     <message>
-        <source>Get them as safetensors; or, if you trust where they come from, convert them once: python -m medusa_core convert {0}</source>
-        <translation>Besorgen Sie sie als safetensors; oder, wenn Sie der Herkunft vertrauen, wandeln Sie sie einmal um: python -m medusa_core convert {0}</translation>
+        <source>Get them as safetensors; or, if you trust where they come from, convert them once: medusa convert {0}</source>
+        <translation>Besorgen Sie sie als safetensors; oder, wenn Sie der Herkunft vertrauen, wandeln Sie sie einmal um: medusa convert {0}</translation>
     </message>
     <message>
         <source>Give yourself the right to write there, or start with --data-dir FOLDER.</source>
@@ -1871,8 +1871,8 @@
         <translation>Hydra-Köpfe mit einer Attention-Schicht werden nicht unterstützt.</translation>
     </message>
     <message>
-        <source>If you trust where they come from, convert them once: python -m medusa_core convert {0}</source>
-        <translation>Wenn Sie der Herkunft vertrauen, wandeln Sie sie einmal um: python -m medusa_core convert {0}</translation>
+        <source>If you trust where they come from, convert them once: medusa convert {0}</source>
+        <translation>Wenn Sie der Herkunft vertrauen, wandeln Sie sie einmal um: medusa convert {0}</translation>
     </message>
     <message>
         <source>Import it in the model manager, or name it with --model.</source>
@@ -2075,8 +2075,8 @@
         <translation>Suchen Sie eine Fassung in safetensors; oder, wenn Sie dem Autor vertrauen, laden Sie mit --convert herunter, das sie zuerst durchsieht.</translation>
     </message>
     <message>
-        <source>Make its phrase table (python -m medusa_core train phrases), or choose another drafter.</source>
-        <translation>Erzeugen Sie seine Tabelle der Wendungen (python -m medusa_core train phrases), oder wählen Sie ein anderes Vorausraten.</translation>
+        <source>Make its phrase table (medusa train phrases), or choose another drafter.</source>
+        <translation>Erzeugen Sie seine Tabelle der Wendungen (medusa train phrases), oder wählen Sie ein anderes Vorausraten.</translation>
     </message>
     <message>
         <source>Make room on it, then try again.</source>
@@ -2451,8 +2451,8 @@
         <translation>Beginnen Sie ein neues Gespräch, wenn dieses sehr lang ist; sonst wählen Sie ein anderes Modell.</translation>
     </message>
     <message>
-        <source>Start python -m medusa_core serve-layers --model MODEL there first.</source>
-        <translation>Starten Sie dort zuerst python -m medusa_core serve-layers --model MODEL.</translation>
+        <source>Start medusa serve-layers --model MODEL there first.</source>
+        <translation>Starten Sie dort zuerst medusa serve-layers --model MODEL.</translation>
     </message>
     <message>
         <source>Start serve-layers there again.</source>
@@ -3875,8 +3875,8 @@
         <translation>{0} ist ein Pickle, das beim Öffnen Programme ausführen kann.</translation>
     </message>
     <message>
-        <source>{0} is a pickle, which can run code: get the safetensors version instead, or convert it once: python -m medusa_core convert {1}</source>
-        <translation>{0} ist ein Pickle, das Programme ausführen kann: Besorgen Sie stattdessen die Fassung in safetensors, oder wandeln Sie es einmal um: python -m medusa_core convert {1}</translation>
+        <source>{0} is a pickle, which can run code: get the safetensors version instead, or convert it once: medusa convert {1}</source>
+        <translation>{0} ist ein Pickle, das Programme ausführen kann: Besorgen Sie stattdessen die Fassung in safetensors, oder wandeln Sie es einmal um: medusa convert {1}</translation>
     </message>
     <message>
         <source>{0} is a pickle, which can run code: save the adapter as safetensors.</source>

@@ -1,4 +1,4 @@
-"""`python -m medusa_core generate`."""
+"""`medusa generate`."""
 
 import json
 import sys

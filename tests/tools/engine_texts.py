@@ -17,10 +17,27 @@ FILE = ROOT / "resources" / "translations" / "engine_texts.json"
 _NOT_SHOWN = (
     *("bench", "training", "system/prompts.py", "system/registry.py", "engine/several.py"),
     *("engine/direct.py", "cli/arguments.py", "cli/bench.py", "cli/bench_throughput.py"),
-    *("cli/download.py", "cli/generate.py", "cli/heads.py", "cli/library.py", "cli/plan.py"),
-    *("cli/plan_throughput.py", "cli/serve.py", "cli/serve_layers.py", "cli/train.py"),
-    *("hub/library/find.py", "server/answer", "server/application.py", "server/dialects"),
-    *("server/guard.py", "server/replies.py", "server/served_models.py"),
+    *(
+        "cli/generate.py",
+        "cli/heads.py",
+        "cli/library.py",
+        "cli/plan.py",
+        "cli/plan_throughput.py",
+        "cli/program.py",
+        "cli/pull.py",
+        "cli/run.py",
+        "cli/serve.py",
+        "cli/serve_layers.py",
+        "cli/train.py",
+        "hub/library/find.py",
+        "server/answer",
+        "server/application.py",
+        "server/dialects",
+        "server/guard.py",
+        "server/replies.py",
+        "server/served_models.py",
+        "terminal",
+    ),
 )
 _CALLS = ("Check", "Progress", "unsupported", "report", "on_measure", "_notify")
 _KEYWORDS = ("message", "hint", "text")

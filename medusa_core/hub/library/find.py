@@ -23,8 +23,6 @@ def installed(name: str) -> Path:
     if snapshot is None:
         raise RequestError(
             f"{name} is neither a folder nor a downloaded repository.",
-            f"Fetch it with: python -m medusa_core download {name}"
-            if "/" in name
-            else "Check the path.",
+            f"Fetch it with: medusa pull {name}" if "/" in name else "Check the path.",
         )
     return snapshot

@@ -1,4 +1,4 @@
-"""`python -m medusa_core download`: a model and its heads into the cache."""
+"""`medusa pull`: a model and its heads into the cache."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STOPPED = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `download`."""
+    """Arguments of `pull`."""
     parser.add_argument("repo", help="repository of the model, owner/name")
     parser.add_argument("--heads", default="", help="repository of its Medusa heads")
     parser.add_argument("--revision", default="main", help="branch, tag or commit of the model")
