@@ -65,6 +65,9 @@ class _Body:
 
     def __init__(self, rules: AnswerRules) -> None:
         self._rules = rules
+        name = rules.choice.name
+        functions = map(json.loads, rules.tools)
+        self._functions = [one for one in functions if not name or one["name"] == name]
 
     def lines(self) -> Iterator[str]:
         """All rules that `body` needs."""
@@ -96,7 +99,8 @@ class _Body:
     def _calls_in_text(self, shape: CallShape) -> Iterator[str]:
         """An answer in which a mark begins a call."""
         several = self._rules.choice.is_parallel and not shape.between
-        yield f"body: {'(lead calls)* free' if several else 'lead calls | free'}"
+        bare = f" | item {self._mark(shape.close)}?" if self._may_be_bare(shape) else ""
+        yield f"body: {'(lead calls)* free' if several else 'lead calls | free'}{bare}"
         if shape.mark in self._rules.mark_ids:
             yield f"lead: free {self._mark(shape.mark)}"
         else:
@@ -109,11 +113,8 @@ class _Body:
         repeats = shape.between and self._rules.choice.is_parallel
         parts = [_literal(shape.before), f"item{more if repeats else ''}", _literal(shape.behind)]
         yield f"calls: {' '.join(filter(None, (*parts, self._mark(shape.close))))}"
-        functions = list(map(json.loads, self._rules.tools))
-        name = self._rules.choice.name
-        chosen = [one for one in functions if not name or one["name"] == name]
-        yield f"item: {' | '.join(f'call_{place}' for place in range(len(chosen)))}"
-        for place, function in enumerate(chosen):
+        yield f"item: {' | '.join(f'call_{place}' for place in range(len(self._functions)))}"
+        for place, function in enumerate(self._functions):
             yield f"call_{place}: {self._item(shape, function, place)}"
             yield f"arguments_{place}: {arguments_rule(function.get('parameters') or {})}"
 
@@ -121,8 +122,7 @@ class _Body:
         if shape.arguments_mark:
             mark = self._mark(shape.arguments_mark)
             return f"{_literal(function['name'])} {mark} arguments_{place}"
-        name = json.dumps(function["name"], ensure_ascii=False)
-        head = f'{{"name": {name}, "{shape.arguments_key}": '
+        head = f'{{"name": {_quoted(function["name"])}, "{shape.arguments_key}": '
         return f"{_literal(head)} arguments_{place} {_literal('}')}"
 
     def _exclusions(self, shape: CallShape | None) -> str:
@@ -130,9 +130,14 @@ class _Body:
         beginnings = []
         if self._rules.thoughts is Thoughts.POSSIBLE:
             beginnings.append(_pattern(OPEN))
-        if shape is not None and not shape.mark:
-            beginnings.append(r'\{\s*"name"')
-        return "".join(f" & ~/\\s*{one}(.|\\n)*/" for one in beginnings)
+        if shape is not None and self._may_be_bare(shape):
+            beginnings += [_pattern(f'{{"name": {_quoted(one["name"])}') for one in self._functions]
+        alternatives = "|".join(beginnings)
+        return f" & ~/\\s*({alternatives})(.|\\n)*/" if beginnings else ""
+
+    def _may_be_bare(self, shape: CallShape) -> bool:
+        """May calls be the whole answer, without a mark? Then no text begins as one does."""
+        return not shape.arguments_mark and not (shape.mark and self._rules.schema)
 
     def _mark(self, mark: str) -> str:
         return _mark_rule(mark, self._rules.mark_ids)
@@ -159,8 +164,12 @@ def _mark_rule(mark: str, ids: Mapping[str, int]) -> str:
     return f"<[{ids[mark]}]>" if mark in ids else _literal(mark)
 
 
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
 def _literal(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False) if text else ""
+    return _quoted(text) if text else ""
 
 
 def _pattern(text: str) -> str:

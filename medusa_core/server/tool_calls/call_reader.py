@@ -50,7 +50,8 @@ class CallReader:
     """Takes an answer in pieces; what may become a call with the next one is held back.
 
     A call begins once its name and the first bracket of its arguments are there; then the
-    arguments come as they are written. What only looks like a call comes out as text.
+    arguments come as they are written. What only looks like a call comes out as text. An answer
+    that is nothing but calls is also read without the marks, which small models forget.
 
     Attributes:
         num_calls: Calls so far.
@@ -71,11 +72,11 @@ class CallReader:
         """
         self.num_calls = 0
         self._shape, self._names, self._make_id = shape, frozenset(names), make_id
-        self._place = _Place.TEXT if shape.mark else _Place.LEAD
+        self._place = _Place.LEAD
         self._held = ""
         self._opening = ""  # what stands before a call; it is text if none comes
         self._space = ""  # at the end of the text so far
-        self._is_list = self._is_fenced = self._in_object = False
+        self._is_list = self._is_fenced = self._is_marked = self._in_object = False
         self._end = JsonEnd()
         self._steps: dict[_Place, Callable[[], Iterator[CallPart]]] = {
             _Place.LEAD: self._lead,
@@ -142,6 +143,7 @@ class CallReader:
         if found:
             yield from self._say(text)
             self._held = self._held[len(text) :]
+            self._is_marked = True
             self._open(mark)
         else:
             yield from self._say(self._take(len(text) - num_begun(text, mark)))
@@ -159,7 +161,7 @@ class CallReader:
         rest = self._held[opening.end() :]
         if not rest:
             return
-        if self._shape.arguments_mark and rest[0] != "{":
+        if self._shape.arguments_mark and self._is_marked and rest[0] != "{":
             yield from self._bare_call(rest)
         elif rest[0] == "{":
             self._is_list = self._is_list or bool(opening.group(1))
@@ -244,7 +246,7 @@ class CallReader:
             return
         elif close and rest.startswith(close):
             self._go_on(close, _Place.TEXT)
-        elif self._shape.mark:
+        elif self._is_marked:
             self._place = _Place.TEXT
         elif self._is_fenced and "```".startswith(rest[:3]):
             if len(rest) >= 3:
