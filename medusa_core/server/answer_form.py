@@ -64,13 +64,29 @@ def answer_form(request: ChatRequest, facts: ModelLoaded, settings: GenerateSett
         else Thoughts.NONE,
         mark_ids={name: token_id for token_id, name in marks.items()},
     )
-    turns, tools = request.messages, request.tools
-    if tool_format is None or not tool_format.is_described:
-        tools = ()
-    if tool_format is not None and not tool_format.is_described:
-        is_parallel = request.tool_choice.is_parallel
-        turns = with_described_tools(turns, request.tools, tool_format.shape, is_parallel)
+    turns, tools = request.messages, request.tools if tool_format is not None else ()
+    if tool_format is not None:
+        turns, tools = read_turns(turns, tools, tool_format, request.tool_choice.is_parallel)
     return AnswerForm(turns, tools, answer_grammar(rules), marks, begins_inside, tool_format)
+
+
+def read_turns(
+    messages: tuple[ChatMessage, ...],
+    tools: tuple[str, ...],
+    tool_format: ToolFormat,
+    is_parallel: bool = True,
+) -> tuple[tuple[ChatMessage, ...], tuple[str, ...]]:
+    """A conversation with functions, and those that the template is to describe.
+
+    Args:
+        messages: The turns.
+        tools: Functions that may be called.
+        tool_format: How calls are written.
+        is_parallel: Several calls may come in one answer.
+    """
+    if not tools or tool_format.is_described:
+        return messages, tools
+    return with_described_tools(messages, tools, tool_format.shape, is_parallel), ()
 
 
 def has_tools(request: ChatRequest) -> bool:
