@@ -92,7 +92,7 @@ class _Body:
         if shape.optional_mark and shape.optional_mark in self._rules.mark_ids:
             optional = f"{self._mark(shape.optional_mark)}? "
         first = f"{optional}{self._mark(shape.mark)} calls".strip()
-        if shape.between or not self._rules.choice.is_parallel:
+        if shape.between or not shape.mark or not self._rules.choice.is_parallel:
             return first
         return f"{first} ({_literal(shape.gap)} {self._mark(shape.mark)} calls)*"
 

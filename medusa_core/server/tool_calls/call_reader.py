@@ -21,6 +21,7 @@ CallPart = TextDelta | CallStarted | CallDelta
 _ARGUMENTS = ("arguments", "parameters")
 _OPENING = re.compile(r"\s*(\[?)\s*")
 _FIRST_KEY = re.compile(r'\{\s*"((?:[^"\\]|\\.)*)"\s*:')
+_NAMED = re.compile(r'\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")')
 _HEAD = re.compile(
     r'\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\{)'
 )
@@ -182,11 +183,13 @@ class CallReader:
         """A name, a mark, arguments."""
         mark = self._shape.arguments_mark
         name, found, behind = rest.partition(mark)
-        if found and name.strip() in self._names:
-            if behind.strip():
-                yield self._begin(name.strip())
-                self._held, self._place, self._is_list = behind, _Place.ARGUMENTS, False
-                self._end, self._in_object = JsonEnd(), False
+        arguments = behind.lstrip()
+        if found and not arguments:
+            return
+        if found and name.strip() in self._names and arguments[0] == "{":
+            yield self._begin(name.strip())
+            self._held, self._place = arguments, _Place.ARGUMENTS
+            self._end, self._in_object = JsonEnd(), False
         elif found or not any(f"{one}{mark}".startswith(rest) for one in self._names):
             yield from self._give_up()
 
@@ -199,8 +202,7 @@ class CallReader:
             self._held, self._place = rest[head.end() :], _Place.ARGUMENTS
             self._end, self._in_object = JsonEnd(), True
             return
-        first = _FIRST_KEY.match(rest)
-        if head is not None or (first is not None and first.group(1) not in ("name", *_ARGUMENTS)):
+        if head is not None or self._is_other(rest):
             yield from self._give_up()
             return
         end = JsonEnd().find(rest)
@@ -212,6 +214,13 @@ class CallReader:
             return
         yield from self._whole_call(*call)
         self._held, self._place = rest[end:], _Place.BEHIND
+
+    def _is_other(self, rest: str) -> bool:
+        """Does an object begin as no call does? Then it needn't wait for its end."""
+        first, named = _FIRST_KEY.match(rest), _NAMED.match(rest)
+        if named is not None:
+            return _string(named.group(1)) not in self._names
+        return first is not None and first.group(1) not in ("name", *_ARGUMENTS)
 
     def _arguments(self) -> Iterator[CallPart]:
         end = self._end.find(self._held)

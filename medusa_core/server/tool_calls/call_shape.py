@@ -11,7 +11,8 @@ class CallShape(NamedTuple):
     Attributes:
         mark: Stands before calls in free text; empty where calls are the whole answer.
         before: Text between the mark and the first call.
-        between: Text between calls behind one mark; empty where each call has its own.
+        between: Text between calls behind one mark; empty where each call has its own, or where
+            one call is the whole answer.
         behind: Text behind the last call.
         close: A mark at the end.
         gap: Text between the end of one call and the mark of the next.

@@ -5,6 +5,8 @@ Source: the models' chat templates.
 
 from __future__ import annotations
 
+import re
+
 from medusa_core.server.tool_calls.call_shape import CallShape
 from medusa_core.server.tool_calls.tool_format import ToolFormat
 
@@ -14,8 +16,9 @@ _OTHERS = ("<function=", "arg_key")
 
 
 def _fits(template: str) -> bool:
-    is_json = "<tool_call>" in template and "arguments" in template and "tools" in template
-    return is_json and not any(other in template for other in _OTHERS)
+    has_tools = re.search(r"\btools\b", template) is not None
+    is_json = "<tool_call>" in template and "arguments" in template
+    return has_tools and is_json and not any(other in template for other in _OTHERS)
 
 
 SPEC = ToolFormat("hermes", _fits, _SHAPE)
