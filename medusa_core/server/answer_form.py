@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from medusa_core.chats.thinking import CLOSE, OPEN
 from medusa_core.messages import ChatMessage, GenerateSettings, ModelLoaded
+from medusa_core.models.text.grammar_limits import MOST_CHARS
 from medusa_core.models.text.turns import without_tools
 from medusa_core.server.answer_grammar import AnswerRules, Thoughts, answer_grammar
+from medusa_core.server.api_error import bad_request
 from medusa_core.server.chat import ChatRequest, ToolMode
 from medusa_core.server.tool_calls.tool_format import ToolFormat, find_tool_format
 from medusa_core.server.tool_calls.tool_prompt import with_described_tools
@@ -46,6 +48,9 @@ def answer_form(request: ChatRequest, facts: ModelLoaded, settings: GenerateSett
         request: What is asked.
         facts: Of the model.
         settings: How it decodes.
+
+    Raises:
+        ApiError: Its schemas are too large together.
     """
     template = facts.chat_template
     tool_format = find_tool_format(template) if has_tools(request) else None
@@ -67,7 +72,14 @@ def answer_form(request: ChatRequest, facts: ModelLoaded, settings: GenerateSett
     turns, tools = request.messages, request.tools if tool_format is not None else ()
     if tool_format is not None:
         turns, tools = read_turns(turns, tools, tool_format, request.tool_choice.is_parallel)
-    return AnswerForm(turns, tools, answer_grammar(rules), marks, begins_inside, tool_format)
+    grammar = answer_grammar(rules)
+    if len(grammar) > MOST_CHARS:
+        raise bad_request(
+            f"The schemas of the request have {len(grammar):,} characters together; "
+            f"{MOST_CHARS:,} are the most. Send fewer functions.",
+            "tools" if tool_format is not None else "response_format",
+        )
+    return AnswerForm(turns, tools, grammar, marks, begins_inside, tool_format)
 
 
 def read_turns(

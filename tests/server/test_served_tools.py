@@ -173,6 +173,13 @@ def test_parameters_of_functions_have_bounds(served: Served) -> None:
     assert error["param"] == "tools[0].function.parameters"
 
 
+def test_functions_have_bounds_together(served: Served) -> None:
+    function = {"name": "f", "parameters": {"properties": {"a": {"description": "x" * 60_000}}}}
+    tools = [{"type": "function", "function": function}] * 5
+    error = served.error("/v1/chat/completions", {"messages": [QUESTION], "tools": tools}, 400)
+    assert (error["param"], "fewer functions" in error["message"]) == ("tools", True)
+
+
 def test_responses_bring_calls_as_items(client: openai.OpenAI) -> None:
     tool = {"type": "function", **WEATHER}
     answer = client.responses.create(model="", input="Rome?", tools=[tool], tool_choice="required")
