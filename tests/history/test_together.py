@@ -7,8 +7,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -23,11 +22,7 @@ from medusa_core.system.storage.database import open_database
 from medusa_core.system.storage.database_backup import backup_of
 from medusa_core.system.storage.database_copy import marker_of
 from tests.history.samples import Clock, answer, done, filled, prompt, steps, tell
-from tests.history.writer import SENTENCE
-
-ROOT = Path(__file__).resolve().parents[2]
-WHOLE = SENTENCE * 8
-Facts = list[list[str]]
+from tests.history.talkers import ROOT, check_facts, facts_of, talking, wait_for
 
 
 @pytest.fixture
@@ -36,47 +31,6 @@ def path(tmp_path: Path) -> Path:
     path = tmp_path / "history.db"
     filled(path, Clock()).close()
     return path
-
-
-@contextmanager
-def talking(folder: Path, name: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that talks in the history until it is killed."""
-    command = [sys.executable, "-m", "tests.history.writer", "talk", str(folder), name]
-    with (folder / name).open("wb") as out, subprocess.Popen(command, cwd=ROOT, stdout=out) as one:
-        try:
-            yield one
-        finally:
-            one.kill()
-
-
-def facts_of(folder: Path, name: str) -> Facts:
-    """What a process has stated, without what it was killed in the middle of."""
-    text = (folder / name).read_text(encoding="utf-8")
-    return [line.split() for line in text[: text.rfind("\n") + 1].splitlines()]
-
-
-def wait_for_answers(folder: Path, name: str, number: int) -> None:
-    """Wait until a process has finished so many answers more than now."""
-    before = sum(words[0] == "finished" for words in facts_of(folder, name))
-    end_s = time.monotonic() + 30
-    while sum(words[0] == "finished" for words in facts_of(folder, name)) < before + number:
-        assert time.monotonic() < end_s, f"{name} doesn't go on"
-        time.sleep(0.005)
-
-
-def check_facts(history: History, facts: Facts) -> None:
-    """All that was stated is there."""
-    messages = {message.id: message for message in history.messages("tea")}
-    for words in facts:
-        if words[0] == "finished":
-            assert messages[words[1]].text == WHOLE
-            ended = messages[words[1]].answer
-            assert ended is not None
-            assert ended.state is AnswerState.DONE
-        elif words[0] == "appended":
-            text = messages[words[1]].text
-            assert WHOLE.startswith(text)
-            assert len(text.encode()) >= int(words[2]) - 3  # half a character
 
 
 def check_whole(path: Path) -> None:
@@ -95,11 +49,11 @@ def kill_one_of_two(path: Path, num_kills: int, seed: int) -> None:
         processes.enter_context(talking(folder, "stays"))
         for name in others:
             one = processes.enter_context(talking(folder, name))
-            wait_for_answers(folder, name, 1)
+            wait_for(folder, name, "finished")
             time.sleep(chance.random() * 0.1)  # the moment is what is tested
             one.send_signal(signal.SIGKILL)
             one.wait()
-            wait_for_answers(folder, "stays", 2)
+            wait_for(folder, "stays", "finished", 2)
         with closing(History(path)) as history:  # beside the one that goes on
             assert history.notice == ""
             for name in others:

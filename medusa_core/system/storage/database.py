@@ -174,7 +174,7 @@ class Database:
         Raises:
             StorageError: The file can't be written.
         """
-        # Neither lets others commit meanwhile: SQLite before 3.51.3 may forget what they write then.
+        # Both hold off writers: SQLite before 3.51.3 may lose what is committed meanwhile.
         kind = "TRUNCATE" if truncates else "FULL"
         found = self.row(f"PRAGMA wal_checkpoint({kind})")
         if truncates and found is not None and found[0] == 1:
