@@ -1,4 +1,4 @@
-"""Opens the window: `python -m app`."""
+"""Opens the window: `medusa-chat`, or `python -m app`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ EXIT_UNUSABLE = 2
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options of `python -m app`."""
+    """The options of `medusa-chat`."""
     options = argparse.ArgumentParser(
-        prog="python -m app", description="Medusa Chat: talk with a model that is made fast."
+        prog="medusa-chat", description="Medusa Chat: talk with a model that is made fast."
     )
     options.add_argument("--theme", choices=("system", "light", "dark", "contrast"), help="colours")
     options.add_argument("--platform", help="Qt's platform plugin, e.g. offscreen")
@@ -76,14 +76,18 @@ def start_again() -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     given = [one for one in sys.argv[1:] if one != "--continue"]
-    command = [sys.executable, "-m", "app", "--continue", *given]
+    root = str(Path(__file__).resolve().parents[1])  # whatever folder it was started from
+    code = (
+        f"import sys; sys.path[0] = {root!r}; from app.__main__ import open_window; open_window()"
+    )
+    command = [sys.executable, "-c", code, "--continue", *given]
     if sys.platform == "win32":  # there a process can't become another one
         subprocess.Popen(command)
         os._exit(0)
     os.execv(sys.executable, command)
 
 
-def leave(code: int) -> None:
+def leave(code: int) -> NoReturn:
     """End the process.
 
     Python's normal shutdown aborts if the engine's thread is still inside a C library.
@@ -96,5 +100,10 @@ def leave(code: int) -> None:
     sys.exit(code)
 
 
-if __name__ == "__main__":
+def open_window() -> NoReturn:
+    """Open the window, and end the process with it."""
     leave(main())
+
+
+if __name__ == "__main__":
+    open_window()

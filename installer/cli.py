@@ -10,6 +10,7 @@ from installer.console import complain, say
 from installer.display import expected_platform, no_display
 from installer.errors import SetupError
 from installer.first_model import provide_first_model
+from installer.launchers import provide_launchers
 from installer.layout import Layout, this_repository
 from installer.process import Runner, SystemRunner
 from installer.qt_libraries import check_libraries
@@ -50,7 +51,7 @@ def run_app(layout: Layout, runner: Runner, request: Request, app_args: Sequence
         check_libraries(sys.platform, platform)
     _prepare(layout, runner, request)
     if platform is None:
-        raise no_display(layout.shown(layout.python))
+        raise no_display(layout.shown(layout.program("medusa")))
     status = runner.attach([str(layout.python), "-m", "app", *app_args])
     if status < 0:
         complain(
@@ -77,6 +78,7 @@ def run_tests(layout: Layout, runner: Runner, request: Request, pytest_args: Seq
 
 def _prepare(layout: Layout, runner: Runner, request: Request) -> None:
     ensure_ready(layout, runner, request)
+    provide_launchers(layout)
     compile_translations(layout, runner)
     if request.with_model:
         provide_first_model(layout, runner)

@@ -40,16 +40,15 @@ def expected_platform(
     return None
 
 
-def no_display(python: str) -> SetupError:
+def no_display(medusa: str) -> SetupError:
     """The answer to `run` on a machine without a display.
 
     Args:
-        python: the environment's Python, as typed.
+        medusa: the command line's program, as typed.
     """
     return SetupError(
         "There is no display here (neither DISPLAY nor WAYLAND_DISPLAY is set), so the window "
         "cannot open. The command line works without one.",
-        f'{python} -m medusa_core generate --prompt "Tell me a story."\n'
-        "Or, over ssh, connect with ssh -X and run again.",
+        f"{medusa} run\nOr, over ssh, connect with ssh -X and run again.",
         exit_status=NO_DISPLAY_STATUS,
     )

@@ -1,4 +1,4 @@
-"""`python -m medusa_core`: generate, bench, train and eval from a terminal."""
+"""`medusa`, or `python -m medusa_core`: all that the program does, from a terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from medusa_core.cli.program import program, run
+from medusa_core.cli.program import CommandEntry, program_of_commands, run
+
+_DOES = "Language models on this computer, made fast by Medusa decoding."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -16,7 +18,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status; see `run`.
     """
     words = sys.argv[1:] if argv is None else argv
-    return run(_parser(words), words)
+    chosen = next((word for word in words if not word.startswith("-")), "")
+    parser = program_of_commands("medusa", _DOES, COMMANDS, (chosen,))
+    if not words:
+        parser.print_help()
+        return 2
+    return run(parser, words)
+
+
+def _run(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.cli.run import add_run_arguments, run_chat
+
+    add_run_arguments(parser)
+    parser.set_defaults(run=run_chat)
 
 
 def _generate(parser: argparse.ArgumentParser) -> None:
@@ -66,41 +80,22 @@ def _heads(parser: argparse.ArgumentParser) -> None:
     cli.add_arguments(parser)
 
 
-def _download(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli import download as download_cli
+def _pull(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.cli import pull as cli
 
-    download_cli.add_arguments(parser)
-    parser.set_defaults(run=download_cli.run)
-
-
-def _list(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli import library as library_cli
-
-    library_cli.add_list_arguments(parser)
+    cli.add_arguments(parser)
+    parser.set_defaults(run=cli.run)
 
 
-def _verify(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli import library as library_cli
+def _of_library(name: str) -> Callable[[argparse.ArgumentParser], None]:
+    """A command that looks after what is installed."""
 
-    library_cli.add_verify_arguments(parser)
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        from medusa_core.cli import library as cli
 
+        cli.COMMANDS[name](parser)
 
-def _remove(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli import library as library_cli
-
-    library_cli.add_remove_arguments(parser)
-
-
-def _import(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli import library as library_cli
-
-    library_cli.add_import_arguments(parser)
-
-
-def _convert(parser: argparse.ArgumentParser) -> None:
-    from medusa_core.cli import library as library_cli
-
-    library_cli.add_convert_arguments(parser)
+    return add_arguments
 
 
 def _history(parser: argparse.ArgumentParser) -> None:
@@ -135,38 +130,28 @@ def _eval(parser: argparse.ArgumentParser) -> None:
     cli.add_eval_arguments(parser)
 
 
-# By name: what it does, and what gives its parser the arguments and the function that runs it.
-_COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
-    "generate": ("answer one prompt in the terminal", _generate),
-    "batch": ("answer a file of prompts, many at a time", _batch),
-    "serve": ("let other programs use a model by HTTP", _serve),
-    "serve-layers": ("let other machines use layers of a model", _serve_layers),
-    "bench": ("compare decoding modes and peers on prompts", _bench),
-    "heads": ("look at Medusa heads, and convert them", _heads),
-    "download": ("fetch a model and its heads from the Hub", _download),
-    "list": ("models and heads on this computer", _list),
-    "verify": ("compare a model's files with their hashes", _verify),
-    "remove": ("remove a model from the cache", _remove),
-    "import": ("list a model that lies in a folder", _import),
-    "convert": ("turn pickled heads or weights into safetensors", _convert),
-    "history": ("export, import and check conversations", _history),
-    "plan": ("does a model fit, and where does the memory go?", _plan),
-    "doctor": ("what works here, and what to do where it doesn't", _doctor),
-    "train": ("train heads for a model, or make a phrase table", _train),
-    "eval": ("measure heads", _eval),
+COMMANDS = {
+    "run": CommandEntry("Chat", "chat with a model in the terminal", _run),
+    "generate": CommandEntry("", "answer one prompt, with all settings", _generate),
+    "batch": CommandEntry("", "answer a file of prompts, many at a time", _batch),
+    "history": CommandEntry("", "export, import and check conversations", _history),
+    "list": CommandEntry("Models", "models and heads on this computer", _of_library("list")),
+    "pull": CommandEntry("", "fetch a model and its heads from the Hub", _pull),
+    "rm": CommandEntry("", "remove a model from the cache", _of_library("rm")),
+    "verify": CommandEntry("", "compare a model's files with their hashes", _of_library("verify")),
+    "import": CommandEntry("", "list a model that lies in a folder", _of_library("import")),
+    "convert": CommandEntry(
+        "", "turn pickled heads or weights into safetensors", _of_library("convert")
+    ),
+    "plan": CommandEntry("", "does a model fit, and where does the memory go?", _plan),
+    "serve": CommandEntry("Run", "let other programs use a model by HTTP", _serve),
+    "serve-layers": CommandEntry("", "let other machines use layers of a model", _serve_layers),
+    "doctor": CommandEntry("", "what works here, and what to do where it doesn't", _doctor),
+    "bench": CommandEntry("Speed", "compare decoding modes and peers on prompts", _bench),
+    "train": CommandEntry("", "train heads for a model, or make a phrase table", _train),
+    "eval": CommandEntry("", "measure heads", _eval),
+    "heads": CommandEntry("", "look at Medusa heads, and convert them", _heads),
 }
-
-
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser of a command line: only the command that stands in it is imported."""
-    parser = program("medusa_core", __doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    chosen = next((word for word in words if not word.startswith("-")), "")
-    for name, (does, add_arguments) in _COMMANDS.items():
-        command = commands.add_parser(name, help=does)
-        if name == chosen:
-            add_arguments(command)
-    return parser
 
 
 if __name__ == "__main__":

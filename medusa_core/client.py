@@ -44,6 +44,7 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     LoadModel,
+    LoadRemote,
     Message,
     ModelLoaded,
     Progress,
@@ -110,7 +111,9 @@ class Client:
         return stop
 
     async def load(
-        self, command: LoadModel, on_progress: Callable[[Progress], None] | None = None
+        self,
+        command: LoadModel | LoadRemote,
+        on_progress: Callable[[Progress], None] | None = None,
     ) -> ModelLoaded:
         """Load a model in place of the one before, which comes back where that fails.
 
@@ -207,6 +210,10 @@ class Client:
         async with turn, aclosing(events):
             async for event in events:
                 yield event
+
+    def cancel(self, request: Generate) -> None:
+        """End an answer within a step; its events still come, and what there is of it stays."""
+        self._engine.submit(Cancel(request.session_id, request.request_id))
 
     async def close_session(self, session_id: str) -> None:
         """Forget a conversation's cached rows, once its answers are complete."""

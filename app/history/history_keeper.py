@@ -11,6 +11,7 @@ from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 
 from app.chat.compose.composer import Composer
 from app.chat.controller import ChatController
+from app.history.chat_title import title_of
 from app.history.conversation_menu import ConversationMenu
 from app.history.files import ConversationFiles
 from app.history.grouping import rows_of
@@ -18,20 +19,22 @@ from app.history.history_watch import HistoryWatch
 from app.history.journal import Journal
 from app.history.reading import read_or_show
 from app.history.sidebar import Sidebar
-from app.history.stored import (
-    opened,
-    state_of,
-    stored_answer,
-    stored_prompt,
-    stored_prompts,
-    title_of,
-)
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.matching import (
     Entry,
     matching,
 )
-from medusa_core.api import Attachment, ConversationInfo, History, SearchHit
+from medusa_core.api import (
+    Attachment,
+    ConversationInfo,
+    History,
+    SearchHit,
+    open_conversation,
+    state_of,
+    stored_answer,
+    stored_prompt,
+    stored_prompts,
+)
 from medusa_core.chats.conversation import (
     Answer,
     Conversation,
@@ -223,7 +226,7 @@ class HistoryKeeper(QObject):
     def open_conversation(self, conversation_id: str, message_id: str = "") -> None:
         """Show a conversation where it was left, or at a message."""
         if conversation_id != self._shown_id:
-            conversation = self._read(lambda: opened(self.history, conversation_id))
+            conversation = self._read(lambda: open_conversation(self.history, conversation_id))
             if conversation is None:
                 return
             self._chat.open(conversation)

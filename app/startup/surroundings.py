@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 
-COMMAND_LINE = 'The command line needs no window: python -m medusa_core generate --prompt "Hello"'
+COMMAND_LINE = 'The command line needs no window: medusa generate --prompt "Hello"'
 PACKAGES = (
     "libegl1 libgl1 libxkbcommon-x11-0 libdbus-1-3 libfontconfig1 libxcb-cursor0 libxcb-icccm4 "
     "libxcb-image0 libxcb-keysyms1 libxcb-render-util0 libxcb-xinerama0 libxcb-xkb1"

@@ -178,6 +178,16 @@ class ChatSettings:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {**values, "stop": list(self.stop), "overflow": self.overflow.value}
 
+    def with_value(self, name: str, value: Any) -> ChatSettings:
+        """These settings with another value for one of them, as JSON has it.
+
+        Raises:
+            KeyError: There is no such setting.
+            TypeError: The value is of another kind.
+            ValueError: It is out of range.
+        """
+        return replace(self, **{name: _READERS[name](value)})
+
     def with_json(self, raw: Mapping[str, Any]) -> ChatSettings:
         """These settings with those of a file; a missing or senseless one stays as it is here."""
         read: dict[str, Any] = {}

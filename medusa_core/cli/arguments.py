@@ -10,6 +10,7 @@ from medusa_core.chats.setting import (
     When,
 )
 from medusa_core.chats.settings import SETTINGS
+from medusa_core.cli.program import subject
 from medusa_core.errors import RequestError
 from medusa_core.messages import GenerateSettings, Overflow
 
@@ -23,22 +24,40 @@ DRAFTER_HELP = (
 )
 
 
+def add_drafter_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments that choose how tokens are guessed."""
+    group = subject(parser, "drafting")
+    group.add_argument("--drafter", default="", help=DRAFTER_HELP)
+    group.add_argument(
+        "--no-learned",
+        action="store_true",
+        help="draft without what the model said in earlier conversations",
+    )
+
+
 def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments for the rule and all that it reads; shared with the benchmark."""
     defaults = GenerateSettings()
-    parser.add_argument(
+    groups = {
+        SettingGroup.SAMPLING: subject(parser, "sampling"),
+        SettingGroup.SPEED_UP: subject(parser, "drafting"),
+    }
+    sampling = groups[SettingGroup.SAMPLING]
+    sampling.add_argument(
         "--rule",
         help="greedy or sample, which are exact; or typical, which is creative and not exact "
         "(default: sample with a temperature or what else it reads, else greedy)",
     )
-    parser.add_argument("--seed", type=int, default=defaults.seed)
-    parser.add_argument(
+    sampling.add_argument(
+        "--seed", type=int, default=defaults.seed, help="another one draws another text"
+    )
+    sampling.add_argument(
         "--overflow",
         choices=[policy.value for policy in Overflow],
         default=defaults.overflow.value,
         help="of a prompt that is too long: refuse it, or leave out the oldest or the middle turns",
     )
-    parser.add_argument(
+    sampling.add_argument(
         "--thinking",
         choices=list(_THINKS),
         default="usual",
@@ -49,13 +68,13 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
             kind = int if setting.is_whole else float
             default = None if setting.when is When.DRAWS else getattr(defaults, name)
             options = [f"--{name.replace('_', '-')}", *_OTHER_NAMES.get(name, ())]
-            parser.add_argument(
-                *options, type=kind, default=default, metavar="N", help=_help(setting)
+            groups[setting.group].add_argument(
+                *options, type=kind, default=default, help=_help(setting)
             )
-    parser.add_argument(
+    sampling.add_argument(
         "--logit-bias", action="append", default=[], metavar="ID:BIAS", help="add to a token"
     )
-    parser.add_argument(
+    sampling.add_argument(
         "--ban",
         action="append",
         type=int,

@@ -1,4 +1,4 @@
-"""`python -m medusa_core batch`: a file of prompts in, a file of answers out."""
+"""`medusa batch`: a file of prompts in, a file of answers out."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from medusa_core.cli.arguments import DRAFTER_HELP, add_rule_arguments
 from medusa_core.cli.load_arguments import add_model_arguments
+from medusa_core.cli.program import subject
 from medusa_core.engine.batch.answers_file import AnswersFile
 from medusa_core.engine.batch.lines import read_lines
 from medusa_core.errors import RequestError
@@ -47,9 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         help="answers, one JSON object a line; what is there is kept",
     )
-    add_model_arguments(parser)
-    parser.add_argument("--drafter", default="", help=DRAFTER_HELP)
-    add_rule_arguments(parser)
     parser.add_argument(
         "--max-new-tokens",
         type=int,
@@ -68,6 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--watched", action="store_true", help="pause when standard input ends, for other programs"
     )
+    add_model_arguments(parser)
+    subject(parser, "drafting").add_argument("--drafter", default="", help=DRAFTER_HELP)
+    add_rule_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:

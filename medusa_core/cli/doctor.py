@@ -1,4 +1,4 @@
-"""`python -m medusa_core doctor`: what works here, and what to do where it doesn't."""
+"""`medusa doctor`: what works here, and what to do where it doesn't."""
 
 from __future__ import annotations
 

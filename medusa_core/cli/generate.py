@@ -1,10 +1,11 @@
-"""`python -m medusa_core generate`: one answer in the terminal."""
+"""`medusa generate`: one answer in the terminal."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import json
+import os
 import sys
 from contextlib import aclosing
 from pathlib import Path
@@ -15,17 +16,22 @@ from medusa_core.chats.trace_file import (
     Recording,
     write_trace,
 )
-from medusa_core.cli.arguments import DRAFTER_HELP, add_rule_arguments, settings_of
+from medusa_core.cli.arguments import add_drafter_arguments, add_rule_arguments, settings_of
+from medusa_core.cli.grammar_arguments import add_grammar_arguments, read_grammar
 from medusa_core.cli.load_arguments import add_model_arguments, load_command
 from medusa_core.client import Client
+from medusa_core.errors import RequestError
 from medusa_core.messages import (
     ChatMessage,
+    Generate,
     GenerationDone,
     LayersMoved,
     Role,
     StepDone,
     StepTrace,
 )
+from medusa_core.terminal.screen import takes_colour
+from medusa_core.terminal.statistics import statistics_line
 
 # Underlined, in one colour per head: told apart without colours as well as with them.
 _HEAD_STYLES = ("\x1b[4;36m", "\x1b[4;33m", "\x1b[4;35m", "\x1b[4;32m", "\x1b[4;34m")
@@ -34,29 +40,30 @@ _RESET = "\x1b[0m"
 
 def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `generate`."""
-    parser.add_argument("-p", "--prompt", required=True, help="what to ask; - reads standard input")
-    add_model_arguments(parser)
-    parser.add_argument("--drafter", default="", help=DRAFTER_HELP)
     parser.add_argument(
-        "--no-learned",
-        action="store_true",
-        help="draft without what the model said in earlier conversations",
+        *("-p", "--prompt"), required=True, metavar="TEXT", help="what to ask; - for standard input"
     )
-    add_rule_arguments(parser)
-    parser.add_argument(
+    output = parser.add_argument_group("output")
+    output.add_argument(
         "--raw",
         action="store_true",
         help="go on with the prompt as it stands, without the model's chat template",
     )
-    parser.add_argument(
+    output.add_argument(
         "--max-new-tokens",
         type=int,
         default=0,
         help="longest answer; default: what the context leaves",
     )
-    parser.add_argument("--stop", action="append", default=[], help="end before this string")
-    parser.add_argument("--json", action="store_true", help="print one JSON object, don't stream")
-    parser.add_argument("--trace", type=Path, help="write a trace of every step to this file")
+    output.add_argument(
+        "--stop", action="append", default=[], metavar="TEXT", help="end before this string"
+    )
+    output.add_argument("--json", action="store_true", help="print one JSON object, don't stream")
+    output.add_argument("--trace", type=Path, help="write a trace of every step to this file")
+    add_grammar_arguments(parser)
+    add_model_arguments(parser)
+    add_drafter_arguments(parser)
+    add_rule_arguments(parser)
 
 
 def run_generate(args: argparse.Namespace) -> int:
@@ -66,17 +73,27 @@ def run_generate(args: argparse.Namespace) -> int:
 
 async def _generate(args: argparse.Namespace) -> int:
     prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
-    messages = (ChatMessage(Role.USER, prompt),)
+    messages, grammar = (ChatMessage(Role.USER, prompt),), read_grammar(args)
     printer = None if args.json else _Printer(sys.stdout)
     traces: list[StepTrace] = []
     async with Client() as client:
         loaded = await client.load(load_command(args, "generate"))
-        drafter = args.drafter or loaded.drafters[0].name
+        if loaded.is_remote and args.trace is not None:
+            raise RequestError("Steps of another machine can't be recorded.", "Leave out --trace.")
+        first = loaded.drafters[0].name
+        drafter = first if loaded.is_remote else args.drafter or first
         settings = settings_of(args, drafter, args.tree_rows, tuple(args.stop))
         if drafter != "none" and not args.tree_rows:
             await client.calibrate()
-        answer = client.answer(new_id(), messages, settings, records=args.trace is not None)
-        async with aclosing(answer) as events:
+        request = Generate(
+            new_id(),
+            new_id(),
+            messages,
+            settings,
+            records=args.trace is not None,
+            grammar=grammar,
+        )
+        async with aclosing(client.generate(request)) as events:
             async for event in events:
                 if isinstance(event, StepDone) and printer is not None:
                     printer.print_step(event)
@@ -101,7 +118,7 @@ def as_json(done: GenerationDone, model: str) -> dict[str, object]:
     return {
         "text": done.text,
         "token_ids": list(done.token_ids),
-        "num_tokens": len(done.token_ids),
+        "num_tokens": done.num_new_tokens,
         "num_steps": done.num_steps,
         "accept_lengths": list(done.accept_lengths),
         "mean_acceptance_length": done.mean_acceptance_length,
@@ -114,17 +131,9 @@ def as_json(done: GenerationDone, model: str) -> dict[str, object]:
         "rule": done.settings.rule,
         "model": model,
         "seed": done.settings.seed,
+        "num_drafted": done.num_drafted,
+        "num_draft_accepted": done.num_draft_accepted,
     }
-
-
-def statistics_line(done: GenerationDone) -> str:
-    """One line on how the answer came about."""
-    return (
-        f"{len(done.token_ids)} tokens · {done.tokens_per_s:.0f} tokens/s · "
-        f"{done.mean_acceptance_length:.2f} tokens per step · "
-        f"first after {done.time_to_first_token_s * 1000:.0f} ms · "
-        f"{done.settings.drafter}, {done.settings.rule} · ended by {done.stop_reason.value}"
-    )
 
 
 class _Printer:
@@ -132,7 +141,7 @@ class _Printer:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._has_colour = stream.isatty()
+        self._has_colour = takes_colour(stream, os.environ)
         self._held: list[tuple[bytes, int]] = []
         self._num_shown = 0
 

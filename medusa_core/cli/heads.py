@@ -1,4 +1,4 @@
-"""`python -m medusa_core heads`: look at Medusa heads, and convert them."""
+"""`medusa heads`: look at Medusa heads, and convert them."""
 
 from __future__ import annotations
 

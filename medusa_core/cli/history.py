@@ -1,4 +1,4 @@
-"""`python -m medusa_core history`: conversations into files, out of files, and a look at them."""
+"""`medusa history`: conversations into files, out of files, and a look at them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`list`, `verify`, `remove`, `import` and `convert`: the models on this computer."""
+"""`list`, `verify`, `rm`, `import` and `convert`: the models on this computer."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from medusa_core.errors import RequestError
+from medusa_core.hub.library.find import folder_list
 from medusa_core.hub.library.installed import (
     InstalledRevision,
     find_installed,
@@ -20,10 +19,7 @@ from medusa_core.hub.library.installed import (
     pairings,
     repo_folder,
 )
-from medusa_core.hub.library.library_import import (
-    FolderList,
-    import_copy,
-)
+from medusa_core.hub.library.library_import import import_copy
 from medusa_core.hub.settings import settings_from
 
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -45,13 +41,13 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run_verify)
 
 
-def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `remove`."""
+def add_rm_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `rm`."""
     parser.add_argument("name", metavar="NAME", help="repository")
     parser.add_argument("--revision", default="", help="only this branch, tag or commit")
     parser.add_argument("--yes", action="store_true", help="don't ask")
     _add_folders(parser)
-    parser.set_defaults(run=run_remove)
+    parser.set_defaults(run=run_rm)
 
 
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,11 +70,6 @@ def _add_folders(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--folder", type=Path, action="append", default=[], help="look for models here, too"
     )
-
-
-def folder_list() -> FolderList:
-    """The folders that the user added."""
-    return FolderList(Path(platformdirs.user_data_path("medusa-chat")) / "folders.json")
 
 
 def run_list(args: argparse.Namespace) -> int:
@@ -121,7 +112,7 @@ def run_verify(args: argparse.Namespace) -> int:
     return 0 if report.is_whole else 1
 
 
-def run_remove(args: argparse.Namespace) -> int:
+def run_rm(args: argparse.Namespace) -> int:
     """Remove a repository or a revision from the cache, after asking."""
     from medusa_core.hub.library.library_remove import (
         plan_removal,
@@ -179,6 +170,15 @@ def run_convert(args: argparse.Namespace) -> int:
     for path in done.files:
         print(path)
     return 0
+
+
+COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "list": add_list_arguments,
+    "verify": add_verify_arguments,
+    "rm": add_rm_arguments,
+    "import": add_import_arguments,
+    "convert": add_convert_arguments,
+}
 
 
 def _installed(args: argparse.Namespace) -> tuple[InstalledRevision, ...]:

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.chats.conversation import new_id
+from medusa_core.errors import RequestError
 from medusa_core.hub.library.find import installed
 from medusa_core.hub.library.shipped_heads import heads_made_for
-from medusa_core.messages import LoadModel, LoadOptions, WeightFormats
+from medusa_core.hub.settings import settings_from
+from medusa_core.loading.choice import remote_choice
+from medusa_core.messages import (
+    EndpointModel,
+    LoadModel,
+    LoadOptions,
+    LoadRemote,
+    ModelLoaded,
+    WeightFormats,
+)
 from medusa_core.models.quant.choice import CACHE_FORMATS, DTYPES
 from medusa_core.models.quant.in_blocks import weight_formats
+from medusa_core.remote.address import endpoint_url, host_of_url
 from medusa_core.system.resources import calibrations_dir, quantized_models_dir, start_model
 from medusa_core.system.user_folders import places
 
@@ -23,44 +35,59 @@ if TYPE_CHECKING:
     from medusa_core.speculation.tuning.tuner import Tuner
 
 NO_HEADS = "none"  # as a value of --heads
+KEY_VARIABLE = "MEDUSA_API_KEY"
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments that choose a model; shared with the benchmark."""
-    parser.add_argument(
+    """Arguments that choose a model and how it is loaded, by subject; shared with the benchmark."""
+    model = parser.add_argument_group("model")
+    model.add_argument(
         *("-m", "--model"),
         default="",
         help="folder, GGUF file, or repository in the cache (default: the model of the first "
         "start, or the demo model where that wasn't fetched)",
     )
-    parser.add_argument(
+    add_loading_arguments(parser, model)
+
+
+def add_loading_arguments(parser: argparse.ArgumentParser, model: argparse._ArgumentGroup) -> None:
+    """Those of `add_model_arguments` without the model's own name, for who names it otherwise."""
+    model.add_argument(
         "--heads",
         default="",
         help="folder or repository of Medusa heads, or none (default: shipped ones that were made "
         "for the model)",
     )
-    parser.add_argument(
+    model.add_argument(
         "--assistant", default="", help="folder or repository of a smaller model that drafts"
     )
-    add_adapter_argument(parser)
-    parser.add_argument(
+    add_endpoint_argument(model)
+    add_adapter_argument(model)
+    model.add_argument(
         "--phrases", type=Path, help="folder of a phrase table (default: the model's own)"
     )
-    parser.add_argument("--dtype", choices=DTYPES, default="", help="default: best on the device")
+    model.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        default="",
+        metavar="DTYPE",
+        help=f"{', '.join(DTYPES)} (default: best on the device)",
+    )
     add_format_arguments(parser)
-    parser.add_argument("--context", type=int, default=0, help="tokens (default: what fits)")
-    parser.add_argument(
+    memory = parser.add_argument_group("memory and device")
+    memory.add_argument("--context", type=int, default=0, help="tokens (default: what fits)")
+    memory.add_argument(
         "--anyway", action="store_true", help="load although the plan says that it doesn't fit"
     )
-    parser.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: best there is)")
-    add_tier_arguments(parser)
-    parser.add_argument(
+    memory.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: best there is)")
+    add_tier_arguments(memory)
+    memory.add_argument(
         "--cluster",
         default="",
         metavar="HOST:PORT",
         help="machines that have the layers, where serve-layers runs",
     )
-    parser.add_argument(
+    memory.add_argument(
         "--threads", type=int, default=0, help="CPU threads (default: the fastest count, measured)"
     )
 
@@ -68,20 +95,24 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments for the weight format of every part; shared with the plan."""
     names = weight_formats().names
-    parser.add_argument("--quant", choices=names, default="", help="weight format of the model")
-    parser.add_argument("--heads-quant", choices=names, default="", help="of the Medusa heads")
-    parser.add_argument("--lm-head-quant", choices=names, default="", help="of the last projection")
-    parser.add_argument("--embedding-quant", choices=names, default="", help="of the token vectors")
-    parser.add_argument(
+    group = parser.add_argument_group("weight formats", f"FORMAT is {', '.join(names)}.")
+    for option, part in (
+        ("--quant", "of the model (default: as it is stored, or what fits)"),
+        ("--heads-quant", "of the Medusa heads"),
+        ("--lm-head-quant", "of the last projection"),
+        ("--embedding-quant", "of the token vectors"),
+    ):
+        group.add_argument(option, choices=names, default="", metavar="FORMAT", help=part)
+    group.add_argument(
         "--embedding-in-ram", action="store_true", help="keep the token vectors off the card"
     )
-    parser.add_argument(
+    group.add_argument(
         "--cache-quant",
         choices=CACHE_FORMATS,
         default="",
         help="keep keys and values in 4 bits: more conversations at once, each step slower",
     )
-    parser.add_argument(
+    group.add_argument(
         "--sparse-attention",
         type=int,
         default=0,
@@ -90,7 +121,7 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_tier_arguments(parser: argparse.ArgumentParser) -> None:
+def add_tier_arguments(parser: argparse._ActionsContainer) -> None:
     """Arguments for a model that is larger than memory; shared with the plan."""
     parser.add_argument(
         "--memory-gib",
@@ -104,15 +135,32 @@ def add_tier_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_endpoint_argument(parser: argparse._ActionsContainer) -> None:
+    """The argument that chooses another machine's models."""
+    parser.add_argument(
+        "--endpoint",
+        default="",
+        metavar="URL",
+        help="an OpenAI-compatible address whose models answer; --model is then a name there, and "
+        f"the key is taken from ${KEY_VARIABLE} or the system's keyring",
+    )
+
+
 def model_dirs(args: argparse.Namespace) -> tuple[Path, Path | None]:
-    """The model and heads that the arguments choose; shipped heads pair with their model."""
+    """The model and heads that the arguments choose; shipped heads pair with their model.
+
+    Raises:
+        RequestError: They choose one of another machine.
+    """
+    if args.endpoint:
+        raise RequestError("This command needs a model of this computer.", "Leave out --endpoint.")
     model = installed(args.model) if args.model else start_model()
     if args.heads == NO_HEADS:
         return model, None
     return model, installed(args.heads) if args.heads else heads_made_for(model)
 
 
-def add_adapter_argument(parser: argparse.ArgumentParser) -> None:
+def add_adapter_argument(parser: argparse._ActionsContainer) -> None:
     """The argument that chooses a LoRA; shared with training."""
     parser.add_argument(
         "--adapter", default="", help="folder or repository of a LoRA that changes the model"
@@ -214,12 +262,23 @@ def formats_of(args: argparse.Namespace) -> WeightFormats:
     )
 
 
-def load_command(args: argparse.Namespace, session_id: str) -> LoadModel:
+def load_command(args: argparse.Namespace, session_id: str) -> LoadModel | LoadRemote:
     """The command that loads what the arguments choose.
 
     Args:
         args: Of a parser with `generate`'s arguments.
         session_id: Of whom the events of loading belong to.
+    """
+    if args.endpoint:
+        return _load_remote(args, session_id)
+    return local_load_command(args, session_id)
+
+
+def local_load_command(args: argparse.Namespace, session_id: str) -> LoadModel:
+    """The same, of a model of this computer alone.
+
+    Raises:
+        RequestError: They choose one of another machine.
     """
     options = replace(
         options_of(args),
@@ -233,4 +292,25 @@ def load_command(args: argparse.Namespace, session_id: str) -> LoadModel:
         options,
         calibrations_dir=calibrations_dir(),
         num_threads=args.threads,
+    )
+
+
+def model_key_of(args: argparse.Namespace, loaded: ModelLoaded) -> str:
+    """Which model was loaded, as histories name it."""
+    if loaded.is_remote:
+        model = EndpointModel(endpoint_url(args.endpoint), loaded.name, loaded.place)
+        return remote_choice(model).key
+    return str(model_dirs(args)[0])
+
+
+def _load_remote(args: argparse.Namespace, session_id: str) -> LoadRemote:
+    """The command that lets another machine answer."""
+    url = endpoint_url(args.endpoint)
+    return LoadRemote(
+        session_id,
+        new_id(),
+        EndpointModel(url, args.model, host_of_url(url)),
+        key=os.environ.get(KEY_VARIABLE, ""),
+        keys_dir=places().config,
+        is_offline=settings_from(os.environ).is_offline,
     )

@@ -1,4 +1,4 @@
-"""`python -m medusa_core plan`: whether a model fits, and what takes the memory."""
+"""`medusa plan`: whether a model fits, and what takes the memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m medusa_core plan --throughput`: where everything lies for the most tokens a second."""
+"""`medusa plan --throughput`: where everything lies for the most tokens a second."""
 
 from __future__ import annotations
 

@@ -5,17 +5,61 @@ from __future__ import annotations
 import argparse
 import difflib
 import logging
+import os
+import shutil
 import sys
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
 from medusa_core.errors import MedusaError
+
+_EXIT_STATUSES = "Exit status: 0 done, 1 failed with a message, 2 wrong arguments, 130 stopped."
+_METAVARS: dict[object, str] = {int: "N", float: "X", Path: "PATH"}
+_FAILED, _STOPPED = 1, 130
+_WIDEST, _NAME_COLUMN = 100, 24
+
+
+class CommandEntry(NamedTuple):
+    """A command of a program.
+
+    Attributes:
+        group: The subject that begins with it in help; empty for one that goes on.
+        does: What it does, in a few words.
+        add_arguments: Gives its parser the arguments, and the function that carries it out as
+            `run`; imports what that takes.
+    """
+
+    group: str
+    does: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
 
 
 def program(name: str, does: str | None) -> argparse.ArgumentParser:
     """The parser of a program; each of its commands sets `run`, a function of the arguments."""
     parser: argparse.ArgumentParser = _Parser(prog=name, description=does)
-    parser.add_argument("--verbose", action="store_true", help="log what is done")
+    _add_verbose(parser)
+    return parser
+
+
+def program_of_commands(
+    name: str, does: str, commands: dict[str, CommandEntry], chosen: Sequence[str]
+) -> argparse.ArgumentParser:
+    """The parser of a program.
+
+    Args:
+        name: What is typed to run it.
+        does: What it is, in a few words.
+        commands: By name.
+        chosen: The commands that get their arguments: what the others need isn't imported.
+    """
+    parser = _CommandParser(name, does, commands)
+    _add_verbose(parser)
+    places = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
+    for command_name, entry in commands.items():
+        command = places.add_parser(command_name, help=entry.does, description=_sentence(entry))
+        if command_name in chosen:
+            entry.add_arguments(command)
     return parser
 
 
@@ -23,7 +67,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
     """Parse arguments and run one command.
 
     Args:
-        parser: Of `program`.
+        parser: Of `program` or `program_of_commands`.
         words: What stands behind the program's name.
 
     Returns:
@@ -36,19 +80,20 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
             handler.addFilter(_without_traceback)
     try:
         code: int = args.run(args)
+        sys.stdout.flush()
     except MedusaError as error:
         logging.getLogger(__name__).info("failed", exc_info=True)
         print(f"error: {error.message}", file=sys.stderr)
         if error.hint:
             print(f"  {error.hint}", file=sys.stderr)
-        return 1
+        return _FAILED
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
-        return 130
+        return _STOPPED
     except BrokenPipeError:
-        # The reader has gone (as in `| head`); nobody is left to tell.
-        sys.stderr.close()
-        return 1
+        # The reader has gone (as in `| head`): nobody is left to tell, nor is Python to try.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _FAILED
     return code
 
 
@@ -65,12 +110,54 @@ def log_to_stderr(*packages: str) -> None:
         logging.getLogger(package).setLevel(logging.INFO)
 
 
+def _add_verbose(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--verbose", action="store_true", help="log what is done")
+
+
+def _sentence(entry: CommandEntry) -> str:
+    return f"{entry.does[0].upper()}{entry.does[1:]}{'' if entry.does.endswith('?') else '.'}"
+
+
+def subject(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
+    """The group of a parser's arguments of this title, made where it isn't there yet."""
+    found = (group for group in parser._action_groups if group.title == title)
+    return next(found, None) or parser.add_argument_group(title)
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Names in one column, what they mean in the other, as wide as the terminal allows."""
+
+    def __init__(self, prog: str) -> None:
+        columns = min(shutil.get_terminal_size().columns, _WIDEST)
+        super().__init__(prog, max_help_position=_NAME_COLUMN, width=columns - 2)
+
+    def _get_default_metavar_for_optional(self, action: argparse.Action) -> str:
+        """A short word for a value: the option's name says what it is."""
+        return _METAVARS.get(action.type, "NAME")
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        """An option's value behind its last name alone."""
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
+
+
 class _Parser(argparse.ArgumentParser):
     """Takes options by their whole names alone, and says in two lines what is wrong with them."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{**kwargs, "allow_abbrev": False})
+        usual = {"allow_abbrev": False, "formatter_class": _Formatter}
+        super().__init__(*args, **{**kwargs, **usual})
         self._typed: list[str] = []
+
+    def format_help(self) -> str:
+        """Help that opens with one line of usage, whatever the number of options."""
+        written, self.usage = self.usage, self._short_usage() if self.usage is None else self.usage
+        try:
+            return super().format_help()
+        finally:
+            self.usage = written
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self._typed = list(sys.argv[1:] if args is None else args)
@@ -88,3 +175,42 @@ class _Parser(argparse.ArgumentParser):
         problem = f"there is no option {wrong}." if wrong else message
         hint = f"Did you mean {near[0]}?" if near else f"See {self.prog} --help."
         self.exit(2, f"error: {problem}\n  {hint}\n")
+
+    def _short_usage(self) -> str:
+        """What must be given; the rest stands below it."""
+        formatter = self._get_formatter()
+        places = [action for action in self._actions if not action.option_strings]
+        needed = [one for one in self._actions if one.option_strings and one.required]
+        words = [self.prog]
+        for action in needed:
+            value = formatter._get_default_metavar_for_optional(action)
+            words += [action.option_strings[-1], formatter._format_args(action, value)]
+        words += [formatter._format_args(one, one.dest.upper()) for one in places]
+        return " ".join([*words, "[OPTIONS]"]).replace("%", "%%")
+
+
+class _CommandParser(_Parser):
+    """A program whose help is a table of its commands by subject, and fits a screen."""
+
+    def __init__(self, name: str, does: str, commands: dict[str, CommandEntry]) -> None:
+        super().__init__(prog=name, description=does)
+        self._commands = commands
+
+    def error(self, message: str) -> NoReturn:
+        """A command that there isn't, and maybe the one that was meant; else as the others."""
+        named = next((word for word in self._typed if not word.startswith("-")), "")
+        if not named or named in self._commands:
+            super().error(message)
+        near = difflib.get_close_matches(named, self._commands, 1)
+        hint = f"Did you mean {near[0]}?" if near else f"See {self.prog} --help."
+        self.exit(2, f"error: there is no command {named}.\n  {hint}\n")
+
+    def format_help(self) -> str:
+        lines = [f"usage: {self.prog} COMMAND [OPTIONS]", f"{self.description}"]
+        width = max(map(len, self._commands)) + 2
+        lines += [
+            f"  {entry.group:<8}{name:<{width}}{entry.does}"
+            for name, entry in self._commands.items()
+        ]
+        lines += [f"Options of a command: {self.prog} COMMAND --help", _EXIT_STATUSES]
+        return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""`python -m medusa_core serve`: other programs use a model by HTTP."""
+"""`medusa serve`: other programs use a model by HTTP."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from medusa_core.cli.library import folder_list
 from medusa_core.cli.load_arguments import (
     NO_HEADS,
     add_model_arguments,
-    load_command,
+    local_load_command,
     model_dirs,
 )
 from medusa_core.client import Client
 from medusa_core.errors import RequestError
+from medusa_core.hub.library.find import folder_list
 from medusa_core.hub.settings import settings_from
 from medusa_core.messages import LoadModel
 from medusa_core.server.guard import is_loopback
@@ -37,38 +37,39 @@ _MOST_WAITING = 10_000
 
 def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `serve`."""
-    add_model_arguments(parser)
-    parser.add_argument(
+    group = parser.add_argument_group("server")
+    group.add_argument(
         "--host",
         default="127.0.0.1",
         help="address to listen at; others than this computer need a key (default: %(default)s)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--port", type=int, default=DEFAULT_PORT, help="0 for any (default: %(default)s)"
     )
-    parser.add_argument(
+    group.add_argument(
         "--api-key",
         default="",
         metavar="K",
         help=f"what clients must send (default: {_KEY_VARIABLE}; else none on this computer, and "
         "one that is made and printed elsewhere)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--cors-origin",
         action="append",
         default=[],
         metavar="ORIGIN",
         help="let pages of this site use the server, such as https://example.org",
     )
-    parser.add_argument(
+    group.add_argument(
         "--queue",
         type=int,
         default=Limits().most_waiting,
         help="requests that wait at most (default: %(default)s)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--json-log", type=Path, metavar="FILE", help="a JSON line for each request, without texts"
     )
+    add_model_arguments(parser)
     parser.add_argument(
         "--no-learned",
         action="store_true",
@@ -130,7 +131,7 @@ def _loading(args: argparse.Namespace, first: Path) -> Callable[[Path], LoadMode
             named.heads = NO_HEADS if args.heads == NO_HEADS else ""
             named.assistant = named.adapter = ""
             named.phrases = None
-        return load_command(named, _SESSION)
+        return local_load_command(named, _SESSION)
 
     return command
 

@@ -1,4 +1,4 @@
-"""`python -m medusa_core serve-layers`: offer layers of a model to a cluster."""
+"""`medusa serve-layers`: offer layers of a model to a cluster."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def _offer_text(address: str, model_dir: Path, offer: StageOffer) -> str:
     return (
         f"{model_dir.name} at {address}: {offer.name}, {offer.place}, "
         f"{offer.memory_bytes / _GIB:.1f} GiB for layers\n"
-        f"  more machines: python -m medusa_core serve-layers --join {address} --model MODEL\n"
-        f"  use them:      python -m medusa_core generate --cluster {address} --model MODEL ...\n"
+        f"  more machines: medusa serve-layers --join {address} --model MODEL\n"
+        f"  use them:      medusa generate --cluster {address} --model MODEL ...\n"
         f"  the token:     {where}; other machines need it in the same place,\n"
         f"                 in {TOKEN_VARIABLE}, or in a file that {TOKEN_FILE_VARIABLE} names.\n"
         "  Who has the token can run code on all of these machines: give it to machines that you\n"

@@ -183,7 +183,7 @@ def _open(heads_dir: Path) -> Checkpoint:
         raise HeadsError(
             f"These heads are a pickle ({pickled[0].name}), which can run code when it is opened.",
             "Get them as safetensors; or, if you trust where they come from, convert them once: "
-            f"python -m medusa_core convert {heads_dir}",
+            f"medusa convert {heads_dir}",
         )
     raise HeadsError(
         f"No {_FILE} in {heads_dir}.", "Choose a folder with Medusa heads, or go without heads."

@@ -22,7 +22,7 @@ def adapter_lines(config: HeadsConfig, base_model: str) -> list[str]:
         f"what {base_model} says without it (Kullback-Leibler divergence; the heads' loss weighed",
         f"up to {config.heads_weight:g}). The heads are for the model with the adapter on:",
         "",
-        f"    python -m medusa_core generate --model MODEL --heads HERE --adapter HERE/{ADAPTER} …",
+        f"    medusa generate --model MODEL --heads HERE --adapter HERE/{ADAPTER} …",
         "",
         "Without the adapter the model is exactly as it was, and the heads guess worse.",
         "",

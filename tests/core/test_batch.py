@@ -1,4 +1,4 @@
-"""`python -m medusa_core batch`: a file of prompts, answered many at a time."""
+"""`medusa batch`: a file of prompts, answered many at a time."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`python -m medusa_core generate`."""
+"""`medusa generate`."""
 
 import json
 import sys
@@ -38,6 +38,8 @@ KEYS = {
     "rule",
     "model",
     "seed",
+    "num_drafted",
+    "num_draft_accepted",
 }
 
 Folders = dict[str, tuple[Path, Path]]

@@ -66,16 +66,16 @@ def test_remove_asks_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(builtins, "input", lambda question: "no")
-    assert terminal("remove", MODEL) == 1
+    assert terminal("rm", MODEL) == 1
     assert repo_folder(cache, MODEL).exists()
     monkeypatch.setattr(builtins, "input", lambda question: "y")
     before = disk_bytes(cache)
-    assert terminal("remove", MODEL) == 0
+    assert terminal("rm", MODEL) == 0
     assert f"freed {before - disk_bytes(cache):,} bytes" in capsys.readouterr().out
     assert not repo_folder(cache, MODEL).exists()
-    assert terminal("remove", HEADS, "--revision", "main", "--yes") == 0
+    assert terminal("rm", HEADS, "--revision", "main", "--yes") == 0
     with pytest.raises(RequestError, match="isn't installed"):
-        terminal("remove", MODEL, "--yes")
+        terminal("rm", MODEL, "--yes")
 
 
 def test_import_and_convert_from_a_terminal(
@@ -89,7 +89,7 @@ def test_import_and_convert_from_a_terminal(
     assert terminal("list") == 0
     assert "mine" in capsys.readouterr().out
     with pytest.raises(RequestError, match="its files stay"):
-        terminal("remove", "mine", "--yes")
+        terminal("rm", "mine", "--yes")
     pickled = tmp_path / "pickled"
     pickled.mkdir()
     torch.save(random_heads(SPEC), pickled / "medusa_lm_head.pt")

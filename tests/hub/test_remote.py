@@ -154,8 +154,8 @@ def test_download_plan_and_generate_by_name(published: LoopbackHub, tmp_path: Pa
     assert json.loads(planned.stdout)["verdict"] == Fit.FITS.value
     before = command(published, cache, "generate", "--model", "org/tiny-chat", "--prompt", "hi")
     assert before.returncode == 1
-    assert "python -m medusa_core download org/tiny-chat" in before.stderr
-    done = command(published, cache, "download", *pair)
+    assert "medusa pull org/tiny-chat" in before.stderr
+    done = command(published, cache, "pull", *pair)
     assert done.returncode == 0, done.stderr
     assert "org/tiny-chat-medusa: " in done.stdout
     requested = ("--prompt", "hi", "--max-new-tokens", "4", "--quant", "q4", "--json")
@@ -163,6 +163,6 @@ def test_download_plan_and_generate_by_name(published: LoopbackHub, tmp_path: Pa
     assert answered.returncode == 0, answered.stderr
     preferred = min(drafter_registry().specs, key=lambda spec: spec.preference)
     assert json.loads(answered.stdout)["drafter"] == preferred.name
-    missing = command(published, cache, "download", "org/nothing")
+    missing = command(published, cache, "pull", "org/nothing")
     assert missing.returncode == 1
     assert "no repository org/nothing" in missing.stderr

@@ -89,7 +89,7 @@ def test_a_model_may_be_its_own_heads(
     fill(hub)
     monkeypatch.setenv("HF_ENDPOINT", hub.endpoint)
     cache = ("--cache-dir", str(settings.cache_dir))
-    assert main(["download", MODEL, "--heads", MODEL, *cache]) == 0
+    assert main(["pull", MODEL, "--heads", MODEL, *cache]) == 0
     snapshot = find_snapshot(settings.cache_dir, MODEL)
     assert snapshot is not None
     check_whole(hub, MODEL, snapshot)

@@ -130,7 +130,7 @@ def test_run_without_a_display_offers_the_command_line(
     with pytest.raises(SetupError) as caught:
         cli.run_app(machine.layout, machine, Request(), [])
     assert caught.value.exit_status == 2
-    assert ".venv/bin/python -m medusa_core generate --prompt" in caught.value.mend
+    assert ".venv/bin/medusa run" in caught.value.mend
     assert not machine.ran("-m app")
 
 

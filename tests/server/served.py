@@ -1,4 +1,4 @@
-"""A started server: `python -m medusa_core serve` in a process of its own."""
+"""A started server: `medusa serve` in a process of its own."""
 
 from __future__ import annotations
 

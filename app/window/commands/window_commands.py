@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QKeySequence
 
-from app.history.stored import title_of
+from app.history.chat_title import title_of
 from app.theme.appearance import ThemeChoice
 from app.window.commands.command import (
     AppCommand,
@@ -139,7 +139,7 @@ class WindowCommands(QObject):
                 "compare",
                 self.tr("Compare two modes…"),
                 section,
-                insight.open_compare,
+                insight.ask_to_compare,
                 ("Ctrl+Shift+D",),
             ),
             AppCommand("open-trace", self.tr("Open a trace…"), section, insight.files.ask_to_open),

@@ -251,8 +251,7 @@ def _open(heads_dir: Path) -> tuple[Checkpoint, _Sizes]:
     if path is None:
         raise HeadsError(
             f"These heads are a pickle ({_PICKLE}), which can run code when it is opened.",
-            "If you trust where they come from, convert them once: "
-            f"python -m medusa_core convert {heads_dir}",
+            f"If you trust where they come from, convert them once: medusa convert {heads_dir}",
         )
     checkpoint = Checkpoint.open_file(path)
     sizes = _sizes_of({name: checkpoint.shape(name) for name in checkpoint.names})

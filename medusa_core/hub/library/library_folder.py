@@ -153,7 +153,7 @@ def _read_shapes(folder: Path, weights: str, problems: list[str]) -> TensorShape
 
 
 def _other(folder: Path, name: str, config: dict[str, Any], problems: list[str]) -> Contents:
-    convert = f"convert it once: python -m medusa_core convert {folder}"
+    convert = f"convert it once: medusa convert {folder}"
     if any((folder / pickle).exists() for pickle in PICKLED_HEADS):
         return Contents(ContentsKind.HEADS, "pickle", (*problems, f"a pickle; {convert}"))
     if any(folder.glob(_PICKLED_WEIGHTS)):

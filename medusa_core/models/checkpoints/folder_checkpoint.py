@@ -29,7 +29,7 @@ def open_folder(folder: Path) -> Checkpoint:
     raise CheckpointError(
         f"No model.safetensors in {folder}.",
         f"{pickles[0]} is a pickle, which can run code: get the safetensors version instead, "
-        f"or convert it once: python -m medusa_core convert {folder}"
+        f"or convert it once: medusa convert {folder}"
         if pickles
         else "Choose a folder in Hugging Face layout, or download the model again.",
     )

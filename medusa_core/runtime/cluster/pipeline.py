@@ -104,7 +104,7 @@ class Pipeline:
         if not connections:
             raise ClusterError(
                 f"Nobody offers layers at {self._cluster.name}.",
-                "Start python -m medusa_core serve-layers --model MODEL there first.",
+                "Start medusa serve-layers --model MODEL there first.",
             )
         self._members = _at_once(self._join_patiently, list(connections.values()))
         self._give(self._divided())

@@ -25,7 +25,7 @@ class CommandProcess:
         """Start it.
 
         Args:
-            arguments: Behind `python -m medusa_core`.
+            arguments: Behind `medusa`.
             output: File for all that it prints; what it held is replaced.
 
         Raises:

@@ -126,7 +126,7 @@ def _build(target: Target, _: RowBudget) -> PhrasesSource:
     return PhrasesSource(target.phrases)
 
 
-HINT = "Make its phrase table (python -m medusa_core train phrases), or choose another drafter."
+HINT = "Make its phrase table (medusa train phrases), or choose another drafter."
 SPEC = SourceSpec(
     SourceInfo(
         name="phrases",

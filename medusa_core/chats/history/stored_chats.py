@@ -1,27 +1,16 @@
-"""Conversations as the window leads them, and messages as the history holds them."""
+"""Conversations as they are led, and messages as the history holds them."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QCoreApplication
-
-from medusa_core.api import (
-    AnswerState,
-    History,
-    Stored,
-    StoredAnswer,
-)
-from medusa_core.chats.conversation import (
-    Answer,
-    Conversation,
-    Prompt,
-    Turn,
-)
+from medusa_core.chats.conversation import Answer, Conversation, Prompt, Turn
+from medusa_core.chats.history.history import History
+from medusa_core.chats.history.records import AnswerState, Stored, StoredAnswer
 from medusa_core.messages import GenerateSettings, Role
 
 _TITLE_CHARS = 60
 
 
-def opened(history: History, conversation_id: str) -> Conversation:
+def open_conversation(history: History, conversation_id: str) -> Conversation:
     """A conversation as it was left.
 
     Raises:
@@ -68,11 +57,11 @@ def stored_prompts(
     return tuple(prompts.values())
 
 
-def title_of(text: str) -> str:
-    """A title of the first words of a text."""
+def first_words(text: str) -> str:
+    """A title of the first words of a text; empty where it has none."""
     words = " ".join(text.split())
     if len(words) <= _TITLE_CHARS:
-        return words or QCoreApplication.translate("History", "New chat")
+        return words
     return words[:_TITLE_CHARS].rpartition(" ")[0] or words[:_TITLE_CHARS]
 
 

@@ -1,0 +1,251 @@
+"""`medusa run`: a chat in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from medusa_core.chats.history.history import open_history
+from medusa_core.chats.presets import Presets
+from medusa_core.chats.settings import ChatSettings
+from medusa_core.cli.load_arguments import (
+    NO_HEADS,
+    add_loading_arguments,
+    load_command,
+    model_key_of,
+)
+from medusa_core.client import Client
+from medusa_core.errors import MedusaError, RequestError
+from medusa_core.hub.library.find import loadable_models
+from medusa_core.messages import ModelLoaded, Progress, StopReason
+from medusa_core.system.user_folders import Places, places
+from medusa_core.terminal.chat import ChosenModel, TerminalChat
+from medusa_core.terminal.chat_record import ChatRecord
+from medusa_core.terminal.line_editor import LineEditor
+from medusa_core.terminal.screen import Screen
+from medusa_core.terminal.setting_texts import with_typed
+from medusa_core.terminal.slash_commands import SlashCommands
+
+_SESSION = "run"
+_LINES_FILE = "typed-lines"
+_FAILED, _STOPPED = 1, 130
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `run`."""
+    parser.add_argument("model", nargs="?", default="", metavar="MODEL", help="as of --model")
+    parser.add_argument(
+        "prompt", nargs="*", metavar="PROMPT", help="what to ask; then it answers once and ends"
+    )
+    chat = parser.add_argument_group("chat")
+    chat.add_argument("--system", default="", metavar="TEXT", help="what the model is told first")
+    chat.add_argument(
+        "--set",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "VALUE"),
+        help="a setting, such as temperature 0.5; /set in the chat lists them",
+    )
+    chat.add_argument(
+        "--no-history", action="store_true", help="keep nothing of what is said and typed"
+    )
+    chat.add_argument(
+        "--no-learned",
+        action="store_true",
+        help="draft without what the model said in earlier conversations",
+    )
+    chat.add_argument("--data-dir", type=Path, help="the folder that the window is started with")
+    model = parser.add_argument_group("model")
+    model.add_argument(
+        *("-m", "--model"),
+        dest="named_model",
+        default="",
+        help="folder, GGUF file, or a name that list shows (default: the model of the first "
+        "start, or the demo model where that wasn't fetched)",
+    )
+    add_loading_arguments(parser, model)
+    parser.set_defaults(raw=False)
+
+
+def run_chat(args: argparse.Namespace) -> int:
+    """Chat until the user leaves; with a prompt, or where input is piped, answer once."""
+    args.model = args.named_model or args.model
+    args.data_places = places(args.data_dir)
+    question = _question(args.prompt)
+    screen = Screen(sys.stdout, sys.stderr, os.environ)
+    return asyncio.run(_chat(args, screen, question))
+
+
+def _question(words: Sequence[str]) -> str | None:
+    """What is asked once: the words of the command line, and what is piped in; None to chat.
+
+    Raises:
+        RequestError: Something is piped in that holds nothing.
+    """
+    given = " ".join(words)
+    if sys.stdin.isatty():
+        return given or None
+    piped = sys.stdin.read().strip()
+    question = "\n\n".join(filter(None, (given, piped)))
+    if not question:
+        raise RequestError("There is no prompt.", "Pipe one in, or write it behind the model.")
+    return question
+
+
+async def _chat(args: argparse.Namespace, screen: Screen, question: str | None) -> int:
+    async with Client() as client:
+        shelf = LoadedModels(client, args, screen)
+        model = await shelf.load(args.model)
+        if not model.loaded.is_remote:
+            await _measure(client, screen)
+        settings = _settings(args, model.loaded)
+        if question is not None:
+            chat = TerminalChat(client, model, settings, screen, ChatRecord(None, screen.complain))
+            return await _answer_once(chat, question)
+        record = _record(args, screen)
+        try:
+            chat = TerminalChat(client, model, settings, screen, record)
+            commands = SlashCommands(chat, screen, record, shelf)
+            await _talk(chat, commands, screen, _editor(args, commands))
+        finally:
+            record.close()
+    return 0
+
+
+async def _answer_once(chat: TerminalChat, question: str) -> int:
+    with _stopped_by_signal(chat):
+        has_answered = await chat.ask(question, records=False)
+    done = chat.last.done
+    if done is not None and done.stop_reason is StopReason.CANCELLED:
+        return _STOPPED
+    return 0 if has_answered else _FAILED
+
+
+async def _talk(
+    chat: TerminalChat, commands: SlashCommands, screen: Screen, editor: LineEditor
+) -> None:
+    """Read and answer, line by line."""
+    screen.remark(f"{chat.description} · /help")
+    while not commands.is_over:
+        try:
+            line = await editor.read()
+        except KeyboardInterrupt:
+            screen.remark("Ctrl-D or /bye leaves.")
+            continue
+        except EOFError:
+            return
+        if not line.strip():
+            continue
+        try:
+            if commands.knows(line):
+                await commands.run(line)
+                continue
+            with _stopped_by_signal(chat):
+                await chat.ask(line, records=True)
+            screen.say()
+        except MedusaError as error:
+            screen.complain(error.message, error.hint)
+
+
+@contextmanager
+def _stopped_by_signal(chat: TerminalChat) -> Iterator[None]:
+    """Ctrl-C ends the answer; a second one the program, should the first not be heard."""
+    loop = asyncio.get_running_loop()
+
+    def stop(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        loop.call_soon_threadsafe(chat.stop)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+async def _measure(client: Client, screen: Screen) -> None:
+    """Know what steps cost here, which takes seconds the first time a model is loaded."""
+    screen.progress("measuring steps …")
+    try:
+        await client.calibrate()
+    finally:
+        screen.progress("")
+
+
+def _settings(args: argparse.Namespace, loaded: ModelLoaded) -> ChatSettings:
+    """What a new chat of the window begins with, changed as the command line says.
+
+    Raises:
+        RequestError: There is no such setting or value.
+    """
+    where: Places = args.data_places
+    presets = Presets(where.config)
+    presets.apply_advice(loaded.advice)
+    settings = replace(presets.beginning, system_prompt=args.system)
+    for name, value in args.set:
+        settings = with_typed(settings, name, value, loaded)
+    return settings
+
+
+def _record(args: argparse.Namespace, screen: Screen) -> ChatRecord:
+    """The history of the window; in memory where it can't be opened."""
+    if args.no_history:
+        return ChatRecord(None, screen.complain)
+    where: Places = args.data_places
+    where.make_private()
+    history = open_history(where.history)
+    if history.notice:
+        screen.remark(history.notice)
+    return ChatRecord(history, screen.complain)
+
+
+def _editor(args: argparse.Namespace, commands: SlashCommands) -> LineEditor:
+    where: Places = args.data_places
+    file = None
+    if not args.no_history and os.access(where.state, os.W_OK):
+        file = where.state / _LINES_FILE
+        file.touch(mode=0o600)
+    return LineEditor(file, commands.completions)
+
+
+class LoadedModels:
+    """The models on this computer; one of them is loaded as the command line says."""
+
+    def __init__(self, client: Client, args: argparse.Namespace, screen: Screen) -> None:
+        self._client, self._args, self._screen = client, args, screen
+        self._loads_others = False
+
+    def names(self) -> tuple[str, ...]:
+        """What can be loaded."""
+        return tuple(loadable_models())
+
+    async def load(self, name: str) -> ChosenModel:
+        """Load one; what was named for the first one's sake is that one's alone.
+
+        Raises:
+            MedusaError: It can't be loaded.
+        """
+        args = argparse.Namespace(**vars(self._args))
+        args.model = name
+        if self._loads_others:
+            args.heads = NO_HEADS if self._args.heads == NO_HEADS else ""
+            args.assistant = args.adapter = ""
+            args.phrases = None
+        self._loads_others = True
+        command = load_command(args, _SESSION)
+        try:
+            loaded = await self._client.load(command, self._show)
+        finally:
+            self._screen.progress("")
+        return ChosenModel(model_key_of(args, loaded), loaded)
+
+    def _show(self, event: Progress) -> None:
+        self._screen.progress(f"{event.text} {event.fraction:.0%}")

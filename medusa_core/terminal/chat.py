@@ -1,0 +1,210 @@
+"""A conversation with a loaded model, from a terminal."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from medusa_core.chats.conversation import Conversation, Turn
+from medusa_core.chats.settings import SETTINGS, ChatSettings
+from medusa_core.client import Client
+from medusa_core.errors import Cancelled, MedusaError
+from medusa_core.messages import (
+    ContextCut,
+    Event,
+    Generate,
+    GenerationDone,
+    LayersMoved,
+    ModelLoaded,
+    Progress,
+    StepDone,
+    StepTrace,
+    shown_text,
+)
+from medusa_core.terminal.answer_writer import AnswerWriter
+from medusa_core.terminal.chat_record import ChatRecord
+from medusa_core.terminal.screen import Screen
+
+_SAVE_S = 0.5
+_SEED_BITS = 31
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenModel:
+    """The model that answers.
+
+    Attributes:
+        key: Its folder or file, as histories name it.
+        loaded: What is known of it.
+    """
+
+    key: str
+    loaded: ModelLoaded
+
+
+@dataclass(slots=True)
+class LastAnswer:
+    """What is known of the last answer.
+
+    Attributes:
+        steps: Its steps.
+        trace: Its last decoding step; None where there was none.
+        done: Its figures; None while there are none.
+    """
+
+    steps: list[StepDone] = field(default_factory=list)
+    trace: StepTrace | None = None
+    done: GenerationDone | None = None
+
+
+class TerminalChat:
+    """Asks, shows and records.
+
+    Attributes:
+        conversation: What was said.
+        settings: How answers are decoded.
+        model: Who answers.
+        last: The last answer.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        model: ChosenModel,
+        settings: ChatSettings,
+        screen: Screen,
+        record: ChatRecord,
+    ) -> None:
+        self._client, self._screen, self._record = client, screen, record
+        self.conversation = Conversation()
+        self.settings = settings
+        self.last = LastAnswer()
+        self._request: Generate | None = None
+        self.use_model(model)
+
+    def use_model(self, model: ChosenModel) -> None:
+        """Let another model answer from now on."""
+        self.model = model
+        self._screen.use_sources(model.loaded.sources)
+
+    async def begin_anew(self, conversation: Conversation | None = None) -> None:
+        """Begin a new conversation, or go on with another one; the one before rests."""
+        await self._client.close_session(self.conversation.session_id)
+        self.conversation = conversation or Conversation()
+        self.last = LastAnswer()
+
+    @property
+    def description(self) -> str:
+        """The model that answers, in a line."""
+        loaded = self.model.loaded
+        if loaded.is_remote:
+            return f"{loaded.name} · on another machine: {loaded.place}"
+        device, quant = loaded.device, loaded.quant or loaded.dtype
+        return f"{loaded.name} · {quant} on {device} · context {loaded.context_tokens:,}"
+
+    def lack_of(self, name: str) -> str:
+        """Why a setting does nothing as things are; empty if it does something."""
+        loaded = self.model.loaded
+        rule = next((one for one in loaded.rules if one.name == self.settings.rule), None)
+        chosen = self.settings.drafter or loaded.drafters[0].name
+        drafter = next((one for one in loaded.drafters if one.name == chosen), None)
+        setting = SETTINGS.get(name)
+        return "" if setting is None else setting.when.lack(rule, drafter)
+
+    def use_saved_settings(self, raw: str) -> None:
+        """Take the settings that a conversation was saved with; without any they stay."""
+        try:
+            saved = json.loads(raw or "{}")
+        except ValueError:
+            return
+        if isinstance(saved, dict):
+            self.settings = self.settings.with_json(saved)
+
+    def stop(self) -> None:
+        """End the answer that is being written; what there is of it stays."""
+        if self._request is not None:
+            self._client.cancel(self._request)
+
+    async def ask(self, text: str, *, records: bool) -> bool:
+        """Ask, and write the answer as it comes.
+
+        Args:
+            text: The prompt.
+            records: Know the tree of its last step afterwards.
+
+        Returns:
+            False where nothing came of it, and why was written.
+        """
+        settings = self.settings.generate_settings(secrets.randbits(_SEED_BITS))
+        turn = self.conversation.ask(text, settings)
+        answer, loaded = turn.answer, self.model.loaded
+        answer.model, answer.model_key = loaded.name, self.model.key
+        answer.begins_inside = loaded.thinking.opens(settings.thinks)
+        self._record.begin_turn(self.conversation, turn, self.settings)
+        self.last = LastAnswer()
+        messages = self.settings.framed(self.conversation.messages())
+        session_id = self.conversation.session_id
+        self._request = Generate(session_id, answer.id, messages, settings, records=records)
+        try:
+            await self._receive(self._request, turn)
+        except MedusaError as error:
+            return self._end_failed(turn, error)
+        finally:
+            self._request = None
+        answer.text = "" if answer.done is None else answer.done.text
+        self._end(turn)
+        return True
+
+    async def _receive(self, request: Generate, turn: Turn) -> None:
+        """Show and keep an answer's events."""
+        writer = AnswerWriter(self._screen, turn.answer.begins_inside)
+        num_kept, kept_at_s = 0, time.monotonic()
+        try:
+            async with aclosing(self._client.generate(request)) as events:
+                async for event in events:
+                    self._take(event, turn, writer)
+                    now_s = time.monotonic()
+                    if now_s - kept_at_s >= _SAVE_S:
+                        self._record.add_steps(turn, tuple(turn.answer.steps[num_kept:]))
+                        num_kept, kept_at_s = len(turn.answer.steps), now_s
+        finally:
+            self._screen.progress("")
+            self._record.add_steps(turn, tuple(turn.answer.steps[num_kept:]))
+            writer.finish()
+
+    def _take(self, event: Event, turn: Turn, writer: AnswerWriter) -> None:
+        match event:
+            case Progress() if not turn.answer.steps:
+                self._screen.progress(f"{event.text} {event.fraction:.0%}")
+            case StepDone():
+                if not turn.answer.steps:
+                    self._screen.progress("")
+                turn.answer.steps.append(event)
+                writer.add(event)
+            case StepTrace() if event.step:
+                self.last.trace = event
+            case ContextCut():
+                self._screen.remark("A part of this conversation no longer fits the context.")
+            case LayersMoved():
+                self._screen.remark(event.move.text)
+            case GenerationDone():
+                turn.answer.done = event
+
+    def _end_failed(self, turn: Turn, error: MedusaError) -> bool:
+        turn.answer.text = shown_text(turn.answer.steps)
+        turn.answer.is_cut = bool(turn.answer.text)
+        self._end(turn)
+        if not isinstance(error, Cancelled):  # the user's own wish
+            self._screen.complain(error.message, error.hint)
+        return turn.answer.is_cut
+
+    def _end(self, turn: Turn) -> None:
+        turn.answer.is_running = False
+        self.last.steps, self.last.done = turn.answer.steps, turn.answer.done
+        self._record.end_turn(turn)
+        if not turn.answer.text:
+            self.conversation.take_back(turn)
+            self._record.move(self.conversation)

@@ -1,0 +1,140 @@
+"""Settings of a chat as they are typed and listed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from medusa_core.chats.settings import SETTINGS, ChatSettings
+from medusa_core.errors import RequestError
+from medusa_core.messages import ModelLoaded, Overflow
+
+_SYSTEM = "system_prompt"  # it has a command of its own
+_THINKS = {"usual": None, "on": True, "off": False}
+_NONE = ("off", "none", "random", "")
+_MEANINGS = {
+    "drafter": "How tokens are guessed; auto for the model's default.",
+    "rule": "How tokens are chosen: {rules}.",
+    "seed": "A number repeats an answer; random for another one each time.",
+    "stop": "A string, or a JSON list of them, that ends an answer; off for none.",
+    "overflow": "Of a chat that is too long: stop, rolling or middle.",
+    "thinks": "Whether a model that may think first does: usual, on or off.",
+}
+NAMES = tuple(one.name for one in fields(ChatSettings) if one.name != _SYSTEM)
+
+
+def with_typed(
+    settings: ChatSettings, name: str, text: str, loaded: ModelLoaded | None
+) -> ChatSettings:
+    """Settings with one of them as it was typed.
+
+    Args:
+        settings: Those before.
+        name: Which; `-` stands for `_`, too.
+        text: Its value.
+        loaded: The model, whose drafters and rules can be chosen; None where it isn't known yet.
+
+    Raises:
+        RequestError: There is no such setting, or no such value.
+    """
+    key = name.replace("-", "_").lower()
+    if key not in NAMES:
+        raise RequestError(f"There is no setting {name}.", f"Settings are {', '.join(NAMES)}.")
+    _check_choice(key, text, loaded)
+    try:
+        return settings.with_value(key, _value(key, text.strip()))
+    except (TypeError, ValueError) as error:
+        raise RequestError(f"{key} can't be {text!r}: {error}.", meaning_of(key, loaded)) from error
+
+
+def typed_values(name: str, loaded: ModelLoaded) -> tuple[str, ...]:
+    """Values to choose from; none for numbers and texts."""
+    match name:
+        case "drafter":
+            return ("auto", *(one.name for one in loaded.drafters))
+        case "rule":
+            return tuple(one.name for one in loaded.rules)
+        case "overflow":
+            return tuple(one.value for one in Overflow)
+        case "thinks":
+            return tuple(_THINKS)
+    return ()
+
+
+def setting_lines(settings: ChatSettings, loaded: ModelLoaded, columns: int) -> list[str]:
+    """All settings, a line each: name, value, meaning.
+
+    Args:
+        settings: What is set.
+        loaded: The model.
+        columns: How wide a line may be.
+    """
+    width = max(map(len, NAMES)) + 2
+    lines = []
+    for name in NAMES:
+        line = f"{name:<{width}}{setting_value_text(settings, name):<10} {meaning_of(name, loaded)}"
+        lines.append(line if len(line) <= columns else f"{line[: columns - 1]}…")
+    return lines
+
+
+def setting_value_text(settings: ChatSettings, name: str) -> str:
+    """A value as it could be typed."""
+    value = getattr(settings, name)
+    declared = SETTINGS.get(name)
+    if declared is not None:
+        return declared.off_text if value == declared.off else f"{value:g}"
+    match name:
+        case "thinks":
+            return next(word for word, thinks in _THINKS.items() if thinks is value)
+        case "seed":
+            return "random" if value is None else str(value)
+        case "stop":
+            return json.dumps(list(value), ensure_ascii=False) if value else "off"
+        case "overflow":
+            return str(value.value)
+    return value or "auto"
+
+
+def meaning_of(name: str, loaded: ModelLoaded | None) -> str:
+    """What a setting does, in a sentence."""
+    if name in SETTINGS:
+        return SETTINGS[name].meaning
+    rules = () if loaded is None else loaded.rules
+    return _MEANINGS[name].format(rules=_listed([one.name for one in rules]) or "such as greedy")
+
+
+def _check_choice(name: str, text: str, loaded: ModelLoaded | None) -> None:
+    if loaded is None or name not in ("drafter", "rule"):
+        return
+    known = typed_values(name, loaded)
+    if text not in known:
+        raise RequestError(f"{loaded.name} has no {name} {text}.", f"Choose {_listed(known)}.")
+
+
+def _value(name: str, text: str) -> Any:
+    declared = SETTINGS.get(name)
+    if declared is not None:
+        if declared.off is not None and text.lower() in ("off", declared.off_text):
+            return declared.off
+        return int(text) if declared.is_whole else float(text)
+    match name:
+        case "seed":
+            return None if text.lower() in _NONE else int(text)
+        case "thinks":
+            if text.lower() not in _THINKS:
+                raise ValueError("it is usual, on or off")
+            return _THINKS[text.lower()]
+        case "stop":
+            if text.lower() in _NONE:
+                return []
+            return json.loads(text) if text.startswith("[") else [text]
+        case "drafter":
+            return "" if text == "auto" else text
+    return text
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = names or ("",)
+    return f"{', '.join(first)} or {last}" if first else last

@@ -1,0 +1,68 @@
+"""How an answer came about, in lines of text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from medusa_core.messages import GenerationDone, ModelLoaded, StepDone
+
+
+def statistics_line(done: GenerationDone) -> str:
+    """One line on how the answer came about."""
+    if done.is_remote:
+        return " · ".join(_remote_figures(done))
+    return (
+        f"{len(done.token_ids)} tokens · {done.tokens_per_s:.0f} tokens/s · "
+        f"{done.mean_acceptance_length:.2f} tokens per step · "
+        f"first after {done.time_to_first_token_s * 1000:.0f} ms · "
+        f"{done.settings.drafter}, {done.settings.rule} · ended by {done.stop_reason.value}"
+    )
+
+
+def statistics_lines(
+    done: GenerationDone, steps: Sequence[StepDone], loaded: ModelLoaded
+) -> list[str]:
+    """That line, and what makes it up.
+
+    Args:
+        done: The answer's figures.
+        steps: Its steps.
+        loaded: The model, which names sources.
+    """
+    if done.is_remote:
+        return [statistics_line(done)]
+    prompt = f"{done.num_prompt_tokens:,} tokens, {done.num_cached_tokens:,} known already"
+    steps_text = f"{done.num_steps:,} steps, {done.num_rested:,} without drafts"
+    lines = [
+        statistics_line(done),
+        f"prompt     {prompt}, {done.prefill_s * 1000:.0f} ms",
+        f"answer     {steps_text}, {done.decode_s:.2f} s",
+    ]
+    if done.plain_step_s:
+        gain = done.decode_tokens_per_s * done.plain_step_s
+        lines.append(f"× plain    {gain:.2f}")
+    return lines + _source_lines(steps, loaded)
+
+
+def _remote_figures(done: GenerationDone) -> Iterator[str]:
+    """What another machine has said of its answer."""
+    if done.num_remote_tokens:
+        yield f"{done.num_remote_tokens} tokens · {done.decode_tokens_per_s:.0f} tokens/s"
+    if done.num_drafted:
+        yield f"{done.num_draft_accepted} of {done.num_drafted} drafted tokens accepted"
+    yield f"first after {done.time_to_first_token_s * 1000:.0f} ms"
+    yield f"ended by {done.stop_reason.value}"
+
+
+def _source_lines(steps: Sequence[StepDone], loaded: ModelLoaded) -> list[str]:
+    """How many guesses of each source were made, and how many became text."""
+    guessed = Counter(
+        name for step in steps for node in step.node_sources for name in node.proposers
+    )
+    accepted = Counter(name for step in steps for one in step.sources for name in one.proposers)
+    labels = {one.name: one.label for one in loaded.sources}
+    return [
+        f"{labels.get(name, name):<10} {accepted[name]:,} of {count:,} guesses accepted"
+        for name, count in guessed.most_common()
+    ]
