@@ -11,12 +11,13 @@ MedusaError
 ├── PlanError             the device has no room for a model, as is known before it is loaded
 ├── Cancelled             whoever asked for it doesn't want it any more
 ├── RequestError          what was asked for can't be done: empty prompt, too long, bad setting
+│   └── GrammarError      a grammar can't be used, or an answer can't match it
 ├── EngineError           the engine failed while it worked
 │   ├── NumericsError     the target's logits hold no number
 │   ├── OutOfMemoryError  the device has no memory left
 │   └── TierError         a disk that holds layers fails, is full, or was changed
 ├── HubError              the Hub, or the way to it
-│   ├── OfflineError      offline mode is on, and this needs the Hub
+│   ├── OfflineError      offline mode is on, and this needs the Hub or another machine
 │   ├── NetworkError      the Hub can't be reached, or fails
 │   ├── AccessError       the Hub asks who you are, or for its terms to be accepted
 │   ├── NotFoundError     there is no such repository, revision or file
@@ -24,6 +25,13 @@ MedusaError
 │   ├── AnswerError       an answer that can't be read, or names what mustn't be touched
 │   ├── IntegrityError    what arrived isn't what the Hub announced
 │   └── DiskFullError     the disk has no room
+├── EndpointError         another machine's models, behind an address, can't be used
+│   ├── EndpointUnreachableError  nothing answers there, or the way there isn't safe
+│   ├── EndpointKeyError  it wants a key, or refuses the one it was shown
+│   ├── EndpointModelError  it has no such model
+│   ├── EndpointBusyError it asks for patience
+│   ├── EndpointFailedError  it failed, or refuses what was asked for
+│   └── EndpointAnswerError  its answer can't be read, or broke off
 ├── ClusterError          machines that share a model can't be reached, or don't go together
 │   ├── StageBusyError    one of them serves somebody else
 │   └── StageLostError    one of them doesn't answer any more
@@ -126,6 +134,10 @@ class RequestError(MedusaError):
     """The request itself can't be served."""
 
 
+class GrammarError(RequestError):
+    """A grammar that can't be used, or that an answer can't match."""
+
+
 class EngineError(MedusaError):
     """The engine failed while it worked."""
 
@@ -147,7 +159,7 @@ class HubError(MedusaError):
 
 
 class OfflineError(HubError):
-    """Offline mode is on, and this needs the Hub."""
+    """Offline mode is on, and this needs the Hub or another machine."""
 
 
 class NetworkError(HubError):
@@ -176,6 +188,34 @@ class IntegrityError(HubError):
 
 class DiskFullError(HubError):
     """The disk has no room."""
+
+
+class EndpointError(MedusaError):
+    """Another machine's models, behind an OpenAI-compatible address, can't be used."""
+
+
+class EndpointUnreachableError(EndpointError):
+    """Nothing answers at an address, or the way there isn't safe."""
+
+
+class EndpointKeyError(EndpointError):
+    """An address wants a key, or refuses the one that it was shown."""
+
+
+class EndpointModelError(EndpointError):
+    """An address has no such model."""
+
+
+class EndpointBusyError(EndpointError):
+    """An address asks for patience."""
+
+
+class EndpointFailedError(EndpointError):
+    """A server failed, or refuses what was asked for."""
+
+
+class EndpointAnswerError(EndpointError):
+    """An answer that can't be read, or that broke off."""
 
 
 class ClusterError(MedusaError):

@@ -438,7 +438,7 @@ class ChatController(QObject):
             self._page.composer.give_back(turn.prompt.text, turn.prompt.attachments)
 
     def _name_model(self) -> None:
-        self.path.show_model(str(self._keeper.choice.model_dir))
+        self.path.show_model(self._keeper.choice.key)
 
     def _leave_messages(self) -> None:
         """Messages are about to go: if one has the focus, the composer takes it."""
@@ -471,5 +471,5 @@ class ChatController(QObject):
 def _sign(answer: Answer, choice: ModelChoice) -> bool:
     """Say in an answer which model writes it; False where it says that already."""
     before = answer.model, answer.model_key
-    answer.model, answer.model_key = choice.name, str(choice.model_dir)
+    answer.model, answer.model_key = choice.name, choice.key
     return (answer.model, answer.model_key) != before

@@ -24,6 +24,7 @@ class NodeState(Enum):
     PASSED = QT_TRANSLATE_NOOP("Insight", "not what the model chose")
     UNREACHED = QT_TRANSLATE_NOOP("Insight", "not reached")
     GHOST = QT_TRANSLATE_NOOP("Insight", "chosen by the model")
+    FORBIDDEN = QT_TRANSLATE_NOOP("Insight", "forbidden by the grammar")
     PLANNED = QT_TRANSLATE_NOOP("Insight", "planned")
 
 
@@ -32,13 +33,14 @@ class Node:
     """A node on its place.
 
     Attributes:
-        index: Index in the tree; the bonus token, which is no node, has the number of nodes.
+        index: Index in the tree; the bonus token, which is no node, has the number of nodes, and
+            what the grammar kept out of the tree comes behind it.
         parent: Index of the parent; −1 for the root.
         depth: Its column.
         row: Its row.
         text: What it says.
         state: Its result.
-        source: Who drafted it.
+        source: Who drafted it; the target's own where that isn't known.
         probability: What its drafter gave it; None where that isn't known.
         judged: What the model gave it; None where it wasn't asked or doesn't say.
         rank: Place among its drafter's guesses; −1 without.
@@ -54,6 +56,11 @@ class Node:
     probability: float | None
     judged: float | None = None
     rank: int = -1
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether it was a row of the step's pass."""
+        return self.state not in (NodeState.GHOST, NodeState.FORBIDDEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,8 @@ class TreeLayout:
 def layout_of_step(trace: StepTrace, specials: Mapping[int, str] = NO_SPECIALS) -> TreeLayout:
     """The verified tree of a step, with the bonus token as an additional box (the ghost).
 
+    What the answer's grammar kept out of the tree hangs where it would have been.
+
     Nodes beside the path were compared with the target's choice and are none of it; those further
     down were not reached.
 
@@ -83,7 +92,8 @@ def layout_of_step(trace: StepTrace, specials: Mapping[int, str] = NO_SPECIALS) 
     """
     path = trace.path
     choice = trace.verdicts[-1].choice
-    parents = (*trace.parents, path[-1])
+    forbidden = trace.forbidden
+    parents = (*trace.parents, path[-1], *(guess.node for guess in forbidden))
     rows, depths = _places(parents, (*path, len(trace.parents)))
     judged = _judged(trace)
     nodes = [
@@ -115,6 +125,21 @@ def layout_of_step(trace: StepTrace, specials: Mapping[int, str] = NO_SPECIALS) 
             judged=choice.probability,
         )
     )
+    for index, guess in enumerate(forbidden, start=ghost + 1):
+        text = trace.pieces.get(guess.token_id, b"")
+        nodes.append(
+            Node(
+                index=index,
+                parent=guess.node,
+                depth=depths[index],
+                row=rows[index],
+                text=show_token(text, guess.token_id, specials),
+                state=NodeState.FORBIDDEN,
+                source=TARGET,
+                probability=guess.probability,
+                judged=judged.get((guess.node, guess.token_id)),
+            )
+        )
     return TreeLayout(tuple(nodes), max(rows) + 1, max(depths) + 1)
 
 

@@ -47,6 +47,8 @@ def describe(node: Node, legend: Legend) -> str:
             "" if node.judged is None else f", {percent(node.judged)}"
         )
     known = "" if node.probability is None else f", {percent(node.probability)}"
+    if node.state is NodeState.FORBIDDEN:
+        return f"{node.text}: {state}{known}"
     shown_text = QCoreApplication.translate("Insight", "{0}: {1}, from {2}{3}").format(
         node.text, state, origin(node.source, legend), known
     )
@@ -125,7 +127,9 @@ class NodeItem(QGraphicsItem):
         room.setRight(self._paint_note(painter, room, look.ink))
         room.setRight(self._paint_badges(painter, room))
         painter.setPen(look.ink)
-        painter.setFont(scale.font(0.9))
+        font = scale.font(0.9)
+        font.setStrikeOut(node.state is NodeState.FORBIDDEN)
+        painter.setFont(font)
         text = painter.fontMetrics().elidedText(
             words_of(node), Qt.TextElideMode.ElideRight, int(room.width())
         )

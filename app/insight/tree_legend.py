@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from PySide6.QtCore import QCoreApplication, QRectF, QSize
+from PySide6.QtCore import QCoreApplication, QLineF, QRectF, QSize
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
@@ -27,6 +27,7 @@ _STEP: tuple[tuple[LegendSample, str], ...] = (
     (NodeState.MISMATCH, QT_TRANSLATE_NOOP("Insight", "the best guess there, but not chosen")),
     (NodeState.PASSED, QT_TRANSLATE_NOOP("Insight", "not chosen")),
     (NodeState.UNREACHED, QT_TRANSLATE_NOOP("Insight", "behind a wrong guess")),
+    (NodeState.FORBIDDEN, QT_TRANSLATE_NOOP("Insight", "forbidden by the grammar")),
 )
 _CHANCE = (
     "44%",
@@ -152,6 +153,10 @@ class _Swatch(QWidget):
             painter.setPen(look.frame)
             painter.setBrush(look.fill)
             painter.drawRoundedRect(place.adjusted(2, 2, -2, -2), 3, 3)
+            if self._sample is NodeState.FORBIDDEN:  # as its words are struck through
+                middle = place.center().y()
+                painter.setPen(look.ink)
+                painter.drawLine(QLineF(place.left() + 6, middle, place.right() - 6, middle))
         painter.end()
 
 

@@ -68,10 +68,10 @@ class TreeTable(QTableWidget):
         texts = {node.index: node.text for node in layout.nodes}
         for row, node in enumerate(layout.nodes):
             cells = (
-                str(node.index) if node.state is not NodeState.GHOST else "–",
+                str(node.index) if node.is_verified else "–",
                 str(node.depth),
                 node.text,
-                origin(node.source, self._legend),
+                "–" if node.state is NodeState.FORBIDDEN else origin(node.source, self._legend),
                 str(node.rank + 1) if node.rank >= 0 else "–",
                 percent(node.probability),
                 percent(node.judged),

@@ -139,6 +139,7 @@ LIGHT = Theme(
         "olive": MarkColour("#ecedcb", "#6c7000"),
         "wine": MarkColour("#f3dde4", "#8f2f55"),
         "magenta": MarkColour("#f9def9", "#b000b8"),
+        "indigo": MarkColour("#dfe1fb", "#2b2fb0"),
     },
 )
 
@@ -181,6 +182,7 @@ DARK = Theme(
         "olive": MarkColour("#34361a", "#bdc352"),
         "wine": MarkColour("#3d1c29", "#e0557a"),
         "magenta": MarkColour("#3f1b44", "#f06cf5"),
+        "indigo": MarkColour("#262950", "#7f8cff"),
     },
 )
 
@@ -224,6 +226,7 @@ CONTRAST = Theme(
         "olive": MarkColour("#26280a", "#e0e67c"),
         "wine": MarkColour("#30101e", "#ff7c9c"),
         "magenta": MarkColour("#300a33", "#ff8cff"),
+        "indigo": MarkColour("#14163d", "#97a3ff"),
     },
 )
 

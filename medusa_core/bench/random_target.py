@@ -33,6 +33,7 @@ from medusa_core.models.quant.format import QuantSpec
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.quant.random_blocks import random_blocks
+from medusa_core.models.text.grammar_compiler import GrammarCompiler
 from medusa_core.models.weights import embedding_device
 from medusa_core.runtime.runner.choice import (
     choose_runner,
@@ -178,6 +179,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
         runner=runner,
         caches=make_caches(config, runner, precision, options.sessions),
         tokenizer=demo.tokenizer,
+        grammars=GrammarCompiler(demo.tokenizer, (), config.vocab_size),
         template=demo.template,
         eos_token_ids=frozenset(),
         shared_weights=shared_weights,

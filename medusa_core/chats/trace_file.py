@@ -21,6 +21,7 @@ import fastjsonschema
 from medusa_core.errors import TraceError
 from medusa_core.messages import (
     NO_ODDS,
+    ForbiddenToken,
     GenerateSettings,
     GenerationDone,
     Odds,
@@ -37,6 +38,7 @@ _VERSION = 1
 _MOST_BYTES = 128 << 20  # some 85,000 steps; in memory they take ten times as much
 _MOST_NODES, _MOST_DEPTH = 1024, 64
 _SCHEMA = "trace-1.json"
+_OF_OTHER_MACHINES = ("num_remote_tokens", "num_drafted", "num_draft_accepted")
 
 _Json = dict[str, Any]
 
@@ -195,6 +197,8 @@ def _texts(steps: Iterable[StepTrace]) -> dict[int, bytes]:
     texts: dict[int, bytes] = {}
     for step in steps:
         texts.update((node.token_id, node.text) for node in step.nodes)
+        for guess in step.forbidden:
+            texts[guess.token_id] = step.pieces.get(guess.token_id, b"")
         for verdict in step.verdicts:
             candidates = (verdict.choice, *verdict.alternatives)
             texts.update((choice.token_id, choice.text) for choice in candidates)
@@ -223,6 +227,7 @@ def _step(step: StepTrace) -> _Json:
         "verdicts": [_verdict(verdict) for verdict in step.verdicts],
         "num_kept": step.num_kept,
         "num_riders": step.num_riders,
+        "forbidden": [list(guess) for guess in step.forbidden],
         "times_s": dict(zip(_PARTS, step.times, strict=True)) | {"step": step.step_s},
     }
 
@@ -249,6 +254,8 @@ def _verdict(verdict: Verdict) -> _Json:
 def _end(done: GenerationDone) -> _Json:
     raw = asdict(done)
     del raw["session_id"], raw["request_id"]
+    for name in _OF_OTHER_MACHINES:  # whose steps nobody can trace
+        del raw[name]
     raw["stop_reason"] = done.stop_reason.value
     return raw
 
@@ -338,6 +345,18 @@ class _Reader:
             times=_times(raw["times_s"]),
             step_s=float(raw["times_s"]["step"]),
             num_riders=raw.get("num_riders", 0),
+            forbidden=self._forbidden(raw.get("forbidden", ()), len(nodes["parents"]), number),
+        )
+
+    def _forbidden(
+        self, raw: Sequence[Sequence[Any]], num_nodes: int, number: int
+    ) -> tuple[ForbiddenToken, ...]:
+        for node, token, _ in raw:
+            self._check_known(token)
+            if node >= num_nodes:
+                raise self._contradiction(number, "a forbidden guess hangs under no node")
+        return tuple(
+            ForbiddenToken(node, token_id, float(chance)) for node, token_id, chance in raw
         )
 
     def _check_known(self, token_id: int) -> None:

@@ -15,7 +15,12 @@ from pathlib import Path
 from medusa_core.chats.history.history import open_history
 from medusa_core.chats.presets import Presets
 from medusa_core.chats.settings import ChatSettings
-from medusa_core.cli.load_arguments import NO_HEADS, add_loading_arguments, load_command, model_dirs
+from medusa_core.cli.load_arguments import (
+    NO_HEADS,
+    add_loading_arguments,
+    load_command,
+    model_key_of,
+)
 from medusa_core.client import Client
 from medusa_core.errors import MedusaError, RequestError
 from medusa_core.hub.library.find import loadable_models
@@ -100,7 +105,8 @@ async def _chat(args: argparse.Namespace, screen: Screen, question: str | None) 
     async with Client() as client, _listed(args, client):
         shelf = LoadedModels(client, args, screen)
         model = await shelf.load(args.model)
-        await _measure(client, screen)
+        if not model.loaded.is_remote:
+            await _measure(client, screen)
         settings = _settings(args, model.loaded)
         if question is not None:
             chat = TerminalChat(client, model, settings, screen, ChatRecord(None, screen.complain))
@@ -252,7 +258,7 @@ class LoadedModels:
             loaded = await self._client.load(command, self._show)
         finally:
             self._screen.progress("")
-        return ChosenModel(str(model_dirs(args)[0]), loaded)
+        return ChosenModel(model_key_of(args, loaded), loaded)
 
     def _show(self, event: Progress) -> None:
         self._screen.progress(f"{event.text} {event.fraction:.0%}")

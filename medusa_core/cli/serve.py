@@ -16,7 +16,7 @@ from typing import IO
 from medusa_core.cli.load_arguments import (
     NO_HEADS,
     add_model_arguments,
-    load_command,
+    local_load_command,
     model_dirs,
 )
 from medusa_core.client import Client
@@ -145,7 +145,7 @@ def _loading(args: argparse.Namespace, first: Path) -> Callable[[Path], LoadMode
             named.heads = NO_HEADS if args.heads == NO_HEADS else ""
             named.assistant = named.adapter = ""
             named.phrases = None
-        return load_command(named, _SESSION)
+        return local_load_command(named, _SESSION)
 
     return command
 

@@ -11,6 +11,7 @@ from medusa_core.engine.answer_tuning import AnswerTuning
 from medusa_core.engine.sequence import Step
 from medusa_core.engine.session import Session
 from medusa_core.messages import TARGET
+from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.runtime.tree.step import Proposal, WalkContext
@@ -104,11 +105,15 @@ class Decoding:
 
     def append(self, step: Step) -> bool:
         numbers: tuple[RuleNumbers, ...] = ()
-        if self.context.reads and self.rule.has_numbers:  # while the context is the rule's
+        decides_by_more = self.rule.has_numbers or self.context.grammar is not None
+        if self.context.reads and decides_by_more:  # while the context is the rule's
             path = (0, *step.acceptance.nodes)
             numbers = self.rule.numbers(step.logits, path, self.context, step.token_ids)
         kept = self._answer.take(step.token_ids)
-        self._session.token_ids.extend(step.token_ids[: len(kept.pieces)])
+        decided = step.token_ids[: len(kept.pieces)]
+        self._session.token_ids.extend(decided)
+        if self.context.grammar is not None:
+            self.context.grammar.advance(decided)
         self._appended = Appended(step, numbers, kept)
         return kept.stop_reason is None
 
@@ -142,7 +147,7 @@ class Resting:
     def begin(self, token_ids: Sequence[int]) -> None:
         self._drafter.begin(token_ids)
 
-    def propose(self, root_id: int, max_rows: int) -> Proposal:
+    def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
         return Proposal(TokenTree(self._SHAPE, (root_id,)), (TARGET,))
 
     def observe(self, observation: Observation) -> None:

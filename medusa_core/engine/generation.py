@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import Future, wait
 from dataclasses import replace
 
 from medusa_core.engine.admission import admit, admit_logprobs, admit_tools
@@ -19,6 +20,7 @@ from medusa_core.errors import OutOfMemoryError, RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import Event, Generate, GenerateSettings, StopReason
 from medusa_core.models.text.detokenizer import Detokenizer
+from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.tree.step import WalkContext
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.grown import reader_of
@@ -79,8 +81,8 @@ class Generation:
         drafting = drafter.build(tuner.target_for(request.settings), budget)
         its_rule = rule.build(settings)
         self._answer = answer = _answer(settings, target, limit - len(prompt_ids))
-        is_open, longest = not settings.max_new_tokens, len(prompt_ids) + answer.num_left
-        self._room = CacheRoom(session, longest, budget.most, request.shares, is_open)
+        longest = len(prompt_ids) + answer.num_left
+        self._room = CacheRoom(session, longest, budget.most, request.shares)
         self._room.grow(len(prompt_ids))
         self._report = Report(request, target, session, transcript, fitted.cut, answer, settings)
         drafting.begin(prompt_ids)
@@ -91,6 +93,7 @@ class Generation:
         tuning = AnswerTuning(tuner, request.settings, drafter, len(prompt_ids))
         self.decoding = Decoding(session, answer, context, drafting, its_rule, tuning, budget.most)
         self.prefill = Prefill(prompt_ids, session, self.decoding, reader, num_cached)
+        self._compiling = _compiling(request, target)
         self._first_token_s: float | None = None
         self._ending: tuple[Event, ...] = ()
 
@@ -98,6 +101,35 @@ class Generation:
     def is_reading(self) -> bool:
         """The next step reads; else it decodes."""
         return not self.is_done and not self.prefill.is_over
+
+    @property
+    def is_held(self) -> bool:
+        """It waits for its grammar: the prompt is read but for its last token."""
+        num_left = len(self.prefill.prompt_ids) - self.prefill.kv.length
+        return self._lacks_grammar and num_left <= 1
+
+    def wait_for_grammar(self, most_s: float) -> None:
+        """Wait until the grammar is compiled, if there is one, or for so many seconds."""
+        if self._compiling is not None:
+            wait((self._compiling,), most_s)
+
+    def begin_reading(self, most: int) -> int:
+        """Begin to read the next chunk of the prompt: so many tokens at most. Returns how many.
+
+        Raises:
+            GrammarError: What the answer must match can't be used, or doesn't go with what is given
+                of the answer.
+        """
+        if self._compiling is not None and self._compiling.done():
+            grammar = self._compiling.result()
+            grammar.advance(self._transcript.given_ids)
+            self.decoding.context = replace(self.decoding.context, grammar=grammar)
+            self._compiling = None
+        return self.prefill.begin(most, decides=self._compiling is None)
+
+    @property
+    def _lacks_grammar(self) -> bool:
+        return self._compiling is not None and not self._compiling.done()
 
     def make_room(self) -> bool:
         """Let the cache grow where the next step needs it; False where other answers have it."""
@@ -164,6 +196,8 @@ class Generation:
 
     def _end(self, reason: StopReason) -> tuple[Event, ...]:
         self.is_done = True
+        if self._compiling is not None:
+            self._compiling.cancel()
         self.decoding.tuning.finish(self._session.token_ids)
         first_token_s = self._first_token_s or 0.0
         return (self._report.done(reason, self.prefill, self.decoding, first_token_s),)
@@ -201,6 +235,11 @@ def _fit(request: Generate, target: Target, limit: int) -> Fitted:
         return fit_prompt(request.prompt_ids, target, limit)
     keep, settings = request.keep_tokens, request.settings
     return fit(request.messages, keep, target, settings, limit, request.tools)
+
+
+def _compiling(request: Generate, target: Target) -> Future[Grammar] | None:
+    """What the answer must match, which is compiled while the prompt is read."""
+    return target.grammars.compile(request.grammar) if request.grammar else None
 
 
 def _check(settings: GenerateSettings, drafter: DrafterSpec, target: Target) -> None:

@@ -75,7 +75,8 @@ def decode_step(
 def propose(sequence: DecodingSequence) -> Draft:
     """A tree under the last decided token."""
     started = time.perf_counter()
-    proposal = sequence.drafter.propose(sequence.context.history[-1], sequence.max_rows)
+    context = sequence.context
+    proposal = sequence.drafter.propose(context.history[-1], sequence.max_rows, context.grammar)
     return Draft(proposal, sequence.kv, time.perf_counter() - started)
 
 

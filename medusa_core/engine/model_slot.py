@@ -26,6 +26,7 @@ from medusa_core.messages import (
     Progress,
 )
 from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.forced_text import GRAMMAR, source_infos
 from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.speculation.drafters.source import source_registry
 from medusa_core.speculation.rules.rule import rules_by_preference
@@ -228,8 +229,8 @@ def _describe(
             spec.choice for spec in drafters_for(target, speeds, shows_drafts=command.shows_drafts)
         ),
         rules=rules_by_preference(),
-        sources=tuple(spec.info for spec in source_registry().specs),
-        serving=frozenset(s.info.name for s in source_registry().specs if s.serves(target)),
+        sources=source_infos(),
+        serving=_serving(target),
         load_s=load_s,
         device_note=target.device_note,
         end_ids=target.eos_token_ids,
@@ -242,6 +243,12 @@ def _describe(
         speeds=speeds,
         machines=target.machines,
     )
+
+
+def _serving(target: Target) -> frozenset[str]:
+    """Which sources can draft for a target."""
+    serving = (spec.name for spec in source_registry().specs if spec.serves(target))
+    return frozenset((*serving, GRAMMAR.name))
 
 
 def _head_source(target: Target) -> str:

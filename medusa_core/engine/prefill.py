@@ -72,11 +72,12 @@ class Prefill:
         """Rows of a chunk that is read soon enough."""
         return self._session.chunks.rows
 
-    def begin(self, most: int) -> int:
+    def begin(self, most: int, decides: bool = True) -> int:
         """Begin to read the next chunk.
 
         Args:
             most: Its tokens at most.
+            decides: The answer may begin behind the prompt; else its last token isn't read yet.
 
         Returns:
             How many it has.
@@ -84,7 +85,8 @@ class Prefill:
         self._started = time.perf_counter()
         is_new, length = not self.has_read, self.kv.length
         text = self.prompt_ids if is_new else self._session.token_ids[:-1]
-        token_ids = text[length : length + most]
+        end = len(text) if decides else len(text) - 1
+        token_ids = text[length : min(length + most, end)]
         is_last = is_new and length + len(token_ids) == len(text)
         self.chunk = Chunk(token_ids, self.kv, is_last, is_new and self._reader is not None)
         return len(token_ids)

@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from medusa_core.engine.sequence import Step
-from medusa_core.messages import StepDone, StepTrace
+from medusa_core.messages import ForbiddenToken, StepDone, StepTrace
 from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.runtime.tree.shape import TokenTree
+from medusa_core.runtime.tree.step import Proposal
 from medusa_core.speculation.rules.rule import RuleNumbers
 from medusa_core.system.native.score_reader import (
     ScoreReader,
     reader_of,
 )
+
+_MOST_FORBIDDEN = 8
+_LEAST_WORTH = 0.01  # of a guess that would have been verified
 
 
 class Recorder:
@@ -58,9 +63,43 @@ class Recorder:
             step.times,
             done.step_s,
             len(step.ridden),
+            _forbidden(proposal),
         )
 
     def _judged(self, step: Step, path: Sequence[int]) -> bytes:
         if self._reader is None:
             self._reader = reader_of(step.logits)
         return self._reader.choices(step.logits, path, step.token_ids)
+
+
+def _forbidden(proposal: Proposal) -> tuple[ForbiddenToken, ...]:
+    """What was kept out of a tree under its nodes; the most valuable guesses of it."""
+    if not proposal.forbidden:
+        return ()
+    worths = _worths(proposal)
+    found: dict[tuple[int, int], float] = {}
+    for path, token_id, chance in proposal.forbidden:
+        node = _node_of(proposal.tree, path)
+        if node is not None and worths[node] * chance >= _LEAST_WORTH:
+            found[node, token_id] = max(chance, found.get((node, token_id), 0.0))
+    best = sorted(found.items(), key=lambda entry: -worths[entry[0][0]] * entry[1])
+    return tuple(ForbiddenToken(*place, chance) for place, chance in sorted(best[:_MOST_FORBIDDEN]))
+
+
+def _worths(proposal: Proposal) -> list[float]:
+    """How likely each node's whole path is, as the drafter says."""
+    parents = proposal.tree.shape.parents
+    worths = [1.0]
+    for parent, chance in zip(
+        parents[1:], proposal.odds().of_drafts(len(parents) - 1), strict=True
+    ):
+        worths.append(worths[parent] * (1.0 if chance is None else chance))
+    return worths
+
+
+def _node_of(tree: TokenTree, path: Sequence[int]) -> int | None:
+    """The node at the end of a path of tokens; None where the tree lacks it."""
+    node: int | None = 0
+    for token_id in path:
+        node = None if node is None else tree.child_with(node, token_id)
+    return node

@@ -15,6 +15,8 @@ from medusa_core.speculation.tuning.costs import Sharers
 log = logging.getLogger(__name__)
 
 MOST_TOGETHER = 16
+_SOON_S = 0.01  # most grammars are compiled by then; an answer alone needn't read without one
+_CANCEL_S = 0.05  # in which a Cancel is to be heard
 
 GenerationErrors = dict[Generation, BaseException]
 
@@ -60,10 +62,16 @@ class Scheduler:
                 part goes to the end; who ends or fails is taken out.
 
         Returns:
-            What became of those who took part.
+            What became of those who took part; nobody does where all wait for their grammars.
         """
+        if len(running) == 1:
+            running[0].wait_for_grammar(_SOON_S)
+        able = [generation for generation in running if not generation.is_held]
+        if not able:
+            running[0].wait_for_grammar(_CANCEL_S)
+            return []
         errors: GenerationErrors = {}
-        batch = self._schedule(running, errors)
+        batch = self._schedule(able, errors)
         _run(batch, errors)
         results = [_report(generation, errors) for generation in batch]
         took_part = set(batch)
@@ -110,7 +118,7 @@ class Scheduler:
                 if takes_part and generation.is_reading:
                     rows = generation.prefill.usual_rows if rows is None else rows
                     takes_part = rows > 0
-                    rows -= generation.prefill.begin(rows)
+                    rows -= generation.begin_reading(rows)
             if takes_part:
                 batch.append(generation)
         return batch

@@ -37,6 +37,7 @@ from medusa_core.models.precision import hardware_of, precision_of, settle_devic
 from medusa_core.models.quant.choice import (
     settle_formats,
 )
+from medusa_core.models.text.grammar_compiler import GrammarCompiler
 from medusa_core.models.text.raw_text import RawText
 from medusa_core.models.text.same_vocabulary import check_same_vocabulary
 from medusa_core.models.text.template import Template
@@ -106,6 +107,7 @@ def load_target(
             runner=runner,
             caches=make_caches(config, runner, precision, options.sessions),
             tokenizer=files.tokenizer,
+            grammars=GrammarCompiler(files.tokenizer, config.eos_token_ids, config.vocab_size),
             template=planned.template,
             eos_token_ids=frozenset(config.eos_token_ids),
             shared_weights=shared_weights,

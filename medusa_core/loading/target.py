@@ -17,6 +17,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import (
     PartFormats,
 )
+from medusa_core.models.text.grammar_compiler import GrammarCompiler
 from medusa_core.models.text.template import Template
 from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.runtime.kv.cache import KvCache
@@ -41,6 +42,7 @@ class Target:
         runner: Runs its forward passes.
         caches: All keys and values: what was planned for them.
         tokenizer: Its tokenizer.
+        grammars: Compiles what answers must match.
         template: Writes its prompts: its chat template, or a base model's text as it is.
         eos_token_ids: Tokens that end an answer.
         shared_weights: What it lends heads: its projection and its token vectors.
@@ -62,6 +64,7 @@ class Target:
     runner: Runner
     caches: CachePool
     tokenizer: Tokenizer
+    grammars: GrammarCompiler
     template: Template
     eos_token_ids: frozenset[int]
     shared_weights: SharedWeights

@@ -86,6 +86,20 @@ class Verdict(NamedTuple):
     numbers: tuple[tuple[str, float], ...]
 
 
+class ForbiddenToken(NamedTuple):
+    """A guess that the answer's grammar kept out of the tree.
+
+    Attributes:
+        node: Index of the node that it would have hung under.
+        token_id: It.
+        probability: What its drafter gave it.
+    """
+
+    node: int
+    token_id: int
+    probability: float
+
+
 class StepTrace(NamedTuple):
     """All about one step; sent while recording, after its `StepDone`.
 
@@ -113,6 +127,7 @@ class StepTrace(NamedTuple):
         times: Where the time went.
         step_s: Seconds of the whole step, the making of text included.
         num_riders: Rows that were computed beside the tree and are never candidates.
+        forbidden: The likeliest guesses that the answer's grammar kept out of the tree.
     """
 
     session_id: str
@@ -133,6 +148,7 @@ class StepTrace(NamedTuple):
     times: StepTimes
     step_s: float
     num_riders: int = 0
+    forbidden: tuple[ForbiddenToken, ...] = ()
 
     @property
     def nodes(self) -> tuple[TraceNode, ...]:

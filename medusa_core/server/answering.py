@@ -62,6 +62,10 @@ class Answering:
         Raises:
             ApiError: It can't be answered.
         """
+        if self._models.is_lost:
+            raise ApiError(
+                503, "The engine can't answer any more. Start the server again.", code="engine_lost"
+            )
         model = await self._models.find(request.model)
         async with self._queue.turn(model):
             facts = self._models.facts

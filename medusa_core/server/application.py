@@ -65,7 +65,7 @@ class HttpApplication:
         except ClientGone:
             watched.status = _GONE
         finally:
-            record = tally.record(http.method, http.url.path, watched.status)
+            record = tally.record(http.method, http.url.path, watched.status or _GONE)
             route = scope.get("route")
             self._context.metrics.add_request(record, "" if route is None else route.path)
             self._on_request(record)

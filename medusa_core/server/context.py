@@ -22,7 +22,7 @@ from medusa_core.messages import (
 )
 from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answering import Answering
-from medusa_core.server.api_error import api_error_of
+from medusa_core.server.api_error import api_error_of, bad_request
 from medusa_core.server.chat import AnswerEnd, AnswerPart, ChatRequest
 from medusa_core.server.limits import Limits
 from medusa_core.server.metrics import Metrics
@@ -85,8 +85,10 @@ class ServerContext:
             opens_prompt: Begin as the model's prompts do.
 
         Raises:
-            ApiError: The model can't be asked.
+            ApiError: The model can't be asked, or the text is too long.
         """
+        if len(text) > self.limits.text_chars:
+            raise bad_request(f"The text is longer than {self.limits.text_chars:,} characters.")
         command = Tokenize(_SESSION, new_id(), text, opens_prompt=opens_prompt)
         return await self._asked(model, self.client.tokenize(command))
 

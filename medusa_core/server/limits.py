@@ -19,6 +19,7 @@ class Limits:
         idle_s: Seconds that a connection may be without a request.
         head_bytes: Of a request's head.
         most_connections: Open at the same time.
+        text_chars: Of a text whose tokens are wanted: meanwhile no answer takes a step.
         json_depth: Objects and lists within each other.
         most_messages: Turns of a conversation.
         most_choices: Answers to one request.
@@ -37,6 +38,7 @@ class Limits:
     idle_s: int = 30
     head_bytes: int = 64 << 10
     most_connections: int = 1024
+    text_chars: int = 1 << 19
     json_depth: int = 64
     most_messages: int = 4096
     most_choices: int = 16

@@ -16,6 +16,7 @@ from medusa_core.server.api_error import ApiError, bad_request
 from medusa_core.server.fields import Fields, parse_json
 from medusa_core.server.limits import Limits
 
+_SMALL_BYTES = 64 << 10
 _T = TypeVar("_T")
 
 
@@ -72,7 +73,11 @@ async def read_fields(http: Request, limits: Limits) -> Fields:
         ApiError: It brings none.
         ClientGone: The client went away.
     """
-    value = parse_json(await read_body(http, limits), limits.json_depth)
+    body = await read_body(http, limits)
+    if len(body) <= _SMALL_BYTES:
+        value = parse_json(body, limits.json_depth)
+    else:  # others are served meanwhile
+        value = await asyncio.to_thread(parse_json, body, limits.json_depth)
     if not isinstance(value, dict):
         raise bad_request("The body must be a JSON object.")
     return Fields(value)

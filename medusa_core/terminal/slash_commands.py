@@ -19,7 +19,7 @@ from medusa_core.terminal.screen import Screen, harmless
 from medusa_core.terminal.setting_texts import (
     NAMES,
     setting_lines,
-    typed_text,
+    setting_value_text,
     typed_values,
     with_typed,
 )
@@ -130,7 +130,7 @@ class SlashCommands:
             raise RequestError(f"What is {name} to be?", "/set alone lists all settings.")
         chat.settings = with_typed(chat.settings, name, value, loaded)
         key = name.replace("-", "_").lower()
-        self._screen.remark(f"{key} is {typed_text(chat.settings, key)}")
+        self._screen.remark(f"{key} is {setting_value_text(chat.settings, key)}")
         if lack := chat.lack_of(key):
             self._screen.remark(lack)
 

@@ -1,11 +1,11 @@
 """What the real engine says of its drafters, rules and sources."""
 
 from app.theme.legend import Legend
+from medusa_core.speculation.drafters.forced_text import source_infos
 from medusa_core.speculation.drafters.lineup import drafter_registry
-from medusa_core.speculation.drafters.source import source_registry
 from medusa_core.speculation.rules.rule import rules_by_preference
 
-SOURCES = tuple(spec.info for spec in source_registry().specs)
+SOURCES = source_infos()
 RULES = rules_by_preference()
 DRAFTERS = tuple(drafter_registry().get(name).choice for name in ("medusa", "none"))
 ALL_DRAFTERS = tuple(

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from medusa_core.loading.target import Target
 from medusa_core.messages import TARGET, DrafterChoice, GenerateSettings, TokenSource
+from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.tree.shape import (
     TokenTree,
     TreeShape,
@@ -68,7 +69,7 @@ class OracleDrafter:
     def begin(self, token_ids: Sequence[int]) -> None:
         self._length = len(token_ids)
 
-    def propose(self, root_id: int, max_rows: int) -> Proposal:
+    def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
         rng = self._rng
         shape = random_shape(rng, rng.randint(1, min(max_rows, self._num_rows)))
         weights = [1 + depth**2 for depth in shape.depths]
@@ -200,8 +201,8 @@ class _WatchedDrafter:
         self._length = len(token_ids)
         self._drafter.begin(token_ids)
 
-    def propose(self, root_id: int, max_rows: int) -> Proposal:
-        return self._drafter.propose(root_id, max_rows)
+    def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
+        return self._drafter.propose(root_id, max_rows, grammar)
 
     def observe(self, observation: Observation) -> None:
         self._length += len(observation.token_ids)

@@ -176,6 +176,19 @@ class PathlessShaping(Shaping):
         return super().__call__(row, context, ())
 
 
+class ParentsGrammar(Shaping):
+    """Reads the grammar's mask one node too early."""
+
+    def __call__(self, row: Tensor, context: WalkContext, path: RulePath) -> Tensor:
+        return super().__call__(row, context, path[:-1])
+
+
+def greedy_by_parents_grammar() -> RuleSpec:
+    """Greedy with such masks."""
+    choice = rule_registry().get("greedy").choice
+    return RuleSpec(choice, preference=99, build=lambda s: Greedy(ParentsGrammar(s)))
+
+
 def pathless_greedy() -> RuleSpec:
     """Greedy with such penalties."""
     choice = rule_registry().get("greedy").choice

@@ -83,11 +83,12 @@ def decode(
     rule: RuleSpec | None = None,
     after_step: Callable[[Session], None] | None = None,
     keep_tokens: int | None = None,
+    grammar: str = "",
 ) -> Run:
     """Decode one answer by the engine's own loop, and look at the session after every step."""
     session = session or Session(target)
     settings = replace(settings, tree_rows=settings.tree_rows or 12)
-    request = Generate("session", "request", messages, settings, keep_tokens)
+    request = Generate("session", "request", messages, settings, keep_tokens, grammar=grammar)
     generation = Generation(request, target, session, Tuner(target), drafter, rule)
     steps: list[StepDone] = []
     for event in events_of(generation):

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, Odds, TokenSource
+from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner
@@ -99,8 +100,8 @@ class PrunedDrafter:
     def begin(self, token_ids: Sequence[int]) -> None:
         self._oracle.begin(token_ids)
 
-    def propose(self, root_id: int, max_rows: int) -> Proposal:
-        proposal = self._oracle.propose(root_id, max_rows)
+    def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
+        proposal = self._oracle.propose(root_id, max_rows, grammar)
         self.pruners.append(Dice(self._layer, proposal.tree, self._dice))
         return proposal._replace(pruner=self.pruners[-1])
 

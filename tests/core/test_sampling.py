@@ -16,6 +16,7 @@ from medusa_core.engine.session import Session
 from medusa_core.errors import NumericsError, RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import TARGET, DrafterChoice, GenerateSettings, TokenSource
+from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.tree.shape import (
     TokenTree,
     TreeShape,
@@ -94,7 +95,7 @@ class LikelyDrafter:
     def begin(self, token_ids: Sequence[int]) -> None:
         self._token_ids = list(token_ids)
 
-    def propose(self, root_id: int, max_rows: int) -> Proposal:
+    def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
         prefix = tuple(self._token_ids)
         children = self._best(prefix)
         grand = [token for child in children for token in self._best((*prefix, child))]

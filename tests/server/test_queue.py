@@ -17,13 +17,17 @@ from medusa_core.messages import (
     Calibrated,
     ChatMessage,
     Command,
+    EngineLost,
     Failed,
+    GenerateSettings,
     LoadModel,
     ModelLoaded,
     Role,
 )
 from medusa_core.server.answer_queue import AnswerQueue
+from medusa_core.server.answering import Answering
 from medusa_core.server.api_error import ApiError
+from medusa_core.server.chat import ChatRequest
 from medusa_core.server.choices import merged
 from medusa_core.server.served_models import ServedModel, ServedModels
 from medusa_core.server.session_pool import SessionPool
@@ -53,6 +57,10 @@ class LoadingEngine:
         elif isinstance(command, Calibrate):
             self._send(Calibrated(*ids, (), 0.0))
 
+    def lose(self) -> None:
+        """The device fails."""
+        self._send(EngineLost("server", "none", "EngineError", "The card is gone.", ""))
+
     def close(self, timeout_s: float = 10.0) -> None:
         self.is_alive = False
 
@@ -71,8 +79,10 @@ class ThreeModels:
 class Stage:
     """A queue over a scripted engine."""
 
-    def __init__(self, models: ServedModels, engine: LoadingEngine, queue: AnswerQueue) -> None:
-        self.models, self.engine, self.queue = models, engine, queue
+    def __init__(
+        self, client: Client, models: ServedModels, engine: LoadingEngine, queue: AnswerQueue
+    ) -> None:
+        self.client, self.models, self.engine, self.queue = client, models, engine, queue
         self.begun: list[str] = []
 
     async def answer(self, name: str, model: ServedModel, until: asyncio.Event) -> None:
@@ -98,7 +108,7 @@ def run(test: Callable[[Stage], Awaitable[None]], running: int = 2, waiting: int
             models = ServedModels(client, ThreeModels())
             await models.load(ONE)
             queue = AnswerQueue(models, running, waiting)
-            await test(Stage(models, engines[0], queue))
+            await test(Stage(client, models, engines[0], queue))
             await queue.close()
 
     asyncio.run(play())
@@ -208,6 +218,19 @@ def test_a_model_that_doesnt_fit_is_told_and_others_go_on() -> None:
         assert refused.value.status == 503
         await good
         assert stage.begun == ["good"]
+
+    run(play)
+
+
+def test_a_lost_engine_answers_no_more() -> None:
+    async def play(stage: Stage) -> None:
+        answering = Answering(stage.client, stage.models, stage.queue, SessionPool(4))
+        stage.engine.lose()
+        await stage.settle()
+        assert stage.models.is_lost
+        with pytest.raises(ApiError) as refused:
+            await anext(answering.answer(ChatRequest("", say("a"), GenerateSettings())))
+        assert refused.value.status == 503
 
     run(play)
 

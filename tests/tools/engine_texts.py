@@ -13,23 +13,37 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "resources" / "translations" / "engine_texts.json"
-# What only the command line tells, in English.
+# What only the command line and other programs are told, in English.
 _NOT_SHOWN = (
     *("bench", "training", "system/prompts.py", "system/registry.py", "engine/several.py"),
     *("engine/direct.py", "cli/arguments.py", "cli/bench.py", "cli/bench_throughput.py"),
     *(
-        "cli/pull.py",
-        "cli/run.py",
-        "cli/program.py",
-        "terminal",
         "cli/generate.py",
         "cli/heads.py",
         "cli/library.py",
+        "cli/load_arguments.py",
         "cli/plan.py",
+        "cli/plan_throughput.py",
+        "cli/program.py",
+        "cli/pull.py",
+        "cli/run.py",
+        "cli/serve.py",
+        "cli/serve_layers.py",
+        "cli/train.py",
+        "hub/library/find.py",
+        "server/answer",
+        "server/application.py",
+        "server/dialects",
+        "server/guard.py",
+        "server/replies.py",
+        "server/served_models.py",
+        "terminal",
     ),
-    *("cli/plan_throughput.py", "cli/serve_layers.py", "cli/train.py", "hub/library/find.py"),
 )
-_CALLS = ("Check", "Progress", "unsupported", "report", "on_measure", "_notify")
+_CALLS = (
+    *("Check", "Progress", "unsupported", "report", "on_measure", "_notify"),
+    *("broken_off", "no_connection", "unreadable_answer", "untrusted"),
+)
 _KEYWORDS = ("message", "hint", "text")
 _VARIABLES = {
     *("message", "hint", "facts", "why", "what", "instead", "reason", "note", "lack", "text"),

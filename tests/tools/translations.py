@@ -24,8 +24,8 @@ from medusa_core.chats.settings import SETTINGS
 from medusa_core.loading.choice import DEMO_NOTE
 from medusa_core.memory.probe import CARD, NO_CARD, OWN_MEMORY, PROCESSOR
 from medusa_core.models.quant.in_blocks import weight_formats
+from medusa_core.speculation.drafters.forced_text import source_infos
 from medusa_core.speculation.drafters.lineup import drafter_registry
-from medusa_core.speculation.drafters.source import source_registry
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.system.jobs.trained_kinds import TRAINED_KINDS
 from tests.tools.engine_texts import FILE, engine_texts
@@ -54,8 +54,7 @@ def declared_texts() -> tuple[str, ...]:
     texts += [DEMO_NOTE, OWN_MEMORY, PROCESSOR, CARD, NO_CARD]
     texts += [when.value for when in When if when.value]
     texts += [text for preset in (*BUILTIN, RECOMMENDED) for text in (preset.name, preset.meaning)]
-    infos = (spec.info for spec in source_registry().specs)
-    texts += [text for info in infos for text in (info.label, info.explanation)]
+    texts += [text for info in source_infos() for text in (info.label, info.explanation)]
     offered = (spec.choice for spec in drafter_registry().specs if spec.is_offered)
     choices = (*offered, *(spec.choice for spec in rule_registry().specs))
     texts += [text for choice in choices for text in (choice.label, choice.explanation)]

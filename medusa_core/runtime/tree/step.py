@@ -17,6 +17,8 @@ from medusa_core.runtime.tree.shape import (
 if TYPE_CHECKING:
     from torch import Tensor  # whoever reads messages needn't wait for torch
 
+    from medusa_core.models.text.grammar import Grammar
+
 
 def no_odds() -> Odds:
     """What a drafter that says nothing of its nodes tells."""
@@ -82,6 +84,20 @@ class Pruner(Protocol):
         """
 
 
+class ForbiddenGuess(NamedTuple):
+    """A guess that the answer's grammar kept out of a tree.
+
+    Attributes:
+        path: The tokens between the root and it.
+        token_id: Its token.
+        chance: How likely it was, as the drafter says.
+    """
+
+    path: tuple[int, ...]
+    token_id: int
+    chance: float
+
+
 class Proposal(NamedTuple):
     """What a drafter offers for one step.
 
@@ -95,6 +111,7 @@ class Proposal(NamedTuple):
         riders: Rows under the same root that are computed in the same pass and are never
             candidates, as a tree of their own: the drafter reads what the target says there.
         pruner: Drops nodes while they are verified; where there is one, nobody rides.
+        forbidden: Guesses that the answer's grammar kept out of the tree.
     """
 
     tree: TokenTree
@@ -104,6 +121,7 @@ class Proposal(NamedTuple):
     promised: float = 0.0
     riders: TokenTree | None = None
     pruner: Pruner | None = None
+    forbidden: Sequence[ForbiddenGuess] = ()
 
     @property
     def pruned(self) -> Proposal:
@@ -144,11 +162,13 @@ class WalkContext:
         history: All decided tokens, the root last; grows as the session does.
         num_prompt_tokens: How many of them come before the answer.
         reads: A trace will be made of every step.
+        grammar: What the answer must match; it has followed `history` so far. None for anything.
     """
 
     history: Sequence[int]
     num_prompt_tokens: int
     reads: bool = False
+    grammar: Grammar | None = None
 
     @property
     def position(self) -> int:

@@ -113,8 +113,19 @@ def read_schema(fields: Fields) -> str:
         ApiError: The format is unknown, or has no schema.
     """
     wanted = fields.record("response_format")
-    if wanted is None:
-        return ""
+    return "" if wanted is None else read_format(wanted, wanted.record("json_schema"))
+
+
+def read_format(wanted: Fields, described: Fields | None) -> str:
+    """The JSON schema of a format; empty for free text.
+
+    Args:
+        wanted: The format.
+        described: Where its schema stands, if it has one.
+
+    Raises:
+        ApiError: The format is unknown, or has no schema.
+    """
     kind = wanted.text("type")
     if kind == "text":
         return ""
@@ -123,10 +134,9 @@ def read_schema(fields: Fields) -> str:
         return _ANY_OBJECT if schema is None else json.dumps(schema.values)
     if kind != "json_schema":
         raise wanted.invalid("type", '"text", "json_object" or "json_schema"')
-    described = wanted.record("json_schema")
     schema = None if described is None else described.record("schema")
     if schema is None:
-        raise wanted.missing("json_schema.schema")
+        raise (described or wanted).missing("schema")
     return json.dumps(schema.values)
 
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice
+from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.tree.step import (
     Proposal,
     RowBudget,
@@ -24,7 +25,7 @@ class Drafter(Protocol):
     def begin(self, token_ids: Sequence[int]) -> None:
         """Start an answer behind these tokens."""
 
-    def propose(self, root_id: int, max_rows: int) -> Proposal:
+    def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
         """A tree under the decided token `root_id` with at most `max_rows` nodes, root included."""
 
     def observe(self, observation: Observation) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import TARGET, DrafterChoice, Odds, TokenSource
+from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.runner.choice import between_passes
 from medusa_core.runtime.tree.shape import (
     TokenTree,
@@ -21,12 +22,14 @@ from medusa_core.runtime.tree.step import (
     Proposal,
     RowBudget,
 )
+from medusa_core.speculation.drafters.constrained import GrammarFilter, constrained
 from medusa_core.speculation.drafters.drafter import (
     Drafter,
     DrafterSpec,
     accuracies_of,
     no_ranks,
 )
+from medusa_core.speculation.drafters.forced_text import GRAMMAR, ForcedText
 from medusa_core.speculation.drafters.growth import make_growth
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
@@ -53,7 +56,7 @@ class GrownDrafter:
             specs: The sources.
         """
         self._most, self._runner = budget.most, target.runner
-        self._names = tuple(spec.name for spec in specs)
+        self._names = (*(spec.name for spec in specs), GRAMMAR.name)
         self._sources = [spec.build(target, budget) for spec in specs]
         self._rider = next((source for source in self._sources if isinstance(source, Rides)), None)
         if self._rider is not None:
@@ -63,7 +66,7 @@ class GrownDrafter:
             (source for source in self._sources if isinstance(source, Prunes)), None
         )
         self._readers = [source for source in self._sources if isinstance(source, ReadsStates)]
-        self._growth = make_growth(budget, [spec.weight for spec in specs])
+        self._growth = make_growth(budget, [*(spec.weight for spec in specs), 0.0])
 
     def begin(self, token_ids: Sequence[int]) -> None:
         for source in self._sources:
@@ -82,11 +85,11 @@ class GrownDrafter:
         for reader in self._readers:
             reader.read(place, states, deep)
 
-    def propose(self, root_id: int, max_rows: int) -> Proposal:
+    def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
         with between_passes(self._runner):
-            return self._propose(root_id, max_rows)
+            return self._propose(root_id, max_rows, grammar)
 
-    def _propose(self, root_id: int, max_rows: int) -> Proposal:
+    def _propose(self, root_id: int, max_rows: int, grammar: Grammar | None) -> Proposal:
         rows = min(self._most, max_rows)
         riders = None if self._rider is None else self._rider.riders(root_id, rows)
         if riders is not None:
@@ -94,13 +97,16 @@ class GrownDrafter:
         rows = min(rows, self._most_nodes)
         for source in self._sources:
             source.start(root_id, rows)
-        grown = self._growth.grow(self._sources, rows)
-        shape, sources = form_of(grown.form, self._names)
+        allowed = None if grammar is None else GrammarFilter(grammar)
+        sources = (*constrained(self._sources, allowed), ForcedText(grammar))
+        grown = self._growth.grow(sources, rows)
+        shape, proposers = form_of(grown.form, self._names)
         tree = TokenTree(shape, (root_id, *grown.token_ids))
         guesses = next((source.guesses for source in self._sources if source.guesses), ())
         odds = partial(_odds, grown.chances)
         pruner = None if self._prunes is None or riders is not None else self._prunes.pruner(tree)
-        return Proposal(tree, sources, odds, guesses, grown.promised, riders, pruner)
+        forbidden = () if allowed is None else allowed.forbidden
+        return Proposal(tree, proposers, odds, guesses, grown.promised, riders, pruner, forbidden)
 
     def observe(self, observation: Observation) -> None:
         with between_passes(self._runner):

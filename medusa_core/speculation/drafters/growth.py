@@ -25,8 +25,8 @@ from typing import NamedTuple, Protocol
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.source import (
     Candidates,
+    CandidateSource,
     Paths,
-    Source,
 )
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.structs import (
@@ -60,7 +60,7 @@ class Grown(NamedTuple):
 class Growth(Protocol):
     """Grows trees within a budget; for one thread."""
 
-    def grow(self, sources: Sequence[Source], num_rows: int) -> Grown:
+    def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
         """A tree of at most so many rows, root included.
 
         Args:
@@ -116,7 +116,7 @@ class CompiledGrowth:
         )
         self._structs_address = addressof(self._candidate_structs)
 
-    def grow(self, sources: Sequence[Source], num_rows: int) -> Grown:
+    def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
         library, struct, address = self._library, self._struct, self._address
         struct.rows = num_rows
         library.grow_begin(address)
@@ -190,7 +190,7 @@ class GrowthInPython:
         self._prices, self._weights = budget.prices, weights
         self._floors = floors_of(budget.prices)
 
-    def grow(self, sources: Sequence[Source], num_rows: int) -> Grown:
+    def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
         nodes: list[_Node] = []
         open_nodes = [_Node((), 1.0, 1.0, 0)] if num_rows > 1 else []
         level = 0

@@ -11,16 +11,19 @@ from functools import partial
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.loading.target import Target
-from medusa_core.messages import TARGET, DrafterChoice, TokenSource
+from medusa_core.messages import TARGET, DrafterChoice, Odds, TokenSource
+from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.tree.shape import (
     TokenTree,
     TreeShape,
 )
 from medusa_core.runtime.tree.step import (
+    Chance,
     Proposal,
     RowBudget,
 )
 from medusa_core.runtime.tree.tables import TreePresets
+from medusa_core.speculation.drafters.constrained import GrammarFilter
 from medusa_core.speculation.drafters.drafter import (
     NUM_RANKS,
     DrafterSpec,
@@ -32,6 +35,8 @@ from medusa_core.speculation.drafters.sources.heads_source import (
     has_heads,
     medusa_heads,
 )
+
+_MORE_RANKS = 4  # are looked at under a grammar than a tree uses
 
 
 class MedusaDrafter:
@@ -62,19 +67,39 @@ class MedusaDrafter:
     def begin(self, token_ids: Sequence[int]) -> None:
         self._seen = None
 
-    def propose(self, root_id: int, max_rows: int) -> Proposal:
+    def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
         shape, seen = self._shape, self._seen
         if shape.num_nodes > max_rows:
             shape = shape.first_rows(max_rows)
         if seen is None or shape.num_nodes == 1:
             return Proposal(TokenTree(TreeShape.root_only(), (root_id,)), (TARGET,))
         chance = seen.chance if self._knows_chance else None
+        if grammar is not None:
+            return self._constrained(root_id, shape, seen, grammar, chance)
         ranked = self._heads.ranked(seen.hidden, root_id, shape.num_ranks, NUM_RANKS, chance)
         token_ids = ranked.token_ids
         tree = TokenTree(shape, (root_id, *[token_ids[head][rank] for head, rank in shape.places]))
         odds = partial(ranked.odds, shape)
         promised = self._promised if shape is self._shape else 0.0
         return Proposal(tree, self._sources[: shape.num_nodes], odds, token_ids, promised)
+
+    def _constrained(
+        self,
+        root_id: int,
+        shape: TreeShape,
+        seen: Observation,
+        grammar: Grammar,
+        chance: Chance | None,
+    ) -> Proposal:
+        """The shape filled with each head's best tokens that a grammar allows there."""
+        at_least = max(NUM_RANKS, _MORE_RANKS * max(shape.num_ranks))
+        ranked = self._heads.ranked(seen.hidden, root_id, shape.num_ranks, at_least, chance)
+        allowed = GrammarFilter(grammar)
+        filled = allowed.fill(root_id, shape, ranked.token_ids, ranked.chances())
+        odds = Odds(ranked.chances().tobytes(), filled.places)
+        sources = medusa_sources(filled.tree.shape)
+        guesses = ranked.token_ids
+        return Proposal(filled.tree, sources, lambda: odds, guesses, forbidden=allowed.forbidden)
 
     def observe(self, observation: Observation) -> None:
         self._seen = observation

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from medusa_core.loading.target import Target
 from medusa_core.messages import TARGET, DrafterChoice
+from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.tree.shape import (
     TokenTree,
     TreeShape,
@@ -26,7 +27,7 @@ class NoDrafter:
     def begin(self, token_ids: Sequence[int]) -> None:
         """Nothing to prepare."""
 
-    def propose(self, root_id: int, max_rows: int) -> Proposal:
+    def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
         return Proposal(TokenTree(self._SHAPE, (root_id,)), (TARGET,))
 
     def observe(self, observation: Observation) -> None:

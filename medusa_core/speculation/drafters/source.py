@@ -56,7 +56,14 @@ class Candidates(NamedTuple):
     counts: array[int] | None = None
 
 
-class Source(Protocol):
+class CandidateSource(Protocol):
+    """Proposes what may follow the paths of one level."""
+
+    def candidates(self, paths: Paths) -> Candidates | None:
+        """What may follow; None for nothing. Asked once for each level of a tree."""
+
+
+class Source(CandidateSource, Protocol):
     """Proposes tokens that may follow a path, with probabilities.
 
     Attributes:
@@ -71,9 +78,6 @@ class Source(Protocol):
 
     def start(self, root_id: int, most_rows: int) -> None:
         """Start a step: under the decided token `root_id` a tree of so many rows is to grow."""
-
-    def candidates(self, paths: Paths) -> Candidates | None:
-        """What may follow; None for nothing. Asked once for each level of a tree."""
 
     def observe(self, observation: Observation) -> None:
         """Learn what was decided; called after prefill and after every step."""

@@ -37,7 +37,7 @@ class Greedy:
         self.has_numbers = not shaping.is_idle
 
     def walk(self, tree: TokenTree, logits: Tensor, context: WalkContext) -> Acceptance:
-        if not self._shaping.is_idle:
+        if not self._shaping.is_idle or context.grammar is not None:
             rows = logits.cpu()
             return descend(tree, lambda node, path: _best(self._shaping(rows[node], context, path)))
         if self._best_walk is None:

@@ -1,7 +1,8 @@
 """What the settings change in the target's scores before a rule reads them.
 
-In this order: repetition penalty, presence and frequency penalties, bias, bans. Temperature and
-filters come after them, and only where a token is drawn (`medusa_core.speculation.rules.sampling`).
+In this order: repetition penalty, presence and frequency penalties, bias, bans, the answer's
+grammar. Temperature and filters come after them, and only where a token is drawn
+(`medusa_core.speculation.rules.sampling`).
 
 Every node is shaped along its own path: the tokens drafted above it count as if they were decided.
 So plain decoding, which sees them decided, shapes the same scores in the same way.
@@ -16,18 +17,19 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from medusa_core.errors import RequestError
+from medusa_core.errors import GrammarError, RequestError
 from medusa_core.messages import GenerateSettings
+from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.tree.step import WalkContext
 
 _MAX_PENALTY = 100.0
 
 
 class Shaping:
-    """Penalties, bias and bans of one answer.
+    """Penalties, bias and bans of one answer, and its grammar.
 
     Attributes:
-        is_idle: Nothing is ever changed.
+        is_idle: The settings never change anything.
     """
 
     def __init__(self, settings: GenerateSettings) -> None:
@@ -58,10 +60,14 @@ class Shaping:
 
         Returns:
             [vocabulary], as precise as `row`; the same tensor if nothing changes.
+
+        Raises:
+            GrammarError: Nothing is left that the grammar allows.
         """
-        if self.is_idle:
-            return row
-        row = row.clone()
+        shaped = row if self.is_idle else self._by_settings(row.clone(), context, path)
+        return shaped if context.grammar is None else _within(context.grammar, shaped, path)
+
+    def _by_settings(self, row: Tensor, context: WalkContext, path: Sequence[int]) -> Tensor:
         settings = self._settings
         if settings.repetition_penalty != 1:
             _penalise_repetition(row, {*context.history, *path}, settings.repetition_penalty)
@@ -78,6 +84,19 @@ class Shaping:
         if banned:
             row[torch.tensor(banned, device=row.device)] = -math.inf
         return row
+
+
+def _within(grammar: Grammar, row: Tensor, path: Sequence[int]) -> Tensor:
+    """The scores of the tokens that a grammar allows; −inf for the others."""
+    allowed = grammar.allowed(path, len(row))
+    if allowed is None:
+        return row
+    row = row.masked_fill(torch.from_numpy(~allowed).to(row.device), -math.inf)
+    if bool((row == -math.inf).all()):
+        raise GrammarError(
+            "All that the grammar allows here is banned.", "Ban less, or choose another grammar."
+        )
+    return row
 
 
 def check_tokens(settings: GenerateSettings, vocab_size: int) -> None:

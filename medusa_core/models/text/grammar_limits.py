@@ -1,0 +1,68 @@
+"""How much a grammar may take, and what is said of one that can't be used."""
+
+from __future__ import annotations
+
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer
+
+from medusa_core.errors import GrammarError
+
+MOST_CHARS = 256_000
+_MOST_ROW_ITEMS = 2_000
+_INITIAL_FUEL = 1_000_000  # about 20 ms
+_STEP_FUEL = 200_000  # about 15 ms
+_MOST_STEP_ITEMS = 50_000
+_MOST_LEXER_STATES = 50_000  # up to 2 kB each
+_MOST_SYMBOLS = 200_000
+_HINT = "Write a simpler or a valid grammar, or ask without one."
+
+
+def build_matcher(tokenizer: LLTokenizer, text: str) -> LLMatcher:
+    """Compile a grammar; without the interpreter lock, so that other threads go on.
+
+    Args:
+        tokenizer: Of the target.
+        text: Lark, or JSON with `grammars`.
+
+    Raises:
+        GrammarError: It isn't valid, or takes too much.
+    """
+    limits = LLParserLimits(
+        max_items_in_row=_MOST_ROW_ITEMS,
+        initial_lexer_fuel=_INITIAL_FUEL,
+        step_lexer_fuel=_STEP_FUEL,
+        step_max_items=_MOST_STEP_ITEMS,
+        max_lexer_states=_MOST_LEXER_STATES,
+        max_grammar_size=_MOST_SYMBOLS,
+        verbose_errors=False,
+    )
+    matcher = LLMatcher(tokenizer, text, log_level=0, limits=limits)
+    check_matcher(matcher)
+    return matcher
+
+
+def check_size(text: str) -> None:
+    """Refuse a grammar that is longer than any sensible one.
+
+    Raises:
+        GrammarError: It is.
+    """
+    if len(text) > MOST_CHARS:
+        raise GrammarError(
+            f"The grammar has {len(text):,} characters.", f"{MOST_CHARS:,} are possible."
+        )
+
+
+def check_matcher(matcher: LLMatcher) -> None:
+    """See that a grammar can be followed further.
+
+    Raises:
+        GrammarError: It can't.
+    """
+    if matcher.is_error():
+        raise refused(matcher.get_error())
+
+
+def refused(reason: str) -> GrammarError:
+    """The error for a grammar that can't be used."""
+    first = reason.strip().splitlines()[0] if reason.strip() else "it has an error"
+    return GrammarError(f"The grammar can't be used: {first}.", _HINT)

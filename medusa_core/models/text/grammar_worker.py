@@ -1,0 +1,61 @@
+"""The process in which foreign grammars are compiled for the first time.
+
+A grammar can exhaust the stack, which would end the whole program. Here it ends a process that is
+there for that, and whose stack is smaller than that of any thread that compiles the same later.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import threading
+
+from llguidance import LLTokenizer, TokenizerWrapper
+
+from medusa_core.errors import GrammarError
+from medusa_core.models.text.grammar_limits import build_matcher, check_matcher
+from medusa_core.system.sandbox.channel import Channel, limit_process, open_channel
+
+MEMORY_BYTES = 512 << 20
+_STACK_BYTES = 768 << 10
+_ORPHAN_S = 10.0  # whoever waits has given up long before, or is gone
+
+
+class _ByteVocabulary:
+    """A token for every byte, and one for the end."""
+
+    eos_token_id = 256
+    bos_token_id = None
+    special_token_ids = (256,)
+    tokens = (*(bytes([byte]) for byte in range(256)), b"<end>")
+
+    def __call__(self, text: bytes) -> list[int]:
+        return list(text)
+
+
+def main() -> int:
+    """Answer until the parent closes the pipe."""
+    threading.stack_size(_STACK_BYTES)
+    with open_channel() as channel:
+        limit_process(MEMORY_BYTES, 0)
+        thread = threading.Thread(target=_serve, args=(channel,))
+        thread.start()
+        thread.join()
+    return 0
+
+
+def _serve(channel: Channel) -> None:
+    tokenizer = LLTokenizer(TokenizerWrapper(_ByteVocabulary()))
+    channel.send(ready=True)
+    while True:
+        text = str(channel.receive()["grammar"])
+        # This ends the process from outside of Python, which may hang in one operation.
+        faulthandler.dump_traceback_later(_ORPHAN_S, exit=True)
+        error = ""
+        try:
+            matcher = build_matcher(tokenizer, text)
+            matcher.compute_bitmask()
+            check_matcher(matcher)
+        except GrammarError as refusal:
+            error = refusal.message
+        channel.send(error=error)
+        faulthandler.cancel_dump_traceback_later()

@@ -1,0 +1,284 @@
+"""`/v1/responses`: OpenAI's Responses API, without state."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from medusa_core.chats.conversation import new_id
+from medusa_core.server.api_error import ApiError
+from medusa_core.server.chat import (
+    AnswerEnd,
+    AnswerPart,
+    CallDelta,
+    CallStarted,
+    Finish,
+    TextDelta,
+)
+from medusa_core.server.context import ServerContext
+from medusa_core.server.dialect import DialectSpec
+from medusa_core.server.dialects.openai_forms import (
+    answer_figures,
+    chat_logprobs,
+    created_now,
+    openai_error,
+)
+from medusa_core.server.dialects.openai_response_requests import (
+    ResponseRequest,
+    read_response_request,
+)
+from medusa_core.server.replies import (
+    EventStream,
+    JsonReply,
+    first_of,
+    read_fields,
+    server_event,
+    while_connected,
+)
+
+_Json = dict[str, Any]
+_WHOLE, _CUT = "completed", "incomplete"
+
+# What a response repeats of its request, and what stands there where the request says nothing.
+_REPEATED: _Json = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "reasoning": {"effort": None, "summary": None},
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": None,
+    "truncation": "disabled",
+    "user": None,
+}
+
+
+def _routes(context: ServerContext) -> list[Route]:
+    async def responses(http: Request) -> Response:
+        request = read_response_request(await read_fields(http, context.limits), context.limits)
+        parts = context.answer(http, request.chat)
+        response = _Response(request, context)
+        if not request.streams:
+            return JsonReply(await while_connected(http, _whole(response, parts)))
+        first, rest = await first_of(http, parts)
+        return EventStream(_stream(response, first, rest), context.limits)
+
+    return [Route("/v1/responses", responses, methods=["POST"])]
+
+
+class _Response:
+    """A response as it grows, item by item."""
+
+    def __init__(self, request: ResponseRequest, context: ServerContext) -> None:
+        self._request, self._context = request, context
+        self._id, self._created = f"resp_{new_id()}", created_now()
+        self._items: list[_Json] = []
+        self._is_open = False
+
+    def head(self) -> _Json:
+        """The response before its first item."""
+        return self._json("in_progress")
+
+    def failed(self, error: ApiError) -> _Json:
+        """The response that ends in an error."""
+        failure = {"code": error.code or "server_error", "message": error.message}
+        return {**self._json("failed"), "error": failure}
+
+    def whole(self, end: AnswerEnd) -> _Json:
+        """The response, once it is complete."""
+        status, settings = _status(end), end.done.settings
+        is_cut = status == _CUT
+        return {
+            **self._json(status),
+            "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "usage": _usage(end),
+            **answer_figures(end),
+        }
+
+    def events(self, part: AnswerPart) -> Iterator[_Json]:
+        """Take a part: the events that it becomes."""
+        if isinstance(part, TextDelta) and part.is_thought:
+            yield from self._thought(part.text)
+        elif isinstance(part, TextDelta):
+            yield from self._text(part)
+        elif isinstance(part, CallStarted):
+            yield from self._close()
+            call = {"call_id": part.call_id, "name": part.name, "arguments": ""}
+            yield self._open("function_call", "fc", call)
+        elif isinstance(part, CallDelta):
+            self._items[-1]["arguments"] += part.text
+            yield self._of_item("response.function_call_arguments.delta", delta=part.text)
+        else:
+            if not self._items:  # clients look for a message
+                yield from self._open_text()
+            status = _status(part)
+            yield from self._close(status)
+            yield {"type": f"response.{status}", "response": self.whole(part)}
+
+    def _json(self, status: str) -> _Json:
+        loaded, request = self._context.models.loaded, self._request
+        values = request.fields.values
+        repeated = {
+            name: usual if values.get(name) is None else values[name]
+            for name, usual in _REPEATED.items()
+        }
+        return {
+            "id": self._id,
+            "object": "response",
+            "created_at": self._created,
+            "status": status,
+            "error": None,
+            "incomplete_details": None,
+            "model": request.chat.model if loaded is None else loaded.model_id,
+            "output": list(self._items),
+            "previous_response_id": None,
+            "store": False,
+            "usage": None,
+            **repeated,
+        }
+
+    def _text(self, part: TextDelta) -> Iterator[_Json]:
+        if not part.text and not part.tokens:
+            return
+        if not self._is_open or self._items[-1]["type"] != "message":
+            yield from self._close()
+            yield from self._open_text()
+        scores = self._scores(part)
+        content = self._items[-1]["content"][0]
+        content["text"] += part.text
+        content["logprobs"] += scores
+        yield self._of_content("response.output_text.delta", delta=part.text, logprobs=scores)
+
+    def _open_text(self) -> Iterator[_Json]:
+        yield self._open("message", "msg", {"role": "assistant", "content": []})
+        content: _Json = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+        yield from self._add_content(content)
+
+    def _thought(self, text: str) -> Iterator[_Json]:
+        if not text:
+            return
+        if not self._is_open or self._items[-1]["type"] != "reasoning":
+            yield from self._close()
+            yield self._open("reasoning", "rs", {"summary": [], "content": []})
+            yield from self._add_content({"type": "reasoning_text", "text": ""})
+        self._items[-1]["content"][0]["text"] += text
+        yield self._of_content("response.reasoning_text.delta", delta=text)
+
+    def _scores(self, part: TextDelta) -> list[Any]:
+        if self._request.chat.num_logprobs < 0:
+            return []
+        return list(chat_logprobs(part.tokens)["content"])
+
+    def _open(self, kind: str, prefix: str, more: _Json) -> _Json:
+        item = {"id": f"{prefix}_{new_id()}", "type": kind, "status": "in_progress", **more}
+        self._items.append(item)
+        self._is_open = True
+        # A copy: the item grows before the event is written.
+        shown = {**item, "content": []} if "content" in item else dict(item)
+        return {
+            "type": "response.output_item.added",
+            "output_index": len(self._items) - 1,
+            "item": shown,
+        }
+
+    def _add_content(self, content: _Json) -> Iterator[_Json]:
+        self._items[-1]["content"].append(content)
+        yield self._of_content("response.content_part.added", part=dict(content))
+
+    def _close(self, status: str = _WHOLE) -> Iterator[_Json]:
+        """End the item under way."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        item = self._items[-1]
+        item["status"] = status
+        if item["type"] == "function_call":
+            yield self._of_item(
+                "response.function_call_arguments.done",
+                name=item["name"],
+                arguments=item["arguments"],
+            )
+        else:
+            content = item["content"][0]
+            name = "output_text" if item["type"] == "message" else "reasoning_text"
+            scores = {"logprobs": content["logprobs"]} if name == "output_text" else {}
+            yield self._of_content(f"response.{name}.done", text=content["text"], **scores)
+            yield self._of_content("response.content_part.done", part=content)
+        yield {
+            "type": "response.output_item.done",
+            "output_index": len(self._items) - 1,
+            "item": item,
+        }
+
+    def _of_item(self, kind: str, **more: Any) -> _Json:
+        place = len(self._items) - 1
+        return {"type": kind, "item_id": self._items[-1]["id"], "output_index": place, **more}
+
+    def _of_content(self, kind: str, **more: Any) -> _Json:
+        return self._of_item(kind, content_index=0, **more)
+
+
+async def _whole(response: _Response, parts: AsyncGenerator[AnswerPart, None]) -> Mapping[str, Any]:
+    """The answer in one object."""
+    end: AnswerEnd | None = None
+    async with aclosing(parts) as arriving:
+        async for part in arriving:
+            for _ in response.events(part):
+                pass  # a whole response needs no events
+            end = part if isinstance(part, AnswerEnd) else None
+    assert end is not None  # the parts of an answer close with it
+    return response.whole(end)
+
+
+async def _stream(
+    response: _Response, first: AnswerPart, rest: AsyncGenerator[AnswerPart, None]
+) -> AsyncGenerator[str, None]:
+    """The answer as events, which are numbered."""
+    number = 0
+
+    def event(content: Mapping[str, Any]) -> str:
+        nonlocal number
+        number += 1
+        numbered = {**content, "sequence_number": number - 1}
+        return server_event(numbered, str(content["type"]))
+
+    for name in ("response.created", "response.in_progress"):
+        yield event({"type": name, "response": response.head()})
+    try:
+        async with aclosing(rest) as parts:
+            for content in response.events(first):
+                yield event(content)
+            async for part in parts:
+                for content in response.events(part):
+                    yield event(content)
+    except ApiError as error:
+        yield event({"type": "response.failed", "response": response.failed(error)})
+
+
+def _status(end: AnswerEnd) -> str:
+    """Of the response, and of the item with which it ends."""
+    return _CUT if end.finish is Finish.LENGTH else _WHOLE
+
+
+def _usage(end: AnswerEnd) -> _Json:
+    num_read, num_written = end.num_prompt_tokens, end.num_answer_tokens
+    return {
+        "input_tokens": num_read,
+        "input_tokens_details": {"cached_tokens": end.num_cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": num_written,
+        "output_tokens_details": {"reasoning_tokens": end.num_thought_tokens},
+        "total_tokens": num_read + num_written,
+    }
+
+
+SPEC = DialectSpec("openai_responses", ("/v1/responses",), _routes, openai_error)
