@@ -94,7 +94,7 @@ class RunningFile:
 
     def close(self) -> None:
         """Remove it."""
-        self._path.unlink(missing_ok=True)
+        _remove(self._path)
 
     def _write(self) -> None:
         part = self._path.with_suffix(".part")
@@ -118,8 +118,15 @@ def running_models(folder: Path) -> tuple[RunningModel, ...]:
         if one is not None and _lives(one):
             found.append(one)
         else:
-            path.unlink(missing_ok=True)
+            _remove(path)
     return tuple(sorted(found, key=lambda one: one.process_s))
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        log.info("%s stays: %s", path.name, error)
 
 
 def _read(path: Path) -> RunningModel | None:

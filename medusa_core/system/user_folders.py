@@ -46,7 +46,7 @@ class Places:
     @property
     def running(self) -> Path:
         """The folder in which programs say what they have loaded."""
-        return self.state / "running"
+        return self.state / "loaded"
 
     @property
     def learned(self) -> Path:

@@ -63,6 +63,14 @@ def test_a_number_that_another_process_got_counts_for_nothing(tmp_path: Path) ->
     own.close()
 
 
+def test_where_no_file_can_be_kept_the_program_runs_without_one(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    own = RunningFile(tmp_path / "file" / "below", "run")
+    own.listen_at("http://127.0.0.1:1")
+    own.close()
+    assert running_models(tmp_path / "file" / "below") == ()
+
+
 def test_show_says_what_a_model_is(printed: Printed) -> None:
     text = printed("show", PEBBLE)
     assert "family              llama\n" in text
@@ -82,10 +90,10 @@ def test_what_isnt_here_ends_with_a_message(capsys: pytest.CaptureFixture[str]) 
 def test_a_server_is_listed_with_its_address(printed: Printed, tmp_path: Path) -> None:
     served = Served(tmp_path, "--model", PEBBLE)
     try:
-        listed = running_models(tmp_path / "medusa-chat" / "running")
+        listed = running_models(tmp_path / "medusa-chat" / "loaded")
         assert [(one.program, one.model, one.address) for one in listed] == [
             ("serve", "llama-pebble", served.address)
         ]
     finally:
         served.close()
-    assert running_models(tmp_path / "medusa-chat" / "running") == ()
+    assert running_models(tmp_path / "medusa-chat" / "loaded") == ()
