@@ -150,6 +150,7 @@ if TYPE_CHECKING:
         component_licences,
         component_versions,
     )
+    from medusa_core.system.running_models import RunningFile
 
 EventSink = Callable[[messages.Event], None]
 
@@ -185,6 +186,7 @@ _LATER = {
     ),
     "Check": "medusa_core.doctor.check",
     **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.system.components"),
+    "RunningFile": "medusa_core.system.running_models",
     "whoami": "medusa_core.hub.whoami",
     **dict.fromkeys(("forget_answers", "forget_strangers"), "medusa_core.models.datastore.folder"),
     "compose_report": "medusa_core.doctor.report",
@@ -378,6 +380,7 @@ __all__ = [
     "ReadRate",
     "Recommendation",
     "Recording",
+    "RunningFile",
     "SearchHit",
     "Stored",
     "StoredAnswer",

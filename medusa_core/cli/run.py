@@ -7,8 +7,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from medusa_core.client import Client
 from medusa_core.errors import MedusaError, RequestError
 from medusa_core.hub.library.find import loadable_models
 from medusa_core.messages import ModelLoaded, Progress, StopReason
+from medusa_core.system.running_models import RunningFile
 from medusa_core.system.user_folders import Places, places
 from medusa_core.terminal.chat import ChosenModel, TerminalChat
 from medusa_core.terminal.chat_record import ChatRecord
@@ -101,7 +102,7 @@ def _question(words: Sequence[str]) -> str | None:
 
 
 async def _chat(args: argparse.Namespace, screen: Screen, question: str | None) -> int:
-    async with Client() as client:
+    async with Client() as client, _listed(args, client):
         shelf = LoadedModels(client, args, screen)
         model = await shelf.load(args.model)
         if not model.loaded.is_remote:
@@ -118,6 +119,18 @@ async def _chat(args: argparse.Namespace, screen: Screen, question: str | None) 
         finally:
             record.close()
     return 0
+
+
+@asynccontextmanager
+async def _listed(args: argparse.Namespace, client: Client) -> AsyncIterator[None]:
+    """Let `ps` see what is loaded."""
+    where: Places = args.data_places
+    file = RunningFile(where.running, "run")
+    client.listen(file.hear)
+    try:
+        yield
+    finally:
+        file.close()
 
 
 async def _answer_once(chat: TerminalChat, question: str) -> int:

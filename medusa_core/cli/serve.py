@@ -29,6 +29,8 @@ from medusa_core.server.installed_models import InstalledModels
 from medusa_core.server.limits import Limits
 from medusa_core.server.request_log import JsonLog, RequestListener, RequestRecord
 from medusa_core.server.server import DEFAULT_PORT, Server, ServerOptions
+from medusa_core.system.running_models import RunningFile
+from medusa_core.system.user_folders import places
 
 _KEY_VARIABLE = "MEDUSA_API_KEY"
 _SESSION = "server"
@@ -92,8 +94,20 @@ def run_serve(args: argparse.Namespace) -> int:
             folder_list().read,
             _loading(args, model_dir),
         )
-        server = Server(options, Client, source, on_request)
-        asyncio.run(server.serve(lambda address: _announce(address, args, options, server)))
+        file = RunningFile(places().running, "serve")
+        stack.callback(file.close)
+
+        def make_client() -> Client:
+            client = Client()
+            client.listen(file.hear)
+            return client
+
+        def announce(address: str) -> None:
+            file.listen_at(address)
+            _announce(address, args, options, server)
+
+        server = Server(options, make_client, source, on_request)
+        asyncio.run(server.serve(announce))
     return 0
 
 

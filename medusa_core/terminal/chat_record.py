@@ -42,6 +42,7 @@ class ChatRecord:
         self._complain = complain
         self._waiting: deque[Callable[[History], object]] = deque()
         self._has_failed = False
+        self._has_said_deleted = False
         self._known: set[str] = set()
 
     def know(self, conversation_id: str) -> None:
@@ -110,6 +111,15 @@ class ChatRecord:
                     self._complain(error.message, hint.strip())
                 return
             except RequestError as error:
-                log.info("nothing to write any more: %s", error.message)  # deleted meanwhile
+                log.info("nothing to write any more: %s", error.message)
+                self._say_deleted()
             self._waiting.popleft()
         self._has_failed = False
+
+    def _say_deleted(self) -> None:
+        if not self._has_said_deleted:
+            self._has_said_deleted = True
+            self._complain(
+                "This conversation was deleted, so what is said in it isn't kept any more.",
+                "/clear begins a new one.",
+            )

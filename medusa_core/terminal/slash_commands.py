@@ -197,7 +197,8 @@ class SlashCommands:
         def paint(text: str, node: TraceNode) -> str:
             return self._screen.styled(text, self._screen.source_style(node.source))
 
-        for line in tree_lines(trace, self._chat.model.loaded, paint):
+        loaded = self._chat.model.loaded
+        for line in tree_lines(trace, loaded.sources, loaded.special_tokens, paint):
             self._screen.say(line)
 
     async def _help(self, _: str) -> None:

@@ -23,7 +23,7 @@ def statistics_line(done: GenerationDone) -> str:
 def statistics_lines(
     done: GenerationDone, steps: Sequence[StepDone], loaded: ModelLoaded
 ) -> list[str]:
-    """That line, and what makes it up.
+    """What is known of it, a line each.
 
     Args:
         done: The answer's figures.
@@ -32,12 +32,15 @@ def statistics_lines(
     """
     if done.is_remote:
         return [statistics_line(done)]
-    prompt = f"{done.num_prompt_tokens:,} tokens, {done.num_cached_tokens:,} known already"
-    steps_text = f"{done.num_steps:,} steps, {done.num_rested:,} without drafts"
+    settings, first_ms = done.settings, done.time_to_first_token_s * 1000
+    num_new = len(done.token_ids) - done.num_given_tokens
+    each = f"{done.mean_acceptance_length:.2f} tokens each, {done.num_rested:,} without drafts"
     lines = [
-        statistics_line(done),
-        f"prompt     {prompt}, {done.prefill_s * 1000:.0f} ms",
-        f"answer     {steps_text}, {done.decode_s:.2f} s",
+        f"speed      {done.tokens_per_s:.0f} tokens/s, first after {first_ms:.0f} ms",
+        f"steps      {done.num_steps:,} in {done.decode_s:.2f} s, {each}",
+        f"answer     {num_new:,} tokens, ended by {done.stop_reason.value}",
+        f"prompt     {done.num_prompt_tokens:,} tokens, {done.num_cached_tokens:,} known already",
+        f"drafter    {settings.drafter}, rule {settings.rule}, seed {settings.seed}",
     ]
     if done.plain_step_s:
         gain = done.decode_tokens_per_s * done.plain_step_s

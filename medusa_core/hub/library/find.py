@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from medusa_core.errors import RequestError
+from medusa_core.hub.boundary import is_repo
 from medusa_core.hub.cache_folder import find_snapshot
 from medusa_core.hub.gguf_choice import split_quant, with_quant
 from medusa_core.hub.library.installed import InstalledRevision, list_installed
@@ -42,7 +43,7 @@ def installed(name: str) -> Path:
     raise RequestError(
         f"{name} is neither a folder nor a downloaded repository.",
         f"Fetch it with: medusa pull {name}"
-        if "/" in name
+        if "/" in repo and is_repo(repo)
         else "Check the path; medusa list shows what is here.",
     )
 
