@@ -44,6 +44,7 @@ from medusa_core.chats.history.stored_chats import (
     state_of,
     stored_answer,
     stored_prompt,
+    stored_prompts,
 )
 from medusa_core.chats.trace_file import (
     Recording,
@@ -436,6 +437,7 @@ __all__ = [
     "state_of",
     "stored_answer",
     "stored_prompt",
+    "stored_prompts",
     "unpack_trace",
     "user_hub_settings",
     "whoami",

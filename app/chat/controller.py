@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, QRect, Signal
 from PySide6.QtWidgets import QApplication
@@ -30,6 +30,7 @@ from app.theme.appearance import Appearance
 from medusa_core.chats.conversation import (
     Answer,
     Conversation,
+    Prompt,
     Turn,
     new_id,
 )
@@ -238,6 +239,13 @@ class ChatController(QObject):
         self._page.composer.set_busy(self.is_busy)
         self._page.composer.setFocus()
         self.chat_started.emit()
+
+    def merge(self, prompts: Sequence[Prompt]) -> None:
+        """Take what another program added to the conversation that is shown."""
+        if self.conversation.merge(prompts, follows=not self.is_busy):
+            self.path.refresh()
+            self._page.show_messages(bool(self.conversation.turns))
+            self.meter.refresh()
 
     def forget(self, session_id: str) -> None:
         """A conversation is gone: stop its answer, free its cache, and show a new one instead."""

@@ -19,6 +19,7 @@ from medusa_core.cli.arguments import (
     rule_of,
     settings_of,
 )
+from medusa_core.cli.grammar_arguments import add_grammar_arguments, read_grammar
 from medusa_core.cli.load_arguments import (
     add_model_arguments,
     disk_of,
@@ -98,6 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--markdown", type=Path, help="write the tables to this file")
     add_model_arguments(parser)
     add_rule_arguments(parser)
+    add_grammar_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -127,6 +129,8 @@ def _report(args: argparse.Namespace) -> Mapping[str, object]:
         raise RequestError("There are no prompts.", "Name a file with --prompts.")
     prompts = read_prompts(args.prompts, args.limit)
     with _open(args) as target:
+        if grammar := read_grammar(args):
+            return _measure_grammar(args, target, prompts, grammar)
         if args.drafters:
             return _race_drafters(args, target, prompts)
         sweeps = {"epsilon": _sweep_epsilon, "rows": _sweep_rows}
@@ -157,6 +161,21 @@ def _race_drafters(
     speeds = race_drafters(target, known, prompts, args.max_new_tokens, _show_progress)
     print(drafters_table(speeds))
     return drafters_json(speeds)
+
+
+def _measure_grammar(
+    args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt], grammar: str
+) -> dict[str, object]:
+    from medusa_core.bench.grammar_gain import grammar_gain_text, measure_grammar_gain
+    from medusa_core.speculation.drafters.lineup import drafter_registry
+
+    gains = []
+    for name in _names(args.modes):
+        if drafter_registry().get(name).drafts:
+            settings = settings_of(args, name, args.tree_rows)
+            gains.append(measure_grammar_gain(target, prompts, settings, grammar, _show_progress))
+            print(grammar_gain_text(gains[-1]))
+    return {"grammar": [asdict(gain) for gain in gains]}
 
 
 def _sampling() -> dict[str, float]:

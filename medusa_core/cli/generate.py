@@ -17,11 +17,13 @@ from medusa_core.chats.trace_file import (
     write_trace,
 )
 from medusa_core.cli.arguments import add_drafter_arguments, add_rule_arguments, settings_of
+from medusa_core.cli.grammar_arguments import add_grammar_arguments, read_grammar
 from medusa_core.cli.load_arguments import add_model_arguments, load_command
 from medusa_core.client import Client
 from medusa_core.errors import RequestError
 from medusa_core.messages import (
     ChatMessage,
+    Generate,
     GenerationDone,
     LayersMoved,
     Role,
@@ -58,6 +60,7 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     )
     output.add_argument("--json", action="store_true", help="print one JSON object, don't stream")
     output.add_argument("--trace", type=Path, help="write a trace of every step to this file")
+    add_grammar_arguments(parser)
     add_model_arguments(parser)
     add_drafter_arguments(parser)
     add_rule_arguments(parser)
@@ -70,7 +73,7 @@ def run_generate(args: argparse.Namespace) -> int:
 
 async def _generate(args: argparse.Namespace) -> int:
     prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
-    messages = (ChatMessage(Role.USER, prompt),)
+    messages, grammar = (ChatMessage(Role.USER, prompt),), read_grammar(args)
     printer = None if args.json else _Printer(sys.stdout)
     traces: list[StepTrace] = []
     async with Client() as client:
@@ -82,8 +85,15 @@ async def _generate(args: argparse.Namespace) -> int:
         settings = settings_of(args, drafter, args.tree_rows, tuple(args.stop))
         if drafter != "none" and not args.tree_rows:
             await client.calibrate()
-        answer = client.answer(new_id(), messages, settings, records=args.trace is not None)
-        async with aclosing(answer) as events:
+        request = Generate(
+            new_id(),
+            new_id(),
+            messages,
+            settings,
+            records=args.trace is not None,
+            grammar=grammar,
+        )
+        async with aclosing(client.generate(request)) as events:
             async for event in events:
                 if isinstance(event, StepDone) and printer is not None:
                     printer.print_step(event)

@@ -1767,6 +1767,10 @@
         <translation>Schließen Sie das andere Programm und versuchen Sie es dann noch einmal.</translation>
     </message>
     <message>
+        <source>Close the other windows and terminals of Medusa Chat, then try again.</source>
+        <translation>Schließen Sie die anderen Fenster und Terminals von Medusa Chat und versuchen Sie es dann noch einmal.</translation>
+    </message>
+    <message>
         <source>Close the programs that use it, and try again.</source>
         <translation>Schließen Sie die Programme, die es benutzen, und versuchen Sie es noch einmal.</translation>
     </message>
@@ -4005,6 +4009,10 @@
     <message>
         <source>{0} exists already.</source>
         <translation>{0} gibt es schon.</translation>
+    </message>
+    <message>
+        <source>{0} has to be repaired or updated, and another program is using it.</source>
+        <translation>{0} muss repariert oder aktualisiert werden, und ein anderes Programm benutzt die Datei.</translation>
     </message>
     <message>
         <source>{0} failed while it answered: {1}.</source>

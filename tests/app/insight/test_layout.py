@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 from app.insight.layout import NodeState, layout_of_plan, layout_of_step
 from app.insight.plan_bar import forecast
 from app.insight.track import Track
+from app.insight.tree_items import describe
 from medusa_core.messages import (
     BestNode,
+    ForbiddenToken,
     Planned,
 )
+from tests.app.engine_says import LEGEND
 from tests.app.insight.traces import PARENTS, trace
 from tests.tools.tour import _reported_step
 
@@ -38,6 +41,22 @@ def test_a_step_says_what_became_of_every_node() -> None:
     # The model's choice and its five likeliest others; what wasn't reached wasn't asked for.
     judged = [node.judged for node in layout.nodes]
     assert judged == [None, 0.5, 0.125, 0.125, 0.125, None, 0.5]
+
+
+def test_what_the_grammar_forbade_hangs_where_it_would_have_been() -> None:
+    step = trace(1, (0, 1))._replace(
+        forbidden=(ForbiddenToken(0, 6, 0.5), ForbiddenToken(3, 2, 0.25))
+    )
+    layout = layout_of_step(step)
+    assert layout.nodes[6].state is NodeState.GHOST, "the bonus token keeps its place"
+    first, second = layout.nodes[7:]
+    assert {first.state, second.state} == {NodeState.FORBIDDEN}
+    assert (first.parent, first.depth, first.text, first.probability) == (0, 1, "⏎", 0.5)
+    assert (second.parent, second.depth, second.text) == (3, 3, "␣sat")
+    assert not first.is_verified
+    places = {(node.depth, node.row) for node in layout.nodes}
+    assert len(places) == len(layout.nodes)
+    assert describe(second, LEGEND) == "␣sat: forbidden by the grammar, 25.0 %"
 
 
 def test_the_end_of_an_answer_is_called_so() -> None:

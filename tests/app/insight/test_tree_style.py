@@ -1,11 +1,13 @@
 """How the nodes of a tree look."""
 
 import pytest
+from pytestqt.qtbot import QtBot
 
 from app.insight.layout import NodeState, layout_of_step
 from app.insight.tree_style import badges_of, look_of, note_of, words_of
+from app.insight.tree_table import TreeTable
 from app.theme.tokens import DARK, LIGHT, Theme
-from medusa_core.messages import TokenSource
+from medusa_core.messages import ForbiddenToken, TokenSource
 from tests.app.engine_says import LEGEND
 from tests.app.insight.traces import trace
 
@@ -49,3 +51,14 @@ def test_badges_tell_who_drafted_and_boxes_what() -> None:
     assert words_of(layout.nodes[1]) == "␣cat"
     assert words_of(layout.nodes[-1]) == "model chose (50%) ‹F0 9F›"
     assert [note_of(layout.nodes[k]) for k in (0, 1, -1)] == ["", "25%", ""]
+
+
+def test_the_table_says_what_the_grammar_forbade(qtbot: QtBot) -> None:
+    table = TreeTable(LEGEND)
+    qtbot.addWidget(table)
+    step = trace(1, (0, 1))._replace(forbidden=(ForbiddenToken(0, 6, 0.5),))
+    table.show_layout(layout_of_step(step))
+    last = table.rowCount() - 1
+    cells = [table.item(last, column) for column in range(table.columnCount())]
+    texts = [cell.text() for cell in cells if cell is not None]
+    assert texts == ["–", "1", "⏎", "–", "–", "50.0 %", "—", "forbidden by the grammar", "␣the"]
