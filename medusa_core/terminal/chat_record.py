@@ -73,6 +73,7 @@ class ChatRecord:
         answer = turn.answer
         text, done, state = answer.text, answer.done, state_of(answer)
         self._write(lambda history: history.finish_answer(answer.id, text, done, state))
+        self._checkpoint()
 
     def move(self, conversation: Conversation) -> None:
         """Write which path of a conversation is shown."""
@@ -91,6 +92,14 @@ class ChatRecord:
             log.error("%d writes to the history were lost at the end", len(self._waiting))
         if self.history is not None:
             self.history.close()
+
+    def _checkpoint(self) -> None:
+        """Move the log into its file while the answer is read, for it waits for the disk."""
+        if self.history is not None and not self._waiting:
+            try:
+                self.history.checkpoint()
+            except StorageError as error:
+                log.info("no checkpoint of the history: %s", error.message)
 
     def _write(self, write: Callable[[History], object]) -> None:
         if self.history is not None:

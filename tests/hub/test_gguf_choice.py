@@ -119,6 +119,22 @@ def test_pull_says_what_it_takes_and_the_same_name_runs_it(
     assert "Q4_0" in several.value.hint
 
 
+def test_a_file_is_verified_and_removed_by_the_name_it_was_pulled_by(
+    terminal: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for quant in ("Q4_0", "Q8_0"):
+        assert main(["pull", f"{REPO}:{quant}"]) == 0
+    assert main(["verify", f"{REPO}:q4_0"]) == 0
+    assert "tiny-Q4_0.gguf" in capsys.readouterr().out
+    assert main(["rm", f"{REPO}:Q4_0", "--yes"]) == 0
+    assert installed(REPO).name == "tiny-Q8_0.gguf"
+    assert main(["rm", f"{REPO}/tiny-Q8_0", "--yes"]) == 0
+    assert REPO not in "".join(loadable_models())
+    assert main(["rm", f"{REPO}:Q8_0", "--yes"]) == 1
+    assert main(["list"]) == 0
+    assert "llama-pebble  comes with the program" in capsys.readouterr().out
+
+
 def test_offline_it_says_so(
     terminal: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,6 +30,7 @@ _NOT_SHOWN = (
         "cli/serve.py",
         "cli/serve_layers.py",
         "cli/train.py",
+        "hub/gguf_choice.py",
         "hub/library/find.py",
         "server/answer",
         "server/application.py",

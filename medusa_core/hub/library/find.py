@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from medusa_core.errors import RequestError
@@ -52,8 +52,26 @@ def loadable_models() -> Mapping[str, Path]:
     """The models that can be loaded, by their names: those of `list`, and those of the program."""
     found = list_installed(settings_from(os.environ).cache_dir, folder_list().read())
     shown = {one.name.removesuffix(SUFFIX): one.path for one in found if is_loadable(one)}
+    return shown | own_models()
+
+
+def own_models() -> dict[str, Path]:
+    """The models that come with the program, by their names."""
     own = (first_model_file(), demo_model_dir())
-    return shown | {path.name.removesuffix(SUFFIX): path for path in own if path is not None}
+    return {path.name.removesuffix(SUFFIX): path for path in own if path is not None}
+
+
+def listed_name(listed: Iterable[str], name: str) -> str:
+    """The name under which `list` shows `owner/repo:QUANT`; other names as they are.
+
+    Args:
+        listed: The names that it shows.
+        name: What was typed.
+    """
+    repo, quant = split_quant(name)
+    its = [one for one in listed if one.casefold().startswith(f"{repo}/".casefold())]
+    found = with_quant([f"{one}{SUFFIX}" for one in its], quant) if quant else []
+    return found[0].removesuffix(SUFFIX) if len(found) == 1 else name
 
 
 def is_loadable(one: InstalledRevision) -> bool:
