@@ -98,6 +98,20 @@ def _of_library(name: str) -> Callable[[argparse.ArgumentParser], None]:
     return add_arguments
 
 
+def _ps(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.cli.ps import add_ps_arguments, run_ps
+
+    add_ps_arguments(parser)
+    parser.set_defaults(run=run_ps)
+
+
+def _show(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.cli.show import add_show_arguments, run_show_model
+
+    add_show_arguments(parser)
+    parser.set_defaults(run=run_show_model)
+
+
 def _history(parser: argparse.ArgumentParser) -> None:
     from medusa_core.cli import history as cli
 
@@ -130,6 +144,13 @@ def _eval(parser: argparse.ArgumentParser) -> None:
     cli.add_eval_arguments(parser)
 
 
+def _completion(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.cli.completion import add_completion_arguments, run_completion
+
+    add_completion_arguments(parser, COMMANDS)
+    parser.set_defaults(run=run_completion)
+
+
 COMMANDS = {
     "run": CommandEntry("Chat", "chat with a model in the terminal", _run),
     "generate": CommandEntry("", "answer one prompt, with all settings", _generate),
@@ -137,6 +158,7 @@ COMMANDS = {
     "history": CommandEntry("", "export, import and check conversations", _history),
     "list": CommandEntry("Models", "models and heads on this computer", _of_library("list")),
     "pull": CommandEntry("", "fetch a model and its heads from the Hub", _pull),
+    "show": CommandEntry("", "what a model is, by its files", _show),
     "rm": CommandEntry("", "remove a model from the cache", _of_library("rm")),
     "verify": CommandEntry("", "compare a model's files with their hashes", _of_library("verify")),
     "import": CommandEntry("", "list a model that lies in a folder", _of_library("import")),
@@ -145,8 +167,10 @@ COMMANDS = {
     ),
     "plan": CommandEntry("", "does a model fit, and where does the memory go?", _plan),
     "serve": CommandEntry("Run", "let other programs use a model by HTTP", _serve),
+    "ps": CommandEntry("", "which models are loaded, and by whom", _ps),
     "serve-layers": CommandEntry("", "let other machines use layers of a model", _serve_layers),
     "doctor": CommandEntry("", "what works here, and what to do where it doesn't", _doctor),
+    "completion": CommandEntry("", "let a shell complete commands and names", _completion),
     "bench": CommandEntry("Speed", "compare decoding modes and peers on prompts", _bench),
     "train": CommandEntry("", "train heads for a model, or make a phrase table", _train),
     "eval": CommandEntry("", "measure heads", _eval),

@@ -44,6 +44,7 @@ from medusa_core.chats.history.stored_chats import (
     state_of,
     stored_answer,
     stored_prompt,
+    stored_prompts,
 )
 from medusa_core.chats.trace_file import (
     Recording,
@@ -61,6 +62,7 @@ from medusa_core.hub.settings import (
     save_token,
     settings_from,
 )
+from medusa_core.remote.endpoints import Endpoint, Endpoints
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.jobs.batch.job import (
     BatchJob,
@@ -140,12 +142,15 @@ if TYPE_CHECKING:
         forget_strangers,
     )
     from medusa_core.models.lora.adapter_shape import AdapterShape
+    from medusa_core.remote.address import endpoint_url, is_readable_by_others
+    from medusa_core.remote.connecting import ask_again, connect_endpoint, disconnect_endpoint
     from medusa_core.runtime.cluster.address import split_address
     from medusa_core.runtime.cluster.layer_range import client_config
     from medusa_core.system.components import (
         component_licences,
         component_versions,
     )
+    from medusa_core.system.running_models import RunningFile
 
 EventSink = Callable[[messages.Event], None]
 
@@ -160,6 +165,10 @@ _LATER = {
     "DeviceOffer": "medusa_core.memory.budget",
     "client_config": "medusa_core.runtime.cluster.layer_range",
     "split_address": "medusa_core.runtime.cluster.address",
+    **dict.fromkeys(("endpoint_url", "is_readable_by_others"), "medusa_core.remote.address"),
+    **dict.fromkeys(
+        ("ask_again", "connect_endpoint", "disconnect_endpoint"), "medusa_core.remote.connecting"
+    ),
     **dict.fromkeys(
         ("Recommendation", "choices", "plan_choice", "plan_least", "recommend"),
         "medusa_core.memory.recommend",
@@ -177,6 +186,7 @@ _LATER = {
     ),
     "Check": "medusa_core.doctor.check",
     **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.system.components"),
+    "RunningFile": "medusa_core.system.running_models",
     "whoami": "medusa_core.hub.whoami",
     **dict.fromkeys(("forget_answers", "forget_strangers"), "medusa_core.models.datastore.folder"),
     "compose_report": "medusa_core.doctor.report",
@@ -217,11 +227,20 @@ def start_engine(on_event: EventSink) -> Engine:
             and not raise.
 
     Returns:
-        The running engine. Torch is imported by the worker, not by the caller.
+        The running engine. Torch is imported by its thread, not by the caller. Commands go to a
+        model of this computer, or of another machine, whichever is loaded.
     """
     from medusa_core.engine.worker import Worker
+    from medusa_core.remote.router import EngineRouter
 
-    return Worker(on_event)
+    return EngineRouter(on_event, Worker, _start_remote_engine)
+
+
+def _start_remote_engine(on_event: EventSink) -> Engine:
+    # Imported for the first model of another machine: most windows never need it.
+    from medusa_core.remote.remote_engine import RemoteEngine
+
+    return RemoteEngine(on_event)
 
 
 def demo_model() -> tuple[Path, Path]:
@@ -330,6 +349,8 @@ __all__ = [
     "ConversationInfo",
     "DeviceOffer",
     "DownloadJob",
+    "Endpoint",
+    "Endpoints",
     "Engine",
     "EventSink",
     "Exported",
@@ -359,18 +380,23 @@ __all__ = [
     "ReadRate",
     "Recommendation",
     "Recording",
+    "RunningFile",
     "SearchHit",
     "Stored",
     "StoredAnswer",
+    "ask_again",
     "calibrations_dir",
     "choices",
     "client_config",
     "component_licences",
     "component_versions",
     "compose_report",
+    "connect_endpoint",
     "converting",
     "demo_model",
     "device_with",
+    "disconnect_endpoint",
+    "endpoint_url",
     "export_gently",
     "export_page",
     "first_words",
@@ -380,6 +406,7 @@ __all__ = [
     "format_bits",
     "format_label",
     "has_saved_token",
+    "is_readable_by_others",
     "is_trace",
     "measure_read_rate",
     "memory_now",
@@ -410,6 +437,7 @@ __all__ = [
     "state_of",
     "stored_answer",
     "stored_prompt",
+    "stored_prompts",
     "unpack_trace",
     "user_hub_settings",
     "whoami",

@@ -44,6 +44,7 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     LoadModel,
+    LoadRemote,
     Message,
     ModelLoaded,
     Progress,
@@ -110,7 +111,9 @@ class Client:
         return stop
 
     async def load(
-        self, command: LoadModel, on_progress: Callable[[Progress], None] | None = None
+        self,
+        command: LoadModel | LoadRemote,
+        on_progress: Callable[[Progress], None] | None = None,
     ) -> ModelLoaded:
         """Load a model in place of the one before, which comes back where that fails.
 

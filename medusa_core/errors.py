@@ -17,7 +17,7 @@ MedusaError
 │   ├── OutOfMemoryError  the device has no memory left
 │   └── TierError         a disk that holds layers fails, is full, or was changed
 ├── HubError              the Hub, or the way to it
-│   ├── OfflineError      offline mode is on, and this needs the Hub
+│   ├── OfflineError      offline mode is on, and this needs the Hub or another machine
 │   ├── NetworkError      the Hub can't be reached, or fails
 │   ├── AccessError       the Hub asks who you are, or for its terms to be accepted
 │   ├── NotFoundError     there is no such repository, revision or file
@@ -25,6 +25,13 @@ MedusaError
 │   ├── AnswerError       an answer that can't be read, or names what mustn't be touched
 │   ├── IntegrityError    what arrived isn't what the Hub announced
 │   └── DiskFullError     the disk has no room
+├── EndpointError         another machine's models, behind an address, can't be used
+│   ├── EndpointUnreachableError  nothing answers there, or the way there isn't safe
+│   ├── EndpointKeyError  it wants a key, or refuses the one it was shown
+│   ├── EndpointModelError  it has no such model
+│   ├── EndpointBusyError it asks for patience
+│   ├── EndpointFailedError  it failed, or refuses what was asked for
+│   └── EndpointAnswerError  its answer can't be read, or broke off
 ├── ClusterError          machines that share a model can't be reached, or don't go together
 │   ├── StageBusyError    one of them serves somebody else
 │   └── StageLostError    one of them doesn't answer any more
@@ -152,7 +159,7 @@ class HubError(MedusaError):
 
 
 class OfflineError(HubError):
-    """Offline mode is on, and this needs the Hub."""
+    """Offline mode is on, and this needs the Hub or another machine."""
 
 
 class NetworkError(HubError):
@@ -181,6 +188,34 @@ class IntegrityError(HubError):
 
 class DiskFullError(HubError):
     """The disk has no room."""
+
+
+class EndpointError(MedusaError):
+    """Another machine's models, behind an OpenAI-compatible address, can't be used."""
+
+
+class EndpointUnreachableError(EndpointError):
+    """Nothing answers at an address, or the way there isn't safe."""
+
+
+class EndpointKeyError(EndpointError):
+    """An address wants a key, or refuses the one that it was shown."""
+
+
+class EndpointModelError(EndpointError):
+    """An address has no such model."""
+
+
+class EndpointBusyError(EndpointError):
+    """An address asks for patience."""
+
+
+class EndpointFailedError(EndpointError):
+    """A server failed, or refuses what was asked for."""
+
+
+class EndpointAnswerError(EndpointError):
+    """An answer that can't be read, or that broke off."""
 
 
 class ClusterError(MedusaError):

@@ -149,6 +149,9 @@ class ChatPage(QWidget):
         """Offer what can run on this model."""
         self.settings_panel.offer(loaded)
         self.composer.offer_to(loaded.continues_text)
+        # How another machine decodes isn't known here.
+        self.strip.setVisible(not loaded.is_remote)
+        self.header.offer_speed_up(not loaded.is_remote)
         self._show_drafter()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, QRect, Signal
 from PySide6.QtWidgets import QApplication
@@ -30,6 +30,7 @@ from app.theme.appearance import Appearance
 from medusa_core.chats.conversation import (
     Answer,
     Conversation,
+    Prompt,
     Turn,
     new_id,
 )
@@ -239,6 +240,13 @@ class ChatController(QObject):
         self._page.composer.setFocus()
         self.chat_started.emit()
 
+    def merge(self, prompts: Sequence[Prompt]) -> None:
+        """Take what another program added to the conversation that is shown."""
+        if self.conversation.merge(prompts, follows=not self.is_busy):
+            self.path.refresh()
+            self._page.show_messages(bool(self.conversation.turns))
+            self.meter.refresh()
+
     def forget(self, session_id: str) -> None:
         """A conversation is gone: stop its answer, free its cache, and show a new one instead."""
         self._bridge.submit(CloseSession(session_id, self._make_id()))
@@ -438,7 +446,7 @@ class ChatController(QObject):
             self._page.composer.give_back(turn.prompt.text, turn.prompt.attachments)
 
     def _name_model(self) -> None:
-        self.path.show_model(str(self._keeper.choice.model_dir))
+        self.path.show_model(self._keeper.choice.key)
 
     def _leave_messages(self) -> None:
         """Messages are about to go: if one has the focus, the composer takes it."""
@@ -471,5 +479,5 @@ class ChatController(QObject):
 def _sign(answer: Answer, choice: ModelChoice) -> bool:
     """Say in an answer which model writes it; False where it says that already."""
     before = answer.model, answer.model_key
-    answer.model, answer.model_key = choice.name, str(choice.model_dir)
+    answer.model, answer.model_key = choice.name, choice.key
     return (answer.model, answer.model_key) != before

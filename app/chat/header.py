@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import groupby
 
 from PySide6.QtCore import QCoreApplication, QSignalBlocker, QSize, Signal
 from PySide6.QtGui import QAction, QResizeEvent
@@ -123,6 +124,8 @@ class Header(QFrame):
         self.record_action.setChecked(True)
         self.record_action.setToolTip(wrapped(QCoreApplication.translate("Chat", RECORDING)))
         self.record_action.toggled.connect(self.recording_chosen)
+        self._place_menus: list[QMenu] = []
+        self._has_speed_up = True
         self._row = QHBoxLayout(self)
         self._build()
         self.restyle()
@@ -140,12 +143,22 @@ class Header(QFrame):
     def offer_models(
         self, choices: Sequence[ModelChoice], choose: ChooseModel, now: ModelChoice
     ) -> None:
-        """Offer models to change to; the present one is ticked."""
+        """Offer models to change to; the present one is ticked. Other machines have menus."""
         self.model_menu.clear()
-        for choice in choices:
-            action = self.model_menu.addAction(choice.name, partial(choose, choice))
-            action.setCheckable(True)
-            action.setChecked(choice.model_dir == now.model_dir)
+        for menu in self._place_menus:
+            menu.deleteLater()
+        here = [choice for choice in choices if choice.remote is None]
+        _add_models(self.model_menu, here, choose, now)
+        self._place_menus = []
+        for place, models in groupby(
+            (choice for choice in choices if choice.remote is not None),
+            key=lambda choice: choice.note,
+        ):
+            if not self._place_menus:
+                self.model_menu.addSeparator()
+            menu = self.model_menu.addMenu(self.tr("On {0}").format(place))
+            self._place_menus.append(menu)
+            _add_models(menu, list(models), choose, now)
         self.model_menu.addSeparator()
         self._add_ways_to_models()
 
@@ -177,6 +190,11 @@ class Header(QFrame):
         blocker.unblock()
         now = f"{setting_text(chosen.label)}: {speeds.explained(chosen)}"
         explain(self.drafter_box, f"{now} {self.tr(SPEED_UP)}")
+
+    def offer_speed_up(self, is_offered: bool) -> None:
+        """Let the user choose who guesses, or not: another machine decides that itself."""
+        self._has_speed_up = is_offered
+        self._fit()
 
     def choose_recording(self, on: bool) -> None:
         """Show and tell whether steps are recorded."""
@@ -217,7 +235,8 @@ class Header(QFrame):
     def _fit(self) -> None:
         """Leave out words where there is no room for them."""
         has_room = self.width() >= self._appearance.scale.px(WORDS_EM)
-        self._speed_label.setVisible(has_room)
+        self._speed_label.setVisible(has_room and self._has_speed_up)
+        self.drafter_box.setVisible(self._has_speed_up)
         self._new_button.setText(self.tr("New chat") if has_room else "")
 
     def _build(self) -> None:
@@ -250,6 +269,8 @@ def describe(status: ModelStatus) -> str:
     if status.loaded is None:
         return f"{engine_text(status.text).rstrip('.…')} … {status.fraction:.0%}"
     loaded = status.loaded
+    if loaded.is_remote:
+        return _describe_remote(loaded)
     heads = (
         QCoreApplication.translate("Chat", "{0} heads").format(loaded.num_heads)
         if loaded.num_heads
@@ -272,6 +293,26 @@ def describe(status: ModelStatus) -> str:
             *((where,) if where else ()),
         )
     )
+
+
+def _describe_remote(loaded: ModelLoaded) -> str:
+    where = QCoreApplication.translate("Chat", "on another machine: {0}").format(loaded.place)
+    if not loaded.context_tokens:
+        return where
+    context = QCoreApplication.translate("Chat", "reads {0} tokens").format(
+        f"{Number(loaded.context_tokens):,}"
+    )
+    return f"{where} · {context}"
+
+
+def _add_models(
+    menu: QMenu, choices: Sequence[ModelChoice], choose: ChooseModel, now: ModelChoice
+) -> None:
+    for choice in choices:
+        # An ampersand would mark a key.
+        action = menu.addAction(choice.name.replace("&", "&&"), partial(choose, choice))
+        action.setCheckable(True)
+        action.setChecked(choice.key == now.key)
 
 
 def offloaded_words(loaded: ModelLoaded) -> str:

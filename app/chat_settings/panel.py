@@ -202,6 +202,8 @@ class ChatSettingsPanel(QFrame):
         offer(self.drafter_box, shown)
         show_speeds(self.drafter_box, shown, self.speeds)
         self.thinks_box.setVisible(loaded.thinking.can_switch)
+        for title in (Kind.SPEED_UP.value, CONTEXT, TEMPLATE):  # the other machine's business
+            self.groups[title].setVisible(not loaded.is_remote)
         self._kept.apply_advice(loaded.advice)
         if self._is_fresh:
             self._settings = self._beginning

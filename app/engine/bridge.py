@@ -186,6 +186,7 @@ class EngineBridge(QObject):
             log.error("the engine's thread has ended; another one is started")
             lost = tuple(self._open.values())
             self._open.clear()
+            self._engine.close(0)  # a part of it may live on
             self._engine = self._start_engine(self._receive)
             self.arrived.emit(
                 tuple(

@@ -84,6 +84,16 @@ class ModelKeeper(QObject):
         """Take another device for what is loaded from now on; empty for the best there is."""
         self._state.device = device
 
+    def find_keys_in(self, folder: Path | None) -> None:
+        """Look up keys of other machines in this folder of configuration; None for nowhere."""
+        self._state.keys_dir = folder
+
+    def go_offline(self, is_offline: bool) -> None:
+        """Let nothing be sent to other machines, or let it again; a model there falls asleep."""
+        self._state.is_offline = is_offline
+        if is_offline and self.choice.remote is not None:
+            self.sleep()
+
     def cancel(self) -> None:
         """Stop loading; what was loaded before comes back."""
         self._bridge.submit(self._state.cancel())

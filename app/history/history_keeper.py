@@ -15,6 +15,7 @@ from app.history.chat_title import title_of
 from app.history.conversation_menu import ConversationMenu
 from app.history.files import ConversationFiles
 from app.history.grouping import rows_of
+from app.history.history_watch import HistoryWatch
 from app.history.journal import Journal
 from app.history.reading import read_or_show
 from app.history.sidebar import Sidebar
@@ -32,6 +33,7 @@ from medusa_core.api import (
     state_of,
     stored_answer,
     stored_prompt,
+    stored_prompts,
 )
 from medusa_core.chats.conversation import (
     Answer,
@@ -87,9 +89,12 @@ class HistoryKeeper(QObject):
         self._saved_files: tuple[Attachment, ...] = ()
         self.journal = Journal(history)
         self._known: set[str] = set()
+        self._listed: set[str] = set()
         self._grown: dict[str, list[StepDone]] = {}
         self._shown_id = chat.conversation.session_id
         self.files = ConversationFiles(sidebar, history)
+        self._watch = HistoryWatch(history, self)
+        self._merged: ConversationInfo | None = None
         self._menu = ConversationMenu(sidebar, history, self.journal, self.files, chat.errors)
         sidebar.more_button.setMenu(self.files.menu())
         self._save = QTimer(self)
@@ -124,6 +129,7 @@ class HistoryKeeper(QObject):
 
     def close(self) -> None:
         """Keep the rest, and close the history."""
+        self._watch.stop()
         self.save()
         self.keep_draft()
         self.journal.close()
@@ -190,6 +196,7 @@ class HistoryKeeper(QObject):
             rows, "" if rows else self.tr("Your conversations will be listed here.")
         )
         self._known.update(one.id for one in found)
+        self._listed.update(one.id for one in found)
         self._mark()
 
     def open(self, row: object) -> None:
@@ -223,15 +230,37 @@ class HistoryKeeper(QObject):
             if conversation is None:
                 return
             self._chat.open(conversation)
+            if self._chat.conversation is not conversation:  # an answer of it is being written
+                self._merge_shown()
         if message_id:
             self._chat.show_message(message_id)
 
     def forget(self, conversation_ids: tuple[str, ...]) -> None:
         """Conversations went into the trash: they aren't shown any more."""
+        self._listed.difference_update(conversation_ids)
         self.trashed.emit(conversation_ids)
         for name in conversation_ids:
             self._chat.forget(name)
         self.refresh()
+
+    def _take_changes(self) -> None:
+        """Show what another program wrote."""
+        self.journal.checkpoint_later()
+        with self.sidebar.keeping_place():
+            self.refresh()
+        there = self._read(self.history.conversations)
+        if there is None or self.journal.is_waiting:
+            return
+        if gone := self._listed.difference(one.id for one in there):
+            self.forget(tuple(gone))
+        shown = next((one for one in there if one.id == self._shown_id), None)
+        if shown is not None and shown != self._merged:
+            self._merged = shown
+            self._merge_shown()
+
+    def _merge_shown(self) -> None:
+        prompts = self._read(lambda: stored_prompts(self.history, self._shown_id, only_ended=True))
+        self._chat.merge(prompts or ())
 
     def _chat_started(self) -> None:
         before = self._shown_id
@@ -285,6 +314,7 @@ class HistoryKeeper(QObject):
         sidebar.empty_requested.connect(self._menu.empty_trash)
         self._menu.changed.connect(self.refresh)
         self._menu.trashed.connect(self.forget)
+        self._watch.changed.connect(self._take_changes)
         self.journal.failed.connect(self._show_error)
         self.files.imported.connect(self.refresh)
         self.files.notice.connect(sidebar.show_notice)

@@ -47,6 +47,11 @@ class Journal(QObject):
         self._idle.setInterval(_CHECKPOINT_MS)
         self._idle.timeout.connect(self._checkpoint)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something couldn't be written yet."""
+        return bool(self._waiting)
+
     def write(self, write: Write) -> None:
         """Do a write, behind those that wait."""
         self._waiting.append(write)
@@ -67,6 +72,10 @@ class Journal(QObject):
         if self._has_failed:
             self._has_failed = False
             self.recovered.emit()
+        self._idle.start()
+
+    def checkpoint_later(self) -> None:
+        """Somebody else has written: move that into the file once there is quiet."""
         self._idle.start()
 
     def close(self) -> None:

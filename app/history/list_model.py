@@ -30,6 +30,8 @@ class ListModel(QAbstractListModel):
 
     def show(self, rows: Sequence[ListRow]) -> None:
         """List other rows."""
+        if tuple(rows) == self.rows:
+            return
         self.beginResetModel()
         self.rows = tuple(rows)
         self.endResetModel()

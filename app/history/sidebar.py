@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QItemSelection, QPoint, QSize, Qt, QTimer, Signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -135,6 +138,20 @@ class Sidebar(QWidget):
         self.model.show(rows)
         self.show_notice(notice)
 
+    @contextmanager
+    def keeping_place(self) -> Iterator[None]:
+        """What is selected and where the list is scrolled to stay, whatever is listed inside."""
+        chosen, current = [one.id for one in self.chosen], self.list.currentIndex().data(ROW)
+        scrolled = self.list.verticalScrollBar().value()
+        yield
+        if chosen:
+            self._select(chosen)
+        if isinstance(current, ConversationInfo):
+            index = self.model.index(self.model.place_of(current.id))
+            selection = self.list.selectionModel()
+            selection.setCurrentIndex(index, selection.SelectionFlag.NoUpdate)
+        self.list.verticalScrollBar().setValue(scrolled)
+
     def show_notice(self, notice: str) -> None:
         """Say something under the list; an empty text says nothing."""
         self.notice_label.setText(notice)
@@ -142,14 +159,19 @@ class Sidebar(QWidget):
 
     def select(self, conversation_id: str) -> None:
         """Mark the conversation that is shown."""
+        self._select([conversation_id])
         place = self.model.place_of(conversation_id)
-        self.list.clearSelection()
         if place >= 0:
-            index = self.model.index(place)
-            self.list.selectionModel().select(
-                QItemSelection(index, index), self.list.selectionModel().SelectionFlag.Select
-            )
-            self.list.setCurrentIndex(index)
+            self.list.setCurrentIndex(self.model.index(place))
+
+    def _select(self, conversation_ids: Sequence[str]) -> None:
+        """Select these, as far as they are listed, and no others."""
+        selection = self.list.selectionModel()
+        selection.clearSelection()
+        for name in conversation_ids:
+            place = self.model.place_of(name)
+            if place >= 0:
+                selection.select(self.model.index(place), selection.SelectionFlag.Select)
 
     def search(self) -> None:
         """Let the user look for words in all conversations."""

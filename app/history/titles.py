@@ -13,6 +13,7 @@ from medusa_core.chats.conversation import (
     Turn,
     new_id,
 )
+from medusa_core.chats.thinking import without_thinking
 from medusa_core.loading.state import Phase
 from medusa_core.messages import (
     Cancel,
@@ -105,7 +106,7 @@ class Titles(QObject):
         self._bridge.submit(CloseSession(_SESSION, new_id()))
         if done.stop_reason is not StopReason.CANCELLED:
             self._waiting.pop(conversation_id, None)
-            if title := title_in(done.text):
+            if title := title_in(without_thinking(done.text)):
                 self._journal.write(lambda h: h.rename(conversation_id, title, by_user=False))
                 self.named.emit()
         if self._waiting and not self._chat.running:

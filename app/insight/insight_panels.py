@@ -167,6 +167,17 @@ class Insight(QObject):
         self._fill_equilibrium()
         return self.equilibrium
 
+    def ask_to_compare(self) -> None:
+        """Open the two sides, where there is more than one way to answer."""
+        loaded = self._keeper.status.loaded
+        if loaded is not None and loaded.is_remote:
+            self._chat.errors.show_error(
+                self.tr("On another machine there are no modes to compare."),
+                self.tr("Load a model of this computer for that."),
+            )
+            return
+        self.open_compare()
+
     def open_compare(self) -> CompareDialog:
         """Open the two sides."""
         if self.compare is None:
@@ -192,7 +203,8 @@ class Insight(QObject):
     def _fill_equilibrium(self) -> None:
         """An open table without a text begins with the conversation, once a model is there."""
         panel = self.equilibrium
-        is_ready = self._keeper.status.loaded is not None
+        loaded = self._keeper.status.loaded
+        is_ready = loaded is not None and not loaded.is_remote  # whose scores nobody knows here
         if panel is not None and is_ready and self.docks.is_seen(panel):
             panel.open()
 
@@ -253,7 +265,8 @@ class Insight(QObject):
             if isinstance(event, StepTrace):
                 traces.append(event)
             elif isinstance(event, StepDone) and event.step == 0 and self._chat.records:
-                self._begin(event)
+                if event.token_ids:  # nothing is known of another machine's steps
+                    self._begin(event)
             elif isinstance(event, Failed) and event.request_id in self.recordings.tracks:
                 self.recordings.tracks[event.request_id].has_failed = True
             elif isinstance(event, GenerationDone):

@@ -31,8 +31,8 @@ class ModelMemory(NamedTuple):
 
 
 def memory_of(loaded: ModelLoaded | None) -> ModelMemory | None:
-    """What a model takes; None where it isn't loaded."""
-    if loaded is None:
+    """What a model takes of this computer; None where none is loaded here."""
+    if loaded is None or loaded.is_remote:
         return None
     plan = loaded.plan
     per_token = plan.kv_bytes / max(1, plan.context_tokens) / MIB

@@ -1,4 +1,4 @@
-"""The model manager's window: three tabs over one library."""
+"""The model manager's window: three tabs over one library, and one for other machines."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from app.i18n.words import QT_TRANSLATE_NOOP
 from app.models.discover_tab import DiscoverTab
 from app.models.downloads_tab import DownloadsTab
 from app.models.installed_tab import InstalledTab
+from app.models.machines_tab import MachinesTab
 from app.theme.appearance import Appearance
 from app.training.gain_words import gain_text
 from app.training.train_dialog import TrainDialog
@@ -37,7 +38,14 @@ from app.widgets.dropping import (
     is_model,
 )
 from app.widgets.questions import confirms
-from medusa_core.api import DownloadJob, Installed, Library, PairOffer, converting
+from medusa_core.api import (
+    DownloadJob,
+    Endpoints,
+    Installed,
+    Library,
+    PairOffer,
+    converting,
+)
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import cluster_of, device_here
@@ -55,14 +63,15 @@ _PICKLE_QUESTION = QT_TRANSLATE_NOOP(
 
 
 class LibraryDialog(QDialog):
-    """Discover, Installed, Downloads.
+    """Discover, Installed, Downloads, Other machines.
 
     Attributes:
         library: Models on the Hub and here.
         discover: What there is.
         installed: What is here.
         downloads: What is on its way.
-        tabs: The three of them.
+        machines: Other machines whose models can answer.
+        tabs: The four of them.
         offline_box: Offline mode.
         settings_button: Opens the rest of what can be chosen.
         resume_button: Goes on with a training that is paused.
@@ -85,6 +94,7 @@ class LibraryDialog(QDialog):
         device: str = "",
         parent: QWidget | None = None,
         training: TrainDialog | None = None,
+        endpoints: Endpoints | None = None,
     ) -> None:
         super().__init__(parent)
         self.training = training
@@ -99,8 +109,11 @@ class LibraryDialog(QDialog):
         self.discover = DiscoverTab(library, appearance)
         self.installed = InstalledTab(library, appearance)
         self.downloads = DownloadsTab(library)
+        self.machines = MachinesTab(
+            endpoints or Endpoints(None), appearance, lambda: library.settings.is_offline
+        )
         self.tabs = QTabWidget()
-        self.tabs.setUsesScrollButtons(False)  # three tabs have room, the chosen one in bold too
+        self.tabs.setUsesScrollButtons(False)  # four tabs have room, the chosen one in bold too
         self.offline_box = QCheckBox(self.tr("Offline: nothing leaves this computer"))
         self.settings_button = QPushButton(self.tr("Settings…"))
         self.settings_button.setToolTip(self.tr("Device, Hub token, download location, idle time"))
@@ -162,12 +175,14 @@ class LibraryDialog(QDialog):
         for tab in (self.discover, self.installed):
             tab.details.close_work()
         self.installed.draft_box.close_work()
+        self.machines.close_work()
         super().closeEvent(event)
 
     def _build(self) -> None:
         self.tabs.addTab(self.discover, self.tr("Discover"))
         self.tabs.addTab(self.installed, self.tr("Installed"))
         self.tabs.addTab(self.downloads, self.tr("Downloads"))
+        self.tabs.addTab(self.machines, self.tr("Other machines"))
         self.offline_box.setChecked(self.library.settings.is_offline)
         bottom = QHBoxLayout()
         bottom.addWidget(self.offline_box)
@@ -186,6 +201,7 @@ class LibraryDialog(QDialog):
         self.downloads.finished.connect(self._finished)
         self.installed.listed.connect(self._open_on_installed)
         self.installed.load_requested.connect(self._load)
+        self.machines.load_requested.connect(self._load)
         self.installed.train_button.setVisible(self.training is not None)
         if self.training is not None:
             self.installed.train_requested.connect(self._train)

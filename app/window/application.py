@@ -52,7 +52,8 @@ from medusa_core.server.shared_engine import SharedEngine
 
 if TYPE_CHECKING:
     from app.window.known_models import OpenLibrary
-    from medusa_core.api import Library
+    from medusa_core.api import Library, RunningFile
+    from medusa_core.messages import Event
 
 log = logging.getLogger(__name__)
 
@@ -216,15 +217,35 @@ def run(options: Options, work: AfterPaint | None = None) -> int:
     with loop:
         application = build(options)
         application.bridge.arrived.connect(garbage.put_off)
+        running = _listed_for_others(application, where) if serves else None
         if work is None:
             show_uncaught_errors(application.window.chat.errors.show_error, log_path)
             instance.raise_requested.connect(application.window.come_to_front)
         continue_or_explain(application.window, has_crashed, options.continues)
         code: int = loop.run_until_complete((work or _serve_user)(application))
+    if running is not None:
+        running.close()
     if serves:
         guard.end()
         instance.release()
     return code
+
+
+def _listed_for_others(application: Application, where: Places) -> RunningFile:
+    """Let `medusa ps` see what the window has loaded, and where programs reach it."""
+    from medusa_core.api import RunningFile
+
+    file = RunningFile(where.running, "window")
+
+    def hear(events: tuple[Event, ...]) -> None:
+        for event in events:
+            file.hear(event)
+
+    application.bridge.arrived.connect(hear)
+    server = application.window.server
+    if server is not None:
+        server.changed.connect(lambda: file.listen_at(server.status.address))
+    return file
 
 
 def continue_or_explain(window: MainWindow, has_crashed: bool, continues: bool) -> None:

@@ -233,6 +233,12 @@ class Dialogs(QObject):
         if dialog is not None:
             dialog.form.tiers = self._parts.layers_dir
             parts = self._parts
+            if parts.keeper.choice.remote is not None:
+                parts.chat.errors.show_error(
+                    self.tr("A file is answered by a model of this computer."),
+                    self.tr("Load one first: another machine's models answer in the chat alone."),
+                )
+                return
             rules = parts.appearance.legend.rules
             dialog.offer(parts.keeper.choice, parts.settings.values.device, rules)
             _bring_up(dialog)
@@ -255,8 +261,14 @@ class Dialogs(QObject):
         keeper, settings = parts.keeper, parts.settings
         self._training = self._make_training()
         dialog = LibraryDialog(
-            library, parts.appearance, settings.values.device, parts.window, self._training
+            library,
+            parts.appearance,
+            settings.values.device,
+            parts.window,
+            self._training,
+            parts.models.endpoints,
         )
+        dialog.machines.changed.connect(parts.models.list_endpoints)
         dialog.load_requested.connect(keeper.load)
         dialog.offline_chosen.connect(lambda on: settings.choose("is_offline", on))
         dialog.settings_requested.connect(lambda: self.show_settings("Models"))

@@ -40,6 +40,7 @@ class Effects(QObject):
             "layers_dir": self._move_layers,
             "serves": self.serve,
         }
+        keeper.go_offline(hub_settings(store.values).is_offline)
         store.changed.connect(self._act)
         parts.models.opened.connect(self._library_opened)
 
@@ -90,6 +91,7 @@ class Effects(QObject):
 
     def _deal_with_hub(self) -> None:
         library = self._parts.models.library
+        self._parts.keeper.go_offline(hub_settings(self._parts.settings.values).is_offline)
         if library is not None:
             chosen = self._parts.settings.values
             library.change_settings(hub_settings(chosen, library.settings))

@@ -1,9 +1,9 @@
-"""The models that can be changed to: those that are always ready, and those of the library."""
+"""The models that can be changed to: always ready ones, the library's, other machines'."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +14,14 @@ from app.chat.error_board import ErrorBoard
 from app.engine.model_keeper import ModelKeeper
 from app.settings.store import SettingsStore
 from app.widgets.matching import Entry, matching
+from medusa_core.api import Endpoints
 from medusa_core.errors import MedusaError
-from medusa_core.loading.choice import ModelChoice, ready_choices
+from medusa_core.loading.choice import (
+    ModelChoice,
+    first_choice,
+    ready_choices,
+    remote_choice,
+)
 
 if TYPE_CHECKING:
     from medusa_core.api import Installed, Library
@@ -28,6 +34,7 @@ class KnownModels(QObject):
 
     Attributes:
         library: What is installed; None until it is needed, or where there is none.
+        endpoints: The other machines that the user has connected.
 
     Signals:
         opened: The library (a `Library`) is open from now on.
@@ -43,6 +50,7 @@ class KnownModels(QObject):
         settings: SettingsStore,
         errors: ErrorBoard,
         open_library: OpenLibrary | None,
+        endpoints: Endpoints | None = None,
     ) -> None:
         """Know the models that are always ready.
 
@@ -51,11 +59,13 @@ class KnownModels(QObject):
             settings: Remembers the last one, and which model drafts for which.
             errors: Shows what fails.
             open_library: Opens the library when it is needed first; None offers none.
+            endpoints: The connected machines; None remembers none.
         """
         super().__init__()
         self._keeper, self._settings, self._errors = keeper, settings, errors
         self._open_library = open_library
         self.library: Library | None = None
+        self.endpoints = endpoints or Endpoints(None)
         draft_models = settings.values.draft_models
         self._choices = {one.model_dir: one.drafted_by(draft_models) for one in ready_choices()}
         keeper.chosen.connect(self._remember)
@@ -63,7 +73,18 @@ class KnownModels(QObject):
     @property
     def choices(self) -> tuple[ModelChoice, ...]:
         """The models that can be changed to."""
-        return tuple(self._choices.values())
+        return (*self._choices.values(), *self._remote_choices())
+
+    def list_endpoints(self) -> None:
+        """Offer what connected machines have now; a model of one that is gone answers no more."""
+        remote = self._keeper.choice.remote
+        if remote is not None and self.endpoints.find(remote.endpoint) is None:
+            self._keeper.load(first_choice())
+        self.changed.emit()
+
+    def _remote_choices(self) -> Iterator[ModelChoice]:
+        for endpoint in self.endpoints.all:
+            yield from map(remote_choice, endpoint.remote_models)
 
     def open_library(self) -> Library | None:
         """The library, opened at the first call; None if there is none."""
@@ -120,13 +141,21 @@ class KnownModels(QObject):
         """Models for the palette."""
         kind = self.tr("Model")
         entries = [
-            Entry(choice.name, partial(self._keeper.load, choice), kind=kind)
+            Entry(
+                choice.name if choice.remote is None else f"{choice.name} · {choice.note}",
+                partial(self._keeper.load, choice),
+                kind=kind,
+            )
             for choice in self.choices
         ]
         return matching(words, entries)
 
     def _remember(self) -> None:
         choice = self._keeper.choice
+        if choice.remote is not None:
+            self._settings.remember(model=choice)
+            self.changed.emit()
+            return
         self._settings.remember(model=choice, draft_models=self._draft_models_with(choice))
         self._choices[choice.model_dir] = choice
         self.changed.emit()

@@ -46,8 +46,9 @@ from app.window.geometry import Panels, WindowState
 from app.window.known_models import KnownModels
 from app.window.parts import WindowParts
 from app.window.remedies import Remedies
-from medusa_core.api import Places, is_trace
+from medusa_core.api import Endpoints, Places, is_trace
 from medusa_core.chats.presets import Presets
+from medusa_core.loading.choice import ModelChoice
 
 if TYPE_CHECKING:
     from app.window.known_models import OpenLibrary
@@ -118,7 +119,9 @@ class MainWindow(QMainWindow):
         presets = Presets(config_dir)
         self.page = ChatPage(appearance, presets, make_seed)
         self.chat = ChatController(self.page, bridge, keeper, appearance)
-        self.models = KnownModels(keeper, self.settings, self.chat.errors, open_library)
+        endpoints = Endpoints(config_dir)
+        keeper.find_keys_in(config_dir)
+        self.models = KnownModels(keeper, self.settings, self.chat.errors, open_library, endpoints)
         self.memory = MemoryWatch(self.page.strip, keeper)
         self.insight = Insight(self, self.chat, bridge, keeper, appearance)
         self.commands = CommandTable(self, preferences.shortcuts)
@@ -289,8 +292,13 @@ class MainWindow(QMainWindow):
         self.settings.remember(has_read_hint=True)
 
     def _offer_models(self) -> None:
-        by_name = sorted(self.models.choices, key=lambda choice: choice.name.casefold())
+        by_name = sorted(self.models.choices, key=_place_and_name)
         self.page.header.offer_models(by_name, self.keeper.load, self.keeper.choice)
+
+
+def _place_and_name(choice: ModelChoice) -> tuple[str, str]:
+    """Models of this computer first, then each other machine's."""
+    return "" if choice.remote is None else choice.note, choice.name.casefold()
 
 
 def _panels(insight: Insight) -> Panels:

@@ -261,6 +261,43 @@ class Conversation:
         if not self.turns and (first := [p for p in self._prompts if not p.parent_id]):
             self._go_down(first[-1])
 
+    def merge(self, prompts: Sequence[Prompt], *, follows: bool) -> bool:
+        """Take what another program added; what is shown stays, and what stands here, too.
+
+        Args:
+            prompts: Prompts of the stored conversation with answers that are ended, parents first.
+            follows: Show what was added behind the last turn.
+
+        Returns:
+            Whether anything was added.
+        """
+        known = {prompt.id: prompt for prompt in self._prompts}
+        new = [prompt for prompt in prompts if prompt.id not in known and prompt.answers]
+        self._prompts.extend(new)
+        has_grown = [
+            self._merge_answer(known[prompt.id], answer)
+            for prompt in prompts
+            if prompt.id in known
+            for answer in prompt.answers
+        ]
+        following = [prompt for prompt in new if prompt.parent_id == self.leaf_id]
+        if follows and following:
+            self._go_down(following[-1])
+        return bool(new) or any(has_grown)
+
+    def _merge_answer(self, prompt: Prompt, answer: Answer) -> bool:
+        """Add an answer, or let it take the place of the same one from before its end."""
+        ids = [one.id for one in prompt.answers]
+        if answer.id not in ids:
+            prompt.answers.append(answer)
+            return True
+        old = prompt.answers[ids.index(answer.id)]
+        if old.is_running or old.can_continue or not answer.can_continue:
+            return False
+        prompt.answers[ids.index(answer.id)] = answer
+        self.turns = [Turn(prompt, answer) if turn.answer is old else turn for turn in self.turns]
+        return True
+
     def _path_to(self, answer_id: str) -> list[Turn]:
         """The turns from the first down to an answer; none where it is unknown."""
         found = {a.id: Turn(p, a) for p in self._prompts for a in p.answers}

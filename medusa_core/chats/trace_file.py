@@ -38,6 +38,7 @@ _VERSION = 1
 _MOST_BYTES = 128 << 20  # some 85,000 steps; in memory they take ten times as much
 _MOST_NODES, _MOST_DEPTH = 1024, 64
 _SCHEMA = "trace-1.json"
+_OF_OTHER_MACHINES = ("num_remote_tokens", "num_drafted", "num_draft_accepted")
 
 _Json = dict[str, Any]
 
@@ -253,6 +254,8 @@ def _verdict(verdict: Verdict) -> _Json:
 def _end(done: GenerationDone) -> _Json:
     raw = asdict(done)
     del raw["session_id"], raw["request_id"]
+    for name in _OF_OTHER_MACHINES:  # whose steps nobody can trace
+        del raw[name]
     raw["stop_reason"] = done.stop_reason.value
     return raw
 

@@ -20,6 +20,7 @@ from medusa_core.cli.arguments import add_drafter_arguments, add_rule_arguments,
 from medusa_core.cli.grammar_arguments import add_grammar_arguments, read_grammar
 from medusa_core.cli.load_arguments import add_model_arguments, load_command
 from medusa_core.client import Client
+from medusa_core.errors import RequestError
 from medusa_core.messages import (
     ChatMessage,
     Generate,
@@ -77,7 +78,10 @@ async def _generate(args: argparse.Namespace) -> int:
     traces: list[StepTrace] = []
     async with Client() as client:
         loaded = await client.load(load_command(args, "generate"))
-        drafter = args.drafter or loaded.drafters[0].name
+        if loaded.is_remote and args.trace is not None:
+            raise RequestError("Steps of another machine can't be recorded.", "Leave out --trace.")
+        first = loaded.drafters[0].name
+        drafter = first if loaded.is_remote else args.drafter or first
         settings = settings_of(args, drafter, args.tree_rows, tuple(args.stop))
         if drafter != "none" and not args.tree_rows:
             await client.calibrate()
@@ -114,7 +118,7 @@ def as_json(done: GenerationDone, model: str) -> dict[str, object]:
     return {
         "text": done.text,
         "token_ids": list(done.token_ids),
-        "num_tokens": len(done.token_ids),
+        "num_tokens": done.num_new_tokens,
         "num_steps": done.num_steps,
         "accept_lengths": list(done.accept_lengths),
         "mean_acceptance_length": done.mean_acceptance_length,
@@ -127,6 +131,8 @@ def as_json(done: GenerationDone, model: str) -> dict[str, object]:
         "rule": done.settings.rule,
         "model": model,
         "seed": done.settings.seed,
+        "num_drafted": done.num_drafted,
+        "num_draft_accepted": done.num_draft_accepted,
     }
 
 

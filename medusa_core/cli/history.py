@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from pathlib import Path
 
 from medusa_core.chats.history.exchange.export import (
@@ -67,7 +68,7 @@ def run_import(args: argparse.Namespace) -> int:
     try:
         for path in args.files:
             with ConversationFile(path) as found:
-                taken = history.take(found)
+                taken = asyncio.run(history.take_gently(found))  # others write meanwhile
             print(f"{path}: {taken.num_new} new, {taken.num_known} known already")
     finally:
         history.close()

@@ -8,11 +8,10 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import platformdirs
+from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import RequestError
+from medusa_core.hub.library.find import folder_list, listed_name, own_models
 from medusa_core.hub.library.installed import (
     InstalledRevision,
     find_installed,
@@ -20,12 +19,11 @@ from medusa_core.hub.library.installed import (
     pairings,
     repo_folder,
 )
-from medusa_core.hub.library.library_folder import ContentsKind
-from medusa_core.hub.library.library_import import (
-    FolderList,
-    import_copy,
-)
+from medusa_core.hub.library.library_import import import_copy
 from medusa_core.hub.settings import settings_from
+
+if TYPE_CHECKING:
+    from medusa_core.hub.library.library_remove import Removal
 
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
@@ -48,7 +46,11 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_rm_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `rm`."""
-    parser.add_argument("name", metavar="NAME", help="repository")
+    parser.add_argument(
+        "name",
+        metavar="NAME",
+        help="repository, or one of its GGUF files as list shows it, or as OWNER/NAME:QUANT",
+    )
     parser.add_argument("--revision", default="", help="only this branch, tag or commit")
     parser.add_argument("--yes", action="store_true", help="don't ask")
     _add_folders(parser)
@@ -77,18 +79,6 @@ def _add_folders(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def folder_list() -> FolderList:
-    """The folders that the user added."""
-    return FolderList(Path(platformdirs.user_data_path("medusa-chat")) / "folders.json")
-
-
-def loadable_names() -> tuple[str, ...]:
-    """Names of the models that can be loaded, as `list` shows them."""
-    found = list_installed(settings_from(os.environ).cache_dir, folder_list().read())
-    is_model = (ContentsKind.TARGET, ContentsKind.MERGED)
-    return tuple(one.name for one in found if one.is_complete and one.contents.kind in is_model)
-
-
 def run_list(args: argparse.Namespace) -> int:
     """Print what is installed, and which heads go with which model."""
     installed = _installed(args)
@@ -97,12 +87,14 @@ def run_list(args: argparse.Namespace) -> int:
         return 0
     if not installed:
         print(f"nothing is installed in {_cache_dir(args)}")
-    width = max((len(one.name) for one in installed), default=0)
+    width = max(map(len, (*(one.name for one in installed), *own_models())))
     for one in installed:
         revision = one.revision[:8] or "folder"
         kind = one.contents.kind.value
         state = "complete" if one.is_complete else "; ".join(one.contents.problems)
         print(f"{one.name:{width}}  {kind:7}  {_size(one.nbytes):>10}  {revision:8}  {state}")
+    for name in own_models():
+        print(f"{name:{width}}  comes with the program")
     for pairing in pairings(installed):
         print(
             f"\nheads for {pairing.target.name}:" + ("" if pairing.matches else " none installed")
@@ -119,7 +111,7 @@ def run_verify(args: argparse.Namespace) -> int:
         verify,
     )
 
-    one = find_installed(_installed(args), args.name, args.revision)
+    one = _found(args)
     report = verify(one.path, _progress("checked"))
     for file in report.files:
         print(f"{file.state.value:9}  {file.name}" + (f": {file.reason}" if file.reason else ""))
@@ -130,23 +122,11 @@ def run_verify(args: argparse.Namespace) -> int:
 
 
 def run_rm(args: argparse.Namespace) -> int:
-    """Remove a repository or a revision from the cache, after asking."""
-    from medusa_core.hub.library.library_remove import (
-        plan_removal,
-        remove,
-    )
+    """Remove a repository, a revision or a GGUF file from the cache, after asking."""
+    from medusa_core.hub.library.library_remove import remove
 
     cache_dir = _cache_dir(args)
-    repo = repo_folder(cache_dir, args.name)
-    if not repo.is_dir() or args.revision:
-        one = find_installed(_installed(args), args.name, args.revision)
-        if not one.is_cached:
-            raise RequestError(
-                f"{one.path} isn't in the cache; its files stay.", "Remove the folder yourself."
-            )
-        removal = plan_removal(cache_dir, repo_folder(cache_dir, one.name), one.revision)
-    else:
-        removal = plan_removal(cache_dir, repo)
+    removal = _planned_removal(args, cache_dir)
     what = f"{args.name} {removal.revision[:8]}".strip()
     print(f"{what}: frees {_size(removal.freed_bytes)}")
     if removal.sharers:
@@ -157,6 +137,27 @@ def run_rm(args: argparse.Namespace) -> int:
         return 1
     print(f"freed {remove(cache_dir, removal):,} bytes")
     return 0
+
+
+def _planned_removal(args: argparse.Namespace, cache_dir: Path) -> Removal:
+    """What would be removed.
+
+    Raises:
+        RequestError: That isn't in the cache.
+    """
+    from medusa_core.hub.library.library_remove import plan_file_removal, plan_removal
+
+    repo = repo_folder(cache_dir, args.name)
+    if repo.is_dir() and not args.revision:
+        return plan_removal(cache_dir, repo)
+    one = _found(args)
+    if not one.is_cached:
+        raise RequestError(
+            f"{one.path} isn't in the cache; its files stay.", "Remove the folder yourself."
+        )
+    if one.path.is_dir():
+        return plan_removal(cache_dir, repo_folder(cache_dir, one.name), one.revision)
+    return plan_file_removal(cache_dir, one.path.parents[2], one.path)
 
 
 def run_import(args: argparse.Namespace) -> int:
@@ -196,6 +197,17 @@ COMMANDS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "import": add_import_arguments,
     "convert": add_convert_arguments,
 }
+
+
+def _found(args: argparse.Namespace) -> InstalledRevision:
+    """What a command's name means.
+
+    Raises:
+        RequestError: Nothing that is here, or several things.
+    """
+    found = _installed(args)
+    name = listed_name([one.name for one in found], args.name)
+    return find_installed(found, name, args.revision)
 
 
 def _installed(args: argparse.Namespace) -> tuple[InstalledRevision, ...]:

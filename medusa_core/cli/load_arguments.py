@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.chats.conversation import new_id
+from medusa_core.errors import RequestError
 from medusa_core.hub.library.find import installed
 from medusa_core.hub.library.shipped_heads import heads_made_for
-from medusa_core.messages import LoadModel, LoadOptions, WeightFormats
+from medusa_core.hub.settings import settings_from
+from medusa_core.loading.choice import remote_choice
+from medusa_core.messages import (
+    EndpointModel,
+    LoadModel,
+    LoadOptions,
+    LoadRemote,
+    ModelLoaded,
+    WeightFormats,
+)
 from medusa_core.models.quant.choice import CACHE_FORMATS, DTYPES
 from medusa_core.models.quant.in_blocks import weight_formats
+from medusa_core.remote.address import endpoint_url, host_of_url
 from medusa_core.system.resources import calibrations_dir, quantized_models_dir, start_model
 from medusa_core.system.user_folders import places
 
@@ -23,6 +35,7 @@ if TYPE_CHECKING:
     from medusa_core.speculation.tuning.tuner import Tuner
 
 NO_HEADS = "none"  # as a value of --heads
+KEY_VARIABLE = "MEDUSA_API_KEY"
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +61,7 @@ def add_loading_arguments(parser: argparse.ArgumentParser, model: argparse._Argu
     model.add_argument(
         "--assistant", default="", help="folder or repository of a smaller model that drafts"
     )
+    add_endpoint_argument(model)
     add_adapter_argument(model)
     model.add_argument(
         "--phrases", type=Path, help="folder of a phrase table (default: the model's own)"
@@ -121,8 +135,25 @@ def add_tier_arguments(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def add_endpoint_argument(parser: argparse._ActionsContainer) -> None:
+    """The argument that chooses another machine's models."""
+    parser.add_argument(
+        "--endpoint",
+        default="",
+        metavar="URL",
+        help="an OpenAI-compatible address whose models answer; --model is then a name there, and "
+        f"the key is taken from ${KEY_VARIABLE} or the system's keyring",
+    )
+
+
 def model_dirs(args: argparse.Namespace) -> tuple[Path, Path | None]:
-    """The model and heads that the arguments choose; shipped heads pair with their model."""
+    """The model and heads that the arguments choose; shipped heads pair with their model.
+
+    Raises:
+        RequestError: They choose one of another machine.
+    """
+    if args.endpoint:
+        raise RequestError("This command needs a model of this computer.", "Leave out --endpoint.")
     model = installed(args.model) if args.model else start_model()
     if args.heads == NO_HEADS:
         return model, None
@@ -231,12 +262,23 @@ def formats_of(args: argparse.Namespace) -> WeightFormats:
     )
 
 
-def load_command(args: argparse.Namespace, session_id: str) -> LoadModel:
+def load_command(args: argparse.Namespace, session_id: str) -> LoadModel | LoadRemote:
     """The command that loads what the arguments choose.
 
     Args:
         args: Of a parser with `generate`'s arguments.
         session_id: Of whom the events of loading belong to.
+    """
+    if args.endpoint:
+        return _load_remote(args, session_id)
+    return local_load_command(args, session_id)
+
+
+def local_load_command(args: argparse.Namespace, session_id: str) -> LoadModel:
+    """The same, of a model of this computer alone.
+
+    Raises:
+        RequestError: They choose one of another machine.
     """
     options = replace(
         options_of(args),
@@ -250,4 +292,25 @@ def load_command(args: argparse.Namespace, session_id: str) -> LoadModel:
         options,
         calibrations_dir=calibrations_dir(),
         num_threads=args.threads,
+    )
+
+
+def model_key_of(args: argparse.Namespace, loaded: ModelLoaded) -> str:
+    """Which model was loaded, as histories name it."""
+    if loaded.is_remote:
+        model = EndpointModel(endpoint_url(args.endpoint), loaded.name, loaded.place)
+        return remote_choice(model).key
+    return str(model_dirs(args)[0])
+
+
+def _load_remote(args: argparse.Namespace, session_id: str) -> LoadRemote:
+    """The command that lets another machine answer."""
+    url = endpoint_url(args.endpoint)
+    return LoadRemote(
+        session_id,
+        new_id(),
+        EndpointModel(url, args.model, host_of_url(url)),
+        key=os.environ.get(KEY_VARIABLE, ""),
+        keys_dir=places().config,
+        is_offline=settings_from(os.environ).is_offline,
     )

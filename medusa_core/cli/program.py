@@ -206,11 +206,10 @@ class _CommandParser(_Parser):
         self.exit(2, f"error: there is no command {named}.\n  {hint}\n")
 
     def format_help(self) -> str:
-        lines = [f"usage: {self.prog} COMMAND [OPTIONS]", f"{self.description}"]
+        lines = [f"usage: {self.prog} COMMAND [OPTIONS]     {self.prog} COMMAND --help"]
         width = max(map(len, self._commands)) + 2
         lines += [
             f"  {entry.group:<8}{name:<{width}}{entry.does}"
             for name, entry in self._commands.items()
         ]
-        lines += [f"Options of a command: {self.prog} COMMAND --help", _EXIT_STATUSES]
-        return "\n".join(lines) + "\n"
+        return "\n".join([*lines, _EXIT_STATUSES]) + "\n"

@@ -13,7 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from medusa_core.errors import HubError
+from medusa_core.hub.gguf_choice import best_file, described, named_file, split_quant
 from medusa_core.hub.job import Pair
+from medusa_core.hub.listing import list_repo
 from medusa_core.hub.pair_download import Tally, download_pair
 from medusa_core.hub.settings import HubSettings, settings_from
 from medusa_core.hub.watch import Stopped
@@ -24,10 +26,15 @@ _STOPPED = 130
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `pull`."""
-    parser.add_argument("repo", help="repository of the model, owner/name")
+    parser.add_argument(
+        "repo",
+        metavar="OWNER/NAME[:QUANT]",
+        help="repository of the model; of its GGUF files that in QUANT, such as Q4_K_M (default: "
+        "the best that fits this computer)",
+    )
     parser.add_argument("--heads", default="", help="repository of its Medusa heads")
     parser.add_argument("--revision", default="main", help="branch, tag or commit of the model")
-    parser.add_argument("--file", default="", help="the one GGUF file of the model to fetch")
+    parser.add_argument("--file", default="", help="a GGUF file by its name instead")
     parser.add_argument(
         "--convert",
         action="store_true",
@@ -48,14 +55,36 @@ def run(args: argparse.Namespace) -> int:
     if args.limit_mb_s < 0:
         raise HubError("A limit can't be negative.", "Leave --limit-mb-s out for no limit.")
     settings = replace(settings, bytes_per_s=int(args.limit_mb_s * 1e6))
-    pair = Pair(args.repo, args.heads, args.revision, args.convert, args.file)
+    repo, quant = split_quant(args.repo)
+    file = args.file or _chosen_file(settings, repo, args.revision, quant)
+    pair = Pair(repo, args.heads, args.revision, args.convert, file)
     folders = asyncio.run(_download(settings, pair))
     if folders is None:
         print("stopped; the same command goes on where it was", file=sys.stderr)
         return _STOPPED
-    for (repo, _), folder in zip(pair.repos, folders, strict=True):
-        print(f"{repo}: {folder}")
+    for (name, _), folder in zip(pair.repos, folders, strict=True):
+        print(f"{name}: {folder}")
     return 0
+
+
+def _chosen_file(settings: HubSettings, repo: str, revision: str, quant: str) -> str:
+    """The GGUF file to fetch; empty where the repository holds something else.
+
+    Raises:
+        HubError: The Hub can't be reached, or lacks it.
+        RequestError: There is no file in that format.
+    """
+    listing = list_repo(settings, repo, revision)
+    if quant:
+        choice = named_file(listing, quant)
+    elif len(listing.ggufs) > 1 and not listing.has_safetensors:
+        from medusa_core.memory.probe import live_budget
+
+        choice = best_file(settings, listing, live_budget())
+    else:
+        return ""
+    print(described(choice))
+    return choice.path
 
 
 async def _download(settings: HubSettings, pair: Pair) -> tuple[Path, ...] | None:

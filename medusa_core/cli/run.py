@@ -7,18 +7,25 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from medusa_core.chats.history.history import open_history
 from medusa_core.chats.presets import Presets
 from medusa_core.chats.settings import ChatSettings
-from medusa_core.cli.load_arguments import NO_HEADS, add_loading_arguments, load_command, model_dirs
+from medusa_core.cli.load_arguments import (
+    NO_HEADS,
+    add_loading_arguments,
+    load_command,
+    model_key_of,
+)
 from medusa_core.client import Client
 from medusa_core.errors import MedusaError, RequestError
+from medusa_core.hub.library.find import loadable_models
 from medusa_core.messages import ModelLoaded, Progress, StopReason
+from medusa_core.system.running_models import RunningFile
 from medusa_core.system.user_folders import Places, places
 from medusa_core.terminal.chat import ChosenModel, TerminalChat
 from medusa_core.terminal.chat_record import ChatRecord
@@ -95,10 +102,11 @@ def _question(words: Sequence[str]) -> str | None:
 
 
 async def _chat(args: argparse.Namespace, screen: Screen, question: str | None) -> int:
-    async with Client() as client:
+    async with Client() as client, _listed(args, client):
         shelf = LoadedModels(client, args, screen)
         model = await shelf.load(args.model)
-        await _measure(client, screen)
+        if not model.loaded.is_remote:
+            await _measure(client, screen)
         settings = _settings(args, model.loaded)
         if question is not None:
             chat = TerminalChat(client, model, settings, screen, ChatRecord(None, screen.complain))
@@ -111,6 +119,18 @@ async def _chat(args: argparse.Namespace, screen: Screen, question: str | None) 
         finally:
             record.close()
     return 0
+
+
+@asynccontextmanager
+async def _listed(args: argparse.Namespace, client: Client) -> AsyncIterator[None]:
+    """Let `ps` see what is loaded."""
+    where: Places = args.data_places
+    file = RunningFile(where.running, "run")
+    client.listen(file.hear)
+    try:
+        yield
+    finally:
+        file.close()
 
 
 async def _answer_once(chat: TerminalChat, question: str) -> int:
@@ -218,9 +238,7 @@ class LoadedModels:
 
     def names(self) -> tuple[str, ...]:
         """What can be loaded."""
-        from medusa_core.cli.library import loadable_names
-
-        return loadable_names()
+        return tuple(loadable_models())
 
     async def load(self, name: str) -> ChosenModel:
         """Load one; what was named for the first one's sake is that one's alone.
@@ -240,7 +258,7 @@ class LoadedModels:
             loaded = await self._client.load(command, self._show)
         finally:
             self._screen.progress("")
-        return ChosenModel(str(model_dirs(args)[0]), loaded)
+        return ChosenModel(model_key_of(args, loaded), loaded)
 
     def _show(self, event: Progress) -> None:
         self._screen.progress(f"{event.text} {event.fraction:.0%}")

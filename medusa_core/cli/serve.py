@@ -13,15 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from medusa_core.cli.library import folder_list
 from medusa_core.cli.load_arguments import (
     NO_HEADS,
     add_model_arguments,
-    load_command,
+    local_load_command,
     model_dirs,
 )
 from medusa_core.client import Client
 from medusa_core.errors import RequestError
+from medusa_core.hub.library.find import folder_list
 from medusa_core.hub.settings import settings_from
 from medusa_core.messages import LoadModel
 from medusa_core.server.guard import is_loopback
@@ -29,6 +29,8 @@ from medusa_core.server.installed_models import InstalledModels
 from medusa_core.server.limits import Limits
 from medusa_core.server.request_log import JsonLog, RequestListener, RequestRecord
 from medusa_core.server.server import DEFAULT_PORT, Server, ServerOptions
+from medusa_core.system.running_models import RunningFile
+from medusa_core.system.user_folders import places
 
 _KEY_VARIABLE = "MEDUSA_API_KEY"
 _SESSION = "server"
@@ -92,8 +94,20 @@ def run_serve(args: argparse.Namespace) -> int:
             folder_list().read,
             _loading(args, model_dir),
         )
-        server = Server(options, Client, source, on_request)
-        asyncio.run(server.serve(lambda address: _announce(address, args, options, server)))
+        file = RunningFile(places().running, "serve")
+        stack.callback(file.close)
+
+        def make_client() -> Client:
+            client = Client()
+            client.listen(file.hear)
+            return client
+
+        def announce(address: str) -> None:
+            file.listen_at(address)
+            _announce(address, args, options, server)
+
+        server = Server(options, make_client, source, on_request)
+        asyncio.run(server.serve(announce))
     return 0
 
 
@@ -131,7 +145,7 @@ def _loading(args: argparse.Namespace, first: Path) -> Callable[[Path], LoadMode
             named.heads = NO_HEADS if args.heads == NO_HEADS else ""
             named.assistant = named.adapter = ""
             named.phrases = None
-        return load_command(named, _SESSION)
+        return local_load_command(named, _SESSION)
 
     return command
 

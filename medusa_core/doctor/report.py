@@ -79,7 +79,9 @@ def _model_lines(name: str, status: ModelStatus) -> list[str]:
     if (failed := status.failed) is not None:
         quotes = failed.kind == _QUOTING
         lines.append(failed.kind if quotes else f"{failed.kind}: {failed.message} {failed.hint}")
-    if (loaded := status.loaded) is not None:
+    if (loaded := status.loaded) is not None and loaded.is_remote:
+        lines.append("It runs on another machine.")
+    elif loaded is not None:
         lines.append(
             f"{loaded.num_parameters:,} parameters, {loaded.num_heads} heads, {loaded.quant}, "
             f"{loaded.dtype} on {loaded.device}, context {loaded.context_tokens:,}, "

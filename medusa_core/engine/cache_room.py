@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from medusa_core.engine.session import Session
 
-_OPEN_ROWS = 512  # that an answer without a limit asks room for at a time
+_ROWS = 512  # that an answer asks room for at a time: few are as long as they may be
 
 
 class CacheRoom:
     """Grows the cache with an answer, which may become as long as the context."""
 
-    def __init__(
-        self, session: Session, most_tokens: int, tree_rows: int, shares: int, is_open: bool
-    ) -> None:
+    def __init__(self, session: Session, most_tokens: int, tree_rows: int, shares: int) -> None:
         """Note what an answer needs; nothing grows yet.
 
         Args:
@@ -20,13 +18,11 @@ class CacheRoom:
             most_tokens: The longest that prompt and answer may become.
             tree_rows: Most rows of a tree behind them.
             shares: As how many equal parts of the context the cache may grow to one.
-            is_open: The answer has no limit: it asks for a part at a time.
         """
         self._session = session
         self._most_tokens = most_tokens
         self._tree_rows = tree_rows
         self._shares = shares
-        self._is_open = is_open
 
     @property
     def is_lacking(self) -> bool:
@@ -42,7 +38,5 @@ class CacheRoom:
         Raises:
             OutOfMemoryError: Other answers have it.
         """
-        rows = self._most_tokens - num_decided
-        if self._is_open:
-            rows = min(rows, _OPEN_ROWS)
+        rows = min(self._most_tokens - num_decided, _ROWS)
         self._session.make_room(num_decided + rows, self._tree_rows, self._shares)

@@ -81,8 +81,8 @@ class Generation:
         drafting = drafter.build(tuner.target_for(request.settings), budget)
         its_rule = rule.build(settings)
         self._answer = answer = _answer(settings, target, limit - len(prompt_ids))
-        is_open, longest = not settings.max_new_tokens, len(prompt_ids) + answer.num_left
-        self._room = CacheRoom(session, longest, budget.most, request.shares, is_open)
+        longest = len(prompt_ids) + answer.num_left
+        self._room = CacheRoom(session, longest, budget.most, request.shares)
         self._room.grow(len(prompt_ids))
         self._report = Report(request, target, session, transcript, fitted.cut, answer, settings)
         drafting.begin(prompt_ids)

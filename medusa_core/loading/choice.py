@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from medusa_core.messages import LoadOptions, WeightFormats
+from medusa_core.messages import EndpointModel, LoadOptions, WeightFormats
 from medusa_core.system.files import record_json
 from medusa_core.system.resources import (
     FIRST_MODEL_LICENCE,
@@ -32,6 +32,8 @@ class ModelChoice:
         heads_dir: Folder of its Medusa heads, or None.
         options: How; device, cluster and what is kept are settled when it is loaded.
         note: What one must know about it.
+        remote: The model of another machine that it is; None for one of this computer, which alone
+            has the folders and options above.
     """
 
     name: str
@@ -39,6 +41,14 @@ class ModelChoice:
     heads_dir: Path | None = None
     options: LoadOptions = field(default_factory=LoadOptions)
     note: str = ""
+    remote: EndpointModel | None = None
+
+    @property
+    def key(self) -> str:
+        """Which model it is, however it is loaded."""
+        if self.remote is None:
+            return str(self.model_dir)
+        return f"{self.remote.endpoint} {self.remote.model_id}"
 
     def loaded_as(self, formats: WeightFormats, context_tokens: int) -> ModelChoice:
         """The same model in other formats."""
@@ -63,6 +73,11 @@ class ModelChoice:
     def is_demo(self) -> bool:
         """Is it the built-in model?"""
         return self.model_dir == demo_model_dir()
+
+
+def remote_choice(remote: EndpointModel) -> ModelChoice:
+    """A model of another machine."""
+    return ModelChoice(remote.model_id, Path(), note=remote.place, remote=remote)
 
 
 def demo_choice() -> ModelChoice:
@@ -101,6 +116,8 @@ def from_json(saved: Mapping[str, Any]) -> ModelChoice:
     if not saved:
         return first_choice()
     choice = record_json.from_json(ModelChoice, saved, "the model")
+    if choice.remote is not None:
+        return remote_choice(choice.remote)
     if not choice.model_dir.exists():
         return first_choice()
     known = next((one for one in ready_choices() if one.model_dir == choice.model_dir), None)

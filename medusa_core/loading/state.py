@@ -18,6 +18,7 @@ from medusa_core.messages import (
     Event,
     Failed,
     LoadModel,
+    LoadRemote,
     ModelLoaded,
     Planned,
     Progress,
@@ -75,6 +76,8 @@ class ModelState:
         status: What is known now.
         choice: The model that answers, or is being loaded.
         device: Of what is loaded next: torch's name, or a cluster's; empty for the best there is.
+        keys_dir: Where keys of other machines are looked up; None for nowhere.
+        is_offline: Nothing may be sent to other machines.
     """
 
     def __init__(
@@ -97,6 +100,8 @@ class ModelState:
         self.choice = choice
         self.status = ModelStatus()
         self.device = ""
+        self.keys_dir: Path | None = None
+        self.is_offline = False
         self._quantized_dir = quantized_dir
         self._calibrations_dir = calibrations_dir
         self._datastore_dir = datastore_dir
@@ -104,12 +109,20 @@ class ModelState:
         self._loads: dict[str, ModelChoice] = {}  # all of this run: answers name theirs
         self._load_id = self._calibrate_id = self._race_id = self._unload_id = ""
 
-    def load(self, choice: ModelChoice | None = None) -> LoadModel:
+    def load(self, choice: ModelChoice | None = None) -> LoadModel | LoadRemote:
         """The command that loads a model, or the chosen one again."""
         wanted = self.choice = choice or self.choice
         self._load_id = self._make_id()
         self._loads[self._load_id] = wanted
         self.status = ModelStatus()
+        if wanted.remote is not None:
+            return LoadRemote(
+                SESSION,
+                self._load_id,
+                wanted.remote,
+                keys_dir=self.keys_dir,
+                is_offline=self.is_offline,
+            )
         options = replace(
             wanted.options,
             device=device_here(self.device),
@@ -182,6 +195,8 @@ class ModelState:
         # Where the one from before is back, it stays known why the other one isn't here.
         failed = None if event.request_id == self._load_id else self.status.failed
         self.status = ModelStatus(Phase.READY, loaded=event, failed=failed)
+        if event.is_remote:
+            return None  # what a step takes there is that machine's business
         self._calibrate_id = self._make_id()
         return Calibrate(SESSION, self._calibrate_id)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from medusa_core.messages.load_options import LoadOptions
-from medusa_core.messages.records import ChatMessage, GenerateSettings, Message
+from medusa_core.messages.records import ChatMessage, EndpointModel, GenerateSettings, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,26 @@ class LoadModel(Message):
     calibrations_dir: Path | None = None
     num_threads: int = 0
     shows_drafts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRemote(Message):
+    """Let a model of another machine answer; replaces what is loaded and frees its memory.
+
+    If that fails, what was loaded before answers as before.
+
+    Attributes:
+        model: Which.
+        key: What proves who the user is there; empty for the one that is kept for the address.
+            Not shown when printed.
+        keys_dir: Folder of this user's configuration, where keys are looked up; None for nowhere.
+        is_offline: No request may leave this computer: the command fails.
+    """
+
+    model: EndpointModel
+    key: str = field(default="", repr=False)
+    keys_dir: Path | None = None
+    is_offline: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +174,7 @@ class Tokenize(Message):
 
 Command = (
     LoadModel
+    | LoadRemote
     | Unload
     | Calibrate
     | Race

@@ -31,7 +31,7 @@ class Progress(Message):
     """Work under way.
 
     Attributes:
-        stage: `import`, `weights`, `heads`, `calibrate` or `prefill`.
+        stage: `import`, `connect`, `weights`, `heads`, `calibrate` or `prefill`.
         fraction: Share done, 0 to 1.
         text: What is being done, for people.
         num_done: Of a prompt, tokens that are read; 0 elsewhere.
@@ -74,6 +74,8 @@ class ModelLoaded(Message):
         continues_text: It has no chat template: it goes on with a text as it stands.
         serving: Names of the sources that can draft for it.
         chat_template: Its template; empty where it has none.
+        place: The machine on which it runs, for people; empty for this one. Of a model elsewhere
+            nothing is known but its name and maybe its context: all numbers are 0.
     """
 
     name: str
@@ -100,6 +102,12 @@ class ModelLoaded(Message):
     continues_text: bool = False
     serving: frozenset[str] = frozenset()
     chat_template: str = ""
+    place: str = ""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it runs behind another machine's address."""
+        return bool(self.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +225,7 @@ class AnswerStarted(Message):
     """A model takes up an answer; comes before everything else of it.
 
     Attributes:
-        load_id: Request of the `LoadModel` that loaded this model.
+        load_id: Request of the command that loaded this model.
     """
 
     load_id: str
@@ -330,7 +338,8 @@ class StepDone(NamedTuple):
         request_id: As in all messages.
         step: 0 for prefill, then 1, 2, ...
         token_ids: Tokens decided in this step, in order: accepted ones, then the bonus token. In
-            prefill: those that were given, then the first token.
+            prefill: those that were given, then the first token. Empty where another machine
+            decodes: it sends text.
         pieces: Bytes that each of them completes.
         sources: Where each of them came from.
         num_visible_bytes: Bytes of the answer so far that may be shown.
@@ -378,6 +387,10 @@ class GenerationDone(Message):
         plain_step_s: Seconds of a step of plain decoding on this model at this length, measured in
             this answer, or before under as much other load; 0 where it wasn't, and for an answer
             that was decoded plainly.
+        num_remote_tokens: Tokens that another machine counts in its part of the answer; 0 where it
+            doesn't say, −1 for an answer of this computer. Such an answer has no steps and no ids.
+        num_drafted: Tokens that were drafted there; 0 where it doesn't say.
+        num_draft_accepted: Those of them that were accepted.
     """
 
     text: str
@@ -394,6 +407,21 @@ class GenerationDone(Message):
     num_rested: int
     settings: GenerateSettings
     plain_step_s: float = 0.0
+    num_remote_tokens: int = -1
+    num_drafted: int = 0
+    num_draft_accepted: int = 0
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether another machine wrote it."""
+        return self.num_remote_tokens >= 0
+
+    @property
+    def num_new_tokens(self) -> int:
+        """Tokens that were written; 0 where another machine doesn't say how many."""
+        if self.is_remote:
+            return self.num_remote_tokens
+        return len(self.token_ids) - self.num_given_tokens
 
     @property
     def mean_acceptance_length(self) -> float:
@@ -402,14 +430,19 @@ class GenerationDone(Message):
 
     @property
     def decode_tokens_per_s(self) -> float:
-        """Tokens from decode steps per second of decoding; 0 without a decode step."""
+        """Tokens from decode steps per second of decoding; 0 without a decode step.
+
+        Of another machine's answer: its tokens per second of its decoding.
+        """
+        if self.is_remote:
+            return self.num_remote_tokens / self.decode_s if self.decode_s else 0.0
         return sum(self.accept_lengths) / self.decode_s if self.num_steps else 0.0
 
     @property
     def tokens_per_s(self) -> float:
         """All new tokens of the answer per second, prefill included."""
         seconds = self.prefill_s + self.decode_s
-        return (len(self.token_ids) - self.num_given_tokens) / seconds if seconds else 0.0
+        return self.num_new_tokens / seconds if seconds else 0.0
 
 
 @dataclass(frozen=True, slots=True)

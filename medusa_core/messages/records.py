@@ -52,6 +52,20 @@ class ChatMessage(NamedTuple):
     call_id: str = ""
 
 
+class EndpointModel(NamedTuple):
+    """A model of another machine, behind an OpenAI-compatible address.
+
+    Attributes:
+        endpoint: The address up to `/v1`.
+        model_id: Its name there; empty for the first that is offered.
+        place: What people call that machine.
+    """
+
+    endpoint: str
+    model_id: str
+    place: str
+
+
 class StopReason(str, Enum):
     """Why an answer ended."""
 
@@ -483,6 +497,10 @@ class MemoryPlan:
     def model_bytes(self) -> int:
         """What the model holds, and another one in its place would free."""
         return self.weights_bytes + self.heads_bytes + self.kv_bytes
+
+
+# Of a model that takes no memory of this computer.
+NO_PLAN = MemoryPlan(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, Fit.FITS, is_live=False)
 
 
 @dataclass(frozen=True, slots=True)

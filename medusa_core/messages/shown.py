@@ -16,10 +16,12 @@ def shown_text(steps: Sequence[StepDone]) -> str:
 
 
 def shown_tokens(steps: Sequence[StepDone]) -> tuple[int, ...]:
-    """The tokens of the text that may be shown after these steps of an answer."""
+    """The tokens of the text that may be shown after these steps; none of another machine's."""
     token_ids: list[int] = []
     num_left = steps[-1].num_visible_bytes if steps else 0
     for step in steps:
+        if not step.token_ids:
+            return ()
         for token_id, piece in zip(step.token_ids, step.pieces, strict=True):
             num_left -= len(piece)
             if num_left < 0:

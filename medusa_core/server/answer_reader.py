@@ -1,9 +1,9 @@
-"""The events of an answer become text, thoughts and figures."""
+"""The events of an answer become text, thoughts, calls of functions and figures."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from medusa_core.messages import (
@@ -14,8 +14,14 @@ from medusa_core.messages import (
     StopReason,
     TokenLogprob,
 )
-from medusa_core.server.chat import AnswerEnd, Finish, ScoredToken, TextDelta
+from medusa_core.server.chat import (
+    AnswerEnd,
+    Finish,
+    ScoredToken,
+    TextDelta,
+)
 from medusa_core.server.thought_splitter import ThoughtSplitter
+from medusa_core.server.tool_calls.call_reader import CallPart, CallReader
 
 _FINISHES = {
     StopReason.EOS: Finish.STOP,
@@ -23,14 +29,15 @@ _FINISHES = {
     StopReason.MAX_TOKENS: Finish.LENGTH,
     StopReason.CONTEXT: Finish.LENGTH,
 }
+NO_MARKS: Mapping[int, str] = {}
 
 
 class _Piece(NamedTuple):
     """A token whose text isn't shown yet.
 
     Attributes:
-        text: Its bytes.
-        end: Where they end in the answer.
+        text: Its bytes; of a mark, its name.
+        end: Where its text ends in the answer, in which marks have none.
         scored: It with its probability, where that is asked for.
     """
 
@@ -43,7 +50,13 @@ class AnswerReader:
     """Reads the events of one answer in their order."""
 
     def __init__(
-        self, begins_inside: bool, end_ids: frozenset[int], stop: tuple[str, ...], is_scored: bool
+        self,
+        begins_inside: bool,
+        end_ids: frozenset[int],
+        stop: tuple[str, ...],
+        is_scored: bool,
+        calls: CallReader | None = None,
+        marks: Mapping[int, str] = NO_MARKS,
     ) -> None:
         """Read an answer.
 
@@ -52,8 +65,12 @@ class AnswerReader:
             end_ids: Tokens that end it, which are no part of its text.
             stop: The strings that may end it.
             is_scored: A `StepLogprobs` follows every step.
+            calls: Finds calls of functions, where the answer may hold some.
+            marks: Names of tokens without text that thoughts and calls are known by.
         """
         self._splitter = ThoughtSplitter(begins_inside)
+        self._calls, self._marks = calls, marks
+        self._waiting: tuple[ScoredToken, ...] = ()  # of text that may become a call
         self._end_ids, self._stop, self._is_scored = end_ids, stop, is_scored
         self._pieces: deque[_Piece] = deque()
         self._num_bytes = 0  # of all pieces so far
@@ -62,7 +79,7 @@ class AnswerReader:
         self._num_thought_tokens = 0
         self._num_drafted = self._num_drafts_accepted = 0
 
-    def step(self, step: StepDone) -> Iterator[TextDelta]:
+    def step(self, step: StepDone) -> Iterator[CallPart]:
         """A step is done.
 
         Yields:
@@ -76,7 +93,7 @@ class AnswerReader:
             return
         yield from self._read(step, None)
 
-    def logprobs(self, scores: StepLogprobs) -> Iterator[TextDelta]:
+    def logprobs(self, scores: StepLogprobs) -> Iterator[CallPart]:
         """The probabilities of the last step's tokens.
 
         Yields:
@@ -86,7 +103,7 @@ class AnswerReader:
         if step is not None and step.step == scores.step:
             yield from self._read(step, scores)
 
-    def finish(self, done: GenerationDone) -> Iterator[TextDelta | AnswerEnd]:
+    def finish(self, done: GenerationDone) -> Iterator[CallPart | AnswerEnd]:
         """The answer is complete.
 
         Yields:
@@ -94,17 +111,17 @@ class AnswerReader:
         """
         if self._step is not None:
             yield from self._read(self._step, None)
-        hidden = b"".join(piece.text for piece in self._pieces)
         shown = done.text.encode()
-        rest = shown[self._num_shown :]
-        scored = [piece.scored for piece in self._pieces if piece.end <= len(shown)]
-        tokens = tuple(one for one in scored if one is not None)
-        deltas = [*self._split(rest.decode("utf-8", "replace"), tokens)]
+        deltas = [*self._visible(len(shown))]
+        rest, hidden = shown[self._num_shown :], b"".join(piece.text for piece in self._pieces)
+        deltas += self._split(rest.decode("utf-8", "replace"), ())
         deltas += [TextDelta(text, is_thought) for text, is_thought in self._splitter.finish()]
-        yield from _joined(deltas)
+        yield from self._with_calls(_joined(deltas))
+        if self._calls is not None:
+            yield from self._with_scores(self._calls.finish())
         yield self._end(done, hidden[len(rest) :])
 
-    def _read(self, step: StepDone, scores: StepLogprobs | None) -> Iterator[TextDelta]:
+    def _read(self, step: StepDone, scores: StepLogprobs | None) -> Iterator[CallPart]:
         """Take a step's tokens; given ones are known to whoever asked."""
         num_given = sum(source == GIVEN for source in step.sources)
         given = sum(map(len, step.pieces[:num_given]))
@@ -115,8 +132,9 @@ class AnswerReader:
             self._num_bytes += len(text)
             score = next(scored, None)
             is_end = token_id in self._end_ids
+            text = text or self._marks.get(token_id, "").encode()
             self._pieces.append(_Piece(text, self._num_bytes, None if is_end else score))
-        yield from _joined(self._visible(step.num_visible_bytes))
+        yield from self._with_calls(_joined(self._visible(step.num_visible_bytes)))
 
     def _visible(self, num_bytes: int) -> Iterator[TextDelta]:
         """The tokens whose text may be shown."""
@@ -136,8 +154,28 @@ class AnswerReader:
             deltas = [TextDelta("", self._splitter.is_thinking, tokens)]
         return iter(deltas)
 
+    def _with_calls(self, deltas: Iterable[TextDelta]) -> Iterator[CallPart]:
+        """Calls apart from text."""
+        for delta in deltas:
+            if self._calls is None or delta.is_thought:
+                yield delta
+                continue
+            self._waiting += delta.tokens
+            yield from self._with_scores(self._calls.push(delta.text))
+
+    def _with_scores(self, parts: Iterable[CallPart]) -> Iterator[CallPart]:
+        """Text takes the tokens that have waited; those of a call aren't shown."""
+        for part in parts:
+            if isinstance(part, TextDelta):
+                yield part._replace(tokens=self._waiting)
+            else:
+                yield part
+            self._waiting = ()
+
     def _end(self, done: GenerationDone, hidden: bytes) -> AnswerEnd:
         finish = _FINISHES[done.stop_reason]
+        if finish is Finish.STOP and self._calls is not None and self._calls.num_calls:
+            finish = Finish.TOOL_CALLS
         stops = (one for one in self._stop if hidden.startswith(one.encode()))
         return AnswerEnd(
             finish=finish,

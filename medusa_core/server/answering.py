@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -21,13 +22,22 @@ from medusa_core.messages import (
     StepDone,
     StepLogprobs,
     StopReason,
+    ToolCall,
 )
+from medusa_core.server.answer_form import AnswerForm, answer_form
 from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answer_reader import AnswerReader
 from medusa_core.server.api_error import ApiError, api_error_of
-from medusa_core.server.chat import AnswerEnd, AnswerPart, ChatRequest, TextDelta
+from medusa_core.server.chat import (
+    AnswerEnd,
+    AnswerPart,
+    CallDelta,
+    CallStarted,
+    ChatRequest,
+)
 from medusa_core.server.served_models import ServedModels
-from medusa_core.server.session_pool import Lease, SessionHistory, SessionPool
+from medusa_core.server.session_pool import Lease, SessionPool
+from medusa_core.server.tool_calls.call_reader import CallReader
 
 _USUAL = Advice(temperature=0.7, top_p=0.95)  # as the window draws where makers advise nothing
 
@@ -71,30 +81,25 @@ class Answering:
             facts = self._models.facts
             if facts is None:
                 raise ApiError(503, "No model is loaded.", code="no_model")
-            with self._sessions.lease(request.messages, request.prompt_ids) as lease:
-                async with aclosing(self._run(request, facts, lease)) as parts:
+            settings = decoding_settings(request, facts)
+            form = answer_form(request, facts, settings)
+            with self._sessions.lease(form.turns, request.prompt_ids) as lease:
+                command = _command(request, settings, form, lease)
+                reader = _reader(request, settings, form, facts)
+                answer = _Answer(request, form, lease)
+                async with aclosing(self._run(command, reader, answer)) as parts:
                     async for part in parts:
                         yield part
 
     async def _run(
-        self, request: ChatRequest, facts: ModelLoaded, lease: Lease
+        self, command: Generate, reader: AnswerReader, answer: _Answer
     ) -> AsyncGenerator[AnswerPart, None]:
         """The parts of an answer that has its turn and its session."""
-        settings = decoding_settings(request, facts)
-        begins_inside = not request.prompt_ids and facts.thinking.opens(settings.thinks)
-        is_scored = request.num_logprobs >= 0
-        reader = AnswerReader(begins_inside, facts.end_ids, settings.stop, is_scored)
-        said = ""
         try:
-            async with aclosing(
-                self._client.generate(_command(request, settings, lease))
-            ) as events:
+            async with aclosing(self._client.generate(command)) as events:
                 async for event in events:
                     for part in _read(reader, event):
-                        if isinstance(part, AnswerEnd):
-                            lease.conclude(_history(request, lease, part.done, said))
-                        elif not part.is_thought:
-                            said += part.text
+                        answer.add(part)
                         yield part
         except MedusaError as error:
             raise api_error_of(error) from error
@@ -128,19 +133,33 @@ def _check_choice(noun: str, name: str, known: list[str]) -> None:
         )
 
 
-def _command(request: ChatRequest, settings: GenerateSettings, lease: Lease) -> Generate:
+def _command(
+    request: ChatRequest, settings: GenerateSettings, form: AnswerForm, lease: Lease
+) -> Generate:
     return Generate(
         lease.session_id,
         new_id(),
         lease.messages,
         settings,
-        tools=request.tools,
+        tools=form.tools,
+        grammar=form.grammar,
         prompt_ids=request.prompt_ids,
         num_logprobs=request.num_logprobs,
     )
 
 
-def _read(reader: AnswerReader, event: Event) -> Iterator[TextDelta | AnswerEnd]:
+def _reader(
+    request: ChatRequest, settings: GenerateSettings, form: AnswerForm, facts: ModelLoaded
+) -> AnswerReader:
+    names = [json.loads(tool)["name"] for tool in request.tools]
+    calls = None if form.tool_format is None else CallReader(form.tool_format.shape, names)
+    is_scored = request.num_logprobs >= 0
+    return AnswerReader(
+        form.begins_inside, facts.end_ids, settings.stop, is_scored, calls, form.marks
+    )
+
+
+def _read(reader: AnswerReader, event: Event) -> Iterator[AnswerPart]:
     """What an event of an answer brings those who wait for it.
 
     Raises:
@@ -156,13 +175,50 @@ def _read(reader: AnswerReader, event: Event) -> Iterator[TextDelta | AnswerEnd]
         yield from reader.finish(event)
 
 
-def _history(request: ChatRequest, lease: Lease, done: GenerationDone, said: str) -> SessionHistory:
-    """What the session has read and written, as a later request will send it."""
-    if request.prompt_ids:
-        return (*request.prompt_ids, *done.token_ids)
-    messages, given = lease.messages, ""
-    if messages[-1].role is Role.ASSISTANT:
-        given, messages = messages[-1].content, messages[:-1]
-    text = given + said
-    token_ids = done.token_ids if text == done.text else ()
-    return (*messages, ChatMessage(Role.ASSISTANT, text, token_ids))
+class _Answer:
+    """What an answer says, for the session that has written it."""
+
+    def __init__(self, request: ChatRequest, form: AnswerForm, lease: Lease) -> None:
+        self._request, self._form, self._lease = request, form, lease
+        self._text = ""
+        self._has_thoughts = False
+        self._calls: list[ToolCall] = []
+
+    def add(self, part: AnswerPart) -> None:
+        """Take a part; with the last one the session remembers the answer."""
+        if isinstance(part, CallStarted):
+            self._calls.append(ToolCall(part.call_id, part.name, ""))
+        elif isinstance(part, CallDelta):
+            call = self._calls[part.place]
+            self._calls[part.place] = call._replace(arguments=call.arguments + part.text)
+        elif isinstance(part, AnswerEnd):
+            self._conclude(part.done)
+        elif part.is_thought:
+            self._has_thoughts = True
+        else:
+            self._text += part.text
+
+    def _conclude(self, done: GenerationDone) -> None:
+        """Remember what the session has read and written, as a later request will send it."""
+        request, lease = self._request, self._lease
+        if request.prompt_ids:
+            lease.conclude((*request.prompt_ids, *done.token_ids))
+            return
+        turns, given = lease.turns, ""
+        if turns[-1].role is Role.ASSISTANT:
+            given, turns = turns[-1].content, turns[:-1]
+        sent = ChatMessage(Role.ASSISTANT, given + self._text, tool_calls=tuple(self._calls))
+        turn = self._form.as_turn(sent)
+        if turn.content == done.text and not turn.tool_calls:
+            turn = turn._replace(token_ids=done.token_ids)
+        lease.conclude((*turns, turn), self._written(done))
+
+    def _written(self, done: GenerationDone) -> ChatMessage | None:
+        """The answer as it was written, where calls make that something else than what is sent.
+
+        Templates leave out the thoughts before a call.
+        """
+        tool_format = self._form.tool_format
+        if not self._calls or self._has_thoughts or tool_format is None or not tool_format.replays:
+            return None
+        return ChatMessage(Role.ASSISTANT, done.text, done.token_ids)

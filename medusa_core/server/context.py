@@ -20,6 +20,7 @@ from medusa_core.messages import (
     Tokenize,
     Tokenized,
 )
+from medusa_core.server.answer_form import read_turns
 from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answering import Answering
 from medusa_core.server.api_error import api_error_of, bad_request
@@ -28,6 +29,7 @@ from medusa_core.server.limits import Limits
 from medusa_core.server.metrics import Metrics
 from medusa_core.server.request_log import tally_of
 from medusa_core.server.served_models import ServedModels
+from medusa_core.server.tool_calls.tool_format import find_tool_format
 
 _SESSION = "server"
 _T = TypeVar("_T")
@@ -125,8 +127,20 @@ class ServerContext:
         Raises:
             ApiError: The model can't be asked.
         """
+        return await self._asked(model, self._count(messages, settings, tools))
+
+    async def _count(
+        self,
+        messages: tuple[ChatMessage, ...],
+        settings: GenerateSettings,
+        tools: tuple[str, ...],
+    ) -> Counted:
+        """As `count`, once the model is loaded."""
+        facts = self.models.facts
+        template = "" if facts is None else facts.chat_template
+        messages, tools = read_turns(messages, tools, find_tool_format(template))
         command = Count(_SESSION, new_id(), messages, settings, wants_prompt=True, tools=tools)
-        return await self._asked(model, self.client.count(command))
+        return await self.client.count(command)
 
     async def _asked(self, model: str, question: Coroutine[Any, Any, _T]) -> _T:
         """The answer to a question that needs no turn where the model is loaded."""

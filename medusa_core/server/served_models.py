@@ -145,7 +145,11 @@ class ServedModels:
 
     def _hear(self, event: Event) -> None:
         """Somebody loaded a model, or freed it; maybe not by this server."""
-        if isinstance(event, ModelLoaded):
+        if isinstance(event, Unloaded) or (isinstance(event, ModelLoaded) and event.is_remote):
+            # Another machine's model is the user's own way there, with the user's key.
+            self.loaded = self.facts = None
+            self._listed_at = -_LIST_S
+        elif isinstance(event, ModelLoaded):
             loading = self._loading
             is_ours = loading is not None and loading[0] in ("", event.request_id)
             before = self.loaded
@@ -155,9 +159,6 @@ class ServedModels:
                 self.loaded = ServedModel(event.name)
             self.facts = event
             self._has_loaded.set()
-        elif isinstance(event, Unloaded):
-            self.loaded = self.facts = None
-            self._listed_at = -_LIST_S
         elif isinstance(event, EngineLost):
             self.is_lost = True
 

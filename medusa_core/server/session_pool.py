@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from medusa_core.chats.conversation import new_id
-from medusa_core.messages import ChatMessage
+from medusa_core.messages import ChatMessage, ToolCall
 
 # What a session has read: the turns of a conversation, or tokens.
 SessionHistory = tuple[ChatMessage, ...] | tuple[int, ...]
@@ -20,13 +21,15 @@ class _Pooled:
 
     Attributes:
         session_id: Its name there.
-        history: What it has read and written.
+        history: What it has read and written, as requests send it.
+        written: Of answers in it that call functions, by their places: what the engine wrote.
         is_busy: It is being answered.
         last_used: Counts requests.
     """
 
     session_id: str
     history: SessionHistory = ()
+    written: dict[int, ChatMessage] = field(default_factory=dict)
     is_busy: bool = False
     last_used: int = 0
 
@@ -36,17 +39,26 @@ class Lease(NamedTuple):
 
     Attributes:
         session_id: Its name in the engine.
-        messages: The request's turns; earlier answers of ours bring their tokens.
+        turns: The request's turns; earlier answers of ours bring their tokens.
+        messages: The same for the engine, which reads its earlier calls as it wrote them.
         pooled: The session.
     """
 
     session_id: str
+    turns: tuple[ChatMessage, ...]
     messages: tuple[ChatMessage, ...]
     pooled: _Pooled
 
-    def conclude(self, history: SessionHistory) -> None:
-        """Remember what the session has read and written."""
+    def conclude(self, history: SessionHistory, written: ChatMessage | None = None) -> None:
+        """Remember what the session has read and written.
+
+        Args:
+            history: As later requests will send it.
+            written: Its last turn as the engine wrote it, where that is something else.
+        """
         self.pooled.history = history
+        if written is not None:
+            self.pooled.written[len(history) - 1] = written
 
 
 class SessionPool:
@@ -81,7 +93,7 @@ class SessionPool:
         self._num_used += 1
         pooled.is_busy, pooled.last_used = True, self._num_used
         try:
-            yield Lease(pooled.session_id, _with_tokens(messages, pooled.history), pooled)
+            yield _lease(pooled, messages)
         finally:
             pooled.is_busy = False
 
@@ -89,6 +101,7 @@ class SessionPool:
         """Forget what the sessions have read: another model reads anew."""
         for pooled in self._sessions:
             pooled.history = ()
+            pooled.written.clear()
 
     def _choose(self, wanted: SessionHistory) -> _Pooled:
         idle = [one for one in self._sessions if not one.is_busy]
@@ -116,14 +129,29 @@ def _num_same(history: Sequence[object], wanted: Sequence[object]) -> int:
 
 def _is_same(left: object, right: object) -> bool:
     if isinstance(left, ChatMessage) and isinstance(right, ChatMessage):
-        return left._replace(token_ids=()) == right._replace(token_ids=())
+        return _as_sent(left) == _as_sent(right)
     return left == right
 
 
-def _with_tokens(
-    messages: tuple[ChatMessage, ...], history: SessionHistory
-) -> tuple[ChatMessage, ...]:
-    """The turns, with the tokens that the session knows of them."""
-    known = [one for one in history if isinstance(one, ChatMessage)]
+def _as_sent(message: ChatMessage) -> ChatMessage:
+    """A turn without what its sender can't know or may write otherwise."""
+    calls = tuple(_normal(call) for call in message.tool_calls)
+    return message._replace(token_ids=(), tool_calls=calls)
+
+
+def _normal(call: ToolCall) -> ToolCall:
+    """A call whose arguments are written in one way: some clients read them and write them anew."""
+    try:
+        return call._replace(arguments=json.dumps(json.loads(call.arguments)))
+    except (ValueError, RecursionError):
+        return call
+
+
+def _lease(pooled: _Pooled, messages: tuple[ChatMessage, ...]) -> Lease:
+    """The turns, with what the session knows of them."""
+    known = [one for one in pooled.history if isinstance(one, ChatMessage)]
     num_same = _num_same(known, messages)
-    return (*known[:num_same], *messages[num_same:])
+    turns = (*known[:num_same], *messages[num_same:])
+    pooled.written = {at: one for at, one in pooled.written.items() if at < num_same}
+    read = tuple(pooled.written.get(at, turn) for at, turn in enumerate(turns))
+    return Lease(pooled.session_id, turns, read, pooled)

@@ -26,8 +26,9 @@ class SleepingModel:
 
     def models(self) -> tuple[ServedModel, ...]:
         last = self._shared.last_loaded
-        is_asleep = last is not None and self._shared.loaded is None
-        return (ServedModel(last.name),) if last is not None and is_asleep else ()
+        if last is None or last.is_remote or self._shared.loaded is not None:
+            return ()
+        return (ServedModel(last.name),)
 
     def load_command(self, model: ServedModel) -> LoadModel | None:
         self._wake()

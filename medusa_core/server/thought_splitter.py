@@ -81,7 +81,7 @@ class ThoughtSplitter:
             if thought:
                 yield thought, True
             return
-        num_settled = len(self._held) - _num_begun(self._held)
+        num_settled = len(self._held) - num_begun(self._held, CLOSE)
         if num_settled:
             yield self._take(num_settled), True
 
@@ -90,9 +90,9 @@ class ThoughtSplitter:
         return taken
 
 
-def _num_begun(text: str) -> int:
-    """How many characters at a text's end may be the beginning of the closing mark."""
-    for length in range(min(len(CLOSE) - 1, len(text)), 0, -1):
-        if CLOSE.startswith(text[-length:]):
+def num_begun(text: str, mark: str) -> int:
+    """How many characters at a text's end may be the beginning of a mark."""
+    for length in range(min(len(mark) - 1, len(text)), 0, -1):
+        if mark.startswith(text[-length:]):
             return length
     return 0

@@ -44,6 +44,11 @@ class Places:
         return self.state / "layers"
 
     @property
+    def running(self) -> Path:
+        """The folder in which programs say what they have loaded."""
+        return self.state / "loaded"
+
+    @property
     def learned(self) -> Path:
         """The folder of what models said, for drafts."""
         return self.data / "learned"

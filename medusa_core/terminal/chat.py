@@ -100,6 +100,8 @@ class TerminalChat:
     def description(self) -> str:
         """The model that answers, in a line."""
         loaded = self.model.loaded
+        if loaded.is_remote:
+            return f"{loaded.name} · on another machine: {loaded.place}"
         device, quant = loaded.device, loaded.quant or loaded.dtype
         return f"{loaded.name} · {quant} on {device} · context {loaded.context_tokens:,}"
 
@@ -205,3 +207,4 @@ class TerminalChat:
         self._record.end_turn(turn)
         if not turn.answer.text:
             self.conversation.take_back(turn)
+            self._record.move(self.conversation)

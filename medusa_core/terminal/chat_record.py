@@ -42,6 +42,7 @@ class ChatRecord:
         self._complain = complain
         self._waiting: deque[Callable[[History], object]] = deque()
         self._has_failed = False
+        self._has_said_deleted = False
         self._known: set[str] = set()
 
     def know(self, conversation_id: str) -> None:
@@ -72,6 +73,13 @@ class ChatRecord:
         answer = turn.answer
         text, done, state = answer.text, answer.done, state_of(answer)
         self._write(lambda history: history.finish_answer(answer.id, text, done, state))
+        self._checkpoint()
+
+    def move(self, conversation: Conversation) -> None:
+        """Write which path of a conversation is shown."""
+        name, leaf = conversation.session_id, conversation.leaf_id
+        if leaf:
+            self._write(lambda history: history.set_leaf(name, leaf))
 
     def rename(self, conversation_id: str, title: str) -> None:
         """Give a conversation a name."""
@@ -84,6 +92,14 @@ class ChatRecord:
             log.error("%d writes to the history were lost at the end", len(self._waiting))
         if self.history is not None:
             self.history.close()
+
+    def _checkpoint(self) -> None:
+        """Move the log into its file while the answer is read, for it waits for the disk."""
+        if self.history is not None and not self._waiting:
+            try:
+                self.history.checkpoint()
+            except StorageError as error:
+                log.info("no checkpoint of the history: %s", error.message)
 
     def _write(self, write: Callable[[History], object]) -> None:
         if self.history is not None:
@@ -104,6 +120,15 @@ class ChatRecord:
                     self._complain(error.message, hint.strip())
                 return
             except RequestError as error:
-                log.info("nothing to write any more: %s", error.message)  # deleted meanwhile
+                log.info("nothing to write any more: %s", error.message)
+                self._say_deleted()
             self._waiting.popleft()
         self._has_failed = False
+
+    def _say_deleted(self) -> None:
+        if not self._has_said_deleted:
+            self._has_said_deleted = True
+            self._complain(
+                "This conversation was deleted, so what is said in it isn't kept any more.",
+                "/clear begins a new one.",
+            )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
@@ -50,6 +51,7 @@ class Screen:
         self._sources: dict[str, str] = {}
         self.is_terminal = out.isatty()
         self._shows_progress = err.isatty()
+        self._last_progress = ""
 
     def use_sources(self, sources: Sequence[SourceInfo]) -> None:
         """Give every source of a model a colour."""
@@ -89,7 +91,9 @@ class Screen:
 
     def progress(self, text: str) -> None:
         """Write over the last line of progress; an empty text removes it."""
-        if self._shows_progress:
+        text = text[: shutil.get_terminal_size().columns - 1]  # a longer one would scroll
+        if self._shows_progress and text != self._last_progress:
+            self._last_progress = text
             self._err.write(f"\r\x1b[K{text}")
             self._err.flush()
 

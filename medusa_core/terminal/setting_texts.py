@@ -74,12 +74,12 @@ def setting_lines(settings: ChatSettings, loaded: ModelLoaded, columns: int) -> 
     width = max(map(len, NAMES)) + 2
     lines = []
     for name in NAMES:
-        line = f"{name:<{width}}{value_text(settings, name):<10} {meaning_of(name, loaded)}"
+        line = f"{name:<{width}}{setting_value_text(settings, name):<10} {meaning_of(name, loaded)}"
         lines.append(line if len(line) <= columns else f"{line[: columns - 1]}…")
     return lines
 
 
-def value_text(settings: ChatSettings, name: str) -> str:
+def setting_value_text(settings: ChatSettings, name: str) -> str:
     """A value as it could be typed."""
     value = getattr(settings, name)
     declared = SETTINGS.get(name)

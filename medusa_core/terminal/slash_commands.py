@@ -19,8 +19,8 @@ from medusa_core.terminal.screen import Screen, harmless
 from medusa_core.terminal.setting_texts import (
     NAMES,
     setting_lines,
+    setting_value_text,
     typed_values,
-    value_text,
     with_typed,
 )
 from medusa_core.terminal.statistics import statistics_lines
@@ -130,7 +130,7 @@ class SlashCommands:
             raise RequestError(f"What is {name} to be?", "/set alone lists all settings.")
         chat.settings = with_typed(chat.settings, name, value, loaded)
         key = name.replace("-", "_").lower()
-        self._screen.remark(f"{key} is {value_text(chat.settings, key)}")
+        self._screen.remark(f"{key} is {setting_value_text(chat.settings, key)}")
         if lack := chat.lack_of(key):
             self._screen.remark(lack)
 
@@ -197,7 +197,8 @@ class SlashCommands:
         def paint(text: str, node: TraceNode) -> str:
             return self._screen.styled(text, self._screen.source_style(node.source))
 
-        for line in tree_lines(trace, self._chat.model.loaded, paint):
+        loaded = self._chat.model.loaded
+        for line in tree_lines(trace, loaded.sources, loaded.special_tokens, paint):
             self._screen.say(line)
 
     async def _help(self, _: str) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from medusa_core.messages import GenerationDone, ModelLoaded, StepDone
 
 
 def statistics_line(done: GenerationDone) -> str:
     """One line on how the answer came about."""
+    if done.is_remote:
+        return " · ".join(_remote_figures(done))
     return (
         f"{len(done.token_ids)} tokens · {done.tokens_per_s:.0f} tokens/s · "
         f"{done.mean_acceptance_length:.2f} tokens per step · "
@@ -21,24 +23,39 @@ def statistics_line(done: GenerationDone) -> str:
 def statistics_lines(
     done: GenerationDone, steps: Sequence[StepDone], loaded: ModelLoaded
 ) -> list[str]:
-    """That line, and what makes it up.
+    """What is known of it, a line each.
 
     Args:
         done: The answer's figures.
         steps: Its steps.
         loaded: The model, which names sources.
     """
-    prompt = f"{done.num_prompt_tokens:,} tokens, {done.num_cached_tokens:,} known already"
-    steps_text = f"{done.num_steps:,} steps, {done.num_rested:,} without drafts"
+    if done.is_remote:
+        return [statistics_line(done)]
+    settings, first_ms = done.settings, done.time_to_first_token_s * 1000
+    num_new = len(done.token_ids) - done.num_given_tokens
+    each = f"{done.mean_acceptance_length:.2f} tokens each, {done.num_rested:,} without drafts"
     lines = [
-        statistics_line(done),
-        f"prompt     {prompt}, {done.prefill_s * 1000:.0f} ms",
-        f"answer     {steps_text}, {done.decode_s:.2f} s",
+        f"speed      {done.tokens_per_s:.0f} tokens/s, first after {first_ms:.0f} ms",
+        f"steps      {done.num_steps:,} in {done.decode_s:.2f} s, {each}",
+        f"answer     {num_new:,} tokens, ended by {done.stop_reason.value}",
+        f"prompt     {done.num_prompt_tokens:,} tokens, {done.num_cached_tokens:,} known already",
+        f"drafter    {settings.drafter}, rule {settings.rule}, seed {settings.seed}",
     ]
     if done.plain_step_s:
         gain = done.decode_tokens_per_s * done.plain_step_s
         lines.append(f"× plain    {gain:.2f}")
     return lines + _source_lines(steps, loaded)
+
+
+def _remote_figures(done: GenerationDone) -> Iterator[str]:
+    """What another machine has said of its answer."""
+    if done.num_remote_tokens:
+        yield f"{done.num_remote_tokens} tokens · {done.decode_tokens_per_s:.0f} tokens/s"
+    if done.num_drafted:
+        yield f"{done.num_draft_accepted} of {done.num_drafted} drafted tokens accepted"
+    yield f"first after {done.time_to_first_token_s * 1000:.0f} ms"
+    yield f"ended by {done.stop_reason.value}"
 
 
 def _source_lines(steps: Sequence[StepDone], loaded: ModelLoaded) -> list[str]:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from medusa_core.messages import ModelLoaded, StepTrace, TraceNode
+from medusa_core.messages import SourceInfo, StepTrace, TraceNode
 
 _MOST_LINES = 60
 _ACCEPTED, _REJECTED = "●", "○"
 Paint = Callable[[str, TraceNode], str]
 
 
-def tree_lines(trace: StepTrace, loaded: ModelLoaded, paint: Paint) -> list[str]:
+def tree_lines(
+    trace: StepTrace,
+    sources: Iterable[SourceInfo],
+    special_tokens: Iterable[tuple[int, str]],
+    paint: Paint,
+) -> list[str]:
     """A step's guesses: which were accepted, who made them, and how likely they were.
 
     Args:
         trace: The step.
-        loaded: The model, which names sources.
+        sources: All sources, which have names for people.
+        special_tokens: Ids and names of tokens without a text.
         paint: Colours the text of an accepted guess.
 
     Returns:
@@ -27,18 +34,26 @@ def tree_lines(trace: StepTrace, loaded: ModelLoaded, paint: Paint) -> list[str]
     num_guesses, num_accepted = len(nodes) - 1, len(trace.path) - 1
     head = f"step {trace.step}: {num_accepted} of {num_guesses} guesses accepted"
     bonus = trace.verdicts[-1].choice
-    labels = {one.name: one.label for one in loaded.sources}
-    drawn = _Drawn(nodes, frozenset(trace.path), labels, paint)
+    names = _Names({one.name: one.label for one in sources}, dict(special_tokens))
+    drawn = _Drawn(nodes, frozenset(trace.path), names, paint)
     lines = [head, *drawn.lines()]
     if len(lines) > _MOST_LINES:
         lines = [*lines[:_MOST_LINES], f"… and {len(lines) - _MOST_LINES} more"]
-    return [*lines, f"+ {token_text(bonus.text)}  chosen by the model, {bonus.probability:.0%}"]
+    text = names.of_token(bonus.token_id, bonus.text)
+    return [*lines, f"+ {text}  chosen by the model, {bonus.probability:.0%}"]
 
 
-def token_text(text: bytes) -> str:
-    """A token between quotes, with what can't be seen written out."""
-    shown = text.decode("utf-8", "backslashreplace") or "special"
-    return repr(shown)
+class _Names(NamedTuple):
+    """What sources and tokens without a text are called."""
+
+    labels: Mapping[str, str]
+    special_tokens: Mapping[int, str]
+
+    def of_token(self, token_id: int, text: bytes) -> str:
+        """A token between quotes, with what can't be seen written out; a special one's name."""
+        if not text:
+            return self.special_tokens.get(token_id, f"token {token_id}")
+        return repr(text.decode("utf-8", "backslashreplace"))
 
 
 class _Drawn:
@@ -48,10 +63,10 @@ class _Drawn:
         self,
         nodes: Sequence[TraceNode],
         path: frozenset[int],
-        labels: dict[str, str],
+        names: _Names,
         paint: Paint,
     ) -> None:
-        self._nodes, self._path, self._labels, self._paint = nodes, path, labels, paint
+        self._nodes, self._path, self._names, self._paint = nodes, path, names, paint
         self._children: dict[int, list[int]] = defaultdict(list)
         for index, node in enumerate(nodes):
             if node.parent >= 0:
@@ -59,7 +74,8 @@ class _Drawn:
 
     def lines(self) -> list[str]:
         """The root, and all below it."""
-        found = [f"{_ACCEPTED} {token_text(self._nodes[0].text)}  decided before"]
+        root = self._names.of_token(self._nodes[0].token_id, self._nodes[0].text)
+        found = [f"{_ACCEPTED} {root}  decided before"]
         waiting = [(child, "", is_last) for child, is_last in self._below(0)]
         while waiting:
             index, lead, is_last = waiting.pop()
@@ -76,9 +92,9 @@ class _Drawn:
     def _line(self, index: int) -> str:
         node = self._nodes[index]
         is_accepted = index in self._path
-        text = token_text(node.text)
+        text = self._names.of_token(node.token_id, node.text)
         shown = self._paint(text, node) if is_accepted else text
-        who = "+".join(self._labels.get(name, name) for name in node.source.proposers)
+        who = "+".join(self._names.labels.get(name, name) for name in node.source.proposers)
         chance = "" if node.probability is None else f", {node.probability:.0%}"
         return (
             f"{_ACCEPTED if is_accepted else _REJECTED} {shown}  {who} {node.source.head}{chance}"

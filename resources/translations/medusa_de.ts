@@ -388,6 +388,14 @@
         <translation>{0} Parameter</translation>
     </message>
     <message>
+        <source>on another machine: {0}</source>
+        <translation>auf einem anderen Rechner: {0}</translation>
+    </message>
+    <message>
+        <source>reads {0} tokens</source>
+        <translation>liest {0} Token</translation>
+    </message>
+    <message>
         <source>layers on {0} machines</source>
         <translation>Schichten auf {0} Rechnern</translation>
     </message>
@@ -991,6 +999,14 @@
         <translation>Protokolle</translation>
     </message>
     <message>
+        <source>A file is answered by a model of this computer.</source>
+        <translation>Eine Datei beantwortet ein Modell dieses Computers.</translation>
+    </message>
+    <message>
+        <source>Load one first: another machine&apos;s models answer in the chat alone.</source>
+        <translation>Laden Sie zuerst eines: Modelle anderer Rechner antworten nur im Chat.</translation>
+    </message>
+    <message>
         <source>Load their model under Models to use them.</source>
         <translation>Laden Sie ihr Modell unter Modelle, um sie zu benutzen.</translation>
     </message>
@@ -1179,6 +1195,10 @@
         <translation>Eine Karte multipliziert keine Gewichte in {0}.</translation>
     </message>
     <message>
+        <source>A function has no name.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>A kept trace is damaged: {0}.</source>
         <translation>Eine behaltene Aufzeichnung ist beschädigt: {0}.</translation>
     </message>
@@ -1193,6 +1213,10 @@
     <message>
         <source>A long context. Its owner asks who you are.</source>
         <translation>Langer Kontext. Der Eigentümer fragt, wer Sie sind.</translation>
+    </message>
+    <message>
+        <source>A model of another machine can&apos;t {0}.</source>
+        <translation>Ein Modell eines anderen Rechners kann das nicht: {0}.</translation>
     </message>
     <message>
         <source>A place in the answer is negative.</source>
@@ -1213,6 +1237,10 @@
     <message>
         <source>A tensor is quantized to {0} in blocks of {1}.</source>
         <translation>Ein Tensor ist in {0} mit Blöcken von {1} quantisiert.</translation>
+    </message>
+    <message>
+        <source>A tool is no JSON object.</source>
+        <translation>Ein Werkzeug ist kein JSON-Objekt.</translation>
     </message>
     <message>
         <source>A tree can&apos;t have {0} rows.</source>
@@ -1243,6 +1271,10 @@
         <translation>Stimmen Sie der Umwandlung zu, wenn Sie der Herkunft vertrauen.</translation>
     </message>
     <message>
+        <source>All that the grammar allows here is banned.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>An answer of at most {0} tokens makes no sense.</source>
         <translation>Eine Antwort von höchstens {0} Token ergibt keinen Sinn.</translation>
     </message>
@@ -1255,6 +1287,14 @@
         <translation>Antworten, die zugleich entstehen, teilen sich den Kontext von {0} Token: Kürzen Sie die Nachricht, oder laden Sie das Modell mit längerem Kontext.</translation>
     </message>
     <message>
+        <source>Asking {0} for its models</source>
+        <translation>{0} wird nach seinen Modellen gefragt</translation>
+    </message>
+    <message>
+        <source>At {0} other computers reach the server, and it has no key.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Attach files one by one.</source>
         <translation>Hängen Sie Dateien einzeln an.</translation>
     </message>
@@ -1265,6 +1305,10 @@
     <message>
         <source>Attach the part that matters.</source>
         <translation>Hängen Sie den Teil an, auf den es ankommt.</translation>
+    </message>
+    <message>
+        <source>Ban less, or choose another grammar.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Ban the token instead.</source>
@@ -1283,8 +1327,20 @@
         <translation>{0} ist nicht zu erreichen. Sind Sie online?</translation>
     </message>
     <message>
+        <source>Change the grammar: it may need a character that the model can&apos;t write.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Check that the address is that of an OpenAI-compatible server.</source>
+        <translation>Prüfen Sie, ob die Adresse die eines OpenAI-kompatiblen Servers ist.</translation>
+    </message>
+    <message>
         <source>Check that user and assistant turns alternate, or leave out the system prompt.</source>
         <translation>Prüfen Sie, ob Frage und Antwort sich abwechseln, oder lassen Sie den Systemprompt weg.</translation>
+    </message>
+    <message>
+        <source>Check the address and the model under Models, Other machines.</source>
+        <translation>Prüfen Sie Adresse und Modell unter Modelle, Andere Rechner.</translation>
     </message>
     <message>
         <source>Check the address and the network.</source>
@@ -1313,6 +1369,10 @@
     <message>
         <source>Choose 0 (off) or more.</source>
         <translation>Wählen Sie 0 (aus) oder mehr.</translation>
+    </message>
+    <message>
+        <source>Choose 0 to {0}.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Choose 1 or more, or 0 for what the context leaves.</source>
@@ -1459,6 +1519,10 @@
         <translation>Wählen Sie einen EAGLE-3-Kopf für dieses Modell.</translation>
     </message>
     <message>
+        <source>Choose another --port; another server may run there already.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Choose another adapter.</source>
         <translation>Wählen Sie einen anderen Adapter.</translation>
     </message>
@@ -1481,6 +1545,10 @@
     <message>
         <source>Choose another folder.</source>
         <translation>Wählen Sie einen anderen Ordner.</translation>
+    </message>
+    <message>
+        <source>Choose another model, or ask without a grammar.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Choose another model, or mend this one&apos;s chat_template.jinja.</source>
@@ -1699,6 +1767,10 @@
         <translation>Schließen Sie das andere Programm und versuchen Sie es dann noch einmal.</translation>
     </message>
     <message>
+        <source>Close the other windows and terminals of Medusa Chat, then try again.</source>
+        <translation>Schließen Sie die anderen Fenster und Terminals von Medusa Chat und versuchen Sie es dann noch einmal.</translation>
+    </message>
+    <message>
         <source>Close the programs that use it, and try again.</source>
         <translation>Schließen Sie die Programme, die es benutzen, und versuchen Sie es noch einmal.</translation>
     </message>
@@ -1733,10 +1805,6 @@
     <message>
         <source>Delete the file: the model runs without it, somewhat slower.</source>
         <translation>Löschen Sie die Datei: Das Modell läuft auch ohne sie, etwas langsamer.</translation>
-    </message>
-    <message>
-        <source>Did you mean {0}?</source>
-        <translation>Meinten Sie {0}?</translation>
     </message>
     <message>
         <source>Dividing the layers of {0} at {1}</source>
@@ -1795,6 +1863,10 @@
         <translation>Vorausraten der Art {0} wird nicht unterstützt.</translation>
     </message>
     <message>
+        <source>Enter it under Models, Other machines, or set MEDUSA_API_KEY.</source>
+        <translation>Tragen Sie ihn unter Modelle, Andere Rechner ein, oder setzen Sie MEDUSA_API_KEY.</translation>
+    </message>
+    <message>
         <source>Every path needs all of its prefixes in the tree.</source>
         <translation>Jeder Pfad braucht alle seine Anfänge im Baum.</translation>
     </message>
@@ -1833,6 +1905,10 @@
     <message>
         <source>Get them as safetensors; or, if you trust where they come from, convert them once: medusa convert {0}</source>
         <translation>Besorgen Sie sie als safetensors; oder, wenn Sie der Herkunft vertrauen, wandeln Sie sie einmal um: medusa convert {0}</translation>
+    </message>
+    <message>
+        <source>Give it one with --api-key.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Give yourself the right to write there, or start with --data-dir FOLDER.</source>
@@ -1951,6 +2027,14 @@
         <translation>Sie kann enthalten, was gelöscht wurde: Entfernen Sie sie selbst.</translation>
     </message>
     <message>
+        <source>It may not know one of the settings of this chat; choose the usual ones.</source>
+        <translation>Vielleicht kennt er eine der Einstellungen dieses Chats nicht; wählen Sie die üblichen.</translation>
+    </message>
+    <message>
+        <source>It offers: {0}.</source>
+        <translation>Er bietet an: {0}.</translation>
+    </message>
+    <message>
         <source>It still holds what was deleted: remove it yourself.</source>
         <translation>Darin steht noch, was gelöscht wurde: Entfernen Sie es selbst.</translation>
     </message>
@@ -2011,6 +2095,10 @@
         <translation>Lassen Sie --no-learned weg, oder wählen Sie ein anderes Vorausraten.</translation>
     </message>
     <message>
+        <source>Leave out names, passwords and what follows a ?; a key has a field of its own.</source>
+        <translation>Lassen Sie Namen, Passwörter und alles hinter einem ? weg; der Schlüssel hat ein eigenes Feld.</translation>
+    </message>
+    <message>
         <source>Leave some for the answer.</source>
         <translation>Lassen Sie etwas für die Antwort übrig.</translation>
     </message>
@@ -2045,6 +2133,10 @@
     <message>
         <source>Load a model first.</source>
         <translation>Laden Sie zuerst ein Modell.</translation>
+    </message>
+    <message>
+        <source>Load a model of this computer for that.</source>
+        <translation>Laden Sie dafür ein Modell dieses Computers.</translation>
     </message>
     <message>
         <source>Load an EAGLE head for this model, or choose another drafter.</source>
@@ -2093,6 +2185,10 @@
     <message>
         <source>Make room on the disk, or close other programs.</source>
         <translation>Schaffen Sie Platz auf der Festplatte, oder schließen Sie andere Programme.</translation>
+    </message>
+    <message>
+        <source>Make room on the disk, or see who may write there.</source>
+        <translation>Schaffen Sie Platz auf der Festplatte, oder prüfen Sie, wer dort schreiben darf.</translation>
     </message>
     <message>
         <source>Make room, or choose another folder; then resume: nothing is lost.</source>
@@ -2179,6 +2275,10 @@
         <translation>Nennen Sie das Modell mit --model.</translation>
     </message>
     <message>
+        <source>Name {0} at most.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Needs {0} GB more on the disk with {1} (2 GB is kept free).</source>
         <translation>Braucht {0} GB mehr auf dem Datenträger mit {1} (2 GB bleiben frei).</translation>
     </message>
@@ -2211,6 +2311,10 @@
         <translation>Für die Chat-Vorlage lässt sich kein Prozess starten: {0}.</translation>
     </message>
     <message>
+        <source>No process can be started for the grammar: {0}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>No process can be started to read it: {0}.</source>
         <translation>Zum Lesen lässt sich kein Prozess starten: {0}.</translation>
     </message>
@@ -2225,6 +2329,10 @@
     <message>
         <source>No such file: {0}</source>
         <translation>Diese Datei gibt es nicht: {0}</translation>
+    </message>
+    <message>
+        <source>No token of this model goes on as the grammar demands.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>No weight file holds {0} of the tensors that the index names, such as {1}.</source>
@@ -2267,6 +2375,14 @@
         <translation>Nichts wurde verändert. Vielleicht fehlte Speicher: Schließen Sie andere Programme und versuchen Sie es noch einmal.</translation>
     </message>
     <message>
+        <source>Nothing was sent there. Connect that address itself if you trust it.</source>
+        <translation>Dorthin wurde nichts gesendet. Verbinden Sie diese Adresse selbst, wenn Sie ihr trauen.</translation>
+    </message>
+    <message>
+        <source>Nothing was sent. Its certificate must be valid for this address.</source>
+        <translation>Es wurde nichts gesendet. Sein Zertifikat muss für diese Adresse gelten.</translation>
+    </message>
+    <message>
         <source>Of quantized ones {0} are supported: choose one of these, or the unquantized version of this model.</source>
         <translation>Von den quantisierten werden {0} unterstützt: Wählen Sie eines davon, oder die unquantisierte Fassung dieses Modells.</translation>
     </message>
@@ -2277,6 +2393,10 @@
     <message>
         <source>Offline mode is on: nothing is asked of the Hub.</source>
         <translation>Der Offline-Modus ist an: Das Hub wird nichts gefragt.</translation>
+    </message>
+    <message>
+        <source>Offline mode is on: nothing is sent to other machines.</source>
+        <translation>Der Offline-Modus ist an: An andere Rechner wird nichts gesendet.</translation>
     </message>
     <message>
         <source>On a computer where that does no harm, open it with torch.load(..., weights_only=True) and save it with safetensors.torch.</source>
@@ -2415,10 +2535,6 @@
         <translation>Sehen Sie nach, ob Sie in {0} schreiben dürfen und ob der Datenträger Platz hat.</translation>
     </message>
     <message>
-        <source>See {0} --help.</source>
-        <translation>Siehe {0} --help.</translation>
-    </message>
-    <message>
         <source>Set MEDUSA_NATIVE here to a compiled step that all machines have, or to 0.</source>
         <translation>Setzen Sie hier MEDUSA_NATIVE auf einen kompilierten Schritt, den alle Rechner haben, oder auf 0.</translation>
     </message>
@@ -2449,6 +2565,10 @@
     <message>
         <source>Start a new chat if this one is very long; else choose another model.</source>
         <translation>Beginnen Sie ein neues Gespräch, wenn dieses sehr lang ist; sonst wählen Sie ein anderes Modell.</translation>
+    </message>
+    <message>
+        <source>Start it again; see the log.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Start medusa serve-layers --model MODEL there first.</source>
@@ -2497,6 +2617,10 @@
     <message>
         <source>Supported are {0}: Llama, Vicuna, TinyLlama, Yi, Mistral, Qwen2, Qwen3, Gemma 2 and 3, OLMo 2 and 3, Granite, SmolLM3 and their relatives.</source>
         <translation>Unterstützt werden {0}: Llama, Vicuna, TinyLlama, Yi, Mistral, Qwen2, Qwen3, Gemma 2 und 3, OLMo 2 und 3, Granite, SmolLM3 und ihre Verwandten.</translation>
+    </message>
+    <message>
+        <source>Switch it off in the model manager, or load a model of this computer.</source>
+        <translation>Schalten Sie ihn in der Modellverwaltung aus, oder laden Sie ein Modell dieses Computers.</translation>
     </message>
     <message>
         <source>Switch it off in the model manager, or unset HF_HUB_OFFLINE.</source>
@@ -2591,8 +2715,20 @@
         <translation>{0} des Adapters enthält {1}.</translation>
     </message>
     <message>
+        <source>The address holds more than an address.</source>
+        <translation>Die Adresse enthält mehr als eine Adresse.</translation>
+    </message>
+    <message>
         <source>The answer can&apos;t be taken up again at token {0}.</source>
         <translation>Die Antwort lässt sich bei Token {0} nicht wieder aufnehmen.</translation>
+    </message>
+    <message>
+        <source>The answer of {0} broke off: {1}.</source>
+        <translation>Die Antwort von {0} brach ab: {1}.</translation>
+    </message>
+    <message>
+        <source>The answer of {0} can&apos;t be read: {1}.</source>
+        <translation>Die Antwort von {0} ist nicht lesbar: {1}.</translation>
     </message>
     <message>
         <source>The chat template broke the process that renders it.</source>
@@ -2675,6 +2811,10 @@
         <translation>Der Umwandler endete unerwartet ({0}).</translation>
     </message>
     <message>
+        <source>The description of a function is no JSON.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>The device ran out of memory.</source>
         <translation>Dem Gerät ging der Speicher aus.</translation>
     </message>
@@ -2697,6 +2837,10 @@
     <message>
         <source>The engine failed: {0}.</source>
         <translation>Das Programm ist gescheitert: {0}.</translation>
+    </message>
+    <message>
+        <source>The engine hasn&apos;t started yet.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The factors of rope scaling aren&apos;t numbers.</source>
@@ -2725,6 +2869,26 @@
     <message>
         <source>The file is no valid one: {0}.</source>
         <translation>Die Datei ist nicht gültig: {0}.</translation>
+    </message>
+    <message>
+        <source>The grammar can&apos;t be used: {0}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The grammar has {0} characters.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The grammar is too deep: it broke the process that tried it.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The grammar takes too much memory.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The grammar takes too much time to compile.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The head is {0} wide, the model {1}, and it has no token vectors or no projection of its own.</source>
@@ -2829,6 +2993,14 @@
     <message>
         <source>The residual layers are not all {0} wide.</source>
         <translation>Die Zwischenschichten sind nicht alle {0} breit.</translation>
+    </message>
+    <message>
+        <source>The server can&apos;t listen at {0}, port {1}: {2}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The server ended: {0}.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>The smallest: quick on any processor, simple answers.</source>
@@ -3071,6 +3243,10 @@
         <translation>Dieses Word-Dokument ist beschädigt oder geschützt.</translation>
     </message>
     <message>
+        <source>This can&apos;t be asked of a model of another machine.</source>
+        <translation>Das kann man ein Modell eines anderen Rechners nicht fragen.</translation>
+    </message>
+    <message>
         <source>This can&apos;t be checked: {0}.</source>
         <translation>Das lässt sich nicht prüfen: {0}.</translation>
     </message>
@@ -3131,6 +3307,10 @@
         <translation>Das Lesen dieser Datei braucht zu viel Speicher.</translation>
     </message>
     <message>
+        <source>This model has no token that ends an answer, so that no grammar can be complete.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>This model has {0}.{1}, which isn&apos;t supported.</source>
         <translation>Dieses Modell hat {0}.{1}, was nicht unterstützt wird.</translation>
     </message>
@@ -3183,12 +3363,24 @@
         <translation>Das Training kann in {0} nicht beginnen: {1}.</translation>
     </message>
     <message>
+        <source>Try again in a moment.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Try again in {0} s.</source>
+        <translation>Versuchen Sie es in {0} s noch einmal.</translation>
+    </message>
+    <message>
         <source>Try again later, or over another network.</source>
         <translation>Versuchen Sie es später noch einmal, oder über ein anderes Netz.</translation>
     </message>
     <message>
         <source>Try again later.</source>
         <translation>Versuchen Sie es später noch einmal.</translation>
+    </message>
+    <message>
+        <source>Try again once the model is loaded.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Try again.</source>
@@ -3255,6 +3447,14 @@
         <translation>Was ein Schritt kostet, ist nicht bekannt.</translation>
     </message>
     <message>
+        <source>What has come is kept; Continue goes on with it.</source>
+        <translation>Was angekommen ist, bleibt; Fortsetzen macht damit weiter.</translation>
+    </message>
+    <message>
+        <source>What is written doesn&apos;t match the grammar.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>What the adapter adds to {0} holds something that is no number.</source>
         <translation>Was der Adapter zu {0} hinzufügt, enthält etwas, das keine Zahl ist.</translation>
     </message>
@@ -3287,8 +3487,24 @@
         <translation>Schreiben Sie zuerst eine Nachricht.</translation>
     </message>
     <message>
+        <source>Write a simpler grammar, or ask without one.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Write a simpler or a valid grammar, or ask without one.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Write it as 192.168.1.5:6379.</source>
         <translation>Schreiben Sie sie wie 192.168.1.5:6379.</translation>
+    </message>
+    <message>
+        <source>Write it as a JSON object.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Write one such as http://localhost:8080/v1.</source>
+        <translation>Schreiben Sie eine wie http://localhost:8080/v1.</translation>
     </message>
     <message>
         <source>Write or paste a text first.</source>
@@ -3305,6 +3521,14 @@
     <message>
         <source>a download that isn&apos;t finished</source>
         <translation>ein Download, der nicht fertig ist</translation>
+    </message>
+    <message>
+        <source>a line has no end</source>
+        <translation>eine Zeile hat kein Ende</translation>
+    </message>
+    <message>
+        <source>an event is too long</source>
+        <translation>ein Ereignis ist zu lang</translation>
     </message>
     <message>
         <source>an exception can&apos;t be read</source>
@@ -3391,6 +3615,14 @@
         <translation>fc.weight hat die Form {0}, das sind keine Zustände aus {1} Zahlen.</translation>
     </message>
     <message>
+        <source>follow a grammar</source>
+        <translation>einer Grammatik folgen</translation>
+    </message>
+    <message>
+        <source>go on behind tokens</source>
+        <translation>hinter Token fortfahren</translation>
+    </message>
+    <message>
         <source>groups of {0}</source>
         <translation>Gruppen von {0}</translation>
     </message>
@@ -3403,12 +3635,72 @@
         <translation>Breite {0} ≠ {1}</translation>
     </message>
     <message>
+        <source>it didn&apos;t answer before</source>
+        <translation>er hat vorhin nicht geantwortet</translation>
+    </message>
+    <message>
+        <source>it doesn&apos;t answer</source>
+        <translation>er antwortet nicht</translation>
+    </message>
+    <message>
+        <source>it ended without saying why</source>
+        <translation>sie endete, ohne zu sagen, warum</translation>
+    </message>
+    <message>
+        <source>it has no end</source>
+        <translation>sie hat kein Ende</translation>
+    </message>
+    <message>
         <source>it has {0} tokens, not {1}</source>
         <translation>es hat {0} Token, nicht {1}</translation>
     </message>
     <message>
+        <source>it holds no choices</source>
+        <translation>sie enthält keine Auswahl (choices)</translation>
+    </message>
+    <message>
+        <source>it holds no list of models</source>
+        <translation>sie enthält keine Liste von Modellen</translation>
+    </message>
+    <message>
+        <source>it is a page</source>
+        <translation>sie ist eine Webseite</translation>
+    </message>
+    <message>
+        <source>it is compressed, though that wasn&apos;t asked for</source>
+        <translation>sie ist komprimiert, obwohl das nicht verlangt war</translation>
+    </message>
+    <message>
+        <source>it is no JSON</source>
+        <translation>sie ist kein JSON</translation>
+    </message>
+    <message>
+        <source>it is no object</source>
+        <translation>sie ist kein Objekt</translation>
+    </message>
+    <message>
+        <source>it is silent</source>
+        <translation>er schweigt</translation>
+    </message>
+    <message>
+        <source>it is {0}</source>
+        <translation>sie ist {0}</translation>
+    </message>
+    <message>
+        <source>it isn&apos;t HTTP</source>
+        <translation>sie ist kein HTTP</translation>
+    </message>
+    <message>
         <source>it isn&apos;t smaller</source>
         <translation>es ist nicht kleiner</translation>
+    </message>
+    <message>
+        <source>it says no more</source>
+        <translation>mehr sagt er nicht</translation>
+    </message>
+    <message>
+        <source>it takes too long</source>
+        <translation>es dauert zu lange</translation>
     </message>
     <message>
         <source>its layers share keys and values</source>
@@ -3431,6 +3723,10 @@
         <translation>{0} ist keine ganze Zahl</translation>
     </message>
     <message>
+        <source>keep a part of an answer</source>
+        <translation>einen Teil einer Antwort behalten</translation>
+    </message>
+    <message>
         <source>min-p is {0}.</source>
         <translation>min-p ist {0}.</translation>
     </message>
@@ -3445,6 +3741,10 @@
     <message>
         <source>no working driver</source>
         <translation>kein funktionierender Treiber</translation>
+    </message>
+    <message>
+        <source>nothing answers there</source>
+        <translation>dort antwortet nichts</translation>
     </message>
     <message>
         <source>one scale for a matrix</source>
@@ -3475,8 +3775,24 @@
         <translation>t2d hat nicht für jedes Token einen Wert.</translation>
     </message>
     <message>
+        <source>tell how likely tokens are</source>
+        <translation>sagen, wie wahrscheinlich Token sind</translation>
+    </message>
+    <message>
         <source>the answer took longer than {0} s</source>
         <translation>die Antwort dauerte länger als {0} s</translation>
+    </message>
+    <message>
+        <source>the connection failed ({0})</source>
+        <translation>die Verbindung versagte ({0})</translation>
+    </message>
+    <message>
+        <source>the connection was cut</source>
+        <translation>die Verbindung wurde getrennt</translation>
+    </message>
+    <message>
+        <source>the encryption fails</source>
+        <translation>die Verschlüsselung misslingt</translation>
     </message>
     <message>
         <source>the kernel library</source>
@@ -3547,6 +3863,14 @@
         <translation>{0} MB, unbeschädigt.</translation>
     </message>
     <message>
+        <source>{0} alternatives to each token can&apos;t be given.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>{0} are possible.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>{0} arrived damaged twice: its hash isn&apos;t what {1} says.</source>
         <translation>{0} kam zweimal beschädigt an: Die Prüfsumme ist nicht die, die {1} nennt.</translation>
     </message>
@@ -3587,6 +3911,10 @@
         <translation>{0} lässt sich nicht öffnen: {1}.</translation>
     </message>
     <message>
+        <source>{0} can&apos;t be reached: {1}.</source>
+        <translation>{0} ist nicht erreichbar: {1}.</translation>
+    </message>
+    <message>
         <source>{0} can&apos;t be read as JSON: {1}.</source>
         <translation>{0} ist nicht als JSON lesbar: {1}.</translation>
     </message>
@@ -3621,6 +3949,10 @@
     <message>
         <source>{0} can&apos;t join: its format of {1} is {2}, here it is {3}.</source>
         <translation>{0} kann nicht beitreten: das Format von {1} ist dort {2}, hier {3}.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t prove who it is: {1}.</source>
+        <translation>{0} kann nicht belegen, wer er ist: {1}.</translation>
     </message>
     <message>
         <source>{0} can&apos;t use the drafter {1}.</source>
@@ -3663,6 +3995,10 @@
         <translation>{0} gibt es nicht.</translation>
     </message>
     <message>
+        <source>{0} doesn&apos;t know the model or the address: {1}.</source>
+        <translation>{0} kennt das Modell oder die Adresse nicht: {1}.</translation>
+    </message>
+    <message>
         <source>{0} doesn&apos;t say what to write.</source>
         <translation>{0} sagt nicht, was zu schreiben ist.</translation>
     </message>
@@ -3673,6 +4009,18 @@
     <message>
         <source>{0} exists already.</source>
         <translation>{0} gibt es schon.</translation>
+    </message>
+    <message>
+        <source>{0} has to be repaired or updated, and another program is using it.</source>
+        <translation>{0} muss repariert oder aktualisiert werden, und ein anderes Programm benutzt die Datei.</translation>
+    </message>
+    <message>
+        <source>{0} failed while it answered: {1}.</source>
+        <translation>{0} versagte beim Antworten: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} functions are too many.</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{0} has a token id beyond every vocabulary.</source>
@@ -3731,6 +4079,10 @@
         <translation>{0} hat keine Schichten.</translation>
     </message>
     <message>
+        <source>{0} has no model {1}.</source>
+        <translation>{0} hat kein Modell {1}.</translation>
+    </message>
+    <message>
         <source>{0} has no phrase table.</source>
         <translation>{0} hat keine Tabelle der Wendungen.</translation>
     </message>
@@ -3777,6 +4129,10 @@
     <message>
         <source>{0} has the unknown setting {1}.</source>
         <translation>{0} hat die unbekannte Einstellung {1}.</translation>
+    </message>
+    <message>
+        <source>{0} has too much to do.</source>
+        <translation>{0} hat zu viel zu tun.</translation>
     </message>
     <message>
         <source>{0} has {1} bytes; such files have at most {2}.</source>
@@ -3951,6 +4307,10 @@
         <translation>{0} ist keine Adresse eines Verbunds.</translation>
     </message>
     <message>
+        <source>{0} is no address of a server.</source>
+        <translation>{0} ist keine Adresse eines Servers.</translation>
+    </message>
+    <message>
         <source>{0} is no complete JSON file: {1}.</source>
         <translation>{0} ist keine vollständige JSON-Datei: {1}.</translation>
     </message>
@@ -4075,8 +4435,20 @@
         <translation>{0} von {1} Gewichtsdateien fehlen, etwa {2}.</translation>
     </message>
     <message>
+        <source>{0} refuses the key.</source>
+        <translation>{0} weist den Schlüssel ab.</translation>
+    </message>
+    <message>
+        <source>{0} refuses the request ({1}): {2}.</source>
+        <translation>{0} weist die Anfrage ab ({1}): {2}.</translation>
+    </message>
+    <message>
         <source>{0} rows don&apos;t fit behind {1} of {2} slots.</source>
         <translation>{0} Zeilen passen nicht hinter {1} von {2} Plätzen.</translation>
+    </message>
+    <message>
+        <source>{0} sends requests on to {1}.</source>
+        <translation>{0} schickt Anfragen weiter an {1}.</translation>
     </message>
     <message>
         <source>{0} serves another client now.</source>
@@ -4101,6 +4473,10 @@
     <message>
         <source>{0} tokens need room in the cache, but of {1} only {2} are free.</source>
         <translation>{0} Token brauchen Platz im Cache, aber von {1} sind nur {2} frei.</translation>
+    </message>
+    <message>
+        <source>{0} wants a key.</source>
+        <translation>{0} verlangt einen Schlüssel.</translation>
     </message>
     <message>
         <source>{0} was made by a newer version of Medusa Chat.</source>
@@ -4211,6 +4587,14 @@
         <translation>Wählen Sie q4 oder int8.</translation>
     </message>
     <message>
+        <source>Describe it as JSON.</source>
+        <translation>Beschreiben Sie es als JSON.</translation>
+    </message>
+    <message>
+        <source>Describe it as {&quot;name&quot;: …, &quot;parameters&quot;: …}.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Each line is one JSON object.</source>
         <translation>Jede Zeile ist ein JSON-Objekt.</translation>
     </message>
@@ -4261,6 +4645,10 @@
     <message>
         <source>Remove them from their folder, then load the model again.</source>
         <translation>Entfernen Sie sie aus ihrem Ordner, dann laden Sie das Modell noch einmal.</translation>
+    </message>
+    <message>
+        <source>See whether the server runs, and check its address and the network.</source>
+        <translation>Sehen Sie nach, ob der Server läuft, und prüfen Sie Adresse und Netz.</translation>
     </message>
     <message>
         <source>Small, with a long context.</source>
@@ -4521,6 +4909,10 @@
         <translation>Vom Absenden bis zum ersten Token der Antwort: {prompt} Token zu lesen, davon {cached} noch im Zwischenspeicher.</translation>
     </message>
     <message>
+        <source>From the start of the request to the first word of the answer.</source>
+        <translation>Vom Beginn der Anfrage bis zum ersten Wort der Antwort.</translation>
+    </message>
+    <message>
         <source>{time} to first token</source>
         <translation>{time} bis zum ersten Token</translation>
     </message>
@@ -4547,6 +4939,22 @@
     <message>
         <source>The program ended or the engine failed while this was written. What there was of it is kept; Continue goes on with it.</source>
         <translation>Das Programm endete oder die Engine versagte, während dies geschrieben wurde. Was da war, ist erhalten; „Fortsetzen“ macht damit weiter.</translation>
+    </message>
+    <message>
+        <source>{tokens} tokens, as the other machine counts them, ÷ seconds of decoding.</source>
+        <translation>{tokens} Token, wie der andere Rechner sie zählt, ÷ Sekunden des Decodierens.</translation>
+    </message>
+    <message>
+        <source>{share} of drafts accepted</source>
+        <translation>{share} der Entwürfe angenommen</translation>
+    </message>
+    <message>
+        <source>The other machine drafted {drafted} tokens and accepted {accepted} of them.</source>
+        <translation>Der andere Rechner hat {drafted} Token entworfen und {accepted} davon angenommen.</translation>
+    </message>
+    <message>
+        <source>Drafts accepted</source>
+        <translation>Angenommene Entwürfe</translation>
     </message>
     <message>
         <source>τ × T(1) ÷ mean time of a step. T(1) is the time of a step of plain decoding at this length, measured in this answer or while the computer was as busy; else nothing is compared.</source>
@@ -4654,6 +5062,10 @@
     <message>
         <source>Who guesses the next tokens. Guesses make answers faster; the words are the same.</source>
         <translation>Wer die nächsten Token vorausrät. Das macht Antworten schneller; die Worte bleiben dieselben.</translation>
+    </message>
+    <message>
+        <source>On {0}</source>
+        <translation>Auf {0}</translation>
     </message>
     <message>
         <source>Open a GGUF file…</source>
@@ -5006,6 +5418,14 @@
     <message>
         <source>Equilibrium</source>
         <translation>Gleichgewicht</translation>
+    </message>
+    <message>
+        <source>On another machine there are no modes to compare.</source>
+        <translation>Auf einem anderen Rechner gibt es keine Arten zu vergleichen.</translation>
+    </message>
+    <message>
+        <source>Load a model of this computer for that.</source>
+        <translation>Laden Sie dafür ein Modell dieses Computers.</translation>
     </message>
     <message>
         <source>Saved as {0}.</source>
@@ -5787,6 +6207,38 @@
         <source>The heads of this pair are published as a pickle, a kind of file that can run code when it is opened. Medusa Chat converts it once, in a process of its own, and refuses everything but plain tensors.</source>
         <translation>Die Köpfe dieses Paares liegen als Pickle-Datei vor, einer Art von Datei, die beim Öffnen Code ausführen kann. Medusa Chat wandelt sie einmal um, in einem eigenen Prozess, und weist alles außer reinen Tensoren ab.</translation>
     </message>
+    <message>
+        <source>Machine</source>
+        <translation>Rechner</translation>
+    </message>
+    <message>
+        <source>Address</source>
+        <translation>Adresse</translation>
+    </message>
+    <message>
+        <source>Models</source>
+        <translation>Modelle</translation>
+    </message>
+    <message>
+        <source>Key</source>
+        <translation>Schlüssel</translation>
+    </message>
+    <message>
+        <source>A server with an OpenAI-compatible address can answer instead of this computer: llama-server, vLLM, Ollama, LM Studio, another Medusa Chat. What you write is then sent there. Nothing is sent before you connect one.</source>
+        <translation>Statt dieses Computers kann ein Server mit einer OpenAI-kompatiblen Adresse antworten: llama-server, vLLM, Ollama, LM Studio, ein anderes Medusa Chat. Was Sie schreiben, wird dann dorthin gesendet. Bevor Sie einen verbinden, wird nichts gesendet.</translation>
+    </message>
+    <message>
+        <source>The way there isn&apos;t encrypted: whoever is on it can read what you write, and the key.</source>
+        <translation>Der Weg dorthin ist nicht verschlüsselt: Wer an ihm sitzt, kann lesen, was Sie schreiben, und den Schlüssel.</translation>
+    </message>
+    <message>
+        <source>kept</source>
+        <translation>aufbewahrt</translation>
+    </message>
+    <message>
+        <source>{0} answers, and offers {1} models.</source>
+        <translation>{0} antwortet und bietet {1} Modelle an.</translation>
+    </message>
 </context>
 <context>
     <name>LibraryDialog</name>
@@ -5827,6 +6279,10 @@
         <translation>Downloads</translation>
     </message>
     <message>
+        <source>Other machines</source>
+        <translation>Andere Rechner</translation>
+    </message>
+    <message>
         <source>Download and convert these heads?</source>
         <translation>Diese Köpfe herunterladen und umwandeln?</translation>
     </message>
@@ -5844,6 +6300,77 @@
     <message>
         <source>, is being answered</source>
         <translation>, wird beantwortet</translation>
+    </message>
+</context>
+<context>
+    <name>MachinesTab</name>
+    <message>
+        <source>Other machines</source>
+        <translation>Andere Rechner</translation>
+    </message>
+    <message>
+        <source>Models of the machine</source>
+        <translation>Modelle des Rechners</translation>
+    </message>
+    <message>
+        <source>such as localhost:8080</source>
+        <translation>etwa localhost:8080</translation>
+    </message>
+    <message>
+        <source>as its address</source>
+        <translation>wie seine Adresse</translation>
+    </message>
+    <message>
+        <source>if it wants one</source>
+        <translation>wenn er einen verlangt</translation>
+    </message>
+    <message>
+        <source>Connect</source>
+        <translation>Verbinden</translation>
+    </message>
+    <message>
+        <source>Load</source>
+        <translation>Laden</translation>
+    </message>
+    <message>
+        <source>Test</source>
+        <translation>Prüfen</translation>
+    </message>
+    <message>
+        <source>Asks the machine for its models.</source>
+        <translation>Fragt den Rechner nach seinen Modellen.</translation>
+    </message>
+    <message>
+        <source>Remove</source>
+        <translation>Entfernen</translation>
+    </message>
+    <message>
+        <source>Address</source>
+        <translation>Adresse</translation>
+    </message>
+    <message>
+        <source>Name</source>
+        <translation>Name</translation>
+    </message>
+    <message>
+        <source>Key</source>
+        <translation>Schlüssel</translation>
+    </message>
+    <message>
+        <source>Connect without encryption?</source>
+        <translation>Ohne Verschlüsselung verbinden?</translation>
+    </message>
+    <message>
+        <source>Remove this machine and its key?</source>
+        <translation>Diesen Rechner und seinen Schlüssel entfernen?</translation>
+    </message>
+    <message>
+        <source>Asking the machine…</source>
+        <translation>Der Rechner wird gefragt…</translation>
+    </message>
+    <message>
+        <source>{0} is removed.</source>
+        <translation>{0} ist entfernt.</translation>
     </message>
 </context>
 <context>
@@ -6232,6 +6759,88 @@
     <message>
         <source>new</source>
         <translation>neu</translation>
+    </message>
+</context>
+<context>
+    <name>Server</name>
+    <message>
+        <source>Time</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Request</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Status</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Tokens read</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Tokens written</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Tokens/s</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Seconds</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+<context>
+    <name>ServerDialog</name>
+    <message>
+        <source>Server</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Let other programs on this computer use the model</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Port</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Where the server listens. Turn it off to change that.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Address for programs</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Copy</source>
+        <translation type="unfinished">Kopieren</translation>
+    </message>
+    <message>
+        <source>Copy the address</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Requests</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The server is off</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Programs that speak OpenAI&apos;s or Anthropic&apos;s API can use this address; any key will do. They share the model with this window, and only programs on this computer reach it. Their texts are neither shown nor kept.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>The server starts…</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>Editors, scripts and other programs on this computer can then use the model that is loaded here, by OpenAI&apos;s or Anthropic&apos;s API.</source>
+        <translation type="unfinished"></translation>
     </message>
 </context>
 <context>
@@ -7894,6 +8503,10 @@ Richtig Geratenes ist getönt und unterstrichen, sodass Sie zusehen können.</tr
     <message>
         <source>Open a GGUF file…</source>
         <translation>GGUF-Datei öffnen…</translation>
+    </message>
+    <message>
+        <source>Server…</source>
+        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>List of conversations</source>

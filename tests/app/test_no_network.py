@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from medusa_core.api import Endpoint, Endpoints
+
 ROOT = Path(__file__).resolve().parents[2]
 
 # The whole application, with the real engine and the real library; every way out is watched.
@@ -51,7 +53,8 @@ async def use(application: Application) -> int:
     rows = window.dialogs.models.discover.table.rowCount()
     await window.models.library.downloads.close()
     application.close()
-    print(json.dumps({"asked": asked, "rows": rows}))
+    machines = window.dialogs.models.machines.table.rowCount()
+    print(json.dumps({"asked": asked, "rows": rows, "machines": machines}))
     return 0
 
 run(Options(platform="offscreen", data_dir=Path(sys.argv[1])), use)
@@ -59,6 +62,9 @@ run(Options(platform="offscreen", data_dir=Path(sys.argv[1])), use)
 
 
 def test_the_whole_application_asks_nobody_by_itself(tmp_path: Path) -> None:
+    # A machine that was connected is asked only once a model there is chosen.
+    lab = Endpoint("http://192.0.2.1/v1", "the lab", has_key=True, models=("small",))
+    Endpoints(tmp_path / "config").connect(lab)
     reported = subprocess.run(
         [sys.executable, "-c", WHOLE, str(tmp_path)],
         cwd=ROOT,
@@ -71,4 +77,5 @@ def test_the_whole_application_asks_nobody_by_itself(tmp_path: Path) -> None:
     assert reported.returncode == 0, reported.stderr
     found = json.loads(reported.stdout.splitlines()[-1])
     assert found["asked"] == []
+    assert found["machines"] == 1
     assert found["rows"] > 5, "the catalog needs no network"

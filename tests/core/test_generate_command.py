@@ -38,6 +38,8 @@ KEYS = {
     "rule",
     "model",
     "seed",
+    "num_drafted",
+    "num_draft_accepted",
 }
 
 Folders = dict[str, tuple[Path, Path]]

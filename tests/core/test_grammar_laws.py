@@ -147,3 +147,16 @@ def test_a_mask_of_the_wrong_node_is_noticed(load: LoadTarget) -> None:
             plain,
             decode(target, settings, MESSAGES, drafter=drafter, rule=rule, grammar=PERSON_GRAMMAR),
         )
+
+
+def test_a_grammar_may_demand_tokens_that_have_no_text(load: LoadTarget) -> None:
+    target = load("pebble", "float64")
+    special = [token_id for token_id, _ in target.tokenizer.special_tokens]
+    mark = next(token_id for token_id in special if token_id not in target.eos_token_ids)
+    grammar = f'start: "the " <[{mark}]> "end"'
+    for drafter in serving_drafters(target):
+        settings = GenerateSettings(rule="greedy", drafter=drafter.name, max_new_tokens=20)
+        run = decode(target, settings, MESSAGES, grammar=grammar)
+        assert run.done.text == "the end"
+        assert mark in run.token_ids
+        assert run.done.stop_reason is StopReason.EOS

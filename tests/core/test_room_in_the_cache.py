@@ -57,7 +57,7 @@ def begun(target: Target, name: str, settings: GenerateSettings, text: str) -> G
 def test_answers_that_outgrow_the_cache_give_way_and_are_the_same(
     narrow: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("medusa_core.engine.cache_room._OPEN_ROWS", 64)
+    monkeypatch.setattr("medusa_core.engine.cache_room._ROWS", 64)
     few = replace(OPEN, max_new_tokens=400)
     texts = {"first": "one", "second": "two two", "third": "three three three"}
     expected = {

@@ -21,6 +21,7 @@ from medusa_core.chats.history.mending import mend
 from medusa_core.chats.history.schema import MIGRATIONS
 from medusa_core.errors import StorageError
 from medusa_core.system.storage.database import open_database
+from medusa_core.system.storage.database_backup import backup_of
 from tests.history.samples import Clock, filled, tell
 
 PAGE = 4096
@@ -132,6 +133,7 @@ def test_damage_that_shows_in_use_is_told_and_mended_at_the_next_start(
 ) -> None:
     monkeypatch.setattr("medusa_core.system.storage.database._SMALL_BYTES", 0)
     path = copied(sound, tmp_path)
+    shutil.copyfile(sound, backup_of(path))  # so that the start doesn't read all of it to make one
     raw = bytearray(path.read_bytes())
     for begin in range(PAGE, len(raw), PAGE):
         if raw[begin : begin + PAGE].count(b"tea-") > 4:
@@ -176,10 +178,12 @@ def test_a_file_of_a_newer_version_is_left_alone(sound: Path, tmp_path: Path) ->
     path = copied(sound, tmp_path)
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 99")
+    newer = path.read_bytes()
     with pytest.raises(StorageError, match="newer version") as caught:
         History(path)
     assert "Update" in caught.value.hint
-    assert [file.name for file in tmp_path.iterdir()] == ["history.db"]
+    assert {file.name for file in tmp_path.iterdir()} == {"history.db", "history.db.lock"}
+    assert path.read_bytes() == newer
 
 
 LOCK = """

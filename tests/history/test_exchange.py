@@ -18,6 +18,7 @@ import fastjsonschema
 import pytest
 
 from medusa_core.__main__ import main
+from medusa_core.chats.history.answers import Answers
 from medusa_core.chats.history.exchange import import_worker
 from medusa_core.chats.history.exchange.export import (
     FileKind,
@@ -204,10 +205,10 @@ def test_a_history_that_fails_in_an_unknown_way_is_read_from_memory(
 ) -> None:
     history.close()
 
-    def fail(_: History) -> None:
+    def fail(_: Answers) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(History, "cut_unfinished", fail)
+    monkeypatch.setattr(Answers, "cut_unfinished", fail)
     opened = open_history(tmp_path / "history.db", Clock())
     assert not opened.is_saved
     assert "can't be used" in opened.notice
@@ -727,12 +728,12 @@ def test_a_large_import_lets_others_write_and_is_seen_as_a_whole(
     assert empty.problems() == ()
 
 
-async def long_talk(history: History, path: Path) -> list[dict[str, Any]]:
-    """One conversation of a million characters in 200 messages."""
+async def long_talk(history: History, path: Path, num_messages: int = 200) -> list[dict[str, Any]]:
+    """One conversation of 5,000 characters in each message."""
     await export_gently(history, path, FileKind.JSON)
     talk = json.loads(path.read_text(encoding="utf-8"))["conversations"][0]
     prompt = next(m for m in talk["messages"] if m["parent_id"] is None)
-    many = [{**prompt, "id": f"m{n}", "text": f"word{n} " * 700} for n in range(200)]
+    many = [{**prompt, "id": f"m{n}", "text": f"word{n} " * 700} for n in range(num_messages)]
     return [{**talk, "id": "long", "leaf_id": "m0", "messages": many}]
 
 
@@ -767,7 +768,7 @@ def test_an_import_that_is_stopped_within_a_conversation_leaves_nothing(
         return tuple(int(row[0]) for row in counts if row is not None)
 
     async def work() -> None:
-        talk = await long_talk(history, tmp_path / "all.json")
+        talk = await long_talk(history, tmp_path / "all.json", 2000)
         taking = asyncio.ensure_future(empty.take_gently(talk))
         while not num_rows()[1]:
             await asyncio.sleep(0.001)

@@ -1,7 +1,7 @@
 """A process that writes a history until it is killed, and says what is kept.
 
-`python -m tests.history.writer MODE FOLDER`; each line on standard output is a fact that holds from
-then on.
+`python -m tests.history.writer MODE FOLDER [NAME]`; each line on standard output is a fact that
+holds from then on.
 """
 
 import asyncio
@@ -93,7 +93,34 @@ def back_up(history: History) -> None:
         say("backed", number)
 
 
-def main(mode: str, folder: Path) -> None:
+def talk(history: History, name: str) -> None:
+    """Exchanges in a conversation where others talk, too, and one of its own that comes and goes.
+
+    Args:
+        history: Where.
+        name: Who talks: all that is written begins with it.
+    """
+    say("ready")
+    for number in count():
+        asked, answered, own = f"{name}-{number}-q", f"{name}-{number}-a", f"{name}-own"
+        leaf = history.conversation("tea").leaf_id
+        history.add_prompt(prompt("tea", asked, f"Asks {name}", leaf))
+        history.begin_answer(answer("tea", answered, asked))
+        text = SENTENCE * 8
+        for step in steps(text, size=40):
+            history.append_steps(answered, (step,))
+            say("appended", answered, step.num_visible_bytes)
+        history.finish_answer(answered, text, done(text), AnswerState.DONE)
+        say("finished", answered)
+        if number % 4 == 1:
+            history.begin(own, f"Of {name}")
+            history.checkpoint()
+        if number % 4 == 3:
+            history.trash([own])
+            history.empty_trash()
+
+
+def main(mode: str, folder: Path, name: str = "") -> None:
     """Write until the end."""
     path = folder / "history.db"
     match mode:
@@ -101,6 +128,8 @@ def main(mode: str, folder: Path) -> None:
             write(History(path))
         case "take" | "gently":
             take(History(path), folder / "all.json", mode == "gently")
+        case "talk":
+            talk(History(path), name)
         case "migrate":
             say("ready")
             open_database(path, SECOND).close()
@@ -112,4 +141,4 @@ def main(mode: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])

@@ -30,6 +30,7 @@ from medusa_core.hub.settings import HubSettings
 from medusa_core.models.datastore.folder import store_of
 from medusa_core.system.storage.database import open_database
 from tests.history.samples import Clock, filled, tell
+from tests.history.talkers import check_facts, facts_of, talking, wait_for
 from tests.history.writer import SECOND
 from tests.hub.conftest import LoopbackHub
 from tests.hub.pairs import HEADS, MIB, MODEL, check_whole, fetch, fill, sent
@@ -47,6 +48,8 @@ LONGEST_S = {
     "learn": 0.4,
 }
 MOST_LOST_S = 1.0
+# What each says when an answer has its end.
+ENDS = (("window", "ended"), ("program", "finished"))
 NUM_GONE = 40
 BYTES_PER_S = 16 * MIB
 # Beside what is on the line, a file's last bytes may have to come again.
@@ -281,6 +284,53 @@ def kill_often(before: Path, hub: LoopbackHub, tmp_path: Path, num_kills: int, s
 
 def test_all_activities_outlive_a_kill(before: Path, hub: LoopbackHub, tmp_path: Path) -> None:
     kill_often(before, hub, tmp_path, len(LONGEST_S), seed=3)
+
+
+def kill_beside(before: Path, folder: Path, victim: str, after_s: float) -> None:
+    """Kill a window or a program that write one history; the other goes on."""
+    shutil.copytree(before, folder)
+    command = [sys.executable, "-m", "tests.killed.activities", "save", str(folder)]
+    with (
+        (folder / "window").open("wb") as out,
+        subprocess.Popen(command, cwd=ROOT, stdout=out) as window,
+        talking(folder, "program") as program,
+    ):
+        processes, kinds = {"window": window, "program": program}, dict(ENDS)
+        try:
+            for name, kind in ENDS:
+                wait_for(folder, name, kind)
+            time.sleep(after_s)  # the moment is what is tested
+            processes[victim].send_signal(signal.SIGKILL)
+            killed_s = time.monotonic()
+            (other,) = kinds.keys() - {victim}
+            wait_for(folder, other, kinds[other], 3)
+        finally:
+            window.kill()
+    at_s = killed_s if victim == "window" else time.monotonic()
+    with closing(History(folder / "history.db")) as history:
+        assert history.notice == ""
+        check_facts(history, facts_of(folder, "program"))
+        check_talk(history, Death(facts_of(folder, "window"), at_s, True))
+        assert history.problems() == ()
+    check_file(folder / "history.db")
+    assert not list(folder.glob("*damaged*"))
+
+
+@pytest.mark.parametrize("victim", ["window", "program"])
+def test_a_window_and_another_program_outlive_each_others_kill(
+    before: Path, tmp_path: Path, victim: str
+) -> None:
+    kill_beside(before, tmp_path / "one", victim, 0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_fifty_kills_of_a_window_or_of_a_program_beside_it(before: Path, tmp_path: Path) -> None:
+    chance = random.Random(5)
+    for number in range(50):
+        folder = tmp_path / str(number)
+        kill_beside(before, folder, ENDS[number % 2][0], chance.random())
+        shutil.rmtree(folder)
 
 
 @pytest.mark.slow

@@ -56,7 +56,8 @@ class Served:
             [*command, *options],
             cwd=ROOT,
             env=os.environ
-            | {"MEDUSA_API_KEY": "", "XDG_DATA_HOME": str(folder), "HF_HOME": str(folder / "hf")},
+            | {"MEDUSA_API_KEY": "", "XDG_DATA_HOME": str(folder), "HF_HOME": str(folder / "hf")}
+            | {"XDG_STATE_HOME": str(folder)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

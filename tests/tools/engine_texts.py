@@ -21,6 +21,7 @@ _NOT_SHOWN = (
         "cli/generate.py",
         "cli/heads.py",
         "cli/library.py",
+        "cli/load_arguments.py",
         "cli/plan.py",
         "cli/plan_throughput.py",
         "cli/program.py",
@@ -29,6 +30,7 @@ _NOT_SHOWN = (
         "cli/serve.py",
         "cli/serve_layers.py",
         "cli/train.py",
+        "hub/gguf_choice.py",
         "hub/library/find.py",
         "server/answer",
         "server/application.py",
@@ -39,7 +41,10 @@ _NOT_SHOWN = (
         "terminal",
     ),
 )
-_CALLS = ("Check", "Progress", "unsupported", "report", "on_measure", "_notify")
+_CALLS = (
+    *("Check", "Progress", "unsupported", "report", "on_measure", "_notify"),
+    *("broken_off", "no_connection", "unreadable_answer", "untrusted"),
+)
 _KEYWORDS = ("message", "hint", "text")
 _VARIABLES = {
     *("message", "hint", "facts", "why", "what", "instead", "reason", "note", "lack", "text"),

@@ -334,6 +334,11 @@ class AnswerMessage(MessageWidget):
     def _documents(self) -> tuple[AnswerDocument, ...]:
         return (self.document,) if self.fold is None else (self.document, self.fold.document)
 
+    @property
+    def _is_remote(self) -> bool:
+        """Whether another machine wrote it, whose tokens nobody knows here."""
+        return any(not step.token_ids for step in self._steps)
+
     def _show_text(self) -> None:
         """Show what there is of the answer itself."""
         self.view.setVisible(bool(self.document.shown_text.strip()))
@@ -367,7 +372,7 @@ class AnswerMessage(MessageWidget):
             if num_left <= 0:
                 break
             seconds += step.step_s
-            num_left -= len(step.token_ids)
+            num_left -= len(step.pieces)
         return seconds
 
     def _show_more(self) -> None:
@@ -424,14 +429,15 @@ class AnswerMessage(MessageWidget):
         show = menu.addAction(
             self.tr("Show this step (Ctrl+click, Enter)"), lambda: self.token_pressed.emit(token)
         )
-        show.setEnabled(token != NO_TOKEN)
+        is_token = token != NO_TOKEN and not self._is_remote
+        show.setEnabled(is_token)
         again = menu.addAction(
             self.tr("Reroll from here"), lambda: self.reroll_requested.emit(token)
         )
         usual = self.tr("Keep what stands before this token and answer anew from here.")
         again.setToolTip(self._lack or usual)
         is_ended = self.done is not None or self.is_cut
-        again.setEnabled(token != NO_TOKEN and is_ended and not self._lack)
+        again.setEnabled(is_token and is_ended and not self._lack)
         return menu
 
     def _copy(self) -> None:

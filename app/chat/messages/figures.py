@@ -72,6 +72,8 @@ def speed_up(done: GenerationDone) -> float | None:
 
 def figures(done: GenerationDone) -> tuple[Figure, ...]:
     """What is said under an answer, in order."""
+    if done.is_remote:
+        return (*_remote_speed(done), *_remote_drafts(done), _first_token(done), _stop(done))
     speed = QCoreApplication.translate("Figures", "{number} tokens/s").format(
         number=f"{Number(done.decode_tokens_per_s):,.0f}"
     )
@@ -82,16 +84,6 @@ def figures(done: GenerationDone) -> tuple[Figure, ...]:
     )
     meaning = QCoreApplication.translate(
         "Figures", "Tokens from decode steps ÷ seconds of decoding."
-    )
-    first = QCoreApplication.translate(
-        "Figures",
-        "From the start of the request to the first token of the answer: {prompt} prompt tokens, "
-        "of which {cached} were still in the cache.",
-    ).format(
-        prompt=f"{Number(done.num_prompt_tokens):,}", cached=f"{Number(done.num_cached_tokens):,}"
-    )
-    wait = QCoreApplication.translate("Figures", "{time} to first token").format(
-        time=_seconds(done.time_to_first_token_s)
     )
     return (
         Figure(
@@ -105,12 +97,8 @@ def figures(done: GenerationDone) -> tuple[Figure, ...]:
             QCoreApplication.translate("Figures", TOKENS_PER_STEP),
         ),
         *_speed_up(done),
-        Figure(QCoreApplication.translate("Figures", "Time to first token"), wait, first),
-        Figure(
-            QCoreApplication.translate("Figures", "Stop reason"),
-            QCoreApplication.translate("Figures", STOP_WORDS[done.stop_reason]),
-            QCoreApplication.translate("Figures", STOP_MEANINGS[done.stop_reason]),
-        ),
+        _first_token(done),
+        _stop(done),
     )
 
 
@@ -127,6 +115,59 @@ def cut_figures() -> tuple[Figure, ...]:
             ),
         ),
     )
+
+
+def _first_token(done: GenerationDone) -> Figure:
+    meaning = QCoreApplication.translate(
+        "Figures",
+        "From the start of the request to the first token of the answer: {prompt} prompt tokens, "
+        "of which {cached} were still in the cache.",
+    ).format(
+        prompt=f"{Number(done.num_prompt_tokens):,}", cached=f"{Number(done.num_cached_tokens):,}"
+    )
+    if not done.num_prompt_tokens:  # another machine needn't say
+        meaning = QCoreApplication.translate(
+            "Figures", "From the start of the request to the first word of the answer."
+        )
+    wait = QCoreApplication.translate("Figures", "{time} to first token").format(
+        time=_seconds(done.time_to_first_token_s)
+    )
+    return Figure(QCoreApplication.translate("Figures", "Time to first token"), wait, meaning)
+
+
+def _stop(done: GenerationDone) -> Figure:
+    return Figure(
+        QCoreApplication.translate("Figures", "Stop reason"),
+        QCoreApplication.translate("Figures", STOP_WORDS[done.stop_reason]),
+        QCoreApplication.translate("Figures", STOP_MEANINGS[done.stop_reason]),
+    )
+
+
+def _remote_speed(done: GenerationDone) -> tuple[Figure, ...]:
+    """How fast another machine was, where it counts its tokens."""
+    if not done.decode_tokens_per_s:
+        return ()
+    speed = QCoreApplication.translate("Figures", "{number} tokens/s").format(
+        number=f"{Number(done.decode_tokens_per_s):,.0f}"
+    )
+    meaning = QCoreApplication.translate(
+        "Figures", "{tokens} tokens, as the other machine counts them, ÷ seconds of decoding."
+    ).format(tokens=f"{Number(done.num_remote_tokens):,}")
+    return (Figure(QCoreApplication.translate("Figures", "Speed"), speed, meaning),)
+
+
+def _remote_drafts(done: GenerationDone) -> tuple[Figure, ...]:
+    """How often another machine guessed right, where it says so."""
+    if not done.num_drafted:
+        return ()
+    share = f"{Number(done.num_draft_accepted / done.num_drafted):.0%}"
+    text = QCoreApplication.translate("Figures", "{share} of drafts accepted").format(share=share)
+    meaning = QCoreApplication.translate(
+        "Figures", "The other machine drafted {drafted} tokens and accepted {accepted} of them."
+    ).format(
+        drafted=f"{Number(done.num_drafted):,}", accepted=f"{Number(done.num_draft_accepted):,}"
+    )
+    return (Figure(QCoreApplication.translate("Figures", "Drafts accepted"), text, meaning),)
 
 
 def _speed_up(done: GenerationDone) -> tuple[Figure, ...]:

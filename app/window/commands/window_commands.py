@@ -139,7 +139,7 @@ class WindowCommands(QObject):
                 "compare",
                 self.tr("Compare two modes…"),
                 section,
-                insight.open_compare,
+                insight.ask_to_compare,
                 ("Ctrl+Shift+D",),
             ),
             AppCommand("open-trace", self.tr("Open a trace…"), section, insight.files.ask_to_open),

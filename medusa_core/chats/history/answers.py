@@ -44,10 +44,11 @@ class Answers(Messages):
             RequestError: The answer isn't here any more.
             StorageError: It can't be written.
         """
-        self._database.write(
-            "UPDATE answers SET model = ?, model_key = ? WHERE message = ?",
-            *(clean(model), clean(model_key), self._message(message_id)),
-        )
+        with self._database.transaction():
+            self._database.write(
+                "UPDATE answers SET model = ?, model_key = ? WHERE message = ?",
+                *(clean(model), clean(model_key), self._message(message_id)),
+            )
 
     def append_steps(self, message_id: str, steps: Sequence[StepDone]) -> None:
         """Keep the next steps of an answer that is being written.
@@ -56,10 +57,13 @@ class Answers(Messages):
             RequestError: The answer isn't here any more.
             StorageError: They can't be written.
         """
-        if steps:
+        if not steps:
+            return
+        packed = pack_steps(steps)
+        with self._database.transaction():
             self._database.write(
                 "INSERT INTO steps (message, packed) VALUES (?, ?)",
-                *(self._message(message_id), pack_steps(steps)),
+                *(self._message(message_id), packed),
             )
 
     def finish_answer(
@@ -81,8 +85,8 @@ class Answers(Messages):
             RequestError: The answer isn't here any more.
             StorageError: It can't be written.
         """
-        number = self._message(message_id)
         with self._database.transaction():
+            number = self._message(message_id)
             self._finish(number, text, done, state)
             row = self._database.row("SELECT conversation FROM messages WHERE number = ?", number)
             assert row is not None

@@ -1,6 +1,7 @@
 """All conversations of a user, in one file.
 
-It is used from one thread. Each write is one short transaction, kept when the method returns.
+It is used from one thread; other programs may use the same file. Each write is one short
+transaction, kept when the method returns.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import cast
-
-from filelock import FileLock, Timeout
 
 from medusa_core.chats.history.answers import Answers
 from medusa_core.chats.history.exchange.our_json import Json
@@ -27,12 +27,14 @@ from medusa_core.chats.history.taking import (
     Taken,
     Taking,
 )
+from medusa_core.chats.history.tidying import tidy
 from medusa_core.chats.history.traces import Traces
 from medusa_core.errors import Cancelled, StorageError
 from medusa_core.system.storage.database import (
     Database,
     open_database,
     open_in_memory,
+    use_alone,
 )
 
 log = logging.getLogger(__name__)
@@ -61,34 +63,27 @@ class History(Answers, Taking, Search, Traces):
             StorageError: It can't be opened, or a newer version made it.
         """
         if database is None:
-            database = open_database(path, MIGRATIONS, mend=mend, checkpoints_itself=False)
+            first = partial(tidy, clock=clock, backup_age_s=_BACKUP_AGE_S)
+            database = open_database(
+                path, MIGRATIONS, mend=mend, checkpoints_itself=False, first=first
+            )
         super().__init__(database, clock)
         self._listeners = []
-        self._owner = FileLock(f"{path}.lock", timeout=0)
+        self._is_open = True
         self.notice = database.notice
-        try:
-            self._own()
-        except BaseException:
-            self.close()
-            raise
 
     @property
     def is_saved(self) -> bool:
         """Whether what is written outlives the program."""
         return self._database.path is not None
 
-    def _own(self) -> None:
-        """The first program that opens it ends what a killed one was writing."""
-        if not self.is_saved:
-            return
-        try:
-            self._owner.acquire()
-        except (Timeout, OSError):
-            log.info("another program uses the history, too")
-        else:
-            self.cut_unfinished()
-            self.forget_staged()
-            self._database.back_up(_BACKUP_AGE_S)  # where the last program was killed
+    def changed_elsewhere(self) -> bool:
+        """Whether another program, or another thread, wrote since this was called last.
+
+        Raises:
+            StorageError: The history can't be read.
+        """
+        return self._database.changed_elsewhere()
 
     def another(self) -> History:
         """The same history once more, for another thread; only where `is_saved`.
@@ -150,11 +145,14 @@ class History(Answers, Taking, Search, Traces):
         self._database.checkpoint()
 
     def close(self) -> None:
-        """Renew the backup, and close the file; may be called again."""
-        if self._owner.is_locked:
-            self._database.back_up()
+        """Close the file, and renew its backup if nobody else uses it; may be called again."""
         self._database.close()
-        self._owner.release()
+        if self._is_open and self._database.path is not None:
+            try:
+                use_alone(self._database.path, partial(tidy, clock=self._clock))
+            except StorageError as error:
+                log.warning("the history isn't tidied: %s", error)
+        self._is_open = False
 
 
 def open_history(path: Path, clock: HistoryClock = time.time) -> History:

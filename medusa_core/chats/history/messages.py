@@ -17,11 +17,12 @@ from medusa_core.chats.history.part import (
     clean,
 )
 from medusa_core.chats.history.records import (
+    AnswerState,
     Stored,
     StoredAnswer,
 )
 from medusa_core.errors import RequestError
-from medusa_core.messages import Role
+from medusa_core.messages import Role, shown_text
 
 
 class Messages(HistoryPart):
@@ -30,11 +31,16 @@ class Messages(HistoryPart):
     def messages(self, conversation_id: str) -> tuple[Stored, ...]:
         """All messages of a conversation, on all paths, in the order they came.
 
+        An answer that is being written has the text that was appended.
+
         Raises:
             RequestError: The conversation isn't here any more.
             StorageError: The history can't be read.
         """
-        number = self._conversation(conversation_id)
+        with self._database.snapshot():
+            return self._read_messages(conversation_id, self._conversation(conversation_id))
+
+    def _read_messages(self, conversation_id: str, number: int) -> tuple[Stored, ...]:
         rows = self._database.rows(
             "SELECT m.number, m.id, p.id, m.role, m.text, m.created_s FROM messages AS m"
             " LEFT JOIN messages AS p ON p.number = m.parent"
@@ -50,7 +56,7 @@ class Messages(HistoryPart):
                 conversation_id,
                 parent,
                 Role(role),
-                text,
+                text or _text_so_far(answers.get(key)),
                 created_s,
                 tuple(attachments.get(key, ())),
                 answers.get(key),
@@ -138,13 +144,14 @@ class Messages(HistoryPart):
             RequestError: One of them isn't here any more, or the message is of another one.
             StorageError: It can't be written.
         """
-        conversation, number = self._conversation(conversation_id), self._message(message_id)
-        row = self._database.row("SELECT conversation FROM messages WHERE number = ?", number)
-        if row is None or row[0] != conversation:
-            raise RequestError("The message belongs to another conversation.")
-        self._database.write(
-            "UPDATE conversations SET leaf = ? WHERE number = ?", number, conversation
-        )
+        with self._database.transaction():
+            conversation, number = self._conversation(conversation_id), self._message(message_id)
+            row = self._database.row("SELECT conversation FROM messages WHERE number = ?", number)
+            if row is None or row[0] != conversation:
+                raise RequestError("The message belongs to another conversation.")
+            self._database.write(
+                "UPDATE conversations SET leaf = ? WHERE number = ?", number, conversation
+            )
 
     def _touch(self, conversation: int, new_leaf: int | None = None) -> None:
         """Something was said now."""
@@ -162,3 +169,10 @@ class Messages(HistoryPart):
             self._database.write(
                 "INSERT INTO message_words (rowid, words) VALUES (?, ?)", number, fold(clean(words))
             )
+
+
+def _text_so_far(answer: StoredAnswer | None) -> str:
+    """What was appended of an answer that isn't ended yet."""
+    if answer is None or answer.state is not AnswerState.STREAMING:
+        return ""
+    return shown_text(answer.steps)

@@ -11,7 +11,11 @@ HistoryClock = Callable[[], float]
 
 
 class HistoryPart:
-    """A part of the history, over the database that all of them share."""
+    """A part of the history, over the database that all of them share.
+
+    Numbers of deleted rows are given anew. What is looked up by name is therefore written in the
+    same transaction: another program may delete in between.
+    """
 
     def __init__(self, database: Database, clock: HistoryClock) -> None:
         self._database = database

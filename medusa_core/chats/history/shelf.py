@@ -103,9 +103,9 @@ class Shelf(HistoryPart):
             RequestError: The conversation isn't here any more.
             StorageError: It can't be written.
         """
-        number = self._conversation(conversation_id)
         title = clean(title)
         with self._database.transaction():
+            number = self._conversation(conversation_id)
             row = self._database.row(
                 "SELECT has_own_title FROM conversations WHERE number = ?", number
             )
@@ -130,10 +130,11 @@ class Shelf(HistoryPart):
             RequestError: It isn't here any more.
             StorageError: It can't be written.
         """
-        number = self._conversation(conversation_id)
-        self._database.write(
-            "UPDATE conversations SET is_pinned = ? WHERE number = ?", is_pinned, number
-        )
+        with self._database.transaction():
+            number = self._conversation(conversation_id)
+            self._database.write(
+                "UPDATE conversations SET is_pinned = ? WHERE number = ?", is_pinned, number
+            )
 
     def move(self, conversation_id: str, folder_id: str | None) -> None:
         """Put a conversation into a folder, or out of all.
@@ -142,9 +143,12 @@ class Shelf(HistoryPart):
             RequestError: The conversation or the folder isn't here any more.
             StorageError: It can't be written.
         """
-        number = self._conversation(conversation_id)
-        folder = None if folder_id is None else self._number("folders", folder_id, "folder")
-        self._database.write("UPDATE conversations SET folder = ? WHERE number = ?", folder, number)
+        with self._database.transaction():
+            number = self._conversation(conversation_id)
+            folder = None if folder_id is None else self._number("folders", folder_id, "folder")
+            self._database.write(
+                "UPDATE conversations SET folder = ? WHERE number = ?", folder, number
+            )
 
     def folders(self) -> tuple[Folder, ...]:
         """All folders, by name.

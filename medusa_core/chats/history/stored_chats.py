@@ -19,6 +19,28 @@ def open_conversation(history: History, conversation_id: str) -> Conversation:
     """
     info = history.conversation(conversation_id)
     conversation = Conversation(session_id=conversation_id)
+    prompts = {prompt.id: prompt for prompt in stored_prompts(history, conversation_id)}
+    leaf_id = info.leaf_id or ""
+    if leaf_id in prompts and prompts[leaf_id].answers:
+        leaf_id = prompts[leaf_id].answers[-1].id
+    conversation.grow(prompts.values(), leaf_id)
+    return conversation
+
+
+def stored_prompts(
+    history: History, conversation_id: str, *, only_ended: bool = False
+) -> tuple[Prompt, ...]:
+    """The prompts of a conversation with their answers, parents first.
+
+    Args:
+        history: Where they are.
+        conversation_id: The conversation.
+        only_ended: Leave out answers without text, and those that another program is writing.
+
+    Raises:
+        RequestError: It isn't here any more.
+        StorageError: It can't be read.
+    """
     prompts: dict[str, Prompt] = {}
     for message in history.messages(conversation_id):
         if message.role is Role.USER:
@@ -30,13 +52,9 @@ def open_conversation(history: History, conversation_id: str) -> Conversation:
                 created_s=message.created_s,
                 attachments=message.attachments,
             )
-        elif message.parent_id in prompts and (message.text or not _has_failed(message)):
+        elif message.parent_id in prompts and _is_shown(message, only_ended):
             prompts[message.parent_id].answers.append(_answer(message))
-    leaf_id = info.leaf_id or ""
-    if leaf_id in prompts and prompts[leaf_id].answers:
-        leaf_id = prompts[leaf_id].answers[-1].id
-    conversation.grow(prompts.values(), leaf_id)
-    return conversation
+    return tuple(prompts.values())
 
 
 def first_words(text: str) -> str:
@@ -81,8 +99,11 @@ def state_of(answer: Answer) -> AnswerState:
     return AnswerState.CUT if answer.text else AnswerState.FAILED
 
 
-def _has_failed(message: Stored) -> bool:
-    return message.answer is not None and message.answer.state is AnswerState.FAILED
+def _is_shown(message: Stored, only_ended: bool) -> bool:
+    state = AnswerState.DONE if message.answer is None else message.answer.state
+    if only_ended:
+        return bool(message.text) and state is not AnswerState.STREAMING
+    return bool(message.text) or state is not AnswerState.FAILED
 
 
 def _answer(message: Stored) -> Answer:

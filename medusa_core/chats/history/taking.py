@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import secrets
 import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
@@ -33,7 +35,6 @@ class Taken(NamedTuple):
     num_known: int
 
 
-_STAGED_S = -1.0  # instead of a time in the trash: it can't be seen until all are there
 PIECE_S = 0.015  # of a transaction that others wait for
 
 
@@ -67,24 +68,28 @@ class Taking(Trash, Shelf, Messages):
             StorageError: They can't be written.
         """
         new: list[bool] = []
-        messages = self._staging(conversations, new)
+        # Below zero instead of a time in the trash: nobody sees it. Each import has a number.
+        staged_s = -float(1 + secrets.randbits(48))
+        messages = self._staging(conversations, new, staged_s)
         try:
             while self._take_some(messages):
                 yield
             self._database.write(
-                "UPDATE conversations SET trashed_s = NULL WHERE trashed_s = ?", _STAGED_S
+                "UPDATE conversations SET trashed_s = NULL WHERE trashed_s = ?", staged_s
             )
         except BaseException:
             with suppress(StorageError):
-                self.forget_staged()
+                self._forget_between(staged_s, staged_s)
             raise
         return Taken(sum(new), len(new) - sum(new))
 
-    def _staging(self, conversations: Iterable[Json], new: list[bool]) -> Iterator[None]:
+    def _staging(
+        self, conversations: Iterable[Json], new: list[bool], staged_s: float
+    ) -> Iterator[None]:
         """Add conversations that can't be seen, message by message."""
         for raw in conversations:
             folders = {folder.name: folder.id for folder in self.folders()}
-            new.append((yield from self._taking(raw, folders, _STAGED_S)))
+            new.append((yield from self._taking(raw, folders, staged_s)))
             yield
 
     def _take_some(self, messages: Iterator[None]) -> bool:
@@ -97,18 +102,20 @@ class Taking(Trash, Shelf, Messages):
         return False
 
     def forget_staged(self) -> None:
-        """Remove what an interrupted import left.
+        """Remove what interrupted imports left, and what those hold that go on.
 
         Raises:
             StorageError: It can't be written.
         """
-        staged = self._database.rows(
-            "SELECT number, id FROM conversations WHERE trashed_s = ?", _STAGED_S
-        )
-        if staged:
-            with self._database.transaction():
-                for number, name in staged:
-                    self._delete(number, name)
+        self._forget_between(-math.inf, -1.0)
+
+    def _forget_between(self, first_s: float, last_s: float) -> None:
+        with self._database.transaction():
+            for number, name in self._database.rows(
+                "SELECT number, id FROM conversations WHERE trashed_s BETWEEN ? AND ?",
+                *(first_s, last_s),
+            ):
+                self._delete(number, name)
 
     def _taking(
         self, raw: Json, folders: dict[str, str], trashed_s: float | None = None

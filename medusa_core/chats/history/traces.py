@@ -22,8 +22,8 @@ class Traces(HistoryPart):
             RequestError: The answer isn't here any more.
             StorageError: It can't be written.
         """
-        number = self._message(message_id)
         with self._database.transaction():
+            number = self._message(message_id)
             self._database.write("DELETE FROM traces WHERE message = ?", number)
             if len(packed) <= most_bytes:
                 self._database.write(

@@ -57,12 +57,12 @@ class Trash(HistoryPart):
             RequestError: They are deleted, but a backup that holds them can't be.
         """
         wanted = None if conversation_ids is None else set(conversation_ids)
-        found = self._database.rows("SELECT number, id FROM conversations WHERE trashed_s >= 0")
-        gone = [(number, name) for number, name in found if wanted is None or name in wanted]
-        if gone:
-            with suppress(RequestError):  # a kill in between mustn't leave it behind; see below
-                self._remove("backup")
         with self._database.transaction():
+            found = self._database.rows("SELECT number, id FROM conversations WHERE trashed_s >= 0")
+            gone = [(number, name) for number, name in found if wanted is None or name in wanted]
+            if gone:
+                with suppress(RequestError):  # a kill in between mustn't leave it behind; see below
+                    self._remove("backup")
             for number, name in gone:
                 self._delete(number, name)
             if gone:

@@ -1,28 +1,105 @@
-"""What a name on the command line means: a folder, a GGUF file, or a downloaded repository."""
+"""What a name on the command line means: a folder, a GGUF file, or a model that `list` shows."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from medusa_core.errors import RequestError
+from medusa_core.hub.boundary import is_repo
 from medusa_core.hub.cache_folder import find_snapshot
+from medusa_core.hub.gguf_choice import split_quant, with_quant
+from medusa_core.hub.library.installed import InstalledRevision, list_installed
+from medusa_core.hub.library.library_folder import ContentsKind
+from medusa_core.hub.library.library_import import FolderList
 from medusa_core.hub.settings import settings_from
 from medusa_core.models.model_files import ModelFiles
+from medusa_core.system.files.gguf import SUFFIX, is_first
+from medusa_core.system.resources import demo_model_dir, first_model_file
+from medusa_core.system.user_folders import places
+
+_LOADABLE = (ContentsKind.TARGET, ContentsKind.MERGED)
 
 
 def installed(name: str) -> Path:
-    """The folder that a name on the command line means.
+    """The folder or file that a name on the command line means.
 
     Raises:
-        RequestError: It is neither a folder nor a repository that was downloaded.
+        RequestError: It is nothing that is here, or several things.
     """
     if ModelFiles.find(Path(name)) is not None:
         return Path(name)
-    snapshot = find_snapshot(settings_from(os.environ).cache_dir, name)
-    if snapshot is None:
+    repo, quant = split_quant(name)
+    snapshot = find_snapshot(settings_from(os.environ).cache_dir, repo)
+    if snapshot is not None and (quant or not (snapshot / "config.json").exists()):
+        return _gguf_of(snapshot, repo, quant)
+    if snapshot is not None:
+        return snapshot
+    known = {one.casefold(): path for one, path in loadable_models().items()}
+    wanted = name.casefold()
+    if (path := known.get(wanted) or known.get(wanted.removesuffix(SUFFIX))) is not None:
+        return path
+    raise RequestError(
+        f"{name} is neither a folder nor a downloaded repository.",
+        f"Fetch it with: medusa pull {name}"
+        if "/" in repo and is_repo(repo)
+        else "Check the path; medusa list shows what is here.",
+    )
+
+
+def loadable_models() -> Mapping[str, Path]:
+    """The models that can be loaded, by their names: those of `list`, and those of the program."""
+    found = list_installed(settings_from(os.environ).cache_dir, folder_list().read())
+    shown = {one.name.removesuffix(SUFFIX): one.path for one in found if is_loadable(one)}
+    return shown | own_models()
+
+
+def own_models() -> dict[str, Path]:
+    """The models that come with the program, by their names."""
+    own = (first_model_file(), demo_model_dir())
+    return {path.name.removesuffix(SUFFIX): path for path in own if path is not None}
+
+
+def listed_name(listed: Iterable[str], name: str) -> str:
+    """The name under which `list` shows `owner/repo:QUANT`; other names as they are.
+
+    Args:
+        listed: The names that it shows.
+        name: What was typed.
+    """
+    repo, quant = split_quant(name)
+    its = [one for one in listed if one.casefold().startswith(f"{repo}/".casefold())]
+    found = with_quant([f"{one}{SUFFIX}" for one in its], quant) if quant else []
+    return found[0].removesuffix(SUFFIX) if len(found) == 1 else name
+
+
+def is_loadable(one: InstalledRevision) -> bool:
+    """Whether it is a whole model."""
+    return one.is_complete and one.contents.kind in _LOADABLE
+
+
+def folder_list() -> FolderList:
+    """The folders that the user added."""
+    return FolderList(places().data / "folders.json")
+
+
+def _gguf_of(snapshot: Path, repo: str, quant: str) -> Path:
+    """The GGUF file of a repository that is meant; the folder where it holds none.
+
+    Raises:
+        RequestError: None is, or several are.
+    """
+    names = [path.name for path in sorted(snapshot.glob(f"*{SUFFIX}")) if is_first(path)]
+    found = with_quant(names, quant) if quant else names
+    if len(found) == 1:
+        return snapshot / found[0]
+    if not names and not quant:
+        return snapshot
+    if not found:
         raise RequestError(
-            f"{name} is neither a folder nor a downloaded repository.",
-            f"Fetch it with: medusa pull {name}" if "/" in name else "Check the path.",
+            f"{quant} of {repo} isn't here.", f"Fetch it with: medusa pull {repo}:{quant}"
         )
-    return snapshot
+    raise RequestError(
+        f"Of {repo} there are several files.", f"Name one as {repo}:QUANT: {', '.join(found)}."
+    )

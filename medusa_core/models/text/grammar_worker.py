@@ -7,6 +7,7 @@ there for that, and whose stack is smaller than that of any thread that compiles
 from __future__ import annotations
 
 import faulthandler
+import re
 import threading
 
 from llguidance import LLTokenizer, TokenizerWrapper
@@ -17,6 +18,9 @@ from medusa_core.system.sandbox.channel import Channel, limit_process, open_chan
 
 MEMORY_BYTES = 512 << 20
 _STACK_BYTES = 768 << 10
+# Tokens that a grammar names by number belong to the target; one of those here stands for them.
+_NUMBERED = re.compile(r"<\[[\d,\- ]+\]>")
+_ANY_NUMBERED = "<[256]>"
 _ORPHAN_S = 10.0  # whoever waits has given up long before, or is gone
 
 
@@ -52,7 +56,7 @@ def _serve(channel: Channel) -> None:
         faulthandler.dump_traceback_later(_ORPHAN_S, exit=True)
         error = ""
         try:
-            matcher = build_matcher(tokenizer, text)
+            matcher = build_matcher(tokenizer, _NUMBERED.sub(_ANY_NUMBERED, text))
             matcher.compute_bitmask()
             check_matcher(matcher)
         except GrammarError as refusal:

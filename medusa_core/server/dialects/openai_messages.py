@@ -10,6 +10,7 @@ from medusa_core.messages import ChatMessage, Role, ToolCall
 from medusa_core.server.api_error import ApiError, bad_request
 from medusa_core.server.chat import ToolChoice, ToolMode
 from medusa_core.server.fields import Fields
+from medusa_core.server.json_schema import ANY_OBJECT, check_schema
 from medusa_core.server.limits import Limits
 
 _ROLES = {
@@ -21,7 +22,6 @@ _ROLES = {
 }
 _MOST_PARTS = 1024
 _MOST_TOOLS = 128
-_ANY_OBJECT = '{"type":"object"}'
 
 
 def read_messages(fields: Fields, limits: Limits) -> tuple[ChatMessage, ...]:
@@ -72,6 +72,8 @@ def function_json(function: Fields) -> str:
     if not name or len(name) > 256:
         raise function.invalid("name", "a name of 1 to 256 characters")
     parameters = function.record("parameters")
+    if parameters is not None:
+        check_schema(parameters.values, function.where("parameters"))
     described = {
         "name": name,
         "description": function.text("description"),
@@ -130,14 +132,17 @@ def read_format(wanted: Fields, described: Fields | None) -> str:
     if kind == "text":
         return ""
     if kind == "json_object":
-        schema = wanted.record("schema")  # llama-server's way to bring one
-        return _ANY_OBJECT if schema is None else json.dumps(schema.values)
+        if not wanted.has("schema"):
+            return ANY_OBJECT
+        described = wanted  # llama-server's way to bring one
+        kind = "json_schema"
     if kind != "json_schema":
         raise wanted.invalid("type", '"text", "json_object" or "json_schema"')
     schema = None if described is None else described.record("schema")
     if schema is None:
         raise (described or wanted).missing("schema")
-    return json.dumps(schema.values)
+    check_schema(schema.values, schema.path.removesuffix("."))
+    return json.dumps(schema.values, ensure_ascii=False)
 
 
 def read_content(turn: Fields, name: str = "content") -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from medusa_core.system.storage.database_schema import (
     nothing_to_mend,
     version_of,
 )
+from medusa_core.system.storage.shared_lock import SharedLock
 
 __all__ = ["Database", "Migration", "open_database", "open_in_memory"]
 
@@ -43,20 +44,40 @@ SqlRow = tuple[Any, ...]
 
 # Small files are looked through at each start; larger ones if the last run ended without closing.
 _SMALL_BYTES = 16 << 20
+# Another program may be salvaging the file.
+_PREPARING_S = 60.0
+# Two programs that start at once let each other pass.
+_PASSING_S = 0.5
 
 
 class Database:
-    """An open file, used from one thread.
+    """An open file, used from one thread; other programs may use it, too.
 
     Attributes:
         path: The file; None for a database in memory.
         notice: What happened while it was opened, in a sentence for people; mostly empty.
     """
 
-    def __init__(self, db: sqlite3.Connection, path: Path | None, notice: str = "") -> None:
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        path: Path | None,
+        notice: str = "",
+        lock: SharedLock | None = None,
+    ) -> None:
+        """Use a connection.
+
+        Args:
+            db: The connection.
+            path: Its file; None for a database in memory.
+            notice: As above.
+            lock: Held for as long as it is open.
+        """
         self._db = db
         self.path = path
         self.notice = notice
+        self._lock = lock
+        self._seen = self._data_version()
 
     def rows(self, sql: str, *parameters: object) -> list[SqlRow]:
         """All rows of a query.
@@ -121,6 +142,29 @@ class Database:
                 self._db.rollback()
             raise
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All that is read inside is of one moment, whatever others write meanwhile.
+
+        Raises:
+            StorageError: The file can't be read.
+        """
+        self.write("BEGIN")
+        try:
+            yield
+        finally:
+            self._db.rollback()
+
+    def changed_elsewhere(self) -> bool:
+        """Whether somebody else has written since it was opened, or since this was called last.
+
+        Raises:
+            StorageError: The file can't be read.
+        """
+        with self._reporting():
+            before, self._seen = self._seen, self._data_version()
+        return self._seen != before
+
     def checkpoint(self, *, truncates: bool = False) -> None:
         """Move what was written from the log into the file.
 
@@ -130,7 +174,8 @@ class Database:
         Raises:
             StorageError: The file can't be written.
         """
-        kind = "TRUNCATE" if truncates else "PASSIVE"
+        # Both hold off writers: SQLite before 3.51.3 may lose what is committed meanwhile.
+        kind = "TRUNCATE" if truncates else "FULL"
         found = self.row(f"PRAGMA wal_checkpoint({kind})")
         if truncates and found is not None and found[0] == 1:
             log.warning("another program reads %s: its log is emptied when that ends", self.path)
@@ -159,6 +204,12 @@ class Database:
     def close(self) -> None:
         """Close the file; may be called again."""
         self._db.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    def _data_version(self) -> int:
+        (version,) = self._db.execute("PRAGMA data_version").fetchone()
+        return int(version)
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
@@ -180,6 +231,9 @@ class Database:
                 marker_of(self.path).touch()
 
 
+DatabaseWork = Callable[[Database], None]
+
+
 def open_database(
     path: Path,
     migrations: Sequence[Migration],
@@ -187,8 +241,12 @@ def open_database(
     mend: Mend = nothing_to_mend,
     checkpoints_itself: bool = True,
     busy_s: float = 5.0,
+    first: DatabaseWork | None = None,
 ) -> Database:
     """Open or make a file; a damaged one is set aside, and what can be read of it is kept.
+
+    Several programs may have it open at once. What replaces or migrates the file is done while
+    nobody else has it open.
 
     Args:
         path: The file; its folder is made too.
@@ -196,6 +254,7 @@ def open_database(
         mend: Puts right what the tables of a salvaged file say of each other.
         checkpoints_itself: Any commit may move the log into the file; else `checkpoint` does.
         busy_s: How long to wait for another program that writes.
+        first: Done before it is opened, if nobody else has it open.
 
     Returns:
         The database, which can be written; its `notice` says what happened to it.
@@ -203,24 +262,45 @@ def open_database(
     Raises:
         StorageError: It can't be opened or written, or a newer version made it.
     """
-    notice = ""
+
+    def prepare() -> str:
+        notice = _prepare(path, migrations, mend, busy_s)
+        if first is not None:
+            with closing(Database(connect(path, busy_s), path)) as alone:
+                first(alone)
+        return notice
+
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        finish_replacement(path)
-        if not path.exists():
-            create(path, migrations)
+        lock = SharedLock(_lock_of(path))
         try:
-            db = _open(path, migrations, busy_s)
-        except FAULTS as error:
-            if not is_damage(error):
-                raise
-            notice = replace_damaged(path, migrations, mend)
-            db = _open(path, migrations, busy_s)
+            notice = _share_prepared(lock, path, prepare)
+            db = _connect_to_write(path, len(migrations), busy_s)
+        except BaseException:
+            lock.close()
+            raise
         if not checkpoints_itself:
             db.execute("PRAGMA wal_autocheckpoint = 0")
+        return Database(db, path, notice, lock)
     except (*FAULTS, OSError) as error:
         raise as_storage_error(error, path) from error
-    return Database(db, path, notice)
+
+
+def use_alone(path: Path, work: DatabaseWork) -> bool:
+    """Do something with a file that nobody has open; returns whether that is so.
+
+    Raises:
+        StorageError: It can't be opened, or the work fails.
+    """
+    try:
+        with closing(SharedLock(_lock_of(path))) as lock:
+            if not lock.hold_alone() or not _is_prepared(path):
+                return False
+            with closing(Database(connect(path), path)) as database:
+                work(database)
+            return True
+    except (*FAULTS, OSError) as error:
+        raise as_storage_error(error, path) from error
 
 
 def open_in_memory(
@@ -241,20 +321,90 @@ def open_in_memory(
     return Database(db, None, notice)
 
 
-def _open(path: Path, migrations: Sequence[Migration], busy_s: float) -> sqlite3.Connection:
-    """Connect, look whether all is well, and migrate.
+def _lock_of(path: Path) -> Path:
+    return beside(path, ".lock")
+
+
+def _share_prepared(lock: SharedLock, path: Path, prepare: Callable[[], str]) -> str:
+    """Share the lock of a file that can be opened; returns what was done to the file.
+
+    Raises:
+        sqlite3.Error: It can't be prepared.
+        StorageError: Another program has it open, and it is damaged.
+    """
+    notice = ""
+    for wait_s in (0.0, _PASSING_S):
+        if lock.hold_alone(wait_s):
+            notice = prepare() or notice
+            lock.release()
+        lock.share(_PREPARING_S)
+        if _is_prepared(path):
+            return notice
+        lock.release()  # who prepared it was killed, or it has failed since
+    raise _in_use(path)
+
+
+def _in_use(path: Path) -> StorageError:
+    return StorageError(
+        f"{path} has to be repaired or updated, and another program is using it.",
+        "Close the other windows and terminals of Medusa Chat, then try again.",
+    )
+
+
+def _is_prepared(path: Path) -> bool:
+    """Whether a file is in place, and nobody has found it damaged."""
+    return path.exists() and path.stat().st_size > 0 and not marker_of(path).exists()
+
+
+def _prepare(path: Path, migrations: Sequence[Migration], mend: Mend, busy_s: float) -> str:
+    """Bring a file that nobody has open into a state to be opened; returns what was done to it.
+
+    Raises:
+        sqlite3.Error: That can't be done.
+        StorageError: A newer version made it.
+    """
+    finish_replacement(path)
+    if not path.exists():
+        create(path, migrations)
+    try:
+        _check_and_migrate(path, migrations, busy_s)
+    except FAULTS as error:
+        if not is_damage(error):
+            raise
+        notice = replace_damaged(path, migrations, mend)
+        _check_and_migrate(path, migrations, busy_s)
+        return notice
+    return ""
+
+
+def _check_and_migrate(path: Path, migrations: Sequence[Migration], busy_s: float) -> None:
+    """Look whether all is well, and migrate.
 
     Raises:
         sqlite3.Error: It can't be used.
     """
     looks = path.stat().st_size <= _SMALL_BYTES or was_left_open(path)
-    if marker_of(path).exists() or not path.stat().st_size:
+    if not _is_prepared(path):
         raise damage("it couldn't be read before")
-    db = connect(path, busy_s)
-    try:
+    with closing(connect(path, busy_s)) as db:
         if looks:
             _look_through(db)
+        _refuse_newer(db, len(migrations), path)
         _migrate(db, migrations, path)
+
+
+def _connect_to_write(path: Path, version: int, busy_s: float) -> sqlite3.Connection:
+    """A connection to a file of this version.
+
+    Raises:
+        sqlite3.Error: It can't be written.
+        StorageError: Another program made it another version.
+    """
+    db = connect(path, busy_s)
+    try:
+        _refuse_newer(db, version, path)
+        if version_of(db) < version:
+            raise _in_use(path)
         # A file that can't be written shows now, not when there is something to lose.
         db.execute("BEGIN IMMEDIATE")
         db.rollback()
@@ -270,14 +420,18 @@ def _look_through(db: sqlite3.Connection) -> None:
         raise damage(str(found))
 
 
-def _migrate(db: sqlite3.Connection, migrations: Sequence[Migration], path: Path) -> None:
+def _refuse_newer(db: sqlite3.Connection, newest: int, path: Path) -> None:
     version = version_of(db)
-    if version > len(migrations):
+    if version > newest:
         raise StorageError(
             f"{path} was made by a newer version of Medusa Chat.",
             "Update Medusa Chat; nothing in the file was changed.",
             version=version,
         )
+
+
+def _migrate(db: sqlite3.Connection, migrations: Sequence[Migration], path: Path) -> None:
+    version = version_of(db)
     if 0 < version < len(migrations):
         back_up(db, path, beside(path, f".backup-{version}"))
     migrate(db, migrations, len(migrations))

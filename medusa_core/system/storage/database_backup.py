@@ -67,12 +67,14 @@ def back_up(db: sqlite3.Connection, path: Path, backup: Path) -> None:
     # Each program writes its own: one that was removed meanwhile never takes the place.
     part = beside(path, f".backup-part-{os.getpid()}")
     make_private(part)
+    begun_s = time.time()
     try:
         with closing(sqlite3.connect(part)) as copy:
             db.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
             if not is_sound(copy):
                 raise damage("its copy isn't sound")
+        os.utime(part, (begun_s, begun_s))  # what others write meanwhile is newer
         part.replace(backup)
     except BaseException:
         part.unlink(missing_ok=True)

@@ -1,0 +1,43 @@
+"""`medusa ps`: which models are loaded, and by whom."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from medusa_core.cli.table import table_lines
+from medusa_core.system.running_models import RunningModel, running_models
+from medusa_core.system.user_folders import places
+
+_HEAD = ("NAME", "SIZE", "DEVICE", "CONTEXT", "SINCE", "BY", "ADDRESS")
+
+
+def add_ps_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `ps`."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--data-dir", type=Path, help="the folder that the window is started with")
+
+
+def run_ps(args: argparse.Namespace) -> int:
+    """Print what is loaded."""
+    found = running_models(places(args.data_dir).running)
+    if args.json:
+        print(json.dumps({"running": [asdict(one) for one in found]}))
+    elif not found:
+        print("nothing is loaded")
+    else:
+        for line in table_lines(_HEAD, [_row(one) for one in found]):
+            print(line)
+    return 0
+
+
+def _row(one: RunningModel) -> tuple[str, ...]:
+    by = f"{one.program} ({one.pid})"
+    if not one.model:
+        return ("–", "", "", "", "", by, one.address)
+    since = f"{max(0.0, time.time() - one.loaded_s) / 60:.0f} min"
+    size, context = f"{one.nbytes / 1e9:.2f} GB", f"{one.context_tokens:,}"
+    return (one.model, size, one.device, context, since, by, one.address)

@@ -1,0 +1,179 @@
+"""What can go wrong between this computer and an address, as errors of ours.
+
+Texts of the other side are quoted: bounded, on one line, and without the key, which some repeat.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from urllib.parse import urljoin, urlsplit
+
+from medusa_core.errors import (
+    EndpointAnswerError,
+    EndpointBusyError,
+    EndpointError,
+    EndpointFailedError,
+    EndpointKeyError,
+    EndpointModelError,
+    EndpointUnreachableError,
+    OfflineError,
+)
+
+_NO_KEY, _FORBIDDEN, _NOT_FOUND, _TOO_MANY = 401, 403, 404, 429
+_REDIRECTS, _WRONG, _FAILED = 300, 400, 500
+_MOST_QUOTED = 200
+_MOST_WAIT_S = 24 * 3600
+_SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,3})?")
+
+
+def offline_error() -> OfflineError:
+    """Offline mode is on."""
+    return OfflineError(
+        "Offline mode is on: nothing is sent to other machines.",
+        "Switch it off in the model manager, or load a model of this computer.",
+    )
+
+
+def refusal_of(
+    status: int, headers: Mapping[str, str], body: bytes, *, url: str, place: str, key: str
+) -> EndpointError:
+    """Why an answer isn't what was asked for.
+
+    Args:
+        status: HTTP's number for it; not one of success.
+        headers: Of the answer.
+        body: The beginning of the answer.
+        url: What was asked for.
+        place: Who answered, for people.
+        key: What mustn't be shown.
+    """
+    reason = "it says no more"
+    if found := quoted(_reason_in(body), key):
+        reason = found
+    if _REDIRECTS <= status < _WRONG:
+        target = urlsplit(urljoin(url, headers.get("location", ""))).netloc
+        return EndpointUnreachableError(
+            f"{place} sends requests on to {quoted(target, key) or 'another address'}.",
+            "Nothing was sent there. Connect that address itself if you trust it.",
+        )
+    if status in (_NO_KEY, _FORBIDDEN):
+        return _key_error(place, has_key=bool(key))
+    if status == _NOT_FOUND:
+        return EndpointModelError(
+            f"{place} doesn't know the model or the address: {reason}.",
+            "Check the address and the model under Models, Other machines.",
+        )
+    if status == _TOO_MANY:
+        return _busy_error(place, headers.get("retry-after", ""))
+    if status >= _FAILED:
+        return EndpointFailedError(f"{place} failed ({status}): {reason}.", "Try again later.")
+    return EndpointFailedError(
+        f"{place} refuses the request ({status}): {reason}.",
+        "It may not know one of the settings of this chat; choose the usual ones.",
+    )
+
+
+def no_connection(place: str, reason: str) -> EndpointUnreachableError:
+    """Nothing answers."""
+    return EndpointUnreachableError(
+        f"{place} can't be reached: {reason}.",
+        "See whether the server runs, and check its address and the network.",
+    )
+
+
+def untrusted(place: str, reason: str) -> EndpointUnreachableError:
+    """The other side can't prove who it is."""
+    return EndpointUnreachableError(
+        f"{place} can't prove who it is: {reason}.",
+        "Nothing was sent. Its certificate must be valid for this address.",
+    )
+
+
+def unreadable_answer(place: str, reason: str) -> EndpointAnswerError:
+    """There is an answer, but not one of this kind of server."""
+    return EndpointAnswerError(
+        f"The answer of {place} can't be read: {reason}.",
+        "Check that the address is that of an OpenAI-compatible server.",
+    )
+
+
+def broken_off(place: str, reason: str) -> EndpointAnswerError:
+    """An answer ended before its end."""
+    return EndpointAnswerError(
+        f"The answer of {place} broke off: {reason}.",
+        "What has come is kept; Continue goes on with it.",
+    )
+
+
+def failed_within(place: str, message: str, key: str) -> EndpointFailedError:
+    """The server says in the middle of an answer that it failed."""
+    reason = quoted(message, key) or "it says no more"
+    return EndpointFailedError(
+        f"{place} failed while it answered: {reason}.",
+        "Try again later.",
+    )
+
+
+def unknown_model(place: str, model_id: str, offered: tuple[str, ...]) -> EndpointModelError:
+    """A model isn't among those that are offered."""
+    return EndpointModelError(
+        f"{place} has no model {quoted(model_id, '')}.",
+        f"It offers: {quoted(', '.join(offered), '') or 'none'}.",
+    )
+
+
+def quoted(text: str, key: str) -> str:
+    """A text of the other side, as it may be shown."""
+    shown = text.replace(key, "***") if key else text
+    shown = " ".join("".join(c if c.isprintable() else " " for c in shown).split()).rstrip(".")
+    return shown if len(shown) <= _MOST_QUOTED else f"{shown[: _MOST_QUOTED - 1]}…"
+
+
+def message_in(error: object) -> str:
+    """What an `error` of the API says; empty where it says nothing."""
+    if isinstance(error, dict):
+        error = error.get("message", "")
+    return error if isinstance(error, str) else ""
+
+
+def _key_error(place: str, *, has_key: bool) -> EndpointKeyError:
+    message = f"{place} refuses the key." if has_key else f"{place} wants a key."
+    return EndpointKeyError(
+        message, "Enter it under Models, Other machines, or set MEDUSA_API_KEY."
+    )
+
+
+def _busy_error(place: str, retry_after: str) -> EndpointBusyError:
+    wait_s = _wait_s(retry_after)
+    hint = "Try again later." if wait_s is None else f"Try again in {wait_s} s."
+    return EndpointBusyError(f"{place} has too much to do.", hint, retry_after_s=wait_s or 0)
+
+
+def _wait_s(retry_after: str) -> int | None:
+    """Seconds to wait, given as such or as a date; None where that isn't said."""
+    if _SECONDS.fullmatch(retry_after):
+        return min(round(float(retry_after)), _MOST_WAIT_S)
+    try:
+        wait_s = parsedate_to_datetime(retry_after).timestamp() - time.time()
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return max(0, min(round(wait_s), _MOST_WAIT_S))
+
+
+def _reason_in(body: bytes) -> str:
+    """What the body of a refusal says; empty where it is no JSON of this API."""
+    try:
+        raw = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(raw, dict):
+        return ""
+    return (
+        message_in(raw.get("error"))
+        or message_in(raw.get("message"))
+        or message_in(raw.get("detail"))
+    )

@@ -1,0 +1,150 @@
+"""One answer of another machine: its chunks become the events of an answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from medusa_core.chats.thinking import CLOSE, OPEN
+from medusa_core.messages import (
+    GIVEN,
+    TARGET,
+    Generate,
+    GenerationDone,
+    Role,
+    StepDone,
+    StepTimes,
+    StopReason,
+    TokenSource,
+)
+from medusa_core.remote.chunk import AnswerChunk, AnswerFigures
+
+_NO_TIMES = StepTimes(0.0, 0.0, 0.0, 0.0)
+_LENGTH = "length"
+_HIGH_SURROGATES = ("\ud800", "\udbff")
+
+
+class RemoteAnswer:
+    """Collects an answer.
+
+    What is thought before it comes apart and becomes text between `<think>` and `</think>`, as
+    models of this computer write it.
+
+    Attributes:
+        finish: Why the server says that it ended; empty while it goes on.
+    """
+
+    def __init__(self, request: Generate, clock: Callable[[], float] = time.monotonic) -> None:
+        self._request = request
+        self._clock = clock
+        self._began_s = self._last_s = clock()
+        self._first_s: float | None = None
+        self._pieces: list[bytes] = []
+        self._num_bytes = 0
+        self._num_steps = 0
+        self._is_thinking = self._has_said = False
+        self._half = ""  # of a character that a chunk may have cut in two
+        self._figures = AnswerFigures()
+        self.finish = ""
+
+    def take(self, chunk: AnswerChunk) -> StepDone | None:
+        """Take a chunk; returns what is new of the text, as a step."""
+        self.finish = chunk.finish or self.finish
+        self._figures = self._figures.updated(chunk.figures)
+        text = self._whole_characters(self._as_text(chunk))
+        if not text:
+            return None
+        pieces, sources = [text.encode()], [TARGET]
+        now_s = self._clock()
+        if self._first_s is None:
+            self._first_s = now_s
+            if given := self._given:
+                pieces.insert(0, given.encode())
+                sources.insert(0, GIVEN)
+        step = self._step(tuple(pieces), tuple(sources), now_s - self._last_s)
+        self._last_s = now_s
+        return step
+
+    def done(self, reason: StopReason | None = None) -> GenerationDone:
+        """The end of it.
+
+        Args:
+            reason: Why it ends; None for what the server says.
+        """
+        figures, end_s = self._figures, self._clock()
+        first_s = end_s if self._first_s is None else self._first_s
+        waited_s = first_s - self._began_s
+        given = "" if self._pieces else self._given
+        return GenerationDone(
+            self._request.session_id,
+            self._request.request_id,
+            text=given + b"".join(self._pieces).decode(),
+            token_ids=(),
+            stop_reason=reason or self._stop_reason,
+            num_prompt_tokens=figures.num_prompt_tokens,
+            num_given_tokens=0,
+            num_cached_tokens=figures.num_cached_tokens,
+            num_steps=0,
+            accept_lengths=(),
+            time_to_first_token_s=waited_s,
+            prefill_s=figures.prefill_s or waited_s,
+            decode_s=figures.decode_s or self._last_s - first_s,
+            num_rested=0,
+            settings=self._request.settings,
+            num_remote_tokens=figures.num_tokens,
+            num_drafted=figures.num_drafted,
+            num_draft_accepted=figures.num_draft_accepted,
+        )
+
+    @property
+    def _given(self) -> str:
+        """The answer that is gone on with; empty for a new one."""
+        last = self._request.messages[-1] if self._request.messages else None
+        return last.content if last is not None and last.role is Role.ASSISTANT else ""
+
+    @property
+    def _stop_reason(self) -> StopReason:
+        if self.finish != _LENGTH:
+            return StopReason.EOS
+        has_limit = self._request.settings.max_new_tokens > 0
+        return StopReason.MAX_TOKENS if has_limit else StopReason.CONTEXT
+
+    def _as_text(self, chunk: AnswerChunk) -> str:
+        """What a chunk adds to the text, with marks around what is thought."""
+        text = ""
+        if chunk.thought and not self._has_said:
+            text += chunk.thought if self._is_thinking else f"{OPEN}\n{chunk.thought}"
+            self._is_thinking = True
+        if chunk.text or (chunk.finish and self._is_thinking):
+            text += f"\n{CLOSE}\n\n{chunk.text}" if self._is_thinking else chunk.text
+            self._is_thinking = False
+            self._has_said = True
+        return text
+
+    def _whole_characters(self, text: str) -> str:
+        """A text without halves of characters: one at its end waits for the next chunk."""
+        text, self._half = self._half + text, ""
+        if text and _HIGH_SURROGATES[0] <= text[-1] <= _HIGH_SURROGATES[1] and not self.finish:
+            text, self._half = text[:-1], text[-1]
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+    def _step(
+        self, pieces: tuple[bytes, ...], sources: tuple[TokenSource, ...], seconds: float
+    ) -> StepDone:
+        self._pieces += pieces
+        self._num_bytes += sum(map(len, pieces))
+        number, self._num_steps = self._num_steps, self._num_steps + 1
+        return StepDone(
+            self._request.session_id,
+            self._request.request_id,
+            number,
+            (),
+            pieces,
+            sources,
+            self._num_bytes,
+            0,
+            (TARGET,),
+            _NO_TIMES,
+            seconds,
+            0,
+        )

@@ -1,0 +1,272 @@
+"""An engine whose model answers behind another machine's address; see `medusa_core.api.Engine`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from medusa_core.errors import Cancelled, EngineError, MedusaError, RequestError
+from medusa_core.messages import (
+    NO_PLAN,
+    AnswerStarted,
+    Cancel,
+    CloseSession,
+    Command,
+    Count,
+    Counted,
+    DrafterChoice,
+    Event,
+    Failed,
+    Generate,
+    GenerationDone,
+    LoadRemote,
+    Message,
+    ModelLoaded,
+    Progress,
+    RuleChoice,
+    ThinkingSwitch,
+    Unload,
+    Unloaded,
+)
+from medusa_core.remote.asking import answer_events
+from medusa_core.remote.connection import EndpointConnection, EndpointPatience
+from medusa_core.remote.keys import kept_key
+from medusa_core.remote.offered import OfferedModel, chosen_model, offered_models
+from medusa_core.remote.refusals import offline_error
+
+log = logging.getLogger(__name__)
+
+FindKey = Callable[[Path | None, str], str]
+_USUAL = EndpointPatience()
+# What a chat can choose: the other machine decides whether and how it drafts.
+_DRAFTER = DrafterChoice(
+    "none", "As that machine does", "The other machine decides how it decodes.", drafts=False
+)
+_RULES = (
+    RuleChoice(
+        "greedy", "Greedy", "Takes the likeliest token each time.", is_exact=True, draws=False
+    ),
+    RuleChoice(
+        "sample", "Sample", "Draws each token by its probability.", is_exact=True, draws=True
+    ),
+)
+
+
+class RemoteEngine:
+    """Answers by the models of other machines, in a thread with an event loop of its own.
+
+    Answers of several conversations run at once. Commands that come while a model is being loaded
+    must wait outside: see `EngineRouter`.
+
+    Attributes:
+        is_alive: Commands are still heard.
+    """
+
+    def __init__(
+        self,
+        on_event: Callable[[Event], None],
+        find_key: FindKey = kept_key,
+        patience: EndpointPatience = _USUAL,
+    ) -> None:
+        """Start it; nothing is sent before a `LoadRemote`.
+
+        Args:
+            on_event: Called with every event, in the engine's thread.
+            find_key: Looks up the key that is kept for an address; may block.
+            patience: When servers are given up.
+        """
+        self._send = on_event
+        self._find_key = find_key
+        self._patience = patience
+        self._connection: EndpointConnection | None = None
+        self._model_id = self._load_id = ""
+        self._running: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="medusa-remote", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def submit(self, command: Command) -> None:
+        """Queue a command; returns at once."""
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._take, command)
+
+    def close(self, timeout_s: float = 10.0) -> None:
+        """Cancel what runs, and end the thread; safe to call twice."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._loop.stop)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+            self._loop.run_until_complete(self._end_all())
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        finally:
+            self._loop.close()
+
+    async def _end_all(self) -> None:
+        tasks = tuple(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._disconnect()
+
+    # Commands -------------------------------------------------------------------------------------
+
+    def _take(self, command: Command) -> None:
+        match command:
+            case LoadRemote():
+                self._start(command, partial(self._load, command))
+            case Generate():
+                self._generate(command)
+            case Cancel():
+                self._cancel(command.session_id, command.request_id)
+            case CloseSession():
+                self._cancel(command.session_id)
+            case Unload():
+                self._start(command, partial(self._unload, command))
+            case Count():
+                self._send(Counted(command.session_id, command.request_id, 0, 0, 0, None, "", ""))
+            case _:
+                self._fail(command, _unknown_here())
+
+    def _start(self, command: Message, work: Callable[[], Awaitable[None]]) -> None:
+        key = (command.session_id, command.request_id)
+
+        def end(task: asyncio.Task[None]) -> None:
+            if self._running.get(key) is task:
+                del self._running[key]
+            if task.cancelled():
+                self._fail(command, Cancelled("This was stopped."))
+            elif (error := task.exception()) is not None:
+                self._fail(command, error)
+
+        self._running[key] = task = self._loop.create_task(_awaited(work))
+        task.add_done_callback(end)
+
+    def _cancel(self, session_id: str, request_id: str = "") -> None:
+        """Stop a request, or all of a session."""
+        for (session, request), task in tuple(self._running.items()):
+            if session == session_id and request_id in ("", request):
+                task.cancel()
+
+    def _fail(self, command: Message, error: BaseException) -> None:
+        if isinstance(error, MedusaError):
+            kind, message, hint = type(error).__name__, error.message, error.hint
+        else:
+            log.error("a request to another machine failed", exc_info=error)
+            kind, message = EngineError.__name__, f"The engine failed: {type(error).__name__}."
+            hint = "Try again; the log has the details."
+        self._send(Failed(command.session_id, command.request_id, kind, message, hint))
+
+    # The model ------------------------------------------------------------------------------------
+
+    async def _load(self, command: LoadRemote) -> None:
+        """See whether a model is there; only then it takes the place of the one before."""
+        began_s, model = time.monotonic(), command.model
+        if command.is_offline:
+            raise offline_error()
+        ids = (command.session_id, command.request_id)
+        self._send(Progress(*ids, "connect", 0.0, f"Asking {model.place} for its models"))
+        key = command.key or await asyncio.to_thread(
+            self._find_key, command.keys_dir, model.endpoint
+        )
+        connection = EndpointConnection(model.endpoint, model.place, key, self._patience)
+        try:
+            offered = await offered_models(connection)
+            chosen = chosen_model(model.place, model.model_id, offered)
+        except BaseException:
+            await connection.close()
+            raise
+        await self._end_answers()
+        await self._disconnect()
+        self._connection, self._model_id = connection, chosen.model_id
+        self._load_id = command.request_id
+        self._send(_loaded(command, chosen, time.monotonic() - began_s))
+
+    async def _unload(self, command: Unload) -> None:
+        await self._end_answers()
+        await self._disconnect()
+        self._send(Unloaded(command.session_id, command.request_id, 0))
+
+    async def _end_answers(self) -> None:
+        """Cancel all other requests, and wait until they have told so."""
+        others = [one for one in self._running.values() if one is not asyncio.current_task()]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    async def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    # Answers --------------------------------------------------------------------------------------
+
+    def _generate(self, request: Generate) -> None:
+        if any(session == request.session_id for session, _ in self._running):
+            self._fail(request, _still_answering())
+        else:
+            self._start(request, partial(self._answer, request))
+
+    async def _answer(self, request: Generate) -> None:
+        if self._connection is None:
+            raise RequestError("No model is loaded.", "Load a model first.")
+        self._send(AnswerStarted(request.session_id, request.request_id, self._load_id))
+        async for event in answer_events(self._connection, request, self._model_id):
+            if isinstance(event, GenerationDone):
+                # Before it is told, so that who hears it can ask again at once.
+                del self._running[request.session_id, request.request_id]
+            self._send(event)
+
+
+async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
+    """Begun only when its turn comes: what is cancelled before leaves nothing that waits."""
+    await work()
+
+
+def _loaded(command: LoadRemote, model: OfferedModel, seconds: float) -> ModelLoaded:
+    return ModelLoaded(
+        command.session_id,
+        command.request_id,
+        name=model.model_id,
+        num_parameters=0,
+        num_heads=0,
+        context_tokens=model.context_tokens,
+        vocab_size=0,
+        dtype="",
+        quant="",
+        plan=NO_PLAN,
+        device="",
+        drafters=(_DRAFTER,),
+        rules=_RULES,
+        sources=(),
+        load_s=seconds,
+        thinking=ThinkingSwitch(can_switch=True),
+        place=command.model.place,
+    )
+
+
+def _unknown_here() -> RequestError:
+    return RequestError(
+        "This can't be asked of a model of another machine.",
+        "Load a model of this computer for that.",
+    )
+
+
+def _still_answering() -> RequestError:
+    return RequestError(
+        "This conversation is still being answered.", "Wait for the answer, or stop it."
+    )

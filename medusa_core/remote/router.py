@@ -1,0 +1,191 @@
+"""One engine made of two: models of this computer, and those of other machines.
+
+Commands go to the one whose model is loaded. While another one is to take its place, they wait: who
+asks after a `LoadModel` or `LoadRemote` is answered by what that leads to.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from medusa_core.chats.conversation import new_id
+from medusa_core.errors import Cancelled
+from medusa_core.messages import (
+    Cancel,
+    Command,
+    Event,
+    Failed,
+    LoadModel,
+    LoadRemote,
+    ModelLoaded,
+    StepDone,
+    StepTrace,
+    Unload,
+    Unloaded,
+)
+
+_SESSION = "router"
+
+
+class RoutedEngine(Protocol):
+    """An engine, as `medusa_core.api.Engine` describes it."""
+
+    @property
+    def is_alive(self) -> bool: ...
+    def submit(self, command: Command) -> None: ...
+    def close(self, timeout_s: float = 10.0) -> None: ...
+
+
+StartRouted = Callable[[Callable[[Event], None]], RoutedEngine]
+
+
+class EngineRouter:
+    """Sends commands to the engine that holds the model; see `medusa_core.api.Engine`.
+
+    A model of another machine is asked for before that of this computer is given up. If it can't
+    be had, what answered before still does, and says so by its `ModelLoaded`.
+
+    Attributes:
+        is_alive: Commands are still heard.
+    """
+
+    def __init__(
+        self, on_event: Callable[[Event], None], start_local: StartRouted, start_remote: StartRouted
+    ) -> None:
+        """Start the engine of this computer.
+
+        Args:
+            on_event: Called with every event, in the thread of the engine that sends it.
+            start_local: Starts the engine of models of this computer.
+            start_remote: Starts that of other machines' models, when the first is asked for.
+        """
+        self._send = on_event
+        self._start_remote = start_remote
+        self._lock = threading.Lock()
+        self._remote: RoutedEngine | None = None
+        self._loaded: dict[bool, ModelLoaded] = {}  # of the remote engine, of the local one
+        self._load: LoadModel | LoadRemote | None = None  # by which another engine's turn may come
+        self._held: deque[Command] = deque()
+        self._cancelled: set[tuple[str, str]] = set()  # of those
+        self._own_ids: set[str] = set()
+        self._is_remote = False
+        self._local = start_local(self._take_local)
+
+    @property
+    def is_alive(self) -> bool:
+        remote = self._remote
+        return self._local.is_alive and (remote is None or remote.is_alive)
+
+    def submit(self, command: Command) -> None:
+        """Queue a command; returns at once."""
+        with self._lock:
+            if isinstance(command, Cancel):
+                self._cancel(command)
+            elif self._load is not None:
+                self._held.append(command)
+            else:
+                self._route(command)
+
+    def close(self, timeout_s: float = 10.0) -> None:
+        """Cancel what runs, free the model and end both; safe to call twice."""
+        if self._remote is not None:
+            self._remote.close(timeout_s)
+        self._local.close(timeout_s)
+
+    def _route(self, command: Command) -> None:
+        """Hand a command to whom it is for; one that may change who answers is waited for."""
+        if isinstance(command, LoadRemote):
+            self._load = command
+            self._engine(is_remote=True).submit(command)
+            return
+        if isinstance(command, LoadModel):
+            self._loaded.pop(False, None)  # given up before another one is loaded
+            if self._is_remote:
+                self._load = command
+            self._local.submit(command)
+            return
+        self._engine(self._is_remote).submit(command)
+
+    def _engine(self, is_remote: bool) -> RoutedEngine:
+        if not is_remote:
+            return self._local
+        if self._remote is None:
+            self._remote = self._start_remote(self._take_remote)
+        return self._remote
+
+    def _cancel(self, command: Cancel) -> None:
+        ids = (command.session_id, command.request_id)
+        if any((one.session_id, one.request_id) == ids for one in self._held):
+            self._cancelled.add(ids)
+            return
+        self._engine(self._is_remote).submit(command)
+        if self._load is not None:
+            self._engine(isinstance(self._load, LoadRemote)).submit(command)
+
+    # Events ---------------------------------------------------------------------------------------
+
+    def _take_local(self, event: Event) -> None:
+        # Nothing that is done for other machines' models costs a step of this computer's any time.
+        if isinstance(event, StepDone | StepTrace):
+            self._send(event)
+        else:
+            self._take(event, is_remote=False)
+
+    def _take_remote(self, event: Event) -> None:
+        self._take(event, is_remote=True)
+
+    def _take(self, event: Event, *, is_remote: bool) -> None:
+        with self._lock:
+            is_own = event.request_id in self._own_ids
+            if isinstance(event, ModelLoaded):
+                self._loaded[is_remote] = event
+            elif isinstance(event, Unloaded):
+                self._loaded.pop(is_remote, None)
+                self._own_ids.discard(event.request_id)
+            is_end = self._ends_load(event)
+            before = self._loaded.get(self._is_remote) if is_end else None
+        if not is_own:
+            self._send(event)
+        if is_end:
+            if isinstance(event, Failed) and before is not None:
+                self._send(before)
+            self._end_load(event)
+
+    def _ends_load(self, event: Event) -> bool:
+        load = self._load
+        return (
+            load is not None
+            and isinstance(event, ModelLoaded | Failed)
+            and (event.session_id, event.request_id) == (load.session_id, load.request_id)
+        )
+
+    def _end_load(self, event: Event) -> None:
+        """It is known who answers from now on: hand on what waited."""
+        failed: list[Failed] = []
+        with self._lock:
+            is_remote = isinstance(self._load, LoadRemote)
+            self._load = None
+            if isinstance(event, ModelLoaded) and is_remote is not self._is_remote:
+                self._free(self._is_remote)
+                self._is_remote = is_remote
+            while self._held and self._load is None:
+                command = self._held.popleft()
+                ids = (command.session_id, command.request_id)
+                if ids in self._cancelled:
+                    self._cancelled.discard(ids)
+                    stopped = Cancelled("This was stopped before it began.")
+                    failed.append(Failed(*ids, Cancelled.__name__, stopped.message, stopped.hint))
+                else:
+                    self._route(command)
+        for one in failed:
+            self._send(one)
+
+    def _free(self, is_remote: bool) -> None:
+        """Give up the model of the engine whose turn is over."""
+        if is_remote in self._loaded:
+            request_id = new_id()
+            self._own_ids.add(request_id)
+            self._engine(is_remote).submit(Unload(_SESSION, request_id))

@@ -1,0 +1,112 @@
+"""How one answer is asked for and read: schemas and calls of functions in the model's own form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from medusa_core.chats.thinking import CLOSE, OPEN
+from medusa_core.messages import ChatMessage, GenerateSettings, ModelLoaded
+from medusa_core.models.text.grammar_limits import MOST_CHARS
+from medusa_core.models.text.turns import without_tools
+from medusa_core.server.answer_grammar import AnswerRules, Thoughts, answer_grammar
+from medusa_core.server.api_error import bad_request
+from medusa_core.server.chat import ChatRequest, ToolMode
+from medusa_core.server.tool_calls.tool_format import ToolFormat, find_tool_format
+from medusa_core.server.tool_calls.tool_prompt import with_described_tools
+
+
+class AnswerForm(NamedTuple):
+    """What the engine is asked for, beside settings.
+
+    Attributes:
+        turns: The conversation; where the template knows no functions, it describes them.
+        tools: Functions that the template is to describe.
+        grammar: What the answer must match; empty for anything.
+        marks: Names of tokens without text that thoughts and calls are known by.
+        begins_inside: The answer begins within a thought.
+        tool_format: How calls are written; None where there are none.
+    """
+
+    turns: tuple[ChatMessage, ...]
+    tools: tuple[str, ...]
+    grammar: str
+    marks: Mapping[int, str]
+    begins_inside: bool
+    tool_format: ToolFormat | None
+
+    def as_turn(self, answer: ChatMessage) -> ChatMessage:
+        """An answer as it stands in `turns` when its receiver sends it back."""
+        is_described = self.tool_format is None or self.tool_format.is_described
+        return answer if is_described else without_tools((answer,))[0]
+
+
+def answer_form(request: ChatRequest, facts: ModelLoaded, settings: GenerateSettings) -> AnswerForm:
+    """How an answer is asked for.
+
+    Args:
+        request: What is asked.
+        facts: Of the model.
+        settings: How it decodes.
+
+    Raises:
+        ApiError: Its schemas are too large together.
+    """
+    template = facts.chat_template
+    tool_format = find_tool_format(template) if has_tools(request) else None
+    marks = _marks(facts, tool_format)
+    begins_inside = not request.prompt_ids and facts.thinking.opens(settings.thinks)
+    may_think = OPEN in template and settings.thinks is not False
+    rules = AnswerRules(
+        shape=None if tool_format is None else tool_format.shape,
+        tools=request.tools,
+        choice=request.tool_choice,
+        schema=request.schema,
+        thoughts=Thoughts.BEGUN
+        if begins_inside
+        else Thoughts.POSSIBLE
+        if may_think
+        else Thoughts.NONE,
+        mark_ids={name: token_id for token_id, name in marks.items()},
+    )
+    turns, tools = request.messages, request.tools if tool_format is not None else ()
+    if tool_format is not None:
+        turns, tools = read_turns(turns, tools, tool_format, request.tool_choice.is_parallel)
+    grammar = answer_grammar(rules)
+    if len(grammar) > MOST_CHARS:
+        raise bad_request(
+            f"The schemas of the request have {len(grammar):,} characters together; "
+            f"{MOST_CHARS:,} are the most. Send fewer functions.",
+            "tools" if tool_format is not None else "response_format",
+        )
+    return AnswerForm(turns, tools, grammar, marks, begins_inside, tool_format)
+
+
+def read_turns(
+    messages: tuple[ChatMessage, ...],
+    tools: tuple[str, ...],
+    tool_format: ToolFormat,
+    is_parallel: bool = True,
+) -> tuple[tuple[ChatMessage, ...], tuple[str, ...]]:
+    """A conversation with functions, and those that the template is to describe.
+
+    Args:
+        messages: The turns.
+        tools: Functions that may be called.
+        tool_format: How calls are written.
+        is_parallel: Several calls may come in one answer.
+    """
+    if not tools or tool_format.is_described:
+        return messages, tools
+    return with_described_tools(messages, tools, tool_format.shape, is_parallel), ()
+
+
+def has_tools(request: ChatRequest) -> bool:
+    """May the answer call functions?"""
+    is_allowed = request.tool_choice.mode is not ToolMode.NONE
+    return bool(request.tools) and is_allowed and not request.prompt_ids
+
+
+def _marks(facts: ModelLoaded, tool_format: ToolFormat | None) -> Mapping[int, str]:
+    wanted = {OPEN, CLOSE} | (set() if tool_format is None else set(tool_format.shape.marks))
+    return {token_id: name for token_id, name in facts.special_tokens if name in wanted}

@@ -1,0 +1,120 @@
+"""JSON schemas that somebody sent: within bounds, and as parts of a grammar."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from medusa_core.server.api_error import ApiError, bad_request
+
+MOST_BYTES = 64 << 10
+MOST_DEPTH = 32
+MOST_PROPERTIES = 1000
+MOST_CHOICES = 1000
+ANY_OBJECT = '{"type": "object"}'
+
+_LOCAL = "#"
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+# One way to write a value: an answer can't lose itself in spaces, and a client that reads a call's
+# arguments and writes them again mostly writes the same text.
+_TIGHT = {
+    "whitespace_flexible": False,
+    "item_separator": ", ",
+    "key_separator": ": ",
+    "coerce_one_of": True,
+}
+
+
+def check_schema(schema: Mapping[str, Any], where: str) -> None:
+    """Refuse a schema that is too large, or that refers to something outside of it.
+
+    Args:
+        schema: The schema.
+        where: Its place in the request, for errors.
+
+    Raises:
+        ApiError: It is out of bounds.
+    """
+    num_bytes = len(json.dumps(schema, ensure_ascii=False).encode())
+    if num_bytes > MOST_BYTES:
+        raise _out_of_bounds(where, f"has {num_bytes:,} bytes; {MOST_BYTES:,} are the most")
+    num_properties = num_choices = depth = 0
+    level: list[Any] = [schema]
+    while level:
+        depth += 1
+        if depth > MOST_DEPTH:
+            raise _out_of_bounds(where, f"is nested too deeply; {MOST_DEPTH} levels are the most")
+        for one in _objects(level):
+            _check_references(one, where)
+            num_properties += _size(one.get("properties"))
+            num_choices += _size(one.get("enum"))
+        level = [inner for one in level for inner in _inside(one)]
+    if num_properties > MOST_PROPERTIES:
+        raise _out_of_bounds(
+            where, f"has {num_properties:,} properties; {MOST_PROPERTIES:,} are the most"
+        )
+    if num_choices > MOST_CHOICES:
+        raise _out_of_bounds(
+            where, f"has {num_choices:,} values in enums; {MOST_CHOICES:,} are the most"
+        )
+
+
+def json_rule(schema: str) -> str:
+    """The values that match a schema, as a grammar's rule writes them.
+
+    Args:
+        schema: The schema, as JSON; `check_schema` has seen it.
+    """
+    return _rule(json.loads(schema), is_lenient=False)
+
+
+def arguments_rule(parameters: Mapping[str, Any]) -> str:
+    """The arguments of a function, as a grammar's rule writes them.
+
+    What the grammar can't check is left unchecked: most clients describe their functions more
+    closely than calls need it. Only the properties that are named may come.
+
+    Args:
+        parameters: The schema of its arguments.
+    """
+    schema: dict[str, Any] = {"type": "object", **parameters}
+    if "properties" in schema and "patternProperties" not in schema:
+        schema.setdefault("additionalProperties", False)
+    return _rule(schema, is_lenient=True)
+
+
+def _rule(schema: Any, *, is_lenient: bool) -> str:
+    if isinstance(schema, dict):
+        schema = {**schema, "x-guidance": {**_TIGHT, "lenient": is_lenient}}
+    return f"%json {json.dumps(schema)}"
+
+
+def _objects(level: list[Any]) -> Iterator[dict[str, Any]]:
+    return (one for one in level if isinstance(one, dict))
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
+
+
+def _check_references(one: Mapping[str, Any], where: str) -> None:
+    for name in _REFERENCES:
+        target = one.get(name)
+        if isinstance(target, str) and not target.startswith(_LOCAL):
+            raise bad_request(
+                f"The schema in `{where}` refers to {target[:80]!r}, which isn't fetched: put it "
+                f"into `$defs` and refer to `#/$defs/…`.",
+                where,
+            )
+
+
+def _size(value: Any) -> int:
+    return len(value) if isinstance(value, dict | list) else 0
+
+
+def _out_of_bounds(where: str, what: str) -> ApiError:
+    return bad_request(f"The schema in `{where}` {what}. Use a smaller one.", where)

@@ -1,0 +1,1 @@
+"""Calls of functions in answers: how models write them, how they are read and enforced."""

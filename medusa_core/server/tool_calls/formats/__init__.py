@@ -1,0 +1,1 @@
+"""Formats in which models write calls of functions; each module exports its `SPEC`."""

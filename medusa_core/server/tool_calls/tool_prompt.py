@@ -1,0 +1,41 @@
+"""Functions described to models whose templates know none."""
+
+from __future__ import annotations
+
+from medusa_core.messages import ChatMessage, Role
+from medusa_core.models.text.turns import without_tools
+from medusa_core.server.tool_calls.call_shape import CallShape
+
+_FORM = '{{"name": "<name of the function>", "{key}": {{<its arguments>}}}}'
+_SEVERAL = "For several calls write one such object per line. "
+_DESCRIPTION = (
+    "You may call functions. To call one, answer with nothing but a JSON object of this form:\n"
+    "{form}\n"
+    "{several}The result of each call comes with the next message. If no function helps, answer in "
+    "words.\n\n"
+    "The functions, each with a JSON schema of its parameters:\n"
+    "{functions}"
+)
+
+
+def with_described_tools(
+    messages: tuple[ChatMessage, ...], tools: tuple[str, ...], shape: CallShape, is_parallel: bool
+) -> tuple[ChatMessage, ...]:
+    """A conversation whose system message describes functions; earlier calls become text.
+
+    Args:
+        messages: The turns.
+        tools: As `ChatRequest.tools`.
+        shape: How calls are to look.
+        is_parallel: Several calls may come in one answer.
+    """
+    description = _DESCRIPTION.format(
+        form=_FORM.format(key=shape.arguments_key),
+        several=_SEVERAL if is_parallel else "",
+        functions="\n".join(tools),
+    )
+    turns = without_tools(messages)
+    if turns and turns[0].role is Role.SYSTEM:
+        system = f"{turns[0].content}\n\n{description}"
+        return (ChatMessage(Role.SYSTEM, system), *turns[1:])
+    return (ChatMessage(Role.SYSTEM, description), *turns)

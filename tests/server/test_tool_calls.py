@@ -1,0 +1,388 @@
+"""Calls of functions in answers: every format, however the text is cut; and the grammars."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medusa_core.errors import GrammarError
+from medusa_core.messages import ChatMessage, Role, StopReason, ToolCall
+from medusa_core.models.text.grammar_process import GrammarProcess
+from medusa_core.server.answer_grammar import AnswerRules, Thoughts, answer_grammar
+from medusa_core.server.answer_reader import AnswerReader
+from medusa_core.server.chat import (
+    AnswerEnd,
+    CallDelta,
+    CallStarted,
+    Finish,
+    TextDelta,
+    ToolChoice,
+    ToolMode,
+)
+from medusa_core.server.session_pool import SessionPool
+from medusa_core.server.tool_calls.call_reader import CallReader, new_call_id
+from medusa_core.server.tool_calls.python_calls import python_calls
+from medusa_core.server.tool_calls.tool_format import find_tool_format, tool_format_registry
+from medusa_core.server.tool_calls.tool_prompt import with_described_tools
+from medusa_core.system.resources import demo_model_dir, resources_dir
+from tests.server.grammar_checks import MARK_IDS, matches
+from tests.server.test_answer_parts import END_ID, done, step
+
+FORMATS = {spec.name: spec for spec in tool_format_registry().specs}
+CITY = {
+    "type": "object",
+    "properties": {"city": {"enum": ["Ulm", "Rome"]}, "days": {"type": "integer"}},
+    "required": ["city"],
+}
+WEATHER = json.dumps({"name": "weather", "description": "of a city", "parameters": CITY})
+CLOCK = json.dumps({"name": "clock", "description": "", "parameters": {}})
+NAMES = ("weather", "clock")
+Found = tuple[str, list[tuple[str, str]]]
+
+_ULM, _CLOCK = ("weather", '{"city": "Ulm"}'), ("clock", "{}")
+_UNKNOWN = '<tool_call>{"name": "rm", "arguments": {}}</tool_call>'
+READ: list[tuple[str, str, Found]] = [
+    (
+        "hermes",
+        'So:\n<tool_call>\n{"name": "weather", "arguments": {"city": "Ulm"}}\n</tool_call>',
+        ("So:", [_ULM]),
+    ),
+    (
+        "hermes",
+        (
+            '<tool_call>\n{"name": "weather", "arguments": {"city": "Ulm"}}\n</tool_call>\n'
+            '<tool_call>{"arguments": {}, "name": "clock"}</tool_call>'
+        ),
+        ("", [_ULM, _CLOCK]),
+    ),
+    ("hermes", '{"name": "clock", "arguments": {}}\n</tool_call>', ("", [_CLOCK])),
+    ("hermes", '<tool_call>{"name": "clock", "arguments": "{}"}</tool_call>', ("", [_CLOCK])),
+    (
+        "hermes",
+        '```json\n{\n  "name": "clock",\n  "arguments": {}\n}\n```',
+        ("", [_CLOCK]),
+    ),
+    (
+        "hermes",
+        '<tool_call>{"name": "weather", "arguments": {"city": "}\\"{"}}</tool_call> done',
+        (" done", [("weather", '{"city": "}\\"{"}')]),
+    ),
+    ("hermes", _UNKNOWN, (_UNKNOWN, [])),
+    ("hermes", "a <tool_ca <tool_call> b", ("a <tool_ca <tool_call> b", [])),
+    ("hermes", '<tool_call>{"name": "clock", ', ('<tool_call>{"name": "clock", ', [])),
+    ("hermes", '<tool_call>{"name": "clock"; 1}', ('<tool_call>{"name": "clock"; 1}', [])),
+    ("llama_3", '{"name": "weather", "parameters": {"city": "Ulm"}}', ("", [_ULM])),
+    (
+        "llama_3",
+        (
+            '<|python_tag|>{"name": "weather", "parameters": {"city": "Ulm"}}; '
+            '{"name": "clock", "parameters": {}}'
+        ),
+        ("", [_ULM, _CLOCK]),
+    ),
+    ("llama_3", '{"city": "Ulm"}', ('{"city": "Ulm"}', [])),
+    ("llama_3", "<|python_tag", ("<|python_tag", [])),
+    (
+        "mistral_list",
+        (
+            '[TOOL_CALLS][{"name": "weather", "arguments": {"city": "Ulm"}, "id": "a1"}, '
+            '{"name": "clock", "arguments": {}}]'
+        ),
+        ("", [_ULM, _CLOCK]),
+    ),
+    (
+        "mistral_args",
+        '[TOOL_CALLS]weather[ARGS]{"city": "Ulm"}[TOOL_CALLS]clock[ARGS]{}',
+        ("", [_ULM, _CLOCK]),
+    ),
+    ("mistral_args", "[TOOL_CALLS]rm[ARGS]{}", ("[TOOL_CALLS]rm[ARGS]{}", [])),
+    ("mistral_args", "[TOOL_CALLS]clock[ARGS] now", ("[TOOL_CALLS]clock[ARGS] now", [])),
+    ("gemma", '```tool_code\n[weather(city="Ulm"), clock()]\n```', ("", [_ULM, _CLOCK])),
+    ("gemma", '{"name": "weather", "parameters": {"city": "Ulm"}}', ("", [_ULM])),
+    ("gemma", "clock() is a function.", ("clock() is a function.", [])),
+    ("gemma", "[a link](weather)", ("[a link](weather)", [])),
+    (
+        "json",
+        '{"name": "weather", "arguments": {"city": "Ulm"}}\n{"name": "clock", "arguments": {}}',
+        ("", [_ULM, _CLOCK]),
+    ),
+    ("json", "  Just text: {}.  ", ("  Just text: {}.  ", [])),
+]
+
+
+def collected(parts: Iterable[object]) -> Found:
+    text, calls = "", []
+    for part in parts:
+        if isinstance(part, TextDelta):
+            text += part.text
+        elif isinstance(part, CallStarted):
+            assert part.place == len(calls)
+            calls.append([part.name, ""])
+        elif isinstance(part, CallDelta):
+            calls[part.place][1] += part.text
+    return text, [(name, arguments) for name, arguments in calls]
+
+
+def read(name: str, text: str, cuts: list[int]) -> Found:
+    reader = CallReader(FORMATS[name].shape, NAMES)
+    places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    parts = [part for begin, end in pairwise(places) for part in reader.push(text[begin:end])]
+    return collected([*parts, *reader.finish()])
+
+
+@pytest.mark.parametrize(("name", "text", "found"), READ)
+def test_calls_are_read_from_text_that_comes_at_once_or_by_characters(
+    name: str, text: str, found: Found
+) -> None:
+    assert read(name, text, []) == found
+    assert read(name, text, list(range(len(text)))) == found
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            *("<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[ARGS]", "<|python_tag|>", "```"),
+            *("```json\n", '{"name": "clock", "arguments": {', "}", "{", '"', "\\", "}}", "[", "]"),
+            *(", ", "\n", " ", "weather", "clock()", "(", "word", '"name": "weather"', ";"),
+            *('"parameters": {"city": "Ulm"}', ":", "<tool", "ü"),
+        ]
+    ),
+    max_size=12,
+).map("".join)
+
+
+@given(st.sampled_from(sorted(FORMATS)), PIECES, st.lists(st.integers(0, 200), max_size=20))
+def test_calls_are_the_same_however_the_text_is_cut(name: str, text: str, cuts: list[int]) -> None:
+    assert read(name, text, cuts) == read(name, text, [])
+
+
+@given(st.sampled_from(sorted(FORMATS)), PIECES)
+def test_an_answer_without_calls_is_its_text(name: str, text: str) -> None:
+    found, calls = read(name, text, list(range(0, len(text), 3)))
+    if not calls:
+        assert found == text
+
+
+def test_arguments_come_while_they_are_written() -> None:
+    reader = CallReader(FORMATS["hermes"].shape, NAMES, lambda: "id")
+    assert list(reader.push('<tool_call>{"name": "weather", "arguments"')) == []
+    assert list(reader.push(': {"ci')) == [CallStarted(0, "id", "weather"), CallDelta(0, '{"ci')]
+    assert list(reader.push('ty": "')) == [CallDelta(0, 'ty": "')]
+
+
+def test_an_object_that_is_no_call_comes_while_it_is_written() -> None:
+    for text in ('{"name": "Bob", "age', '{"city": "Ulm"'):
+        reader = CallReader(FORMATS["json"].shape, NAMES)
+        assert collected(reader.push(text)) == (text, [])
+
+
+def test_ids_of_calls_suit_mistral() -> None:
+    ids = {new_call_id() for _ in range(20)}
+    assert len(ids) == 20
+    assert all(len(one) == 9 and one.isalnum() for one in ids)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["weather(1)", "weather(**a)", "weather(city=open('x'))", "rm()", "1", "weather(city={1})"],
+)
+def test_python_that_is_more_than_a_call_is_none(text: str) -> None:
+    assert python_calls(text, NAMES) == []
+
+
+@pytest.mark.parametrize(
+    ("template", "name"),
+    [
+        ('{{ tools }} <tool_call>{"name": x, "arguments": y}</tool_call>', "hermes"),
+        ("{{ tools }} <tool_call><function=x></function></tool_call> arguments", "json"),
+        ("<|start_header_id|> {{ tools }} '{\"name\": ' '\"parameters\": '", "llama_3"),
+        ("[AVAILABLE_TOOLS]{{ tools }}[TOOL_CALLS][", "mistral_list"),
+        ("[AVAILABLE_TOOLS]{{ tools }}[TOOL_CALLS]x[ARGS]", "mistral_args"),
+        ("<start_of_turn>user", "gemma"),
+        ("", "json"),
+    ],
+)
+def test_the_format_is_found_by_the_template(template: str, name: str) -> None:
+    assert find_tool_format(template).name == name
+
+
+def test_at_most_one_format_fits_a_template_that_ships() -> None:
+    paths = [*(resources_dir() / "templates").iterdir(), demo_model_dir() / "chat_template.jinja"]
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        assert sum(spec.fits(text) for spec in FORMATS.values()) <= 1, path
+
+
+AUTO = ToolChoice()
+
+
+def grammar(name: str, choice: ToolChoice = AUTO, marks: dict[str, int] | None = None) -> str:
+    rules = (FORMATS[name].shape, (WEATHER, CLOCK), choice, "", Thoughts.NONE, marks or {})
+    return answer_grammar(AnswerRules(*rules))
+
+
+def marks_of(name: str) -> dict[str, int]:
+    return {mark: number for mark, number in MARK_IDS.items() if mark in FORMATS[name].shape.marks}
+
+
+REQUIRED = ToolChoice(ToolMode.REQUIRED)
+CALL = {
+    "hermes": '<tool_call>\n{"name": "weather", "arguments": %s}\n</tool_call>',
+    "llama_3": '{"name": "weather", "parameters": %s}',
+    "mistral_list": '[TOOL_CALLS][{"name": "weather", "arguments": %s}]',
+    "mistral_args": "[TOOL_CALLS]weather[ARGS]%s",
+    "gemma": '{"name": "weather", "parameters": %s}',
+    "json": '{"name": "weather", "arguments": %s}',
+}
+SECOND = {
+    "hermes": '\n<tool_call>\n{"name": "clock", "arguments": {}}\n</tool_call>',
+    "llama_3": '; {"name": "clock", "parameters": {}}',
+    "mistral_list": ', {"name": "clock", "arguments": {}}]',
+    "mistral_args": "[TOOL_CALLS]clock[ARGS]{}",
+    "gemma": '\n{"name": "clock", "parameters": {}}',
+    "json": '\n{"name": "clock", "arguments": {}}',
+}
+
+
+@pytest.mark.parametrize("marked", [False, True], ids=["text", "tokens"])
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_a_grammar_enforces_calls_that_the_reader_reads(name: str, marked: bool) -> None:
+    marks = marks_of(name) if marked else {}
+    right, wrong = CALL[name] % '{"city": "Ulm"}', CALL[name] % '{"city": "Paris"}'
+    forced, free = grammar(name, REQUIRED, marks), grammar(name, marks=marks)
+    assert matches(forced, right, marks)
+    assert matches(free, right, marks)
+    assert read(name, right, []) == ("", [_ULM])
+    for text in (wrong, CALL[name] % "{}", CALL[name] % '{"city": "Ulm", "country": 1}'):
+        assert not matches(forced, text, marks)
+        assert not matches(free, text, marks)
+    assert not matches(forced, "It rains.", marks)
+    for text in ("It rains.", "", '{"name": "Bob"}', "a [x] <y>"):
+        assert matches(free, text, marks)
+    if FORMATS[name].shape.mark:
+        assert matches(free, f"Well: {right}", marks)
+        assert not matches(free, f"Well: {wrong}", marks)
+
+
+@pytest.mark.parametrize("marked", [False, True], ids=["text", "tokens"])
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_several_calls_come_only_where_they_may(name: str, marked: bool) -> None:
+    marks = marks_of(name) if marked else {}
+    first = CALL[name] % '{"city": "Ulm"}'
+    both = first.removesuffix("]" if name == "mistral_list" else "") + SECOND[name]
+    assert read(name, both, []) == ("", [_ULM, _CLOCK])
+    for mode in (ToolMode.AUTO, ToolMode.REQUIRED):
+        several = grammar(name, ToolChoice(mode), marks)
+        assert matches(several, both, marks) == (name != "llama_3")  # whose template takes one
+        alone = grammar(name, ToolChoice(mode, is_parallel=False), marks)
+        assert matches(alone, first, marks)
+        assert not matches(alone, both, marks)
+
+
+def test_a_named_function_is_the_only_one() -> None:
+    named = grammar("json", ToolChoice(ToolMode.REQUIRED, "clock"))
+    assert matches(named, '{"name": "clock", "arguments": {}}')
+    assert not matches(named, CALL["json"] % '{"city": "Ulm"}')
+
+
+def test_a_schema_is_what_answers_match_that_call_nothing() -> None:
+    for name in FORMATS:
+        rules = (FORMATS[name].shape, (WEATHER,), ToolChoice(), '{"type": "integer"}')
+        either = answer_grammar(AnswerRules(*rules, Thoughts.NONE, {}))
+        assert matches(either, "5")
+        assert matches(either, CALL[name] % '{"city": "Ulm"}')
+        assert not matches(either, "five")
+
+
+def test_odd_names_of_functions_are_written_as_json() -> None:
+    name = 'a "b" \\ü/\n'
+    tool = json.dumps({"name": name, "parameters": {}})
+    rules = AnswerRules(FORMATS["json"].shape, (tool,), ToolChoice(), "", Thoughts.NONE, {})
+    call = json.dumps({"name": name, "arguments": {}}, ensure_ascii=False)
+    assert matches(answer_grammar(rules), call)
+    assert collected(CallReader(FORMATS["json"].shape, [name]).push(call)) == ("", [(name, "{}")])
+
+
+def answered(texts: list[tuple[int, bytes]], shown: str, name: str) -> list[object]:
+    """The parts of an answer that comes in one step."""
+    shape = FORMATS[name].shape
+    marks = {number: mark for mark, number in MARK_IDS.items()}
+    reader = AnswerReader(False, frozenset({END_ID}), (), False, CallReader(shape, NAMES), marks)
+    first = step(0, tuple(text for _, text in texts), len(shown))
+    first = first._replace(token_ids=tuple(token_id for token_id, _ in texts))
+    return [*reader.step(first), *reader.finish(done(shown))]
+
+
+def test_tokens_without_text_mark_calls() -> None:
+    mark, args = MARK_IDS["[TOOL_CALLS]"], MARK_IDS["[ARGS]"]
+    texts = [(mark, b""), (1, b"clock"), (args, b""), (2, b"{}"), (END_ID, b"")]
+    *parts, end = answered(texts, "clock{}", "mistral_args")
+    assert collected(parts) == ("", [_CLOCK])
+    assert isinstance(end, AnswerEnd)
+    assert end.finish is Finish.TOOL_CALLS
+
+
+def test_an_answer_that_is_cut_within_a_call_has_reached_its_length() -> None:
+    reader = AnswerReader(False, frozenset(), (), False, CallReader(FORMATS["json"].shape, NAMES))
+    text = '{"name": "weather", "arguments": {"ci'
+    parts = [*reader.step(step(0, (text.encode(),), len(text)))]
+    *_, end = reader.finish(done(text, StopReason.MAX_TOKENS))
+    assert collected(parts) == ("", [("weather", '{"ci')])
+    assert isinstance(end, AnswerEnd)
+    assert end.finish is Finish.LENGTH
+
+
+def test_calls_within_thoughts_are_none() -> None:
+    text = '<think><tool_call>{"name": "clock", "arguments": {}}</tool_call></think>No.'
+    *parts, end = answered([(1, text.encode())], text, "hermes")
+    assert [part.text for part in parts if not part.is_thought] == ["No."]
+    assert isinstance(end, AnswerEnd)
+    assert end.finish is Finish.STOP
+
+
+def test_a_system_message_describes_functions_where_the_template_cant() -> None:
+    call = ToolCall("a", "clock", "{}")
+    turns = (
+        ChatMessage(Role.SYSTEM, "Be brief."),
+        ChatMessage(Role.USER, "Time?"),
+        ChatMessage(Role.ASSISTANT, "", tool_calls=(call,)),
+        ChatMessage(Role.TOOL, "noon", tool_name="clock", call_id="a"),
+    )
+    described = with_described_tools(turns, (CLOCK,), FORMATS["gemma"].shape, is_parallel=False)
+    assert described[0].content.startswith("Be brief.\n\n")
+    assert CLOCK in described[0].content
+    assert '"parameters": {' in described[0].content
+    assert [turn.role for turn in described] == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.USER]
+    alone = with_described_tools(turns[1:], (CLOCK,), FORMATS["json"].shape, is_parallel=True)
+    assert alone[0].role is Role.SYSTEM
+
+
+def test_a_session_reads_its_own_call_as_it_was_written() -> None:
+    pool = SessionPool(2)
+    question = ChatMessage(Role.USER, "Time?")
+    call = ToolCall("a", "weather", '{"city": "Ulm"}')
+    sent = ChatMessage(Role.ASSISTANT, "", tool_calls=(call,))
+    written = ChatMessage(Role.ASSISTANT, CALL["hermes"] % call.arguments, (1, 2, 3))
+    with pool.lease((question,), ()) as lease:
+        lease.conclude((question, sent), written)
+    spaced = sent._replace(tool_calls=(call._replace(arguments='{"city":"Ulm"}'),))
+    result = ChatMessage(Role.TOOL, "wet", tool_name="weather", call_id="a")
+    with pool.lease((question, spaced, result), ()) as lease:
+        assert lease.messages == (question, written, result)
+        assert lease.turns == (question, sent, result)
+        lease.conclude((*lease.turns, ChatMessage(Role.ASSISTANT, "It rains.")))
+    other = sent._replace(tool_calls=(call._replace(name="clock"),))
+    with pool.lease((question, other, result), ()) as lease:
+        assert lease.messages == (question, other, result)
+
+
+def test_a_grammar_may_name_tokens_of_the_target_by_number() -> None:
+    process = GrammarProcess()
+    process.check('start: "a" <[151657]> "b"')
+    with pytest.raises(GrammarError):
+        process.check('start: "a" <no_such_token> "b"')

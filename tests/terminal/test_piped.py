@@ -1,0 +1,89 @@
+"""`medusa run` without a terminal: one question in, the plain answer out."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from medusa_core.__main__ import main
+from medusa_core.system.user_folders import places
+from tests.terminal.conftest import OPTIONS, PEBBLE
+
+EXACT = ("--set", "rule", "greedy")
+
+
+@pytest.fixture
+def piped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Tell me a story about a dog.\n"))
+
+
+def answered(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(["run", PEBBLE, *words, *OPTIONS, *EXACT])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_piped_input_is_answered_once_and_nothing_else_is_printed(
+    piped: None, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, out, err = answered(capsys, "--data-dir", str(tmp_path))
+    assert (code, err) == (0, "")
+    assert len(out) > 40
+    assert "\x1b" not in out
+    assert out.endswith("\n")
+    assert not places(tmp_path).history.exists()
+
+
+def test_words_behind_the_model_stand_before_what_is_piped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = []
+    for piped, words in (
+        ("a dog.", ("Tell me a story:",)),
+        ("Tell me a story:\n\na dog.", ()),
+        ("a cat.", ("Tell me a story:",)),
+    ):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(piped))
+        answers.append(answered(capsys, *words)[1])
+    assert answers[0] == answers[1] != answers[2]
+
+
+def test_a_system_prompt_changes_the_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = []
+    for more in ((), ("--system", "You only speak of a red boat.")):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("Tell me a story."))
+        answers.append(answered(capsys, *more)[1])
+    assert answers[0] != answers[1]
+
+
+@pytest.mark.parametrize(
+    ("typed", "words", "problem"),
+    [
+        ("  \n", (), "There is no prompt."),
+        ("hi", ("--set", "heat", "3"), "There is no setting heat."),
+        ("hi", ("--set", "drafter", "magic"), "has no drafter magic."),
+    ],
+)
+def test_what_cant_be_answered_ends_with_a_message(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    typed: str,
+    words: tuple[str, ...],
+    problem: str,
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    code, out, err = answered(capsys, *words)
+    assert (code, out) == (1, "")
+    assert problem in err
+
+
+def test_a_model_that_isnt_here_is_answered_with_how_to_get_it(
+    piped: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "someone/something"]) == 1
+    assert "medusa pull someone/something" in capsys.readouterr().err
