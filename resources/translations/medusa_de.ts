@@ -1272,7 +1272,7 @@
     </message>
     <message>
         <source>All that the grammar allows here is banned.</source>
-        <translation type="unfinished"></translation>
+        <translation>Alles, was die Grammatik hier erlaubt, ist verboten.</translation>
     </message>
     <message>
         <source>An answer of at most {0} tokens makes no sense.</source>
@@ -1308,7 +1308,7 @@
     </message>
     <message>
         <source>Ban less, or choose another grammar.</source>
-        <translation type="unfinished"></translation>
+        <translation>Verbieten Sie weniger, oder wählen Sie eine andere Grammatik.</translation>
     </message>
     <message>
         <source>Ban the token instead.</source>
@@ -1328,7 +1328,7 @@
     </message>
     <message>
         <source>Change the grammar: it may need a character that the model can&apos;t write.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ändern Sie die Grammatik: Vielleicht braucht sie ein Zeichen, das das Modell nicht schreiben kann.</translation>
     </message>
     <message>
         <source>Check that the address is that of an OpenAI-compatible server.</source>
@@ -1548,7 +1548,7 @@
     </message>
     <message>
         <source>Choose another model, or ask without a grammar.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wählen Sie ein anderes Modell, oder fragen Sie ohne Grammatik.</translation>
     </message>
     <message>
         <source>Choose another model, or mend this one&apos;s chat_template.jinja.</source>
@@ -2111,6 +2111,10 @@
         <translation>Lassen Sie noch einen Rechner beitreten, geben Sie ihnen mit --memory-gib mehr, oder wählen Sie ein kleineres Gewichtsformat.</translation>
     </message>
     <message>
+        <source>Let the answer begin anew, or choose another grammar.</source>
+        <translation>Lassen Sie die Antwort neu beginnen, oder wählen Sie eine andere Grammatik.</translation>
+    </message>
+    <message>
         <source>Let the download finish, or download the model again.</source>
         <translation>Warten Sie das Ende des Downloads ab, oder laden Sie das Modell neu herunter.</translation>
     </message>
@@ -2312,7 +2316,7 @@
     </message>
     <message>
         <source>No process can be started for the grammar: {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Für die Grammatik kann kein Prozess gestartet werden: {0}.</translation>
     </message>
     <message>
         <source>No process can be started to read it: {0}.</source>
@@ -2332,7 +2336,7 @@
     </message>
     <message>
         <source>No token of this model goes on as the grammar demands.</source>
-        <translation type="unfinished"></translation>
+        <translation>Kein Token dieses Modells geht so weiter, wie die Grammatik es verlangt.</translation>
     </message>
     <message>
         <source>No weight file holds {0} of the tensors that the index names, such as {1}.</source>
@@ -2872,23 +2876,19 @@
     </message>
     <message>
         <source>The grammar can&apos;t be used: {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Grammatik ist nicht brauchbar: {0}.</translation>
     </message>
     <message>
         <source>The grammar has {0} characters.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>The grammar is too deep: it broke the process that tried it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Grammatik hat {0} Zeichen.</translation>
     </message>
     <message>
         <source>The grammar takes too much memory.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Grammatik braucht zu viel Speicher.</translation>
     </message>
     <message>
         <source>The grammar takes too much time to compile.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Grammatik zu übersetzen, dauert zu lange.</translation>
     </message>
     <message>
         <source>The head is {0} wide, the model {1}, and it has no token vectors or no projection of its own.</source>
@@ -2993,6 +2993,14 @@
     <message>
         <source>The residual layers are not all {0} wide.</source>
         <translation>Die Zwischenschichten sind nicht alle {0} breit.</translation>
+    </message>
+    <message>
+        <source>The schema is no JSON object.</source>
+        <translation>Das Schema ist kein JSON-Objekt.</translation>
+    </message>
+    <message>
+        <source>The schema is no JSON.</source>
+        <translation>Das Schema ist kein JSON.</translation>
     </message>
     <message>
         <source>The server can&apos;t listen at {0}, port {1}: {2}.</source>
@@ -3308,7 +3316,7 @@
     </message>
     <message>
         <source>This model has no token that ends an answer, so that no grammar can be complete.</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieses Modell hat kein Token, das eine Antwort beendet; so kann keine Grammatik vollständig werden.</translation>
     </message>
     <message>
         <source>This model has {0}.{1}, which isn&apos;t supported.</source>
@@ -3452,7 +3460,7 @@
     </message>
     <message>
         <source>What is written doesn&apos;t match the grammar.</source>
-        <translation type="unfinished"></translation>
+        <translation>Was geschrieben ist, passt nicht zur Grammatik.</translation>
     </message>
     <message>
         <source>What the adapter adds to {0} holds something that is no number.</source>
@@ -3488,11 +3496,11 @@
     </message>
     <message>
         <source>Write a simpler grammar, or ask without one.</source>
-        <translation type="unfinished"></translation>
+        <translation>Schreiben Sie eine einfachere Grammatik, oder fragen Sie ohne eine.</translation>
     </message>
     <message>
         <source>Write a simpler or a valid grammar, or ask without one.</source>
-        <translation type="unfinished"></translation>
+        <translation>Schreiben Sie eine einfachere oder gültige Grammatik, oder fragen Sie ohne eine.</translation>
     </message>
     <message>
         <source>Write it as 192.168.1.5:6379.</source>
@@ -3500,7 +3508,7 @@
     </message>
     <message>
         <source>Write it as a JSON object.</source>
-        <translation type="unfinished"></translation>
+        <translation>Schreiben Sie es als JSON-Objekt.</translation>
     </message>
     <message>
         <source>Write one such as http://localhost:8080/v1.</source>
@@ -3868,7 +3876,7 @@
     </message>
     <message>
         <source>{0} are possible.</source>
-        <translation type="unfinished"></translation>
+        <translation>Möglich sind {0}.</translation>
     </message>
     <message>
         <source>{0} arrived damaged twice: its hash isn&apos;t what {1} says.</source>
@@ -4017,6 +4025,10 @@
     <message>
         <source>{0} failed while it answered: {1}.</source>
         <translation>{0} versagte beim Antworten: {1}.</translation>
+    </message>
+    <message>
+        <source>The grammar is too deep to be compiled.</source>
+        <translation>Die Grammatik ist zu tief verschachtelt, um übersetzt zu werden.</translation>
     </message>
     <message>
         <source>{0} functions are too many.</source>
@@ -5454,6 +5466,10 @@
     <message>
         <source>chosen by the model</source>
         <translation>vom Modell gewählt</translation>
+    </message>
+    <message>
+        <source>forbidden by the grammar</source>
+        <translation>von der Grammatik verboten</translation>
     </message>
     <message>
         <source>planned</source>
@@ -7156,6 +7172,14 @@
     <message>
         <source>guessed by a stream, which runs beside the model through its last layers</source>
         <translation>geraten von einem Strom, der neben dem Modell durch dessen letzte Schichten läuft</translation>
+    </message>
+    <message>
+        <source>grammar</source>
+        <translation>Grammatik</translation>
+    </message>
+    <message>
+        <source>what the answer&apos;s grammar demands there</source>
+        <translation>was die Grammatik der Antwort dort verlangt</translation>
     </message>
     <message>
         <source>All methods</source>
