@@ -1196,7 +1196,7 @@
     </message>
     <message>
         <source>A function has no name.</source>
-        <translation type="unfinished"></translation>
+        <translation>Eine Funktion hat keinen Namen.</translation>
     </message>
     <message>
         <source>A kept trace is damaged: {0}.</source>
@@ -1292,7 +1292,7 @@
     </message>
     <message>
         <source>At {0} other computers reach the server, and it has no key.</source>
-        <translation type="unfinished"></translation>
+        <translation>Unter {0} erreichen andere Computer den Server, und er hat keinen Schlüssel.</translation>
     </message>
     <message>
         <source>Attach files one by one.</source>
@@ -1372,7 +1372,7 @@
     </message>
     <message>
         <source>Choose 0 to {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wählen Sie 0 bis {0}.</translation>
     </message>
     <message>
         <source>Choose 1 or more, or 0 for what the context leaves.</source>
@@ -1519,10 +1519,6 @@
         <translation>Wählen Sie einen EAGLE-3-Kopf für dieses Modell.</translation>
     </message>
     <message>
-        <source>Choose another --port; another server may run there already.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Choose another adapter.</source>
         <translation>Wählen Sie einen anderen Adapter.</translation>
     </message>
@@ -1577,6 +1573,10 @@
     <message>
         <source>Choose another one.</source>
         <translation>Wählen Sie etwas anderes.</translation>
+    </message>
+    <message>
+        <source>Choose another port; another server may run there already.</source>
+        <translation>Wählen Sie einen anderen Port; dort läuft vielleicht schon ein Server.</translation>
     </message>
     <message>
         <source>Choose another repository.</source>
@@ -1908,7 +1908,7 @@
     </message>
     <message>
         <source>Give it one with --api-key.</source>
-        <translation type="unfinished"></translation>
+        <translation>Geben Sie ihm einen mit --api-key.</translation>
     </message>
     <message>
         <source>Give yourself the right to write there, or start with --data-dir FOLDER.</source>
@@ -2280,7 +2280,7 @@
     </message>
     <message>
         <source>Name {0} at most.</source>
-        <translation type="unfinished"></translation>
+        <translation>Nennen Sie höchstens {0}.</translation>
     </message>
     <message>
         <source>Needs {0} GB more on the disk with {1} (2 GB is kept free).</source>
@@ -2572,7 +2572,7 @@
     </message>
     <message>
         <source>Start it again; see the log.</source>
-        <translation type="unfinished"></translation>
+        <translation>Starten Sie ihn neu; Näheres steht im Protokoll.</translation>
     </message>
     <message>
         <source>Start medusa serve-layers --model MODEL there first.</source>
@@ -2816,7 +2816,7 @@
     </message>
     <message>
         <source>The description of a function is no JSON.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Beschreibung einer Funktion ist kein JSON.</translation>
     </message>
     <message>
         <source>The device ran out of memory.</source>
@@ -2844,7 +2844,7 @@
     </message>
     <message>
         <source>The engine hasn&apos;t started yet.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Engine ist noch nicht gestartet.</translation>
     </message>
     <message>
         <source>The factors of rope scaling aren&apos;t numbers.</source>
@@ -3004,11 +3004,11 @@
     </message>
     <message>
         <source>The server can&apos;t listen at {0}, port {1}: {2}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Server kann an {0}, Port {1}, nicht erreichbar sein: {2}.</translation>
     </message>
     <message>
         <source>The server ended: {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Server hat sich beendet: {0}.</translation>
     </message>
     <message>
         <source>The smallest: quick on any processor, simple answers.</source>
@@ -3372,7 +3372,7 @@
     </message>
     <message>
         <source>Try again in a moment.</source>
-        <translation type="unfinished"></translation>
+        <translation>Versuchen Sie es gleich noch einmal.</translation>
     </message>
     <message>
         <source>Try again in {0} s.</source>
@@ -3388,7 +3388,7 @@
     </message>
     <message>
         <source>Try again once the model is loaded.</source>
-        <translation type="unfinished"></translation>
+        <translation>Versuchen Sie es noch einmal, wenn das Modell geladen ist.</translation>
     </message>
     <message>
         <source>Try again.</source>
@@ -3872,7 +3872,7 @@
     </message>
     <message>
         <source>{0} alternatives to each token can&apos;t be given.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} Alternativen zu jedem Token sind nicht möglich.</translation>
     </message>
     <message>
         <source>{0} are possible.</source>
@@ -4032,7 +4032,7 @@
     </message>
     <message>
         <source>{0} functions are too many.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} Funktionen sind zu viele.</translation>
     </message>
     <message>
         <source>{0} has a token id beyond every vocabulary.</source>
@@ -4604,7 +4604,7 @@
     </message>
     <message>
         <source>Describe it as {&quot;name&quot;: …, &quot;parameters&quot;: …}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Beschreiben Sie sie als {&quot;name&quot;: …, &quot;parameters&quot;: …}.</translation>
     </message>
     <message>
         <source>Each line is one JSON object.</source>
@@ -6781,54 +6781,54 @@
     <name>Server</name>
     <message>
         <source>Time</source>
-        <translation type="unfinished"></translation>
+        <translation>Zeit</translation>
     </message>
     <message>
         <source>Request</source>
-        <translation type="unfinished"></translation>
+        <translation>Anfrage</translation>
     </message>
     <message>
         <source>Status</source>
-        <translation type="unfinished"></translation>
+        <translation>Status</translation>
     </message>
     <message>
         <source>Tokens read</source>
-        <translation type="unfinished"></translation>
+        <translation>Tokens gelesen</translation>
     </message>
     <message>
         <source>Tokens written</source>
-        <translation type="unfinished"></translation>
+        <translation>Tokens geschrieben</translation>
     </message>
     <message>
         <source>Tokens/s</source>
-        <translation type="unfinished"></translation>
+        <translation>Tokens/s</translation>
     </message>
     <message>
         <source>Seconds</source>
-        <translation type="unfinished"></translation>
+        <translation>Sekunden</translation>
     </message>
 </context>
 <context>
     <name>ServerDialog</name>
     <message>
         <source>Server</source>
-        <translation type="unfinished"></translation>
+        <translation>Server</translation>
     </message>
     <message>
         <source>Let other programs on this computer use the model</source>
-        <translation type="unfinished"></translation>
+        <translation>Andere Programme auf diesem Computer dürfen das Modell nutzen</translation>
     </message>
     <message>
         <source>Port</source>
-        <translation type="unfinished"></translation>
+        <translation>Port</translation>
     </message>
     <message>
         <source>Where the server listens. Turn it off to change that.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wo der Server erreichbar ist. Zum Ändern ausschalten.</translation>
     </message>
     <message>
         <source>Address for programs</source>
-        <translation type="unfinished"></translation>
+        <translation>Adresse für Programme</translation>
     </message>
     <message>
         <source>Copy</source>
@@ -6836,27 +6836,27 @@
     </message>
     <message>
         <source>Copy the address</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Adresse kopieren</translation>
     </message>
     <message>
         <source>Requests</source>
-        <translation type="unfinished"></translation>
+        <translation>Anfragen</translation>
     </message>
     <message>
         <source>The server is off</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Server ist aus</translation>
     </message>
     <message>
         <source>Programs that speak OpenAI&apos;s or Anthropic&apos;s API can use this address; any key will do. They share the model with this window, and only programs on this computer reach it. Their texts are neither shown nor kept.</source>
-        <translation type="unfinished"></translation>
+        <translation>Programme, die die API von OpenAI oder Anthropic sprechen, können diese Adresse nutzen; jeder Schlüssel ist recht. Sie teilen sich das Modell mit diesem Fenster, und nur Programme auf diesem Computer erreichen es. Ihre Texte werden weder gezeigt noch aufbewahrt.</translation>
     </message>
     <message>
         <source>The server starts…</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Server startet…</translation>
     </message>
     <message>
         <source>Editors, scripts and other programs on this computer can then use the model that is loaded here, by OpenAI&apos;s or Anthropic&apos;s API.</source>
-        <translation type="unfinished"></translation>
+        <translation>Editoren, Skripte und andere Programme auf diesem Computer können dann das hier geladene Modell nutzen, über die API von OpenAI oder Anthropic.</translation>
     </message>
 </context>
 <context>
@@ -8530,7 +8530,7 @@ Richtig Geratenes ist getönt und unterstrichen, sodass Sie zusehen können.</tr
     </message>
     <message>
         <source>Server…</source>
-        <translation type="unfinished"></translation>
+        <translation>Server…</translation>
     </message>
     <message>
         <source>List of conversations</source>
