@@ -199,7 +199,7 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
         except (OSError, OverflowError) as error:
             raise RequestError(
                 f"The server can't listen at {host}, port {port}: {error}.",
-                "Choose another --port; another server may run there already.",
+                "Choose another port; another server may run there already.",
             ) from error
         yield listening
     finally:

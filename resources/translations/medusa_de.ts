@@ -1196,7 +1196,7 @@
     </message>
     <message>
         <source>A function has no name.</source>
-        <translation type="unfinished"></translation>
+        <translation>Eine Funktion hat keinen Namen.</translation>
     </message>
     <message>
         <source>A kept trace is damaged: {0}.</source>
@@ -1272,7 +1272,7 @@
     </message>
     <message>
         <source>All that the grammar allows here is banned.</source>
-        <translation type="unfinished"></translation>
+        <translation>Alles, was die Grammatik hier erlaubt, ist verboten.</translation>
     </message>
     <message>
         <source>An answer of at most {0} tokens makes no sense.</source>
@@ -1292,7 +1292,7 @@
     </message>
     <message>
         <source>At {0} other computers reach the server, and it has no key.</source>
-        <translation type="unfinished"></translation>
+        <translation>Unter {0} erreichen andere Computer den Server, und er hat keinen Schlüssel.</translation>
     </message>
     <message>
         <source>Attach files one by one.</source>
@@ -1308,7 +1308,7 @@
     </message>
     <message>
         <source>Ban less, or choose another grammar.</source>
-        <translation type="unfinished"></translation>
+        <translation>Verbieten Sie weniger, oder wählen Sie eine andere Grammatik.</translation>
     </message>
     <message>
         <source>Ban the token instead.</source>
@@ -1328,7 +1328,7 @@
     </message>
     <message>
         <source>Change the grammar: it may need a character that the model can&apos;t write.</source>
-        <translation type="unfinished"></translation>
+        <translation>Ändern Sie die Grammatik: Vielleicht braucht sie ein Zeichen, das das Modell nicht schreiben kann.</translation>
     </message>
     <message>
         <source>Check that the address is that of an OpenAI-compatible server.</source>
@@ -1372,7 +1372,7 @@
     </message>
     <message>
         <source>Choose 0 to {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wählen Sie 0 bis {0}.</translation>
     </message>
     <message>
         <source>Choose 1 or more, or 0 for what the context leaves.</source>
@@ -1519,10 +1519,6 @@
         <translation>Wählen Sie einen EAGLE-3-Kopf für dieses Modell.</translation>
     </message>
     <message>
-        <source>Choose another --port; another server may run there already.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Choose another adapter.</source>
         <translation>Wählen Sie einen anderen Adapter.</translation>
     </message>
@@ -1548,7 +1544,7 @@
     </message>
     <message>
         <source>Choose another model, or ask without a grammar.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wählen Sie ein anderes Modell, oder fragen Sie ohne Grammatik.</translation>
     </message>
     <message>
         <source>Choose another model, or mend this one&apos;s chat_template.jinja.</source>
@@ -1577,6 +1573,10 @@
     <message>
         <source>Choose another one.</source>
         <translation>Wählen Sie etwas anderes.</translation>
+    </message>
+    <message>
+        <source>Choose another port; another server may run there already.</source>
+        <translation>Wählen Sie einen anderen Port; dort läuft vielleicht schon ein Server.</translation>
     </message>
     <message>
         <source>Choose another repository.</source>
@@ -1908,7 +1908,7 @@
     </message>
     <message>
         <source>Give it one with --api-key.</source>
-        <translation type="unfinished"></translation>
+        <translation>Geben Sie ihm einen mit --api-key.</translation>
     </message>
     <message>
         <source>Give yourself the right to write there, or start with --data-dir FOLDER.</source>
@@ -2111,6 +2111,10 @@
         <translation>Lassen Sie noch einen Rechner beitreten, geben Sie ihnen mit --memory-gib mehr, oder wählen Sie ein kleineres Gewichtsformat.</translation>
     </message>
     <message>
+        <source>Let the answer begin anew, or choose another grammar.</source>
+        <translation>Lassen Sie die Antwort neu beginnen, oder wählen Sie eine andere Grammatik.</translation>
+    </message>
+    <message>
         <source>Let the download finish, or download the model again.</source>
         <translation>Warten Sie das Ende des Downloads ab, oder laden Sie das Modell neu herunter.</translation>
     </message>
@@ -2276,7 +2280,7 @@
     </message>
     <message>
         <source>Name {0} at most.</source>
-        <translation type="unfinished"></translation>
+        <translation>Nennen Sie höchstens {0}.</translation>
     </message>
     <message>
         <source>Needs {0} GB more on the disk with {1} (2 GB is kept free).</source>
@@ -2312,7 +2316,7 @@
     </message>
     <message>
         <source>No process can be started for the grammar: {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Für die Grammatik kann kein Prozess gestartet werden: {0}.</translation>
     </message>
     <message>
         <source>No process can be started to read it: {0}.</source>
@@ -2332,7 +2336,7 @@
     </message>
     <message>
         <source>No token of this model goes on as the grammar demands.</source>
-        <translation type="unfinished"></translation>
+        <translation>Kein Token dieses Modells geht so weiter, wie die Grammatik es verlangt.</translation>
     </message>
     <message>
         <source>No weight file holds {0} of the tensors that the index names, such as {1}.</source>
@@ -2568,7 +2572,7 @@
     </message>
     <message>
         <source>Start it again; see the log.</source>
-        <translation type="unfinished"></translation>
+        <translation>Starten Sie ihn neu; Näheres steht im Protokoll.</translation>
     </message>
     <message>
         <source>Start medusa serve-layers --model MODEL there first.</source>
@@ -2812,7 +2816,7 @@
     </message>
     <message>
         <source>The description of a function is no JSON.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Beschreibung einer Funktion ist kein JSON.</translation>
     </message>
     <message>
         <source>The device ran out of memory.</source>
@@ -2840,7 +2844,7 @@
     </message>
     <message>
         <source>The engine hasn&apos;t started yet.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Engine ist noch nicht gestartet.</translation>
     </message>
     <message>
         <source>The factors of rope scaling aren&apos;t numbers.</source>
@@ -2872,23 +2876,19 @@
     </message>
     <message>
         <source>The grammar can&apos;t be used: {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Grammatik ist nicht brauchbar: {0}.</translation>
     </message>
     <message>
         <source>The grammar has {0} characters.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>The grammar is too deep: it broke the process that tried it.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Grammatik hat {0} Zeichen.</translation>
     </message>
     <message>
         <source>The grammar takes too much memory.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Grammatik braucht zu viel Speicher.</translation>
     </message>
     <message>
         <source>The grammar takes too much time to compile.</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Grammatik zu übersetzen, dauert zu lange.</translation>
     </message>
     <message>
         <source>The head is {0} wide, the model {1}, and it has no token vectors or no projection of its own.</source>
@@ -2995,12 +2995,20 @@
         <translation>Die Zwischenschichten sind nicht alle {0} breit.</translation>
     </message>
     <message>
+        <source>The schema is no JSON object.</source>
+        <translation>Das Schema ist kein JSON-Objekt.</translation>
+    </message>
+    <message>
+        <source>The schema is no JSON.</source>
+        <translation>Das Schema ist kein JSON.</translation>
+    </message>
+    <message>
         <source>The server can&apos;t listen at {0}, port {1}: {2}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Server kann an {0}, Port {1}, nicht erreichbar sein: {2}.</translation>
     </message>
     <message>
         <source>The server ended: {0}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Server hat sich beendet: {0}.</translation>
     </message>
     <message>
         <source>The smallest: quick on any processor, simple answers.</source>
@@ -3308,7 +3316,7 @@
     </message>
     <message>
         <source>This model has no token that ends an answer, so that no grammar can be complete.</source>
-        <translation type="unfinished"></translation>
+        <translation>Dieses Modell hat kein Token, das eine Antwort beendet; so kann keine Grammatik vollständig werden.</translation>
     </message>
     <message>
         <source>This model has {0}.{1}, which isn&apos;t supported.</source>
@@ -3364,7 +3372,7 @@
     </message>
     <message>
         <source>Try again in a moment.</source>
-        <translation type="unfinished"></translation>
+        <translation>Versuchen Sie es gleich noch einmal.</translation>
     </message>
     <message>
         <source>Try again in {0} s.</source>
@@ -3380,7 +3388,7 @@
     </message>
     <message>
         <source>Try again once the model is loaded.</source>
-        <translation type="unfinished"></translation>
+        <translation>Versuchen Sie es noch einmal, wenn das Modell geladen ist.</translation>
     </message>
     <message>
         <source>Try again.</source>
@@ -3452,7 +3460,7 @@
     </message>
     <message>
         <source>What is written doesn&apos;t match the grammar.</source>
-        <translation type="unfinished"></translation>
+        <translation>Was geschrieben ist, passt nicht zur Grammatik.</translation>
     </message>
     <message>
         <source>What the adapter adds to {0} holds something that is no number.</source>
@@ -3488,11 +3496,11 @@
     </message>
     <message>
         <source>Write a simpler grammar, or ask without one.</source>
-        <translation type="unfinished"></translation>
+        <translation>Schreiben Sie eine einfachere Grammatik, oder fragen Sie ohne eine.</translation>
     </message>
     <message>
         <source>Write a simpler or a valid grammar, or ask without one.</source>
-        <translation type="unfinished"></translation>
+        <translation>Schreiben Sie eine einfachere oder gültige Grammatik, oder fragen Sie ohne eine.</translation>
     </message>
     <message>
         <source>Write it as 192.168.1.5:6379.</source>
@@ -3500,7 +3508,7 @@
     </message>
     <message>
         <source>Write it as a JSON object.</source>
-        <translation type="unfinished"></translation>
+        <translation>Schreiben Sie es als JSON-Objekt.</translation>
     </message>
     <message>
         <source>Write one such as http://localhost:8080/v1.</source>
@@ -3864,11 +3872,11 @@
     </message>
     <message>
         <source>{0} alternatives to each token can&apos;t be given.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} Alternativen zu jedem Token sind nicht möglich.</translation>
     </message>
     <message>
         <source>{0} are possible.</source>
-        <translation type="unfinished"></translation>
+        <translation>Möglich sind {0}.</translation>
     </message>
     <message>
         <source>{0} arrived damaged twice: its hash isn&apos;t what {1} says.</source>
@@ -4019,8 +4027,12 @@
         <translation>{0} versagte beim Antworten: {1}.</translation>
     </message>
     <message>
+        <source>The grammar is too deep to be compiled.</source>
+        <translation>Die Grammatik ist zu tief verschachtelt, um übersetzt zu werden.</translation>
+    </message>
+    <message>
         <source>{0} functions are too many.</source>
-        <translation type="unfinished"></translation>
+        <translation>{0} Funktionen sind zu viele.</translation>
     </message>
     <message>
         <source>{0} has a token id beyond every vocabulary.</source>
@@ -4592,7 +4604,7 @@
     </message>
     <message>
         <source>Describe it as {&quot;name&quot;: …, &quot;parameters&quot;: …}.</source>
-        <translation type="unfinished"></translation>
+        <translation>Beschreiben Sie sie als {&quot;name&quot;: …, &quot;parameters&quot;: …}.</translation>
     </message>
     <message>
         <source>Each line is one JSON object.</source>
@@ -5454,6 +5466,10 @@
     <message>
         <source>chosen by the model</source>
         <translation>vom Modell gewählt</translation>
+    </message>
+    <message>
+        <source>forbidden by the grammar</source>
+        <translation>von der Grammatik verboten</translation>
     </message>
     <message>
         <source>planned</source>
@@ -6765,82 +6781,82 @@
     <name>Server</name>
     <message>
         <source>Time</source>
-        <translation type="unfinished"></translation>
+        <translation>Zeit</translation>
     </message>
     <message>
         <source>Request</source>
-        <translation type="unfinished"></translation>
+        <translation>Anfrage</translation>
     </message>
     <message>
         <source>Status</source>
-        <translation type="unfinished"></translation>
+        <translation>Status</translation>
     </message>
     <message>
         <source>Tokens read</source>
-        <translation type="unfinished"></translation>
+        <translation>Tokens gelesen</translation>
     </message>
     <message>
         <source>Tokens written</source>
-        <translation type="unfinished"></translation>
+        <translation>Tokens geschrieben</translation>
     </message>
     <message>
         <source>Tokens/s</source>
-        <translation type="unfinished"></translation>
+        <translation>Tokens/s</translation>
     </message>
     <message>
         <source>Seconds</source>
-        <translation type="unfinished"></translation>
+        <translation>Sekunden</translation>
     </message>
 </context>
 <context>
     <name>ServerDialog</name>
     <message>
         <source>Server</source>
-        <translation type="unfinished"></translation>
+        <translation>Server</translation>
     </message>
     <message>
         <source>Let other programs on this computer use the model</source>
-        <translation type="unfinished"></translation>
+        <translation>Andere Programme auf diesem Computer dürfen das Modell nutzen</translation>
     </message>
     <message>
         <source>Port</source>
-        <translation type="unfinished"></translation>
+        <translation>Port</translation>
     </message>
     <message>
         <source>Where the server listens. Turn it off to change that.</source>
-        <translation type="unfinished"></translation>
+        <translation>Wo der Server erreichbar ist. Zum Ändern ausschalten.</translation>
     </message>
     <message>
         <source>Address for programs</source>
-        <translation type="unfinished"></translation>
+        <translation>Adresse für Programme</translation>
     </message>
     <message>
         <source>Copy</source>
-        <translation type="unfinished">Kopieren</translation>
+        <translation>Kopieren</translation>
     </message>
     <message>
         <source>Copy the address</source>
-        <translation type="unfinished"></translation>
+        <translation>Die Adresse kopieren</translation>
     </message>
     <message>
         <source>Requests</source>
-        <translation type="unfinished"></translation>
+        <translation>Anfragen</translation>
     </message>
     <message>
         <source>The server is off</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Server ist aus</translation>
     </message>
     <message>
         <source>Programs that speak OpenAI&apos;s or Anthropic&apos;s API can use this address; any key will do. They share the model with this window, and only programs on this computer reach it. Their texts are neither shown nor kept.</source>
-        <translation type="unfinished"></translation>
+        <translation>Programme, die die API von OpenAI oder Anthropic sprechen, können diese Adresse nutzen; jeder Schlüssel ist recht. Sie teilen sich das Modell mit diesem Fenster, und nur Programme auf diesem Computer erreichen es. Ihre Texte werden weder gezeigt noch aufbewahrt.</translation>
     </message>
     <message>
         <source>The server starts…</source>
-        <translation type="unfinished"></translation>
+        <translation>Der Server startet…</translation>
     </message>
     <message>
         <source>Editors, scripts and other programs on this computer can then use the model that is loaded here, by OpenAI&apos;s or Anthropic&apos;s API.</source>
-        <translation type="unfinished"></translation>
+        <translation>Editoren, Skripte und andere Programme auf diesem Computer können dann das hier geladene Modell nutzen, über die API von OpenAI oder Anthropic.</translation>
     </message>
 </context>
 <context>
@@ -7156,6 +7172,14 @@
     <message>
         <source>guessed by a stream, which runs beside the model through its last layers</source>
         <translation>geraten von einem Strom, der neben dem Modell durch dessen letzte Schichten läuft</translation>
+    </message>
+    <message>
+        <source>grammar</source>
+        <translation>Grammatik</translation>
+    </message>
+    <message>
+        <source>what the answer&apos;s grammar demands there</source>
+        <translation>was die Grammatik der Antwort dort verlangt</translation>
     </message>
     <message>
         <source>All methods</source>
@@ -8506,7 +8530,7 @@ Richtig Geratenes ist getönt und unterstrichen, sodass Sie zusehen können.</tr
     </message>
     <message>
         <source>Server…</source>
-        <translation type="unfinished"></translation>
+        <translation>Server…</translation>
     </message>
     <message>
         <source>List of conversations</source>

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
+from contextlib import closing
 from pathlib import Path
 
 from medusa_core.chats.history.history import History
@@ -137,3 +139,31 @@ def test_kill_minus_nine_loses_no_prompt_and_what_was_written_stays(
         "Tell me of the sea.",
     ]
     assert messages[1][1]
+
+
+def test_an_open_window_sees_a_chat_of_the_terminal_and_what_a_kill_left_of_it(
+    start_chat: StartChat, tmp_path: Path
+) -> None:
+    places(tmp_path).make_private()
+    with closing(History(places(tmp_path).history)) as window:
+        window.begin("c", "Of the window")
+        chat = start_chat(*SLOWLY)
+        chat.wait_for(READY)
+        window.changed_elsewhere()
+        chat.type("Tell me a story about a dog.\r")
+        seen, until_s = "", time.monotonic() + 60
+        while len(seen) < 20:
+            assert time.monotonic() < until_s
+            time.sleep(0.05)
+            last = window.conversations()[0]
+            messages = window.messages(last.id)
+            seen = messages[-1].text if len(messages) == 2 else ""
+        assert window.changed_elsewhere()
+        chat.process.send_signal(signal.SIGKILL)
+        chat.process.wait()
+        window.begin("d", "Of the window, too")
+        assert window.messages(last.id)[-1].text.startswith(seen)
+        assert window.problems() == ()
+    titles = dict(kept(tmp_path))
+    assert set(titles) == {"Of the window", "Of the window, too", "Tell me a story about a dog."}
+    assert titles["Tell me a story about a dog."][-1][1].startswith(seen)

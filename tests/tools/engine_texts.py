@@ -19,6 +19,7 @@ _NOT_SHOWN = (
     *("engine/direct.py", "cli/arguments.py", "cli/bench.py", "cli/bench_throughput.py"),
     *(
         "cli/generate.py",
+        "cli/grammar_arguments.py",
         "cli/heads.py",
         "cli/library.py",
         "cli/load_arguments.py",

@@ -120,6 +120,9 @@ class Grammar:
         for token_id in path[same:]:
             if not self._matcher.consume_token(token_id):
                 check_matcher(self._matcher)
-                raise GrammarError("What is written doesn't match the grammar.")
+                raise GrammarError(
+                    "What is written doesn't match the grammar.",
+                    "Let the answer begin anew, or choose another grammar.",
+                )
             self._path.append(token_id)
         return True

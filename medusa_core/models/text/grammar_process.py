@@ -78,9 +78,7 @@ class GrammarProcess:
                 log.debug("the compiler of grammars said: %s", sandbox.last_words())
                 self._end()
         if answer is None:
-            raise GrammarError(
-                "The grammar is too deep: it broke the process that tried it.", _HINT
-            )
+            raise GrammarError("The grammar is too deep to be compiled.", _HINT)
         return answer
 
 

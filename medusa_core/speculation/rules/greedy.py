@@ -25,7 +25,7 @@ from medusa_core.speculation.rules.rule import (
     each_number,
     no_number,
 )
-from medusa_core.speculation.rules.shaping import Shaping
+from medusa_core.speculation.rules.shaping import Shaping, numbers_of
 
 
 class Greedy:
@@ -72,9 +72,10 @@ class Greedy:
 
 
 def _best(row: Tensor) -> int:
-    best = row.max(dim=0)
-    check_number(best.values.item())
-    return int(best.indices)
+    scores = numbers_of(row)
+    best = int(scores.argmax())
+    check_number(float(scores[best]))
+    return best
 
 
 def _build(settings: GenerateSettings) -> Greedy:

@@ -14,7 +14,9 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from medusa_core.errors import GrammarError, RequestError
@@ -91,12 +93,23 @@ def _within(grammar: Grammar, row: Tensor, path: Sequence[int]) -> Tensor:
     allowed = grammar.allowed(path, len(row))
     if allowed is None:
         return row
-    row = row.masked_fill(torch.from_numpy(~allowed).to(row.device), -math.inf)
-    if bool((row == -math.inf).all()):
+    # By numpy: torch's threads wait for each other, which takes longer than this where they share
+    # their cores.
+    scores = numbers_of(row).copy()
+    scores[~allowed] = -math.inf
+    if scores.max() == -np.inf:
         raise GrammarError(
             "All that the grammar allows here is banned.", "Ban less, or choose another grammar."
         )
-    return row
+    return torch.from_numpy(scores)
+
+
+def numbers_of(row: Tensor) -> NDArray[np.float32] | NDArray[np.float64]:
+    """A row of scores for numpy; half precision becomes float32. Of a tensor on the CPU a view."""
+    row = row.cpu()
+    is_wide = row.dtype in (torch.float32, torch.float64)
+    numbers: NDArray[np.float32] = (row if is_wide else row.float()).numpy()
+    return numbers
 
 
 def check_tokens(settings: GenerateSettings, vocab_size: int) -> None:
