@@ -19,7 +19,7 @@ class GrowingReply(Protocol):
         """All parts in one object, once the last one was taken."""
 
 
-async def completed(
+async def whole_reply(
     reply: GrowingReply, parts: AsyncGenerator[AnswerPart, None]
 ) -> Mapping[str, Any]:
     """A reply in one object.

@@ -26,7 +26,7 @@ from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.dialects.anthropic_requests import read_request
 from medusa_core.server.dialects.openai_forms import answer_figures
-from medusa_core.server.growing_reply import completed
+from medusa_core.server.growing_reply import whole_reply
 from medusa_core.server.replies import (
     EventStream,
     JsonReply,
@@ -62,7 +62,7 @@ def _routes(context: ServerContext) -> list[Route]:
         parts = context.answer(http, chat)
         message = _Message(chat, context)
         if not streams:
-            return JsonReply(await while_connected(http, completed(message, parts)))
+            return JsonReply(await while_connected(http, whole_reply(message, parts)))
         first, rest = await first_of(http, parts)
         return EventStream(_stream(message, first, rest), context.limits)
 

@@ -32,7 +32,7 @@ from medusa_core.server.dialects.openai_response_requests import (
     ResponseRequest,
     read_response_request,
 )
-from medusa_core.server.growing_reply import completed
+from medusa_core.server.growing_reply import whole_reply
 from medusa_core.server.replies import (
     EventStream,
     JsonReply,
@@ -68,7 +68,7 @@ def _routes(context: ServerContext) -> list[Route]:
         parts = context.answer(http, request.chat)
         response = _Response(request, context)
         if not request.streams:
-            return JsonReply(await while_connected(http, completed(response, parts)))
+            return JsonReply(await while_connected(http, whole_reply(response, parts)))
         first, rest = await first_of(http, parts)
         return EventStream(_stream(response, first, rest), context.limits)
 
