@@ -155,6 +155,14 @@ def test_all_tokens_that_end_an_answer_may_end_it(load: LoadTarget) -> None:
     assert np.flatnonzero(allowed).tolist() == list(ends)
 
 
+def test_a_grammar_may_demand_the_names_of_special_tokens_as_text(load: LoadTarget) -> None:
+    target = load("pebble", "float32")
+    for _, name in target.tokenizer.special_tokens:
+        wanted = f"say {name}{name} now"
+        run = decode(target, SETTINGS, MESSAGES, grammar=f"start: {json.dumps(wanted)}")
+        assert run.done.text == wanted
+
+
 def test_an_answer_goes_on_under_its_grammar(load: LoadTarget) -> None:
     target = load("pebble", "float32")
     given = '{"name": "Ann", "age": 7'
