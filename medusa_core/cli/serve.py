@@ -125,6 +125,11 @@ def _options(args: argparse.Namespace) -> ServerOptions:
     key = _given_key(args)
     if not key and not is_loopback(args.host):
         key = secrets.token_urlsafe(24)
+    if not key.isascii() or not key.isprintable() or key != key.strip():
+        raise RequestError(
+            "The key can't be sent in a header.",
+            "Choose one of ASCII letters, digits and marks, without space around it.",
+        )
     limits = replace(Limits(), most_waiting=args.queue)
     origins = frozenset(origin.rstrip("/") for origin in args.cors_origin)
     return ServerOptions(args.host, args.port, key, origins, limits)

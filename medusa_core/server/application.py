@@ -25,6 +25,7 @@ from medusa_core.system.registry import Registry
 
 log = logging.getLogger(__name__)
 
+_AMBIGUOUS = "ambiguous_length"
 _GONE = 499  # as other servers log a client that left
 
 
@@ -96,6 +97,13 @@ class HttpApplication:
             await self._error_reply(http.url.path, _as_api_error(error))(scope, receive, send)
 
     def _check_length(self, headers: Headers) -> None:
+        if "transfer-encoding" in headers and "content-length" in headers:
+            # A proxy before this server may end the body elsewhere: its rest would be a request.
+            raise ApiError(
+                400,
+                "The request has both Content-Length and Transfer-Encoding; send one of them.",
+                code=_AMBIGUOUS,
+            )
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit():
             raise ApiError(400, "The header Content-Length is no number.")
@@ -106,8 +114,8 @@ class HttpApplication:
         """An error in the form of the API that was called."""
         form = next(spec for prefix, spec in self._forms if path.startswith(prefix))
         headers = {"retry-after": str(error.retry_after_s)} if error.retry_after_s else {}
-        if error.status == 413:
-            headers["connection"] = "close"  # the rest of the body isn't read
+        if error.status == 413 or error.code == _AMBIGUOUS:
+            headers["connection"] = "close"  # the rest of the body isn't read, or may be none
         return JsonReply(form.error_json(error), error.status, headers)
 
 

@@ -87,11 +87,12 @@ def test_the_drafter_changes_the_steps_and_not_the_text(
         assert drafted["drafter"] == "medusa"
 
 
+@pytest.mark.parametrize("temperature", ["0", "5e-324"])
 @pytest.mark.parametrize("rule", ["sample", "typical"])
 def test_at_temperature_0_the_text_is_greedys(
-    folders: Folders, capsys: pytest.CaptureFixture[str], rule: str
+    folders: Folders, capsys: pytest.CaptureFixture[str], rule: str, temperature: str
 ) -> None:
-    cold = run_json(folders, capsys, "--rule", rule, "--temperature", "0", "--seed", "5")
+    cold = run_json(folders, capsys, "--rule", rule, "--temperature", temperature, "--seed", "5")
     greedy = run_json(folders, capsys)
     assert cold["token_ids"] == greedy["token_ids"]
     assert cold["rule"] == greedy["rule"] == "greedy"

@@ -169,3 +169,11 @@ def test_a_head_request_has_no_body(served: Served) -> None:
     reply = httpx2.head(served.url("/health"))
     assert reply.status_code == 200
     assert reply.content == b""
+
+
+@pytest.mark.parametrize("key", ["schlüssel", " key", "a\tb"])
+def test_a_key_that_no_header_can_hold_is_refused(
+    key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", "--port", "0", "--api-key", key]) != 0
+    assert "can't be sent in a header" in capsys.readouterr().err
