@@ -72,20 +72,24 @@ def test_settings_are_set_listed_and_refused(start_chat: StartChat) -> None:
     chat = start_chat("--no-history", env={"NO_COLOR": "1"})
     chat.wait_for(READY)
     assert re.search(r"max_new_tokens +24 ", chat.ask("/set"))
-    assert "temperature is 0.4" in chat.ask("/set temperature 0.4")
-    assert "rule is greedy" in chat.ask("/set rule greedy")
+    assert "temperature = 0.4" in chat.ask("/set temperature 0.4")
+    assert "rule = greedy" in chat.ask("/set rule greedy")
     assert "nothing to draw" in chat.ask("/set top-k 5")
-    assert "not 0 to 2" in chat.ask("/set temperature 9")
+    assert "a number from 0 to 2, or greedy" in chat.ask("/set temperature 9")
     assert "no number" not in chat.ask("/set seed 7")
     assert "Choose greedy, sample or typical" in chat.ask("/set rule magic")
+    assert "from 0 to 2, or greedy. Below 1" in chat.ask("/set temperature hot")
     assert "There is no setting heat" in chat.ask("/set heat 1")
-    assert 'stop is ["end"]' in chat.ask("/set stop end")
+    assert "There is no setting heat" in chat.ask("/set heat")
+    assert "seed = 7\nA number repeats an answer" in chat.ask("/set seed")
+    assert 'stop = ["end"]' in chat.ask("/set stop end")
     assert "It holds from the next prompt on." in chat.ask("/system Be brief.")
     assert "Be brief." in chat.ask("/system")
     assert "There is no command /nothing" in chat.ask("/nothing")
+    assert "/tree " in chat.ask("/?")
     assert "This chat isn't kept" in chat.ask("/save x")
     assert "\x1b[2m" not in chat.seen  # no colours of ours
-    chat.ask("/bye", "")
+    chat.ask("/exit", "")
     assert chat.end() == 0
 
 
@@ -95,7 +99,7 @@ def test_lines_are_completed_and_blocks_have_several(start_chat: StartChat) -> N
     for keys, shown in (("/set over\t", "overflow"), (" mid\t", "middle")):
         chat.type(keys)
         chat.wait_for(shown)
-    assert "overflow is middle" in chat.ask("")
+    assert "overflow = middle" in chat.ask("")
     chat.type('"""one\r')
     chat.wait_for(r"one\n\.")
     assert len(chat.ask('two"""')) > 60
