@@ -8,12 +8,13 @@ import signal
 import time
 from contextlib import closing
 from pathlib import Path
+from shutil import copytree
 
 from medusa_core.chats.history.history import History
 from medusa_core.messages import Role
 from medusa_core.system.user_folders import places
-from tests.terminal.conftest import StartChat
-from tests.terminal.typing_at import READY
+from tests.terminal.conftest import OPTIONS, PEBBLE, StartChat
+from tests.terminal.typing_at import READY, Typist
 
 # Without the compiled step, and to the end.
 SLOWLY = ("--dtype", "float64", "--set", "max_new_tokens", "0", "--set", "drafter", "none")
@@ -124,6 +125,23 @@ def test_ctrl_c_stops_an_answer_whose_text_stays(start_chat: StartChat, tmp_path
     ((_, messages),) = kept(tmp_path)
     assert [role for role, _ in messages] == [Role.USER, Role.ASSISTANT]
     assert len(messages[1][1]) >= 20
+
+
+def test_ctrl_c_spares_the_process_that_renders_the_models_template(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    copytree(PEBBLE, model)
+    template = model / "chat_template.jinja"
+    template.write_text(template.read_text(encoding="utf-8") + "{# of its own #}", encoding="utf-8")
+    with closing(Typist("run", str(model), *OPTIONS, "--no-history", *SLOWLY)) as chat:
+        chat.wait_for(READY)
+        chat.type("Tell me a long story about two dogs and a cat.\r")
+        chat.wait_for(r"cat\.\n(.|\n){20}")
+        chat.interrupt()
+        chat.wait_for(READY)
+        chat.ask("/set max_new_tokens 8")
+        answer = chat.ask("And a bird?").split("bird?", 1)[1]
+        assert "error" not in answer
+        assert len(answer.split("\n> Message")[0].strip()) > 8
 
 
 def test_kill_minus_nine_loses_no_prompt_and_what_was_written_stays(
