@@ -17,7 +17,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status; see `run`.
     """
-    words = sys.argv[1:] if argv is None else argv
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
     chosen = next((word for word in words if not word.startswith("-")), "")
     parser = program_of_commands("medusa", _DOES, COMMANDS, (chosen,))
     if not words:

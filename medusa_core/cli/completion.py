@@ -62,7 +62,9 @@ def add_completion_arguments(
     parser.add_argument(
         "shell", choices=(*_SCRIPTS, _WORDS), metavar="SHELL", help="bash, zsh or fish"
     )
-    parser.add_argument("typed", nargs="*", metavar="WORD", help="for the shell's script")
+    parser.add_argument(
+        "typed", nargs="*", default=[], metavar="WORD", help="for the shell's script"
+    )
     parser.epilog = (
         "Put the script where your shell reads it: medusa completion bash >> ~/.bashrc; "
         "medusa completion zsh > a folder of $fpath, as _medusa; "

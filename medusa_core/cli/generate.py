@@ -18,7 +18,12 @@ from medusa_core.chats.trace_file import (
 )
 from medusa_core.cli.arguments import add_drafter_arguments, add_rule_arguments, settings_of
 from medusa_core.cli.grammar_arguments import add_grammar_arguments, read_grammar
-from medusa_core.cli.load_arguments import add_model_arguments, load_command
+from medusa_core.cli.load_arguments import (
+    add_endpoint_argument,
+    add_model_arguments,
+    load_command,
+)
+from medusa_core.cli.program import subject
 from medusa_core.client import Client
 from medusa_core.errors import RequestError
 from medusa_core.messages import (
@@ -62,6 +67,7 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--trace", type=Path, help="write a trace of every step to this file")
     add_grammar_arguments(parser)
     add_model_arguments(parser)
+    add_endpoint_argument(subject(parser, "model"))
     add_drafter_arguments(parser)
     add_rule_arguments(parser)
 

@@ -20,6 +20,8 @@ from medusa_core.hub.library.installed import (
     repo_folder,
 )
 from medusa_core.hub.library.library_import import import_copy
+from medusa_core.hub.library.pairing import HeadsFit
+from medusa_core.hub.library.shipped_heads import heads_made_for
 from medusa_core.hub.settings import settings_from
 
 if TYPE_CHECKING:
@@ -95,12 +97,16 @@ def run_list(args: argparse.Namespace) -> int:
         print(f"{one.name:{width}}  {kind:7}  {_size(one.nbytes):>10}  {revision:8}  {state}")
     for name in own_models():
         print(f"{name:{width}}  comes with the program")
+    paths = {one.name: one.path for one in installed}
     for pairing in pairings(installed):
-        print(
-            f"\nheads for {pairing.target.name}:" + ("" if pairing.matches else " none installed")
-        )
+        own = heads_made_for(paths[pairing.target.name])
+        is_none = own is None and not pairing.matches
+        print(f"\nheads for {pairing.target.name}:" + (" none installed" if is_none else ""))
+        if own is not None:
+            print(f"  {HeadsFit.MADE_FOR.value:16} {own.name}: comes with the program")
         for match in pairing.matches:
-            print(f"  {match.fit.value:16} {match.heads.name}: {match.reason}")
+            if own is None or match.heads.name != own.name:
+                print(f"  {match.fit.value:16} {match.heads.name}: {match.reason}")
     return 0
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.chats.conversation import new_id
-from medusa_core.errors import RequestError
 from medusa_core.hub.library.find import installed
 from medusa_core.hub.library.shipped_heads import heads_made_for
 from medusa_core.hub.settings import settings_from
@@ -44,7 +43,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     model.add_argument(
         *("-m", "--model"),
         default="",
-        help="folder, GGUF file, or repository in the cache (default: the model of the first "
+        help="folder, GGUF file, or a name that list shows (default: the model of the first "
         "start, or the demo model where that wasn't fetched)",
     )
     add_loading_arguments(parser, model)
@@ -61,7 +60,6 @@ def add_loading_arguments(parser: argparse.ArgumentParser, model: argparse._Argu
     model.add_argument(
         "--assistant", default="", help="folder or repository of a smaller model that drafts"
     )
-    add_endpoint_argument(model)
     add_adapter_argument(model)
     model.add_argument(
         "--phrases", type=Path, help="folder of a phrase table (default: the model's own)"
@@ -147,13 +145,7 @@ def add_endpoint_argument(parser: argparse._ActionsContainer) -> None:
 
 
 def model_dirs(args: argparse.Namespace) -> tuple[Path, Path | None]:
-    """The model and heads that the arguments choose; shipped heads pair with their model.
-
-    Raises:
-        RequestError: They choose one of another machine.
-    """
-    if args.endpoint:
-        raise RequestError("This command needs a model of this computer.", "Leave out --endpoint.")
+    """The model and heads that the arguments choose; shipped heads pair with their model."""
     model = installed(args.model) if args.model else start_model()
     if args.heads == NO_HEADS:
         return model, None
@@ -275,11 +267,7 @@ def load_command(args: argparse.Namespace, session_id: str) -> LoadModel | LoadR
 
 
 def local_load_command(args: argparse.Namespace, session_id: str) -> LoadModel:
-    """The same, of a model of this computer alone.
-
-    Raises:
-        RequestError: They choose one of another machine.
-    """
+    """The same, of a model of this computer alone."""
     options = replace(
         options_of(args),
         datastore_dir=None if args.no_learned else places().learned,

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from medusa_core import __version__
 from medusa_core.errors import MedusaError
 
-_EXIT_STATUSES = "Exit status: 0 done, 1 failed with a message, 2 wrong arguments, 130 stopped."
+_EXIT_STATUSES = "Exit status: 0 done, 1 failed, 2 wrong arguments, 3 batch paused, 130 stopped."
 _METAVARS: dict[object, str] = {int: "N", float: "X", Path: "PATH"}
 _FAILED, _STOPPED = 1, 130
 _WIDEST, _NAME_COLUMN = 100, 24
@@ -55,6 +56,7 @@ def program_of_commands(
     """
     parser = _CommandParser(name, does, commands)
     _add_verbose(parser)
+    parser.add_argument("--version", action="version", version=f"{name} {__version__}")
     places = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
     for command_name, entry in commands.items():
         command = places.add_parser(command_name, help=entry.does, description=_sentence(entry))
@@ -114,6 +116,10 @@ def _add_verbose(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verbose", action="store_true", help="log what is done")
 
 
+def _is_option(word: str) -> bool:
+    return word.startswith("-")
+
+
 def _sentence(entry: CommandEntry) -> str:
     return f"{entry.does[0].upper()}{entry.does[1:]}{'' if entry.does.endswith('?') else '.'}"
 
@@ -162,6 +168,11 @@ class _Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self._typed = list(sys.argv[1:] if args is None else args)
         found, left = super().parse_known_args(args, namespace)
+        last = next((one for one in reversed(self._actions) if not one.option_strings), None)
+        if last is not None and last.nargs == "*" and not any(map(_is_option, left)):
+            # argparse fills all places by the words before the first option
+            setattr(found, last.dest, [*getattr(found, last.dest), *left])
+            left = []
         if left:  # said here, where the options of this command are known
             self.error(f"unrecognized arguments: {' '.join(left)}")
         return found, left

@@ -17,6 +17,7 @@ from medusa_core.chats.presets import Presets
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.cli.load_arguments import (
     NO_HEADS,
+    add_endpoint_argument,
     add_loading_arguments,
     load_command,
     model_key_of,
@@ -41,7 +42,7 @@ _FAILED, _STOPPED = 1, 130
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `run`."""
-    parser.add_argument("model", nargs="?", default="", metavar="MODEL", help="as of --model")
+    parser.add_argument("model", nargs="?", default="", metavar="MODEL", help="the same as --model")
     parser.add_argument(
         "prompt", nargs="*", metavar="PROMPT", help="what to ask; then it answers once and ends"
     )
@@ -72,13 +73,16 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder, GGUF file, or a name that list shows (default: the model of the first "
         "start, or the demo model where that wasn't fetched)",
     )
+    add_endpoint_argument(model)
     add_loading_arguments(parser, model)
     parser.set_defaults(raw=False)
 
 
 def run_chat(args: argparse.Namespace) -> int:
     """Chat until the user leaves; with a prompt, or where input is piped, answer once."""
-    args.model = args.named_model or args.model
+    if args.named_model:  # then all words are the prompt's
+        args.prompt = [*filter(None, (args.model,)), *args.prompt]
+        args.model = args.named_model
     args.data_places = places(args.data_dir)
     question = _question(args.prompt)
     screen = Screen(sys.stdout, sys.stderr, os.environ)

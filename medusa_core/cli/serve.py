@@ -119,7 +119,7 @@ def _options(args: argparse.Namespace) -> ServerOptions:
     """
     if not 0 <= args.port < 1 << 16 or not 0 <= args.queue <= _MOST_WAITING:
         raise RequestError(
-            "The port or the queue makes no sense.",
+            "--port or --queue is out of range.",
             f"Choose a port below 65,536 and a queue of at most {_MOST_WAITING:,}.",
         )
     key = _given_key(args)

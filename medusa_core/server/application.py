@@ -142,7 +142,10 @@ def _as_api_error(error: Exception) -> ApiError:
     if isinstance(error, MedusaError):
         return api_error_of(error)
     if isinstance(error, HTTPException):
-        known = {404: "There is no such address here.", 405: "The method isn't allowed here."}
+        known = {
+            404: "There is no such route. The README's page docs/server.md lists them.",
+            405: "This route takes another method.",
+        }
         return ApiError(error.status_code, known.get(error.status_code, "That isn't possible."))
     log.error("a request failed", exc_info=error)
     return ApiError(500, "The server failed at this request; its log says more.")

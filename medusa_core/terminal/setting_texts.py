@@ -39,14 +39,24 @@ def with_typed(
     Raises:
         RequestError: There is no such setting, or no such value.
     """
-    key = name.replace("-", "_").lower()
-    if key not in NAMES:
-        raise RequestError(f"There is no setting {name}.", f"Settings are {', '.join(NAMES)}.")
+    key = setting_name(name)
     _check_choice(key, text, loaded)
     try:
         return settings.with_value(key, _value(key, text.strip()))
     except (TypeError, ValueError) as error:
-        raise RequestError(f"{key} can't be {text!r}: {error}.", meaning_of(key, loaded)) from error
+        raise RequestError(f"{key} can't be {text!r}.", _form_of(key, loaded)) from error
+
+
+def setting_name(typed: str) -> str:
+    """The name of a setting as it was typed; `-` stands for `_`, too.
+
+    Raises:
+        RequestError: There is none.
+    """
+    name = typed.replace("-", "_").lower()
+    if name not in NAMES:
+        raise RequestError(f"There is no setting {typed}.", f"Settings are {', '.join(NAMES)}.")
+    return name
 
 
 def typed_values(name: str, loaded: ModelLoaded) -> tuple[str, ...]:
@@ -103,6 +113,17 @@ def meaning_of(name: str, loaded: ModelLoaded | None) -> str:
         return SETTINGS[name].meaning
     rules = () if loaded is None else loaded.rules
     return _MEANINGS[name].format(rules=_listed([one.name for one in rules]) or "such as greedy")
+
+
+def _form_of(name: str, loaded: ModelLoaded | None) -> str:
+    """What a setting takes, and what it does."""
+    meaning = meaning_of(name, loaded)
+    declared = SETTINGS.get(name)
+    if declared is None:
+        return meaning
+    number = "a whole number" if declared.is_whole else "a number"
+    off = "" if declared.off is None else f", or {declared.off_text}"
+    return f"It takes {number} from {declared.low:g} to {declared.high:g}{off}. {meaning}"
 
 
 def _check_choice(name: str, text: str, loaded: ModelLoaded | None) -> None:

@@ -18,7 +18,9 @@ from medusa_core.terminal.chat_record import ChatRecord
 from medusa_core.terminal.screen import Screen, harmless
 from medusa_core.terminal.setting_texts import (
     NAMES,
+    meaning_of,
     setting_lines,
+    setting_name,
     setting_value_text,
     typed_values,
     with_typed,
@@ -27,6 +29,7 @@ from medusa_core.terminal.statistics import statistics_lines
 from medusa_core.terminal.tree_text import tree_lines
 
 _MOST_LISTED = 20
+_SYNONYMS = {"/exit": "/bye", "/quit": "/bye", "/?": "/help"}  # as other programs call them
 
 
 class ModelShelf(Protocol):
@@ -70,7 +73,7 @@ class SlashCommands:
         self._chat, self._screen, self._record, self._shelf = chat, screen, record, shelf
         self.is_over = False
         self._commands = {
-            "/set": SlashCommand("[NAME VALUE]", "change a setting, or list them all", self._set),
+            "/set": SlashCommand("[NAME VALUE]", "change a setting, or show one or all", self._set),
             "/system": SlashCommand("[TEXT]", "what the model is told first", self._system),
             "/save": SlashCommand("[NAME]", "give this conversation a name", self._save),
             "/load": SlashCommand("[NAME]", "go on with another conversation", self._load),
@@ -79,7 +82,7 @@ class SlashCommands:
             "/stats": SlashCommand("", "how the last answer came about", self._stats),
             "/tree": SlashCommand("", "the guesses of its last step", self._tree),
             "/help": SlashCommand("", "this list", self._help),
-            "/bye": SlashCommand("", "leave; Ctrl-D, too", self._bye),
+            "/bye": SlashCommand("", "leave; also /exit and Ctrl-D", self._bye),
         }
 
     def knows(self, line: str) -> bool:
@@ -94,7 +97,7 @@ class SlashCommands:
             MedusaError: It can't be.
         """
         name, _, rest = line.strip().partition(" ")
-        command = self._commands.get(name.lower())
+        command = self._commands.get(_SYNONYMS.get(name.lower(), name.lower()))
         if command is None:
             raise RequestError(f"There is no command {name}.", "/help lists them.")
         await command.run(rest.strip())
@@ -126,11 +129,13 @@ class SlashCommands:
             for line in setting_lines(chat.settings, loaded, shutil.get_terminal_size().columns):
                 self._screen.say(line)
             return
+        key = setting_name(name)
         if not value.strip():
-            raise RequestError(f"What is {name} to be?", "/set alone lists all settings.")
-        chat.settings = with_typed(chat.settings, name, value, loaded)
-        key = name.replace("-", "_").lower()
-        self._screen.remark(f"{key} is {setting_value_text(chat.settings, key)}")
+            self._screen.say(f"{key} = {setting_value_text(chat.settings, key)}")
+            self._screen.say(meaning_of(key, loaded))
+            return
+        chat.settings = with_typed(chat.settings, key, value, loaded)
+        self._screen.remark(f"{key} = {setting_value_text(chat.settings, key)}")
         if lack := chat.lack_of(key):
             self._screen.remark(lack)
 

@@ -15,6 +15,7 @@ from medusa_core.hub.library.library_folder import (
     look_into,
 )
 from medusa_core.hub.library.library_import import FolderList
+from medusa_core.system.resources import demo_model_dir
 from tests.core.tiny import random_heads, write_tiny
 from tests.hub.installed import HEADS, MODEL, SPEC, disk_bytes, flip_a_byte, snapshot_of
 
@@ -102,3 +103,11 @@ def test_import_and_convert_from_a_terminal(
     assert "only if you trust" in capsys.readouterr().out
     assert terminal("convert", str(pickled), "--output", str(tmp_path / "out"), "--yes") == 0
     assert look_into(tmp_path / "out").kind is ContentsKind.HEADS
+
+
+def test_list_names_heads_that_come_with_the_program(
+    terminal: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert terminal("list", "--folder", str(demo_model_dir())) == 0
+    shown = capsys.readouterr().out
+    assert "heads for llama-pebble:\n  made for it      llama-pebble-medusa: comes with" in shown

@@ -8,12 +8,13 @@ import signal
 import time
 from contextlib import closing
 from pathlib import Path
+from shutil import copytree
 
 from medusa_core.chats.history.history import History
 from medusa_core.messages import Role
 from medusa_core.system.user_folders import places
-from tests.terminal.conftest import StartChat
-from tests.terminal.typing_at import READY
+from tests.terminal.conftest import OPTIONS, PEBBLE, StartChat
+from tests.terminal.typing_at import READY, Typist
 
 # Without the compiled step, and to the end.
 SLOWLY = ("--dtype", "float64", "--set", "max_new_tokens", "0", "--set", "drafter", "none")
@@ -72,20 +73,24 @@ def test_settings_are_set_listed_and_refused(start_chat: StartChat) -> None:
     chat = start_chat("--no-history", env={"NO_COLOR": "1"})
     chat.wait_for(READY)
     assert re.search(r"max_new_tokens +24 ", chat.ask("/set"))
-    assert "temperature is 0.4" in chat.ask("/set temperature 0.4")
-    assert "rule is greedy" in chat.ask("/set rule greedy")
+    assert "temperature = 0.4" in chat.ask("/set temperature 0.4")
+    assert "rule = greedy" in chat.ask("/set rule greedy")
     assert "nothing to draw" in chat.ask("/set top-k 5")
-    assert "not 0 to 2" in chat.ask("/set temperature 9")
+    assert "a number from 0 to 2, or greedy" in chat.ask("/set temperature 9")
     assert "no number" not in chat.ask("/set seed 7")
     assert "Choose greedy, sample or typical" in chat.ask("/set rule magic")
+    assert "from 0 to 2, or greedy. Below 1" in chat.ask("/set temperature hot")
     assert "There is no setting heat" in chat.ask("/set heat 1")
-    assert 'stop is ["end"]' in chat.ask("/set stop end")
+    assert "There is no setting heat" in chat.ask("/set heat")
+    assert "seed = 7\nA number repeats an answer" in chat.ask("/set seed")
+    assert 'stop = ["end"]' in chat.ask("/set stop end")
     assert "It holds from the next prompt on." in chat.ask("/system Be brief.")
     assert "Be brief." in chat.ask("/system")
     assert "There is no command /nothing" in chat.ask("/nothing")
+    assert "/tree " in chat.ask("/?")
     assert "This chat isn't kept" in chat.ask("/save x")
     assert "\x1b[2m" not in chat.seen  # no colours of ours
-    chat.ask("/bye", "")
+    chat.ask("/exit", "")
     assert chat.end() == 0
 
 
@@ -95,7 +100,7 @@ def test_lines_are_completed_and_blocks_have_several(start_chat: StartChat) -> N
     for keys, shown in (("/set over\t", "overflow"), (" mid\t", "middle")):
         chat.type(keys)
         chat.wait_for(shown)
-    assert "overflow is middle" in chat.ask("")
+    assert "overflow = middle" in chat.ask("")
     chat.type('"""one\r')
     chat.wait_for(r"one\n\.")
     assert len(chat.ask('two"""')) > 60
@@ -120,6 +125,23 @@ def test_ctrl_c_stops_an_answer_whose_text_stays(start_chat: StartChat, tmp_path
     ((_, messages),) = kept(tmp_path)
     assert [role for role, _ in messages] == [Role.USER, Role.ASSISTANT]
     assert len(messages[1][1]) >= 20
+
+
+def test_ctrl_c_spares_the_process_that_renders_the_models_template(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    copytree(PEBBLE, model)
+    template = model / "chat_template.jinja"
+    template.write_text(template.read_text(encoding="utf-8") + "{# of its own #}", encoding="utf-8")
+    with closing(Typist("run", str(model), *OPTIONS, "--no-history", *SLOWLY)) as chat:
+        chat.wait_for(READY)
+        chat.type("Tell me a long story about two dogs and a cat.\r")
+        chat.wait_for(r"cat\.\n(.|\n){20}")
+        chat.interrupt()
+        chat.wait_for(READY)
+        chat.ask("/set max_new_tokens 8")
+        answer = chat.ask("And a bird?").split("bird?", 1)[1]
+        assert "error" not in answer
+        assert len(answer.split("\n> Message")[0].strip()) > 8
 
 
 def test_kill_minus_nine_loses_no_prompt_and_what_was_written_stays(

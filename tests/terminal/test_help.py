@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from medusa_core import __version__
 from medusa_core.__main__ import COMMANDS, main
 
 SCREEN = 24, 80
@@ -29,7 +30,9 @@ def test_the_first_page_fits_a_screen_and_names_every_command(
     assert max(map(len, lines)) < SCREEN[1]
     named = {word for line in lines for word in line.split()}
     assert named >= set(COMMANDS)
-    assert "Exit status: 0 done, 1 failed with a message, 2 wrong arguments, 130 stopped." in lines
+    assert lines[-1] == (
+        "Exit status: 0 done, 1 failed, 2 wrong arguments, 3 batch paused, 130 stopped."
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -71,3 +74,25 @@ def test_a_wrong_command_or_option_is_answered_with_the_one_that_was_meant(
             main(words)
         assert ended.value.code == 2
         assert capsys.readouterr().err == f"error: {problem}\n  {hint}\n"
+
+
+def test_help_is_a_command_too(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["help"], ["help", "list"]):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 0
+        assert capsys.readouterr().out.splitlines() == printed(capsys, *words[1:])
+
+
+def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"medusa {__version__}\n"
+
+
+def test_only_commands_that_can_ask_another_machine_offer_to(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    offering = {name for name in COMMANDS if "--endpoint" in " ".join(printed(capsys, name))}
+    assert offering == {"generate", "run"}

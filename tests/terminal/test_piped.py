@@ -51,6 +51,25 @@ def test_words_behind_the_model_stand_before_what_is_piped(
     assert answers[0] == answers[1] != answers[2]
 
 
+def test_the_prompt_may_stand_behind_options_and_behind_a_named_model(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("Tell me", "a story.")
+    answers = []
+    for words in (
+        (PEBBLE, *asked, *OPTIONS, *EXACT),
+        (PEBBLE, *OPTIONS, *EXACT, *asked),
+        (PEBBLE, asked[0], *OPTIONS, *EXACT, asked[1]),
+        ("--model", PEBBLE, *OPTIONS, *EXACT, *asked),
+        (*asked, *OPTIONS, *EXACT, "--model", PEBBLE),
+    ):
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        assert main(["run", *words]) == 0
+        answers.append(capsys.readouterr().out)
+    assert len(answers[0]) > 40
+    assert len(set(answers)) == 1
+
+
 def test_a_system_prompt_changes_the_answer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

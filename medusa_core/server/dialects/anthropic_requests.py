@@ -92,7 +92,7 @@ def _messages(fields: Fields, limits: Limits) -> tuple[ChatMessage, ...]:
         else:
             messages += _user_turn(turn, names)
     if not any(message.role in (Role.USER, Role.TOOL) for message in messages):
-        raise fields.missing("messages")
+        raise fields.invalid("messages", "a list with a user's message")
     return tuple(messages)
 
 

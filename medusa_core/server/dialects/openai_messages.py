@@ -38,10 +38,8 @@ def read_messages(fields: Fields, limits: Limits) -> tuple[ChatMessage, ...]:
         if message.role is Role.TOOL and not message.tool_name:
             message = message._replace(tool_name=names.get(message.call_id, ""))
         messages.append(message)
-    if not messages:
-        raise fields.missing("messages")
     if not any(message.role in (Role.USER, Role.TOOL) for message in messages):
-        raise fields.invalid("messages", "a conversation with a user's message")
+        raise fields.invalid("messages", "a list with a user's message")
     return tuple(messages)
 
 

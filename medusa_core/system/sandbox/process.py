@@ -168,6 +168,7 @@ def _start(module: str, stderr: IO[bytes]) -> subprocess.Popen[str]:
         text=True,
         encoding="utf-8",
         env=environment,
+        start_new_session=True,  # Ctrl-C in a terminal stops an answer, not the process behind it
         creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),  # only Windows has windows for it
     )
 
