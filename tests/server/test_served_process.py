@@ -7,6 +7,7 @@ import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -81,6 +82,9 @@ def test_more_than_can_wait_are_told_to_come_back_and_a_signal_ends_all(
             started = time.monotonic()
             assert process.stop(number) == 0
             assert time.monotonic() - started < 5
+            waiting = b"".join(iter(partial(connection.recv, 1 << 16), b""))
+            assert waiting.startswith(b"HTTP/1.1 503 ")
+            assert b"The server is ending" in waiting
         assert not any("Traceback" in line for line in process.lines)
     finally:
         process.close()
