@@ -85,7 +85,7 @@ def answer_form(request: ChatRequest, facts: ModelLoaded, settings: GenerateSett
     return AnswerForm(turns, tools, grammar, marks, begins_inside, tool_format)
 
 
-def check_length(
+def check_text_length(
     turns: Sequence[ChatMessage], tools: Sequence[str], facts: ModelLoaded, limits: Limits
 ) -> None:
     """Refuse a conversation that can't fit: no answer takes a step while its tokens are counted.

@@ -24,7 +24,7 @@ from medusa_core.messages import (
     StopReason,
     ToolCall,
 )
-from medusa_core.server.answer_form import AnswerForm, answer_form, check_length
+from medusa_core.server.answer_form import AnswerForm, answer_form, check_text_length
 from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answer_reader import AnswerReader
 from medusa_core.server.api_error import ApiError, api_error_of
@@ -91,7 +91,7 @@ class Answering:
                 raise ApiError(503, "No model is loaded.", code="no_model")
             settings = decoding_settings(request, facts)
             form = answer_form(request, facts, settings)
-            check_length(form.turns, form.tools, facts, self._limits)
+            check_text_length(form.turns, form.tools, facts, self._limits)
             with self._sessions.lease(form.turns, request.prompt_ids) as lease:
                 command = _command(request, settings, form, lease)
                 reader = _reader(request, settings, form, facts)

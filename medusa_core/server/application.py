@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from functools import cache
@@ -65,6 +66,11 @@ class HttpApplication:
             await self._serve(http, scope, receive, watched)
         except ClientGone:
             watched.status = _GONE
+        except asyncio.CancelledError:
+            if not watched.status:
+                ending = ApiError(503, "The server is ending. Try again later.", code="stopped")
+                await self._error_reply(http.url.path, ending)(scope, receive, watched)
+            raise
         finally:
             record = tally.record(http.method, http.url.path, watched.status or _GONE)
             route = scope.get("route")

@@ -181,6 +181,15 @@ def test_a_terminal_shows_accepted_tokens_by_head_and_holds_back_what_it_must() 
     assert terminal.getvalue().endswith("\x1b[4;36mox\x1b[0m\x1b[4;33m ran\x1b[0m")
 
 
+def test_a_terminal_obeys_no_answer() -> None:
+    terminal = Terminal()
+    _Printer(terminal).print_step(step((b"\x1b]0;title\x07", b"\x1b[2J"), (0, 1), num_visible=14))
+    assert "\x1b]" not in terminal.getvalue()
+    assert "\x1b[2J" not in terminal.getvalue()
+    assert "\x07" not in terminal.getvalue()
+    assert "title" in terminal.getvalue()
+
+
 def test_a_pipe_gets_plain_text() -> None:
     pipe = StringIO()
     _Printer(pipe).print_step(step((b"The", b" fox"), (0, 1), num_visible=7))
