@@ -1,4 +1,4 @@
-"""How one answer is asked for and read: schemas and calls of functions in the model's own form."""
+"""A request in the model's own form: prompt, tools and grammar, and how its answer is parsed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from medusa_core.server.tool_calls.tool_prompt import with_described_tools
 
 
 class AnswerForm(NamedTuple):
-    """What the engine is asked for, beside settings.
+    """What the engine gets of a request, beside settings.
 
     Attributes:
         turns: The conversation; where the template knows no functions, it describes them.
