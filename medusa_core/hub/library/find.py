@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from medusa_core.errors import RequestError
@@ -61,13 +61,17 @@ def own_models() -> dict[str, Path]:
     return {path.name.removesuffix(SUFFIX): path for path in own if path is not None}
 
 
-def listed_name(listed: Iterable[str], name: str) -> str:
-    """The name under which `list` shows `owner/repo:QUANT`; other names as they are.
+def listed_name(listed: Sequence[str], name: str) -> str:
+    """The name under which `list` shows `owner/repo:QUANT`, or a file whose suffix is left out.
+
+    Other names stay as they are.
 
     Args:
         listed: The names that it shows.
         name: What was typed.
     """
+    if f"{name}{SUFFIX}".casefold() in (one.casefold() for one in listed):
+        return f"{name}{SUFFIX}"
     repo, quant = split_quant(name)
     its = [one for one in listed if one.casefold().startswith(f"{repo}/".casefold())]
     found = with_quant([f"{one}{SUFFIX}" for one in its], quant) if quant else []
