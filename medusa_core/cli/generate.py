@@ -52,7 +52,7 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--raw",
         action="store_true",
-        help="go on with the prompt as it stands, without the model's chat template",
+        help="continue the prompt, without the model's chat template",
     )
     output.add_argument(
         "--max-new-tokens",

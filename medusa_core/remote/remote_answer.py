@@ -98,7 +98,7 @@ class RemoteAnswer:
 
     @property
     def _given(self) -> str:
-        """The answer that is gone on with; empty for a new one."""
+        """The answer that is continued; empty for a new one."""
         last = self._request.messages[-1] if self._request.messages else None
         return last.content if last is not None and last.role is Role.ASSISTANT else ""
 

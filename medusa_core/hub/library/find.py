@@ -28,22 +28,23 @@ def installed(name: str) -> Path:
     Raises:
         RequestError: It is nothing that is here, or several things.
     """
-    if ModelFiles.find(Path(name)) is not None:
-        return Path(name)
+    path = Path(name)
+    if path.exists() and ModelFiles.find(path) is not None:
+        return path
     repo, quant = split_quant(name)
     snapshot = find_snapshot(settings_from(os.environ).cache_dir, repo)
     if snapshot is not None and (quant or not (snapshot / "config.json").exists()):
         return _gguf_of(snapshot, repo, quant)
     if snapshot is not None:
         return snapshot
-    known = {one.casefold(): path for one, path in loadable_models().items()}
+    known = {one.casefold(): its_path for one, its_path in loadable_models().items()}
     wanted = name.casefold()
-    if (path := known.get(wanted) or known.get(wanted.removesuffix(SUFFIX))) is not None:
-        return path
+    if (found := known.get(wanted) or known.get(wanted.removesuffix(SUFFIX))) is not None:
+        return found
     raise RequestError(
-        f"{name} is neither a folder nor a downloaded repository.",
+        f"{name} isn't on this computer.",
         f"Fetch it with: medusa pull {name}"
-        if "/" in repo and is_repo(repo)
+        if "/" in repo and is_repo(repo) and not wanted.endswith(SUFFIX)
         else "Check the path; medusa list shows what is here.",
     )
 
