@@ -28,6 +28,24 @@ def installed(name: str) -> Path:
     Raises:
         RequestError: It is nothing that is here, or several things.
     """
+    found = find_named(name)
+    if found is not None:
+        return found
+    repo, _ = split_quant(name)
+    raise RequestError(
+        f"{name} isn't on this computer.",
+        f"Fetch it with: medusa pull {name}"
+        if "/" in repo and is_repo(repo) and not name.casefold().endswith(SUFFIX)
+        else "Check the path; medusa list shows what is here.",
+    )
+
+
+def find_named(name: str) -> Path | None:
+    """As `installed`; None where nothing of that name is here.
+
+    Raises:
+        RequestError: It is several things.
+    """
     path = Path(name)
     if path.exists() and ModelFiles.find(path) is not None:
         return path
@@ -39,14 +57,7 @@ def installed(name: str) -> Path:
         return snapshot
     known = {one.casefold(): its_path for one, its_path in loadable_models().items()}
     wanted = name.casefold()
-    if (found := known.get(wanted) or known.get(wanted.removesuffix(SUFFIX))) is not None:
-        return found
-    raise RequestError(
-        f"{name} isn't on this computer.",
-        f"Fetch it with: medusa pull {name}"
-        if "/" in repo and is_repo(repo) and not wanted.endswith(SUFFIX)
-        else "Check the path; medusa list shows what is here.",
-    )
+    return known.get(wanted) or known.get(wanted.removesuffix(SUFFIX))
 
 
 def loadable_models() -> Mapping[str, Path]:
