@@ -143,7 +143,11 @@ if TYPE_CHECKING:
     )
     from medusa_core.models.lora.adapter_shape import AdapterShape
     from medusa_core.remote.address import endpoint_url, is_readable_by_others
-    from medusa_core.remote.connecting import ask_again, connect_endpoint, disconnect_endpoint
+    from medusa_core.remote.connecting import (
+        connect_endpoint,
+        disconnect_endpoint,
+        refresh_endpoint,
+    )
     from medusa_core.runtime.cluster.address import split_address
     from medusa_core.runtime.cluster.layer_range import client_config
     from medusa_core.system.components import (
@@ -167,7 +171,8 @@ _LATER = {
     "split_address": "medusa_core.runtime.cluster.address",
     **dict.fromkeys(("endpoint_url", "is_readable_by_others"), "medusa_core.remote.address"),
     **dict.fromkeys(
-        ("ask_again", "connect_endpoint", "disconnect_endpoint"), "medusa_core.remote.connecting"
+        ("refresh_endpoint", "connect_endpoint", "disconnect_endpoint"),
+        "medusa_core.remote.connecting",
     ),
     **dict.fromkeys(
         ("Recommendation", "choices", "plan_choice", "plan_least", "recommend"),
@@ -384,7 +389,6 @@ __all__ = [
     "SearchHit",
     "Stored",
     "StoredAnswer",
-    "ask_again",
     "calibrations_dir",
     "choices",
     "client_config",
@@ -427,6 +431,7 @@ __all__ = [
     "read_rows",
     "read_trace",
     "recommend",
+    "refresh_endpoint",
     "remove_user_token",
     "resources_dir",
     "run_checks",

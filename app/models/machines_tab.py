@@ -242,11 +242,11 @@ class MachinesTab(QWidget):
         self.table.selectRow(self._endpoints.all.index(made))
 
     async def _ask_again(self, endpoint: Endpoint) -> None:
-        from medusa_core.api import ask_again
+        from medusa_core.api import refresh_endpoint
 
         self.note.setText(self.tr("Asking the machine…"))
         asked = await asyncio.to_thread(
-            ask_again, self._endpoints, endpoint, is_offline=self._is_offline()
+            refresh_endpoint, self._endpoints, endpoint, is_offline=self._is_offline()
         )
         self._take(_found_words(asked))
         self.table.selectRow(self._endpoints.all.index(asked))

@@ -31,6 +31,7 @@ from medusa_core.messages import (
     Generate,
     GenerationDone,
     LayersMoved,
+    ModelLoaded,
     Role,
     StepDone,
     StepTrace,
@@ -52,7 +53,7 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--raw",
         action="store_true",
-        help="go on with the prompt as it stands, without the model's chat template",
+        help="continue the prompt, without the model's chat template",
     )
     output.add_argument(
         "--max-new-tokens",
@@ -110,7 +111,7 @@ async def _generate(args: argparse.Namespace) -> int:
                 elif isinstance(event, GenerationDone):
                     done = event
     if printer is None:
-        print(json.dumps(as_json(done, loaded.name), ensure_ascii=False))
+        print(json.dumps(as_json(done, loaded), ensure_ascii=False))
     else:
         printer.end()
         print(statistics_line(done))
@@ -119,26 +120,30 @@ async def _generate(args: argparse.Namespace) -> int:
     return 0
 
 
-def as_json(done: GenerationDone, model: str) -> dict[str, object]:
-    """The figures of an answer under the names that `--json` promises."""
+def as_json(done: GenerationDone, loaded: ModelLoaded) -> dict[str, object]:
+    """The figures of an answer under the names that `--json` promises; null for unknown ones.
+
+    Of steps only this computer's engine knows, of drafted tokens in all only other machines.
+    """
+    is_remote = loaded.is_remote
     return {
         "text": done.text,
-        "token_ids": list(done.token_ids),
+        "token_ids": None if is_remote else list(done.token_ids),
         "num_tokens": done.num_new_tokens,
-        "num_steps": done.num_steps,
-        "accept_lengths": list(done.accept_lengths),
-        "mean_acceptance_length": done.mean_acceptance_length,
+        "num_steps": None if is_remote else done.num_steps,
+        "accept_lengths": None if is_remote else list(done.accept_lengths),
+        "mean_acceptance_length": None if is_remote else done.mean_acceptance_length,
         "time_to_first_token_s": done.time_to_first_token_s,
         "prefill_s": done.prefill_s,
         "decode_s": done.decode_s,
         "tokens_per_s": done.tokens_per_s,
         "stop_reason": done.stop_reason.value,
-        "drafter": done.settings.drafter,
+        "drafter": None if is_remote else done.settings.drafter,
         "rule": done.settings.rule,
-        "model": model,
+        "model": loaded.name,
         "seed": done.settings.seed,
-        "num_drafted": done.num_drafted,
-        "num_draft_accepted": done.num_draft_accepted,
+        "num_drafted": done.num_drafted or None,
+        "num_draft_accepted": done.num_draft_accepted if done.num_drafted else None,
     }
 
 

@@ -213,6 +213,10 @@ def _found(args: argparse.Namespace) -> InstalledRevision:
     """
     found = _installed(args)
     name = listed_name([one.name for one in found], args.name)
+    if name in own_models() and name not in (one.name for one in found):
+        raise RequestError(
+            f"{name} comes with the program.", "It is neither removed nor verified here."
+        )
     return find_installed(found, name, args.revision)
 
 

@@ -18,6 +18,7 @@ from medusa_core.cli.plan_throughput import (
 )
 from medusa_core.errors import RequestError
 from medusa_core.hub.cache_folder import find_snapshot
+from medusa_core.hub.library.find import find_named
 from medusa_core.hub.settings import settings_from
 from medusa_core.loading.offload_forecast import (
     ForecastDevice,
@@ -44,7 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `plan`."""
     names = ", ".join(shape_names())
     parser.add_argument(
-        "model", nargs="?", default="", help=f"a folder, a repository, or one of {names}"
+        "model",
+        nargs="?",
+        default="",
+        help=f"folder, GGUF file, a name that list shows, a repository, or one of {names}",
     )
     parser.add_argument("--model", dest="named_model", default="", help="the same by name")
     parser.add_argument("--shape", default="", help="one of these shapes")
@@ -164,23 +168,21 @@ def _facts(args: argparse.Namespace) -> Facts:
 
 
 def _model_facts(model: str) -> Facts:
-    """Sizes of a model: a name, a folder, a repository in the cache, or one on the Hub."""
+    """Sizes of a model: one of the shapes, what is on this computer, or a repository of the Hub."""
     if model in shape_names():
         return shape_config(model), HeadsShape()
-    settings = settings_from(os.environ)
-    files = ModelFiles.find(Path(model))
-    if files is None and (snapshot := find_snapshot(settings.cache_dir, model)) is not None:
-        files = ModelFiles.open(snapshot)
-    if files is not None:
-        return files.config, HeadsShape()
+    path = find_named(model)
+    if path is not None:
+        return ModelFiles.open(path).config, HeadsShape()
     if "/" not in model:
         raise RequestError(
             f"There is no model {model!r}.",
-            f"Give a folder, a repository, or one of {', '.join(shape_names())}.",
+            f"Give a folder, a name that list shows, a repository, or one of "
+            f"{', '.join(shape_names())}.",
         )
     from medusa_core.hub.remote import look_at_model
 
-    found = look_at_model(settings, model)
+    found = look_at_model(settings_from(os.environ), model)
     return found.config, found.heads
 
 

@@ -107,8 +107,8 @@ def _question(words: Sequence[str]) -> str | None:
 
 async def _chat(args: argparse.Namespace, screen: Screen, question: str | None) -> int:
     async with Client() as client, _listed(args, client):
-        shelf = LoadedModels(client, args, screen)
-        model = await shelf.load(args.model)
+        models = LoadedModels(client, args, screen)
+        model = await models.load(args.model)
         if not model.loaded.is_remote:
             await _measure(client, screen)
         settings = _settings(args, model.loaded)
@@ -118,7 +118,7 @@ async def _chat(args: argparse.Namespace, screen: Screen, question: str | None) 
         record = _record(args, screen)
         try:
             chat = TerminalChat(client, model, settings, screen, record)
-            commands = SlashCommands(chat, screen, record, shelf)
+            commands = SlashCommands(chat, screen, record, models)
             await _talk(chat, commands, screen, _editor(args, commands))
         finally:
             record.close()

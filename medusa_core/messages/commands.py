@@ -41,8 +41,7 @@ class LoadRemote(Message):
 
     Attributes:
         model: Which.
-        key: What proves who the user is there; empty for the one that is kept for the address.
-            Not shown when printed.
+        key: API key; empty for the one that is saved for the address. Not shown when printed.
         keys_dir: Folder of this user's configuration, where keys are looked up; None for nowhere.
         is_offline: No request may leave this computer: the command fails.
     """
@@ -67,7 +66,7 @@ class Calibrate(Message):
 class Race(Message):
     """Let all drafters of the loaded model answer the same questions, and see which is fastest.
 
-    They do so while nobody asks for anything else; what was measured before is told at once.
+    They do so while the engine is idle; earlier measurements are sent at once.
     """
 
 
@@ -83,16 +82,16 @@ class Generate(Message):
             for all. Under a rule that chooses without chance, the token that stood there is
             forbidden there; else `settings.seed` makes the difference.
         records: Send a `StepTrace` for every step.
-        shares: The answer gets one of so many equal parts of the context, as others are written at
-            the same time.
-        joins: It may take steps in one pass with other answers; else its speed is its own.
-        updates_datastore: The session is a conversation that is kept: drafts learn from the
-            answer, until that is forgotten with the conversation.
+        shares: The context is split into this many equal parts, and the answer gets one of them;
+            for answers that run at the same time.
+        joins: It may be batched with other answers; False where its own speed is measured.
+        updates_datastore: Later drafts are also looked up in this answer, until its conversation is
+            deleted.
         tools: Functions that the model may call, each a JSON object of `name`, `description` and
             `parameters`, as text.
         grammar: What the answer must match, in llguidance's form: Lark, or JSON with `grammars`;
             empty for anything.
-        prompt_ids: Tokens to go on behind, as they stand, instead of messages.
+        prompt_ids: Tokens to continue, without a chat template, instead of messages.
         num_logprobs: Send a `StepLogprobs` for every step, with so many alternatives of each token;
             −1 for none.
     """
@@ -147,7 +146,7 @@ class Count(Message):
     Attributes:
         messages: As `Generate` gets them.
         settings: As `Generate` gets them: the longest answer and the overflow policy count.
-        wants_prompt: Tell the rendered prompt, too.
+        wants_prompt: `Counted` has the rendered prompt, too.
         tools: As `Generate` gets them.
     """
 
@@ -164,7 +163,7 @@ class Tokenize(Message):
     Attributes:
         text: The text; special tokens written in it become themselves.
         token_ids: Tokens whose text is asked for instead.
-        opens_prompt: Begin as the model's prompts do, with its first token.
+        opens_prompt: Put the token that begins the model's prompts (BOS) before the text.
     """
 
     text: str = ""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from medusa_core.remote.address import endpoint_url, host_of_url
 from medusa_core.remote.connection import EndpointConnection
 from medusa_core.remote.endpoints import Endpoint, Endpoints
-from medusa_core.remote.keys import KeyStore, kept_key
+from medusa_core.remote.keys import KeyStore, saved_key
 from medusa_core.remote.offered import OfferedModel, offered_models
 from medusa_core.remote.refusals import offline_error
 
@@ -33,9 +33,9 @@ def connect_endpoint(
     """
     url = endpoint_url(address)
     known = endpoints.find(url)
-    sent_key = key.strip() or kept_key(endpoints.folder, url)
+    sent_key = key.strip() or saved_key(endpoints.folder, url)
     place = name.strip() or (known.name if known is not None else host_of_url(url))
-    models = ask_models(url, place, sent_key, is_offline=is_offline)
+    models = fetch_models(url, place, sent_key, is_offline=is_offline)
     if key.strip() and endpoints.folder is not None:
         KeyStore(endpoints.folder).save_key(url, sent_key)
     has_key = bool(sent_key) and endpoints.folder is not None
@@ -44,7 +44,9 @@ def connect_endpoint(
     return made
 
 
-def ask_again(endpoints: Endpoints, endpoint: Endpoint, *, is_offline: bool = False) -> Endpoint:
+def refresh_endpoint(
+    endpoints: Endpoints, endpoint: Endpoint, *, is_offline: bool = False
+) -> Endpoint:
     """Ask a connected address for its models again, and keep what it says.
 
     Raises:
@@ -52,11 +54,11 @@ def ask_again(endpoints: Endpoints, endpoint: Endpoint, *, is_offline: bool = Fa
         EndpointError: It can't be used.
         StorageError: It can't be kept.
     """
-    key = kept_key(endpoints.folder, endpoint.url)
-    models = ask_models(endpoint.url, endpoint.name, key, is_offline=is_offline)
-    asked = replace(endpoint, models=tuple(model.model_id for model in models))
-    endpoints.connect(asked)
-    return asked
+    key = saved_key(endpoints.folder, endpoint.url)
+    models = fetch_models(endpoint.url, endpoint.name, key, is_offline=is_offline)
+    refreshed = replace(endpoint, models=tuple(model.model_id for model in models))
+    endpoints.connect(refreshed)
+    return refreshed
 
 
 def disconnect_endpoint(endpoints: Endpoints, endpoint: Endpoint) -> None:
@@ -70,7 +72,7 @@ def disconnect_endpoint(endpoints: Endpoints, endpoint: Endpoint) -> None:
     endpoints.remove(endpoint.url)
 
 
-def ask_models(
+def fetch_models(
     url: str, place: str, key: str, *, is_offline: bool = False
 ) -> tuple[OfferedModel, ...]:
     """Which models an address offers now.
@@ -81,10 +83,10 @@ def ask_models(
     """
     if is_offline:
         raise offline_error()
-    return asyncio.run(_ask(EndpointConnection(url, place, key)))
+    return asyncio.run(_fetch(EndpointConnection(url, place, key)))
 
 
-async def _ask(connection: EndpointConnection) -> tuple[OfferedModel, ...]:
+async def _fetch(connection: EndpointConnection) -> tuple[OfferedModel, ...]:
     try:
         return await offered_models(connection)
     finally:

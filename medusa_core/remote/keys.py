@@ -158,7 +158,7 @@ class KeyStore:
             ) from error
 
 
-def kept_key(folder: Path | None, url: str) -> str:
+def saved_key(folder: Path | None, url: str) -> str:
     """The key that a user keeps for an address; empty for none. Blocks.
 
     Args:

@@ -42,7 +42,7 @@ class RemoteAnswer:
         self._pieces: list[bytes] = []
         self._num_bytes = 0
         self._num_steps = 0
-        self._is_thinking = self._has_said = False
+        self._is_thinking = self._has_text = False
         self._half = ""  # of a character that a chunk may have cut in two
         self._figures = AnswerFigures()
         self.finish = ""
@@ -98,7 +98,7 @@ class RemoteAnswer:
 
     @property
     def _given(self) -> str:
-        """The answer that is gone on with; empty for a new one."""
+        """The answer that is continued; empty for a new one."""
         last = self._request.messages[-1] if self._request.messages else None
         return last.content if last is not None and last.role is Role.ASSISTANT else ""
 
@@ -112,13 +112,13 @@ class RemoteAnswer:
     def _as_text(self, chunk: AnswerChunk) -> str:
         """What a chunk adds to the text, with marks around what is thought."""
         text = ""
-        if chunk.thought and not self._has_said:
+        if chunk.thought and not self._has_text:
             text += chunk.thought if self._is_thinking else f"{OPEN}\n{chunk.thought}"
             self._is_thinking = True
         if chunk.text or (chunk.finish and self._is_thinking):
             text += f"\n{CLOSE}\n\n{chunk.text}" if self._is_thinking else chunk.text
             self._is_thinking = False
-            self._has_said = True
+            self._has_text = True
         return text
 
     def _whole_characters(self, text: str) -> str:

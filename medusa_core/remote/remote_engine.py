@@ -34,9 +34,9 @@ from medusa_core.messages import (
     Unload,
     Unloaded,
 )
-from medusa_core.remote.asking import answer_events
+from medusa_core.remote.answer_stream import answer_events
 from medusa_core.remote.connection import EndpointConnection, EndpointPatience
-from medusa_core.remote.keys import kept_key
+from medusa_core.remote.keys import saved_key
 from medusa_core.remote.offered import OfferedModel, chosen_model, offered_models
 from medusa_core.remote.refusals import offline_error
 
@@ -71,7 +71,7 @@ class RemoteEngine:
     def __init__(
         self,
         on_event: Callable[[Event], None],
-        find_key: FindKey = kept_key,
+        find_key: FindKey = saved_key,
         patience: EndpointPatience = _USUAL,
     ) -> None:
         """Start it; nothing is sent before a `LoadRemote`.

@@ -1,4 +1,4 @@
-"""How one answer is asked for and read: schemas and calls of functions in the model's own form."""
+"""A request in the model's own form: prompt, tools and grammar, and how its answer is parsed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_TOKEN_CHARS = 16  # on average; prose has 4
 
 
 class AnswerForm(NamedTuple):
-    """What the engine is asked for, beside settings.
+    """What the engine gets of a request, beside settings.
 
     Attributes:
         turns: The conversation; where the template knows no functions, it describes them.

@@ -37,7 +37,7 @@ class ChatRequest:
 
     Attributes:
         model: Id of the model; empty for the loaded one.
-        messages: The conversation; an assistant's message at the end is gone on with.
+        messages: The conversation; an assistant's message at the end is continued.
         settings: How to decode.
         open_settings: Names of those settings that the request leaves open: for them counts what
             the makers of the model advise.

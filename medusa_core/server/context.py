@@ -92,7 +92,7 @@ class ServerContext:
         if len(text) > self.limits.text_chars:
             raise bad_request(f"The text is longer than {self.limits.text_chars:,} characters.")
         command = Tokenize(_SESSION, new_id(), text, opens_prompt=opens_prompt)
-        return await self._asked(model, self.client.tokenize(command))
+        return await self._with_model(model, self.client.tokenize(command))
 
     async def detokenize(self, model: str, token_ids: tuple[int, ...]) -> str:
         """Which text are tokens?
@@ -107,7 +107,7 @@ class ServerContext:
         if not token_ids:
             return ""
         command = Tokenize(_SESSION, new_id(), token_ids=token_ids)
-        return (await self._asked(model, self.client.tokenize(command))).text
+        return (await self._with_model(model, self.client.tokenize(command))).text
 
     async def count(
         self,
@@ -127,7 +127,7 @@ class ServerContext:
         Raises:
             ApiError: The model can't be asked.
         """
-        return await self._asked(model, self._count(messages, settings, tools))
+        return await self._with_model(model, self._count(messages, settings, tools))
 
     async def _count(
         self,
@@ -144,7 +144,7 @@ class ServerContext:
         command = Count(_SESSION, new_id(), messages, settings, wants_prompt=True, tools=tools)
         return await self.client.count(command)
 
-    async def _asked(self, model: str, question: Coroutine[Any, Any, _T]) -> _T:
+    async def _with_model(self, model: str, question: Coroutine[Any, Any, _T]) -> _T:
         """The answer to a question that needs no turn where the model is loaded."""
         try:
             found = await self.models.find(model)

@@ -56,7 +56,7 @@ class ServedModels:
 
     Attributes:
         loaded: The one that answers; None while there is none.
-        facts: What the engine says of it.
+        facts: The engine's event about it: context, drafters, rules, chat template.
         is_lost: The engine can't answer any more.
     """
 

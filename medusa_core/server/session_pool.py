@@ -64,7 +64,7 @@ class Lease(NamedTuple):
 class SessionPool:
     """Sessions that requests use one after the other.
 
-    A request that goes on with a conversation gets the session that has read it, so that nothing
+    A request that continues a conversation gets the session that has read it, so that nothing
     of it is computed again. A new conversation gets a new session, or the one that has rested for
     longest.
     """

@@ -14,7 +14,7 @@ class _Place(Enum):
     LEAD = 0  # it may still become a thought
     THOUGHT = 1
     GAP = 2  # between the thought and the answer
-    SAID = 3
+    ANSWER = 3
 
 
 class ThoughtSplitter:
@@ -52,8 +52,8 @@ class ThoughtSplitter:
             yield from self._think()
         if self._place is _Place.GAP:
             self._held = self._held.lstrip()
-            self._place = _Place.SAID if self._held else _Place.GAP
-        if self._place is _Place.SAID and self._held:
+            self._place = _Place.ANSWER if self._held else _Place.GAP
+        if self._place is _Place.ANSWER and self._held:
             yield self._take(len(self._held)), False
 
     def finish(self) -> Iterator[tuple[str, bool]]:
@@ -72,7 +72,7 @@ class ThoughtSplitter:
             self._held = begin[len(OPEN) :]
             self._place = _Place.THOUGHT
         elif begin and not OPEN.startswith(begin):
-            self._place = _Place.THOUGHT if self._begins_inside else _Place.SAID
+            self._place = _Place.THOUGHT if self._begins_inside else _Place.ANSWER
 
     def _think(self) -> Iterator[tuple[str, bool]]:
         thought, mark, rest = self._held.partition(CLOSE)

@@ -33,7 +33,7 @@ _SYNONYMS = {"/exit": "/bye", "/quit": "/bye", "/?": "/help"}  # as other progra
 _MOST_DIGITS = 6
 
 
-class ModelShelf(Protocol):
+class ChatModels(Protocol):
     """The models on this computer."""
 
     def names(self) -> Sequence[str]:
@@ -69,9 +69,9 @@ class SlashCommands:
     """
 
     def __init__(
-        self, chat: TerminalChat, screen: Screen, record: ChatRecord, shelf: ModelShelf
+        self, chat: TerminalChat, screen: Screen, record: ChatRecord, models: ChatModels
     ) -> None:
-        self._chat, self._screen, self._record, self._shelf = chat, screen, record, shelf
+        self._chat, self._screen, self._record, self._models = chat, screen, record, models
         self.is_over = False
         self._shown: tuple[ConversationInfo, ...] = ()  # by the last `/load` without a name
         self._commands = {
@@ -119,7 +119,7 @@ class SlashCommands:
                     one.title for one in self._listed() if fold(one.title).startswith(fold(rest))
                 ]
             case "/model":
-                return [one for one in self._shelf.names() if one.startswith(rest)]
+                return [one for one in self._models.names() if one.startswith(rest)]
         return []
 
     # One after the other --------------------------------------------------------------------------
@@ -184,10 +184,10 @@ class SlashCommands:
 
     async def _model(self, name: str) -> None:
         if name:
-            self._chat.use_model(await self._shelf.load(name))
+            self._chat.use_model(await self._models.load(name))
         self._screen.remark(harmless(self._chat.description))
         if not name:
-            for one in self._shelf.names():
+            for one in self._models.names():
                 self._screen.say(f"  {harmless(one)}")
 
     async def _stats(self, _: str) -> None:

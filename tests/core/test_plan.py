@@ -17,6 +17,7 @@ from medusa_core.memory.plan import plan_memory
 from medusa_core.memory.recommend import choices, recommend
 from medusa_core.messages import Fit, HeadsShape, WeightFormats
 from medusa_core.models.quant.choice import settle_formats
+from medusa_core.system.resources import demo_model_dir
 from tests.core.tiny import TinySpec, random_heads, write_heads, write_tiny
 
 KEYS = {
@@ -197,3 +198,11 @@ def test_planning_a_card_loads_no_torch() -> None:
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_names_that_list_shows_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    planned = []
+    for name in ("llama-pebble", str(demo_model_dir())):
+        assert main(["plan", name, "--vram-gib", "8", "--json"]) == 0
+        planned.append(json.loads(capsys.readouterr().out)["weights_bytes"])
+    assert planned[0] == planned[1] > 0

@@ -108,6 +108,10 @@ def test_pull_says_what_it_takes_and_the_same_name_runs_it(
     assert installed(f"{REPO}:q4_0").name == "tiny-Q4_0.gguf"
     assert installed(REPO).name == "tiny-Q4_0.gguf"  # the only one that is here
     assert installed(f"{REPO}/tiny-Q4_0") == loadable_models()[f"{REPO}/tiny-Q4_0"]
+    assert installed(f"{REPO}/tiny-q4_0.gguf") == installed(f"{REPO}/tiny-Q4_0")
+    with pytest.raises(RequestError, match="on this computer") as missing:
+        installed("models/tiny-Q6_K.gguf")
+    assert "pull" not in missing.value.hint  # it is a path
     with pytest.raises(RequestError) as missing:
         installed(f"{REPO}:Q8_0")
     assert missing.value.hint == f"Fetch it with: medusa pull {REPO}:Q8_0"

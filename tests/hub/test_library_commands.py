@@ -16,6 +16,7 @@ from medusa_core.hub.library.library_folder import (
 )
 from medusa_core.hub.library.library_import import FolderList
 from medusa_core.system.resources import demo_model_dir
+from tests.core.gguf_files import write_as_gguf
 from tests.core.tiny import random_heads, write_tiny
 from tests.hub.installed import HEADS, MODEL, SPEC, disk_bytes, flip_a_byte, snapshot_of
 
@@ -111,3 +112,13 @@ def test_list_names_heads_that_come_with_the_program(
     assert terminal("list", "--folder", str(demo_model_dir())) == 0
     shown = capsys.readouterr().out
     assert "heads for llama-pebble:\n  made for it      llama-pebble-medusa: comes with" in shown
+
+
+def test_a_file_is_found_without_its_suffix_and_the_programs_own_models_stay(
+    terminal: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_as_gguf(demo_model_dir(), tmp_path / "Small.gguf", "q8_0")
+    assert terminal("verify", "small", "--folder", str(tmp_path)) == 0
+    assert "Small.gguf" in capsys.readouterr().out
+    with pytest.raises(RequestError, match="comes with the program"):
+        terminal("rm", "llama-pebble")

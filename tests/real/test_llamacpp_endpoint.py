@@ -22,7 +22,7 @@ from medusa_core.messages import (
     StepDone,
     StopReason,
 )
-from medusa_core.remote.connecting import ask_models
+from medusa_core.remote.connecting import fetch_models
 from tests.remote.conftest import asks, done_of, remote_client, run
 from tests.tools import real_models
 
@@ -67,7 +67,7 @@ def greedy(num_tokens: int) -> GenerateSettings:
 
 
 def test_its_models_are_listed(address: str) -> None:
-    assert [one.model_id for one in ask_models(address, "llama", KEY)] == ["smol"]
+    assert [one.model_id for one in fetch_models(address, "llama", KEY)] == ["smol"]
 
 
 def test_it_answers_alike_and_within_the_limit(address: str) -> None:

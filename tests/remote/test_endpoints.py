@@ -8,9 +8,9 @@ import pytest
 
 from medusa_core.errors import EndpointKeyError, OfflineError, RequestError, StorageError
 from medusa_core.remote.address import endpoint_url, is_loopback_url, is_readable_by_others
-from medusa_core.remote.connecting import ask_again, connect_endpoint, disconnect_endpoint
+from medusa_core.remote.connecting import connect_endpoint, disconnect_endpoint, refresh_endpoint
 from medusa_core.remote.endpoints import Endpoint, Endpoints
-from medusa_core.remote.keys import KeyStore, kept_key
+from medusa_core.remote.keys import KeyStore, saved_key
 from tests.remote.fake_endpoint import FakeEndpoint, as_reply
 
 URL = "https://host.example/v1"
@@ -186,15 +186,15 @@ def test_connecting_asks_first_and_keeps_then(endpoint: FakeEndpoint, tmp_path: 
     assert (endpoints.all, list(tmp_path.iterdir())) == ((), [])
     made = connect_endpoint(endpoints, endpoint.url, name="Lab", key=" secret ")
     assert made == Endpoint(endpoint.url, "Lab", True, ("small", "other"))
-    assert kept_key(tmp_path, endpoint.url) == "secret"
+    assert saved_key(tmp_path, endpoint.url) == "secret"
     endpoint.models = as_reply({"data": [{"id": "new"}]})
-    assert ask_again(endpoints, made).models == ("new",)
+    assert refresh_endpoint(endpoints, made).models == ("new",)
     assert endpoint.asked[-1].headers["authorization"] == "Bearer secret"
     again = connect_endpoint(endpoints, endpoint.url)
     assert (again.name, again.has_key) == ("Lab", True)
     disconnect_endpoint(endpoints, again)
     assert Endpoints(tmp_path).all == ()
-    assert kept_key(tmp_path, endpoint.url) == ""
+    assert saved_key(tmp_path, endpoint.url) == ""
 
 
 def test_offline_nothing_is_asked(endpoint: FakeEndpoint, tmp_path: Path) -> None:
@@ -207,5 +207,5 @@ def test_offline_nothing_is_asked(endpoint: FakeEndpoint, tmp_path: Path) -> Non
 def test_no_key_is_looked_for_where_none_was_given(tmp_path: Path) -> None:
     Endpoints(tmp_path).connect(Endpoint(URL, "Lab"))
     KeyStore(tmp_path, Broken()).save_key(URL, "of another time")
-    assert kept_key(tmp_path, URL) == ""
-    assert kept_key(None, URL) == ""
+    assert saved_key(tmp_path, URL) == ""
+    assert saved_key(None, URL) == ""

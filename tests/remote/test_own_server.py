@@ -1,6 +1,7 @@
 """Our own server in another process, as the other machine."""
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator
 from contextlib import aclosing
@@ -147,7 +148,10 @@ def test_the_command_line_asks_it(
     assert "8 tokens · " in shown
     assert " drafted tokens accepted" in shown
     assert main([*arguments, "--json", "--model", "llama-pebble"]) == 0
-    assert '"model": "llama-pebble"' in capsys.readouterr().out
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["model"] == "llama-pebble"
+    assert figures["num_drafted"] >= figures["num_draft_accepted"] > 0
+    assert figures["num_steps"] is figures["token_ids"] is figures["drafter"] is None
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert main(arguments) != 0
     assert "Offline mode is on" in capsys.readouterr().err

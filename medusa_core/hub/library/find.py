@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from medusa_core.errors import RequestError
@@ -28,24 +28,36 @@ def installed(name: str) -> Path:
     Raises:
         RequestError: It is nothing that is here, or several things.
     """
-    if ModelFiles.find(Path(name)) is not None:
-        return Path(name)
+    found = find_named(name)
+    if found is not None:
+        return found
+    repo, _ = split_quant(name)
+    raise RequestError(
+        f"{name} isn't on this computer.",
+        f"Fetch it with: medusa pull {name}"
+        if "/" in repo and is_repo(repo) and not name.casefold().endswith(SUFFIX)
+        else "Check the path; medusa list shows what is here.",
+    )
+
+
+def find_named(name: str) -> Path | None:
+    """As `installed`; None where nothing of that name is here.
+
+    Raises:
+        RequestError: It is several things.
+    """
+    path = Path(name)
+    if path.exists() and ModelFiles.find(path) is not None:
+        return path
     repo, quant = split_quant(name)
     snapshot = find_snapshot(settings_from(os.environ).cache_dir, repo)
     if snapshot is not None and (quant or not (snapshot / "config.json").exists()):
         return _gguf_of(snapshot, repo, quant)
     if snapshot is not None:
         return snapshot
-    known = {one.casefold(): path for one, path in loadable_models().items()}
+    known = {one.casefold(): its_path for one, its_path in loadable_models().items()}
     wanted = name.casefold()
-    if (path := known.get(wanted) or known.get(wanted.removesuffix(SUFFIX))) is not None:
-        return path
-    raise RequestError(
-        f"{name} is neither a folder nor a downloaded repository.",
-        f"Fetch it with: medusa pull {name}"
-        if "/" in repo and is_repo(repo)
-        else "Check the path; medusa list shows what is here.",
-    )
+    return known.get(wanted) or known.get(wanted.removesuffix(SUFFIX))
 
 
 def loadable_models() -> Mapping[str, Path]:
@@ -61,13 +73,17 @@ def own_models() -> dict[str, Path]:
     return {path.name.removesuffix(SUFFIX): path for path in own if path is not None}
 
 
-def listed_name(listed: Iterable[str], name: str) -> str:
-    """The name under which `list` shows `owner/repo:QUANT`; other names as they are.
+def listed_name(listed: Sequence[str], name: str) -> str:
+    """The name under which `list` shows `owner/repo:QUANT`, or a file whose suffix is left out.
+
+    Other names stay as they are.
 
     Args:
         listed: The names that it shows.
         name: What was typed.
     """
+    if f"{name}{SUFFIX}".casefold() in (one.casefold() for one in listed):
+        return f"{name}{SUFFIX}"
     repo, quant = split_quant(name)
     its = [one for one in listed if one.casefold().startswith(f"{repo}/".casefold())]
     found = with_quant([f"{one}{SUFFIX}" for one in its], quant) if quant else []

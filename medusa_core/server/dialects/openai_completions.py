@@ -1,4 +1,4 @@
-"""`/v1/completions`: a text is gone on with as it stands."""
+"""`/v1/completions`: continues a text, without a chat template."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _refuse_unserved(fields: Fields) -> None:
     if fields.flag("echo"):
         raise fields.invalid("echo", "false: the prompt isn't repeated here")
     if fields.text("suffix"):
-        raise fields.invalid("suffix", "left out: text is only gone on with here")
+        raise fields.invalid("suffix", "left out: text is only continued here")
     best_of = fields.whole("best_of", 1, 1 << 10)
     if best_of is not None and best_of != (fields.whole("n", 1, 1 << 10) or 1):
         raise fields.invalid("best_of", "left out, or equal to `n`")

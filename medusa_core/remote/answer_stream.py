@@ -1,4 +1,4 @@
-"""One request to answer, from what is sent to the last event."""
+"""One chat completion of another machine: its chunks as events of an answer."""
 
 from __future__ import annotations
 
