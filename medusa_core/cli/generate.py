@@ -36,7 +36,7 @@ from medusa_core.messages import (
     StepDone,
     StepTrace,
 )
-from medusa_core.terminal.screen import takes_colour
+from medusa_core.terminal.screen import harmless, takes_colour
 from medusa_core.terminal.statistics import statistics_line
 
 # Underlined, in one colour per head: told apart without colours as well as with them.
@@ -174,6 +174,8 @@ class _Printer:
 
     def _write(self, piece: bytes, head: int) -> None:
         text = piece.decode("utf-8", "replace")
+        if self._stream.isatty():
+            text = harmless(text)
         self._num_shown += len(piece)
         if head and self._has_colour and text.strip():
             style = _HEAD_STYLES[(head - 1) % len(_HEAD_STYLES)]

@@ -31,7 +31,7 @@ from medusa_core.system.user_folders import Places, places
 from medusa_core.terminal.chat import ChosenModel, TerminalChat
 from medusa_core.terminal.chat_record import ChatRecord
 from medusa_core.terminal.line_editor import LineEditor
-from medusa_core.terminal.screen import Screen
+from medusa_core.terminal.screen import Screen, harmless
 from medusa_core.terminal.setting_texts import with_typed
 from medusa_core.terminal.slash_commands import SlashCommands
 
@@ -150,7 +150,7 @@ async def _talk(
     chat: TerminalChat, commands: SlashCommands, screen: Screen, editor: LineEditor
 ) -> None:
     """Read and answer, line by line."""
-    screen.remark(f"{chat.description} · /help")
+    screen.remark(f"{harmless(chat.description)} · /help")
     while not commands.is_over:
         try:
             line = await editor.read()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
 import secrets
 import signal
 from collections.abc import Callable
@@ -35,6 +36,8 @@ from medusa_core.system.user_folders import places
 _KEY_VARIABLE = "MEDUSA_API_KEY"
 _SESSION = "server"
 _MOST_WAITING = 10_000
+_ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(\[[0-9a-f:.]+\]|[^\s/?#@:*,\[\]]+)(?::([0-9]{1,5}))?")
+_USUAL_PORTS = {("http", "80"), ("https", "443")}
 
 
 def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
@@ -125,9 +128,31 @@ def _options(args: argparse.Namespace) -> ServerOptions:
     key = _given_key(args)
     if not key and not is_loopback(args.host):
         key = secrets.token_urlsafe(24)
+    if not key.isascii() or not key.isprintable() or key != key.strip():
+        raise RequestError(
+            "The key can't be sent in a header.",
+            "Choose one of ASCII letters, digits and marks, without space around it.",
+        )
     limits = replace(Limits(), most_waiting=args.queue)
-    origins = frozenset(origin.rstrip("/") for origin in args.cors_origin)
+    origins = frozenset(map(_origin, args.cors_origin))
     return ServerOptions(args.host, args.port, key, origins, limits)
+
+
+def _origin(text: str) -> str:
+    """An origin as browsers write it.
+
+    Raises:
+        RequestError: It is none.
+    """
+    found = _ORIGIN.fullmatch(text.strip().rstrip("/").lower())
+    if found is None:
+        raise RequestError(
+            f"{text!r} is no origin of pages.",
+            "Write scheme and host, such as https://example.org; several are given one by one.",
+        )
+    scheme, host, port = found.groups()
+    is_usual = port is None or (scheme, port) in _USUAL_PORTS
+    return f"{scheme}://{host}" if is_usual else f"{scheme}://{host}:{port}"
 
 
 def _given_key(args: argparse.Namespace) -> str:

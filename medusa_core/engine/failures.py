@@ -11,6 +11,7 @@ import torch
 from medusa_core.errors import (
     Cancelled,
     EngineError,
+    GrammarError,
     MedusaError,
     OutOfMemoryError,
     PlanError,
@@ -103,7 +104,10 @@ def poisons_device(error: BaseException | None) -> bool:
 
 def _log(command: Message, reported: MedusaError, error: BaseException) -> None:
     name = type(command).__name__
-    if isinstance(reported, RequestError | PlanError | Cancelled):
+    if isinstance(reported, GrammarError):
+        # What is wrong with a grammar may quote its schema, which belongs to the prompt.
+        log.info("%s refused: its grammar can't be used", name)
+    elif isinstance(reported, RequestError | PlanError | Cancelled):
         # The asker's mistake, which the asker learns of; nothing here failed.
         log.info("%s refused: %s", name, reported.message)
     elif isinstance(reported, TemplateError):

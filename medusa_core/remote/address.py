@@ -86,7 +86,8 @@ def _is_local_name(host: str) -> bool:
 
 
 def _no_address(text: str) -> RequestError:
+    shown = "This" if "@" in text else text[:100] or "Nothing"  # no password goes into a log
     return RequestError(
-        f"{text[:100] or 'Nothing'} is no address of a server.",
+        f"{shown} is no address of a server.",
         "Write one such as http://localhost:8080/v1.",
     )

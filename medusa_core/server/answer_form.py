@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from medusa_core.chats.thinking import CLOSE, OPEN
@@ -12,8 +12,11 @@ from medusa_core.models.text.turns import without_tools
 from medusa_core.server.answer_grammar import AnswerRules, Thoughts, answer_grammar
 from medusa_core.server.api_error import bad_request
 from medusa_core.server.chat import ChatRequest, ToolMode
+from medusa_core.server.limits import Limits
 from medusa_core.server.tool_calls.tool_format import ToolFormat, find_tool_format
 from medusa_core.server.tool_calls.tool_prompt import with_described_tools
+
+_MOST_TOKEN_CHARS = 16  # on average; prose has 4
 
 
 class AnswerForm(NamedTuple):
@@ -80,6 +83,31 @@ def answer_form(request: ChatRequest, facts: ModelLoaded, settings: GenerateSett
             "tools" if tool_format is not None else "response_format",
         )
     return AnswerForm(turns, tools, grammar, marks, begins_inside, tool_format)
+
+
+def check_text_length(
+    turns: Sequence[ChatMessage], tools: Sequence[str], facts: ModelLoaded, limits: Limits
+) -> None:
+    """Refuse a conversation that can't fit: no answer takes a step while its tokens are counted.
+
+    Args:
+        turns: The conversation.
+        tools: Functions that the template describes.
+        facts: Of the model.
+        limits: What a request may cost.
+
+    Raises:
+        ApiError: It is far longer than the model's context.
+    """
+    most = max(limits.text_chars, facts.context_tokens * _MOST_TOKEN_CHARS)
+    calls = (call.arguments for turn in turns for call in turn.tool_calls)
+    num_chars = sum(map(len, (*(turn.content for turn in turns), *calls, *tools)))
+    if num_chars > most:
+        raise bad_request(
+            f"The conversation has {num_chars:,} characters; {most:,} are the most for this model. "
+            "Send less of it.",
+            "messages",
+        )
 
 
 def read_turns(

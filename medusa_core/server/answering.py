@@ -24,7 +24,7 @@ from medusa_core.messages import (
     StopReason,
     ToolCall,
 )
-from medusa_core.server.answer_form import AnswerForm, answer_form
+from medusa_core.server.answer_form import AnswerForm, answer_form, check_text_length
 from medusa_core.server.answer_queue import AnswerQueue
 from medusa_core.server.answer_reader import AnswerReader
 from medusa_core.server.api_error import ApiError, api_error_of
@@ -35,6 +35,7 @@ from medusa_core.server.chat import (
     CallStarted,
     ChatRequest,
 )
+from medusa_core.server.limits import Limits
 from medusa_core.server.served_models import ServedModels
 from medusa_core.server.session_pool import Lease, SessionPool
 from medusa_core.server.tool_calls.call_reader import CallReader
@@ -46,7 +47,12 @@ class Answering:
     """Runs requests on one engine: they wait for their turn, and share its passes."""
 
     def __init__(
-        self, client: Client, models: ServedModels, queue: AnswerQueue, sessions: SessionPool
+        self,
+        client: Client,
+        models: ServedModels,
+        queue: AnswerQueue,
+        sessions: SessionPool,
+        limits: Limits,
     ) -> None:
         """Answer requests.
 
@@ -55,9 +61,11 @@ class Answering:
             models: Its models.
             queue: Says whose turn it is.
             sessions: Conversations that the engine has read.
+            limits: What a request may cost.
         """
         self._client, self._models = client, models
         self._queue, self._sessions = queue, sessions
+        self._limits = limits
 
     async def answer(self, request: ChatRequest) -> AsyncGenerator[AnswerPart, None]:
         """Answer a request.
@@ -83,6 +91,7 @@ class Answering:
                 raise ApiError(503, "No model is loaded.", code="no_model")
             settings = decoding_settings(request, facts)
             form = answer_form(request, facts, settings)
+            check_text_length(form.turns, form.tools, facts, self._limits)
             with self._sessions.lease(form.turns, request.prompt_ids) as lease:
                 command = _command(request, settings, form, lease)
                 reader = _reader(request, settings, form, facts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from functools import cache
@@ -25,6 +26,7 @@ from medusa_core.system.registry import Registry
 
 log = logging.getLogger(__name__)
 
+_AMBIGUOUS = "ambiguous_length"
 _GONE = 499  # as other servers log a client that left
 
 
@@ -64,6 +66,11 @@ class HttpApplication:
             await self._serve(http, scope, receive, watched)
         except ClientGone:
             watched.status = _GONE
+        except asyncio.CancelledError:
+            if not watched.status:
+                ending = ApiError(503, "The server is ending. Try again later.", code="stopped")
+                await self._error_reply(http.url.path, ending)(scope, receive, watched)
+            raise
         finally:
             record = tally.record(http.method, http.url.path, watched.status or _GONE)
             route = scope.get("route")
@@ -96,6 +103,13 @@ class HttpApplication:
             await self._error_reply(http.url.path, _as_api_error(error))(scope, receive, send)
 
     def _check_length(self, headers: Headers) -> None:
+        if "transfer-encoding" in headers and "content-length" in headers:
+            # A proxy before this server may end the body elsewhere: its rest would be a request.
+            raise ApiError(
+                400,
+                "The request has both Content-Length and Transfer-Encoding; send one of them.",
+                code=_AMBIGUOUS,
+            )
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit():
             raise ApiError(400, "The header Content-Length is no number.")
@@ -106,8 +120,8 @@ class HttpApplication:
         """An error in the form of the API that was called."""
         form = next(spec for prefix, spec in self._forms if path.startswith(prefix))
         headers = {"retry-after": str(error.retry_after_s)} if error.retry_after_s else {}
-        if error.status == 413:
-            headers["connection"] = "close"  # the rest of the body isn't read
+        if error.status == 413 or error.code == _AMBIGUOUS:
+            headers["connection"] = "close"  # the rest of the body isn't read, or may be none
         return JsonReply(form.error_json(error), error.status, headers)
 
 

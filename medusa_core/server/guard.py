@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
@@ -16,6 +16,9 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _OPEN_PATHS = frozenset({"/health"})
 _CORS_METHODS = "GET, POST, OPTIONS"
 _CORS_S = "600"
+_AUTHORITY = re.compile(
+    r"(\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]@/?#\\:\s]+))(:(?P<port>[0-9]{1,5}))?"
+)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -45,8 +48,7 @@ class Guard:
             ApiError: It is refused.
         """
         self._check_host(headers.getlist("host"))
-        origin = headers.get("origin")
-        if origin is not None and not self._may_use(origin):
+        if not all(map(self._may_use, headers.getlist("origin"))):
             raise ApiError(
                 403,
                 "Pages of this origin may not use the server; name it with --cors-origin.",
@@ -80,13 +82,11 @@ class Guard:
             )
 
     def _is_ours(self, authority: str, default_port: int) -> bool:
-        try:
-            parts = urlsplit(f"//{authority}")
-            name, port = parts.hostname or "", parts.port or default_port
-        except ValueError:
+        parts = _AUTHORITY.fullmatch(authority)
+        if parts is None:
             return False
-        has_more = parts.username is not None or parts.path or parts.query or parts.fragment
-        return not has_more and name.rstrip(".") in self.hosts and port == self.port
+        name = (parts["address"] or parts["name"]).lower().removesuffix(".")
+        return name in self.hosts and int(parts["port"] or default_port) == self.port
 
     def _may_use(self, origin: str) -> bool:
         if origin in self.origins:

@@ -78,7 +78,7 @@ def arguments_rule(parameters: Mapping[str, Any]) -> str:
     Args:
         parameters: The schema of its arguments.
     """
-    schema: dict[str, Any] = {"type": "object", **parameters}
+    schema: dict[str, Any] = {**parameters, "type": "object"}
     if "properties" in schema and "patternProperties" not in schema:
         schema.setdefault("additionalProperties", False)
     return _rule(schema, is_lenient=True)

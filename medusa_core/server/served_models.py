@@ -13,6 +13,7 @@ from medusa_core.messages import EngineLost, Event, LoadModel, ModelLoaded, Unlo
 from medusa_core.server.api_error import ApiError, api_error_of
 
 _LIST_S = 10.0  # a list of what is installed is good for so long
+_MOST_SHOWN = 100  # characters of a name that is none
 _OWNER_S = 120.0  # that a window may take to load its model
 
 
@@ -167,4 +168,5 @@ def _not_found(name: str, known: tuple[str, ...]) -> ApiError:
     if not name:
         return ApiError(503, "No model is loaded.", code="no_model")
     there = f"There are: {', '.join(known)}." if known else "No model is loaded."
-    return ApiError(404, f"There is no model {name!r} here. {there}", "model", "model_not_found")
+    shown = name if len(name) <= _MOST_SHOWN else f"{name[:_MOST_SHOWN]}…"
+    return ApiError(404, f"There is no model {shown!r} here. {there}", "model", "model_not_found")

@@ -157,7 +157,7 @@ def _context(
     client: Client, models: ServedModels, queue: AnswerQueue, limits: Limits
 ) -> ServerContext:
     sessions = SessionPool(limits.most_running + _SPARE_SESSIONS)
-    answering = Answering(client, models, queue, sessions)
+    answering = Answering(client, models, queue, sessions, limits)
     return ServerContext(client, models, queue, answering, limits, Metrics())
 
 

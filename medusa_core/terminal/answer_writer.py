@@ -6,7 +6,8 @@ from codecs import getincrementaldecoder
 
 from medusa_core.messages import StepDone, TokenSource
 from medusa_core.server.thought_splitter import ThoughtSplitter
-from medusa_core.terminal.screen import Screen
+from medusa_core.terminal.screen import Screen, harmless
+from medusa_core.terminal.word_wrap import WordWrap
 
 
 class AnswerWriter:
@@ -29,6 +30,8 @@ class AnswerWriter:
         self._num_shown = 0
         self._was_thinking = False
         self._last = ""
+        columns = screen.columns
+        self._wrap = WordWrap(columns) if columns else None
 
     def add(self, step: StepDone) -> None:
         """Write what has become visible."""
@@ -59,7 +62,17 @@ class AnswerWriter:
         if is_thought and not self._screen.is_terminal:
             return
         if self._was_thinking and not is_thought:
-            self._screen.write("\n\n")
+            self._put("\n\n", "")
         self._was_thinking = is_thought
         self._last = text
-        self._screen.write(text, self._screen.thought_style() if is_thought else style)
+        self._put(text, self._screen.thought_style() if is_thought else style)
+
+    def _put(self, text: str, style: str) -> None:
+        if self._wrap is None:
+            self._screen.write(text, style)
+            return
+        for one in self._wrap.wrapped(harmless(text), style):
+            if one.moves:
+                self._screen.move(one.text)
+            else:
+                self._screen.write(one.text, one.style)

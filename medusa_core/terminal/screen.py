@@ -50,6 +50,7 @@ class Screen:
         self._has_colour = takes_colour(out, environ)
         self._sources: dict[str, str] = {}
         self.is_terminal = out.isatty()
+        self._has_cursor = self.is_terminal and environ.get("TERM") != "dumb"
         self._shows_progress = err.isatty()
         self._last_progress = ""
 
@@ -67,6 +68,15 @@ class Screen:
         """Write a piece of an answer; a file gets it as it is."""
         shown = harmless(text) if self.is_terminal else text
         self._out.write(self.styled(shown, style) if text.strip() else shown)
+
+    def move(self, sequence: str) -> None:
+        """Move the cursor, where there is one."""
+        self._out.write(sequence)
+
+    @property
+    def columns(self) -> int:
+        """How wide it is; 0 for what has no cursor."""
+        return shutil.get_terminal_size().columns if self._has_cursor else 0
 
     def flush(self) -> None:
         """Show what was written."""

@@ -30,6 +30,7 @@ from medusa_core.terminal.tree_text import tree_lines
 
 _MOST_LISTED = 20
 _SYNONYMS = {"/exit": "/bye", "/quit": "/bye", "/?": "/help"}  # as other programs call them
+_MOST_DIGITS = 6
 
 
 class ChatModels(Protocol):
@@ -72,6 +73,7 @@ class SlashCommands:
     ) -> None:
         self._chat, self._screen, self._record, self._models = chat, screen, record, models
         self.is_over = False
+        self._shown: tuple[ConversationInfo, ...] = ()  # by the last `/load` without a name
         self._commands = {
             "/set": SlashCommand("[NAME VALUE]", "change a setting, or show one or all", self._set),
             "/system": SlashCommand("[TEXT]", "what the model is told first", self._system),
@@ -161,7 +163,8 @@ class SlashCommands:
         if self._record.history is None:
             raise RequestError("This chat has no history.", "Start without --no-history.")
         if not name:
-            for place, one in enumerate(self._listed(), 1):
+            self._shown = self._listed()
+            for place, one in enumerate(self._shown, 1):
                 day = datetime.fromtimestamp(one.changed_s).strftime("%Y-%m-%d")
                 self._screen.say(f"{place:>3}  {day}  {harmless(one.title)}")
             return
@@ -182,10 +185,10 @@ class SlashCommands:
     async def _model(self, name: str) -> None:
         if name:
             self._chat.use_model(await self._models.load(name))
-        self._screen.remark(self._chat.description)
+        self._screen.remark(harmless(self._chat.description))
         if not name:
             for one in self._models.names():
-                self._screen.say(f"  {one}")
+                self._screen.say(f"  {harmless(one)}")
 
     async def _stats(self, _: str) -> None:
         last = self._chat.last
@@ -225,8 +228,9 @@ class SlashCommands:
     def _find(self, name: str) -> ConversationInfo:
         """The conversation of that number in the list, of that title, or with that in its title."""
         assert self._record.history is not None
-        if name.isdecimal() and 0 < int(name) <= len(self._listed()):
-            return self._listed()[int(name) - 1]
+        shown = self._shown or self._listed()  # what others write meanwhile moves no number
+        if name.isdecimal() and len(name) <= _MOST_DIGITS and 0 < int(name) <= len(shown):
+            return shown[int(name) - 1]
         every, wanted = self._record.history.conversations(), fold(name)
         for is_meant in (str.__eq__, str.startswith, str.__contains__):
             for one in every:

@@ -87,11 +87,12 @@ def test_the_drafter_changes_the_steps_and_not_the_text(
         assert drafted["drafter"] == "medusa"
 
 
+@pytest.mark.parametrize("temperature", ["0", "5e-324"])
 @pytest.mark.parametrize("rule", ["sample", "typical"])
 def test_at_temperature_0_the_text_is_greedys(
-    folders: Folders, capsys: pytest.CaptureFixture[str], rule: str
+    folders: Folders, capsys: pytest.CaptureFixture[str], rule: str, temperature: str
 ) -> None:
-    cold = run_json(folders, capsys, "--rule", rule, "--temperature", "0", "--seed", "5")
+    cold = run_json(folders, capsys, "--rule", rule, "--temperature", temperature, "--seed", "5")
     greedy = run_json(folders, capsys)
     assert cold["token_ids"] == greedy["token_ids"]
     assert cold["rule"] == greedy["rule"] == "greedy"
@@ -178,6 +179,15 @@ def test_a_terminal_shows_accepted_tokens_by_head_and_holds_back_what_it_must() 
     assert terminal.getvalue() == "The\x1b[4;36m f\x1b[0m"
     printer.print_step(step((b" ran",), (2,), num_visible=11))
     assert terminal.getvalue().endswith("\x1b[4;36mox\x1b[0m\x1b[4;33m ran\x1b[0m")
+
+
+def test_a_terminal_obeys_no_answer() -> None:
+    terminal = Terminal()
+    _Printer(terminal).print_step(step((b"\x1b]0;title\x07", b"\x1b[2J"), (0, 1), num_visible=14))
+    assert "\x1b]" not in terminal.getvalue()
+    assert "\x1b[2J" not in terminal.getvalue()
+    assert "\x07" not in terminal.getvalue()
+    assert "title" in terminal.getvalue()
 
 
 def test_a_pipe_gets_plain_text() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from medusa_core.engine.direct import events_of
+from medusa_core.engine.failures import Failures
 from medusa_core.engine.generation import Generation
 from medusa_core.engine.scheduler import Scheduler
 from medusa_core.engine.session import Session
@@ -17,12 +18,15 @@ from medusa_core.errors import GrammarError
 from medusa_core.loading.target import Target
 from medusa_core.messages import (
     ChatMessage,
+    Event,
+    Failed,
     Generate,
     GenerateSettings,
     GenerationDone,
     Role,
     StepTrace,
     StopReason,
+    Tokenize,
 )
 from medusa_core.models.text.grammar import Grammar
 from medusa_core.models.text.grammar_compiler import GrammarCompiler, json_schema_grammar
@@ -155,6 +159,14 @@ def test_all_tokens_that_end_an_answer_may_end_it(load: LoadTarget) -> None:
     assert np.flatnonzero(allowed).tolist() == list(ends)
 
 
+def test_a_grammar_may_demand_the_names_of_special_tokens_as_text(load: LoadTarget) -> None:
+    target = load("pebble", "float32")
+    for _, name in target.tokenizer.special_tokens:
+        wanted = f"say {name}{name} now"
+        run = decode(target, SETTINGS, MESSAGES, grammar=f"start: {json.dumps(wanted)}")
+        assert run.done.text == wanted
+
+
 def test_an_answer_goes_on_under_its_grammar(load: LoadTarget) -> None:
     target = load("pebble", "float32")
     given = '{"name": "Ann", "age": 7'
@@ -265,6 +277,18 @@ def test_a_grammar_that_is_refused_fails_its_answer_alone(load: LoadTarget) -> N
     assert isinstance(errors["wrong"], GrammarError)
     for session in sessions:
         session.close()
+
+
+def test_a_log_of_refusals_quotes_no_schema(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    events: list[Event] = []
+    secret = GrammarError("Invalid type: secret.")
+    Failures(events.append).report(Tokenize("s", "r", "a"), secret)
+    (event,) = events
+    assert isinstance(event, Failed)
+    assert event.message == "Invalid type: secret."
+    assert "grammar" in caplog.text
+    assert "secret" not in caplog.text
 
 
 def test_drafts_that_break_the_grammar_are_dropped_and_told_in_the_trace(

@@ -27,6 +27,7 @@ from medusa_core.messages import (
     Cut,
     DrafterChoice,
     DrafterSpeed,
+    EndpointModel,
     EngineLost,
     Failed,
     Fit,
@@ -36,6 +37,7 @@ from medusa_core.messages import (
     LayersMoved,
     LoadModel,
     LoadOptions,
+    LoadRemote,
     MemoryPlan,
     Message,
     ModelLoaded,
@@ -95,6 +97,7 @@ TRACE = StepTrace(
 )  # fmt: skip
 EXAMPLES: tuple[Message, ...] = (
     LoadModel(*IDS, Path("/m"), Path("/h"), LoadOptions("float32", "cpu")),
+    LoadRemote(*IDS, EndpointModel("http://lab:8642/v1", "small", "the lab")),
     Unload(*IDS),
     Calibrate(*IDS),
     Race(*IDS),

@@ -55,6 +55,11 @@ def test_names_of_this_computer_are_heard(host: str) -> None:
         "localhost:8642:8642",
         "[::1",
         "0.0.0.0:8642",
+        "local\thost:8642",
+        "localhost:8642#",
+        "localhost:8642?",
+        "localhost..:8642",
+        "localhost:+8642",
     ],
 )
 def test_other_names_are_refused(host: str) -> None:
@@ -103,6 +108,23 @@ def test_two_hosts_are_none() -> None:
     raw = [(b"host", b"localhost:8642"), (b"host", b"localhost:8642"), (b"x-api-key", b"the key")]
     with pytest.raises(ApiError):
         GUARD.check("GET", "/v1/models", Headers(raw=raw))
+
+
+def test_two_origins_must_both_be_allowed() -> None:
+    raw = [(b"host", b"localhost:8642"), (b"x-api-key", b"the key")]
+    origins = [(b"origin", b"http://localhost:8642"), (b"origin", b"https://evil.example")]
+    with pytest.raises(ApiError, match="origin"):
+        GUARD.check("GET", "/v1/models", Headers(raw=raw + origins))
+
+
+def test_a_body_of_two_lengths_is_refused_and_the_connection_closed(served: Served) -> None:
+    head = f"POST /tokenize HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n"
+    lengths = "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+    hidden = f"0\r\n\r\nGET /health HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n\r\n"
+    reply = served.raw(f"{head}{lengths}{hidden}".encode())
+    assert reply.startswith(b"HTTP/1.1 400 ")
+    assert reply.count(b"HTTP/1.1") == 1
+    assert b"both Content-Length" in reply
 
 
 def test_everywhere_means_the_addresses_of_this_computer() -> None:

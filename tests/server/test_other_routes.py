@@ -108,6 +108,20 @@ def test_a_model_that_isnt_here_is_answered_with_those_that_are(served: Served) 
     assert served.get("/v1/models/gpt-99").status_code == 404
 
 
+def test_a_long_name_isnt_sent_back(served: Served) -> None:
+    body = {"model": "x" * 100_000, "messages": [{"role": "user", "content": "Hi"}]}
+    assert len(served.error("/v1/chat/completions", body, 404)["message"]) < 300
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/chat/completions", "/apply-template", "/v1/messages/count_tokens"]
+)
+def test_a_conversation_that_is_far_too_long_stops_nobody(served: Served, path: str) -> None:
+    body = {"messages": [{"role": "user", "content": "a b " * 140_000}], "max_tokens": 1}
+    reply = served.post(path, body)
+    assert (reply.status_code, "characters" in reply.text) == (400, True)
+
+
 def test_embeddings_are_refused_in_words(served: Served) -> None:
     error = served.error("/v1/embeddings", {"input": "Hello"}, 501)
     assert "embedding" in error["message"]

@@ -29,6 +29,7 @@ from medusa_core.server.answering import Answering
 from medusa_core.server.api_error import ApiError
 from medusa_core.server.chat import ChatRequest
 from medusa_core.server.choices import merged
+from medusa_core.server.limits import Limits
 from medusa_core.server.served_models import ServedModel, ServedModels
 from medusa_core.server.session_pool import SessionPool
 from tests.core.test_messages import EXAMPLES
@@ -224,7 +225,7 @@ def test_a_model_that_doesnt_fit_is_told_and_others_go_on() -> None:
 
 def test_a_lost_engine_answers_no_more() -> None:
     async def play(stage: Stage) -> None:
-        answering = Answering(stage.client, stage.models, stage.queue, SessionPool(4))
+        answering = Answering(stage.client, stage.models, stage.queue, SessionPool(4), Limits())
         stage.engine.lose()
         await stage.settle()
         assert stage.models.is_lost

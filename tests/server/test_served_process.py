@@ -7,12 +7,15 @@ import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import httpx2
 import pytest
 
 from medusa_core.__main__ import main
+from medusa_core.cli.serve import _origin
+from medusa_core.errors import RequestError
 from tests.server.served import Served
 
 LONG = {
@@ -81,6 +84,9 @@ def test_more_than_can_wait_are_told_to_come_back_and_a_signal_ends_all(
             started = time.monotonic()
             assert process.stop(number) == 0
             assert time.monotonic() - started < 5
+            waiting = b"".join(iter(partial(connection.recv, 1 << 16), b""))
+            assert waiting.startswith(b"HTTP/1.1 503 ")
+            assert b"The server is ending" in waiting
         assert not any("Traceback" in line for line in process.lines)
     finally:
         process.close()
@@ -141,7 +147,7 @@ def test_numbers_that_make_no_sense_are_refused(
     wrong: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["serve", *wrong]) == 1
-    assert "makes no sense" in capsys.readouterr().err
+    assert "out of range" in capsys.readouterr().err
 
 
 def test_a_half_open_connection_holds_up_nobody(served: Served) -> None:
@@ -169,3 +175,32 @@ def test_a_head_request_has_no_body(served: Served) -> None:
     reply = httpx2.head(served.url("/health"))
     assert reply.status_code == 200
     assert reply.content == b""
+
+
+@pytest.mark.parametrize("key", ["schlüssel", " key", "a\tb"])
+def test_a_key_that_no_header_can_hold_is_refused(
+    key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", "--port", "0", "--api-key", key]) != 0
+    assert "can't be sent in a header" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "origin"),
+    [
+        ("https://Pages.Example/", "https://pages.example"),
+        ("https://pages.example:443", "https://pages.example"),
+        ("http://[::1]:3000", "http://[::1]:3000"),
+        ("app://obsidian.md", "app://obsidian.md"),
+    ],
+)
+def test_an_origin_is_taken_as_browsers_write_it(typed: str, origin: str) -> None:
+    assert _origin(typed) == origin
+
+
+@pytest.mark.parametrize(
+    "typed", ["*", "null", "", "pages.example", "https://*.example", "https://a.example/path"]
+)
+def test_what_is_no_origin_is_refused(typed: str) -> None:
+    with pytest.raises(RequestError, match="no origin"):
+        _origin(typed)

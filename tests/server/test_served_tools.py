@@ -173,6 +173,23 @@ def test_parameters_of_functions_have_bounds(served: Served) -> None:
     assert error["param"] == "tools[0].function.parameters"
 
 
+@pytest.mark.parametrize("kind", ["string", "array", ["null", "string"], 5])
+def test_arguments_of_functions_are_objects(served: Served, kind: object) -> None:
+    function = {"name": "f", "parameters": {"type": kind}}
+    body = {"messages": [QUESTION], "tools": [{"type": "function", "function": function}]}
+    error = served.error("/v1/chat/completions", body, 400)
+    assert error["param"] == "tools[0].function.parameters"
+
+
+def test_arguments_that_may_be_null_are_objects_too(served: Served) -> None:
+    parameters = {"type": ["object", "null"], "properties": {"a": {"type": "null"}}}
+    function = {"name": "f", "parameters": parameters}
+    tools = [{"type": "function", "function": function}]
+    found = asked(served, QUESTION, tools=tools, tool_choice="required", parallel_tool_calls=False)
+    (call,) = found["choices"][0]["message"]["tool_calls"]
+    assert isinstance(json.loads(call["function"]["arguments"]), dict)
+
+
 def test_functions_have_bounds_together(served: Served) -> None:
     function = {"name": "f", "parameters": {"properties": {"a": {"description": "x" * 60_000}}}}
     tools = [{"type": "function", "function": function}] * 5

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from shutil import copytree
 
+from medusa_core.chats.conversation import new_id
 from medusa_core.chats.history.history import History
 from medusa_core.messages import Role
 from medusa_core.system.user_folders import places
@@ -31,6 +32,13 @@ def kept(folder: Path) -> list[tuple[str, list[tuple[Role, str]]]]:
         ]
     finally:
         history.close()
+
+
+def begin_elsewhere(folder: Path, title: str) -> None:
+    """Begin a conversation as another program does, so that it is the latest."""
+    history = History(places(folder).history)
+    history.begin(new_id(), title)
+    history.close()
 
 
 def test_a_chat_streams_marks_keeps_names_and_goes_on(
@@ -55,12 +63,16 @@ def test_a_chat_streams_marks_keeps_names_and_goes_on(
     chat.ask("And a cat?")
     loaded = chat.ask("/load dogs")
     assert story.split("\n")[0] in loaded
+    listed = re.search(r"(\d+)  \S+  dogs", chat.ask("/load"))
+    assert listed is not None
+    begin_elsewhere(tmp_path, "Another program's")
+    assert story.split("\n")[0] in chat.ask(f"/load {listed.group(1)}"), "its number has moved"
     chat.ask("Go on.")
     chat.type("\x04")  # Ctrl-D
     assert chat.end() == 0
 
     titles = dict(kept(tmp_path))
-    assert set(titles) == {"dogs", "And a cat?"}
+    assert set(titles) == {"dogs", "And a cat?", "Another program's"}
     roles = [role for role, _ in titles["dogs"]]
     assert roles == [Role.USER, Role.ASSISTANT] * 2
     assert all(text for _, text in titles["dogs"])

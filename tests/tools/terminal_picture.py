@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from prompt_toolkit.utils import get_cwidth
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QGuiApplication, QImage, QPainter
 
@@ -70,9 +71,11 @@ class Paper:
         return "\n".join(self._row_text(row) for row in rows)
 
     def _row_text(self, row: int) -> str:
-        cells = self.lines[row]
-        width = max(cells, default=-1) + 1
-        return "".join(cells.get(place, (" ",))[0] for place in range(width)).rstrip()
+        text, end = "", 0
+        for place, (char, _) in sorted(self.lines[row].items()):
+            text += " " * (place - end) + char
+            end = place + get_cwidth(char)
+        return text.rstrip()
 
     def _write(self, text: str) -> None:
         for char in text:
@@ -84,10 +87,11 @@ class Paper:
                 case "\b":
                     self._column -= 1
                 case _:
-                    if self._column == self._columns:
+                    width = get_cwidth(char)
+                    if self._column + width > self._columns:
                         self._row, self._column = self._row + 1, 0
                     self.lines[self._row][self._column] = (char, self._look)
-                    self._column += 1
+                    self._column += width
 
     def _obey(self, values: str, command: str) -> None:
         count = int(values) if values.isdecimal() and values != "0" else 1
@@ -103,6 +107,8 @@ class Paper:
                 self._column += count
             case "D":
                 self._column -= count
+            case "G":
+                self._column = count - 1
             case "K" | "J":
                 row = self.lines[self._row]
                 for place in [place for place in row if place >= self._column]:

@@ -26,6 +26,7 @@ from medusa_core.server.context import ServerContext
 from medusa_core.server.dialect import DialectSpec
 from medusa_core.server.dialects.anthropic_requests import read_request
 from medusa_core.server.dialects.openai_forms import answer_figures
+from medusa_core.server.growing_reply import whole_reply
 from medusa_core.server.replies import (
     EventStream,
     JsonReply,
@@ -61,7 +62,7 @@ def _routes(context: ServerContext) -> list[Route]:
         parts = context.answer(http, chat)
         message = _Message(chat, context)
         if not streams:
-            return JsonReply(await while_connected(http, _whole(message, parts)))
+            return JsonReply(await while_connected(http, whole_reply(message, parts)))
         first, rest = await first_of(http, parts)
         return EventStream(_stream(message, first, rest), context.limits)
 
@@ -171,18 +172,6 @@ class _Message:
         if block["type"] == "tool_use":
             block["input"] = _object(self._arguments)
         yield "content_block_stop", {"index": len(self._blocks) - 1}
-
-
-async def _whole(message: _Message, parts: AsyncGenerator[AnswerPart, None]) -> Mapping[str, Any]:
-    """The answer in one object."""
-    end: AnswerEnd | None = None
-    async with aclosing(parts) as arriving:
-        async for part in arriving:
-            for _ in message.events(part):
-                pass  # a whole message needs no events
-            end = part if isinstance(part, AnswerEnd) else None
-    assert end is not None  # the parts of an answer close with it
-    return message.whole(end)
 
 
 async def _stream(

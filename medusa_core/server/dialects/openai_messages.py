@@ -72,6 +72,9 @@ def function_json(function: Fields) -> str:
     parameters = function.record("parameters")
     if parameters is not None:
         check_schema(parameters.values, function.where("parameters"))
+        kinds = parameters.values.get("type", "object")
+        if kinds != "object" and not (isinstance(kinds, list) and "object" in kinds):
+            raise function.invalid("parameters", "a schema of objects")
     described = {
         "name": name,
         "description": function.text("description"),

@@ -32,6 +32,7 @@ from medusa_core.server.dialects.openai_response_requests import (
     ResponseRequest,
     read_response_request,
 )
+from medusa_core.server.growing_reply import whole_reply
 from medusa_core.server.replies import (
     EventStream,
     JsonReply,
@@ -67,7 +68,7 @@ def _routes(context: ServerContext) -> list[Route]:
         parts = context.answer(http, request.chat)
         response = _Response(request, context)
         if not request.streams:
-            return JsonReply(await while_connected(http, _whole(response, parts)))
+            return JsonReply(await while_connected(http, whole_reply(response, parts)))
         first, rest = await first_of(http, parts)
         return EventStream(_stream(response, first, rest), context.limits)
 
@@ -226,18 +227,6 @@ class _Response:
 
     def _of_content(self, kind: str, **more: Any) -> _Json:
         return self._of_item(kind, content_index=0, **more)
-
-
-async def _whole(response: _Response, parts: AsyncGenerator[AnswerPart, None]) -> Mapping[str, Any]:
-    """The answer in one object."""
-    end: AnswerEnd | None = None
-    async with aclosing(parts) as arriving:
-        async for part in arriving:
-            for _ in response.events(part):
-                pass  # a whole response needs no events
-            end = part if isinstance(part, AnswerEnd) else None
-    assert end is not None  # the parts of an answer close with it
-    return response.whole(end)
 
 
 async def _stream(

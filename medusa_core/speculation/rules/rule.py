@@ -22,6 +22,7 @@ from medusa_core.speculation import rules
 from medusa_core.system.registry import Registry
 
 _WITHOUT_CHANCE = "greedy"
+_LEAST_TEMPERATURE = 1e-100  # scores that are divided by less may overflow
 RulePath = Sequence[int]
 RuleNumbers = tuple[tuple[str, float], ...]
 
@@ -93,14 +94,14 @@ def rule_registry() -> Registry[RuleSpec]:
 
 
 def settled(settings: GenerateSettings) -> GenerateSettings:
-    """The same settings, of an answer whose rule is `greedy` where the temperature is 0.
+    """The same settings; the rule is `greedy` where the temperature is 0, or next to it.
 
     Raises:
         RequestError: Nothing is registered under the rule's name.
     """
     rule = rule_registry().get(settings.rule)
     is_greedy = rule.choice.is_exact and not rule.choice.draws
-    if settings.temperature or is_greedy:
+    if settings.temperature >= _LEAST_TEMPERATURE or is_greedy:
         return settings
     return replace(settings, rule=_WITHOUT_CHANCE)
 
