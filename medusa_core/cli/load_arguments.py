@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from medusa_core.speculation.tuning.tuner import Tuner
 
 NO_HEADS = "none"  # as a value of --heads
-KEY_VARIABLE = "MEDUSA_API_KEY"
+KEY_VARIABLE = "MEDUSA_ENDPOINT_KEY"  # not that of `serve`, which is no other machine's
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:

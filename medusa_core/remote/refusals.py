@@ -143,7 +143,7 @@ def message_in(error: object) -> str:
 def _key_error(place: str, *, has_key: bool) -> EndpointKeyError:
     message = f"{place} refuses the key." if has_key else f"{place} wants a key."
     return EndpointKeyError(
-        message, "Enter it under Models, Other machines, or set MEDUSA_API_KEY."
+        message, "Enter it under Models, Other machines, or set MEDUSA_ENDPOINT_KEY."
     )
 
 

@@ -1863,10 +1863,6 @@
         <translation>Vorausraten der Art {0} wird nicht unterstützt.</translation>
     </message>
     <message>
-        <source>Enter it under Models, Other machines, or set MEDUSA_API_KEY.</source>
-        <translation>Tragen Sie ihn unter Modelle, Andere Rechner ein, oder setzen Sie MEDUSA_API_KEY.</translation>
-    </message>
-    <message>
         <source>Every path needs all of its prefixes in the tree.</source>
         <translation>Jeder Pfad braucht alle seine Anfänge im Baum.</translation>
     </message>
@@ -4025,6 +4021,10 @@
     <message>
         <source>{0} failed while it answered: {1}.</source>
         <translation>{0} versagte beim Antworten: {1}.</translation>
+    </message>
+    <message>
+        <source>Enter it under Models, Other machines, or set MEDUSA_ENDPOINT_KEY.</source>
+        <translation>Tragen Sie ihn unter Modelle, Andere Rechner ein, oder setzen Sie MEDUSA_ENDPOINT_KEY.</translation>
     </message>
     <message>
         <source>The grammar is too deep to be compiled.</source>

@@ -140,7 +140,7 @@ def test_the_command_line_asks_it(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("MEDUSA_API_KEY", KEY)
+    monkeypatch.setenv("MEDUSA_ENDPOINT_KEY", KEY)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     arguments = ["generate", "-p", PROMPT, "--endpoint", machine.base_url, "--max-new-tokens", "8"]
     assert main(arguments) == 0
@@ -163,7 +163,7 @@ def test_a_terminal_chat_asks_it(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("MEDUSA_API_KEY", KEY)
+    monkeypatch.setenv("MEDUSA_ENDPOINT_KEY", KEY)
     monkeypatch.setattr("sys.stdin", StringIO(""))
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     options = ["--endpoint", machine.base_url, "--data-dir", str(tmp_path), "--no-history"]

@@ -97,7 +97,7 @@ def test_a_key_is_wanted_and_a_wrong_one_is_refused_without_being_shown(
     assert load_fails(endpoint, EndpointKeyError).message == "the lab wants a key."
     error = load_fails(endpoint, EndpointKeyError, key=KEY)
     assert error.message == "the lab refuses the key."
-    assert "MEDUSA_API_KEY" in error.hint
+    assert "MEDUSA_ENDPOINT_KEY" in error.hint
     assert endpoint.asked[-1].headers["authorization"] == f"Bearer {KEY}"
     assert KEY not in caplog.text
     assert KEY not in repr(load_of(endpoint, key=KEY))
