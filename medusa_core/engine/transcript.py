@@ -138,9 +138,9 @@ def _prompt_ids(
 ) -> tuple[list[int], tuple[tuple[int, int], ...]]:
     """The turns' tokens, and where the answers among them lie."""
     written = {
-        index: _written_ids(message, target)
+        index: ids
         for index, message in enumerate(turns)
-        if message.role is Role.ASSISTANT and message.token_ids and not message.tool_calls
+        if (ids := _own_ids(message, target)) is not None
     }
     segments = _segments(turns, written, render)
     tokenizer = target.tokenizer
@@ -153,18 +153,33 @@ def _prompt_ids(
         answer = [] if index is None else written[index]
         if answer and answer[-1] in target.eos_token_ids:
             answer = answer[:-1]  # the template ends its answers itself
-        if answer:
+        if answer and index is not None and turns[index].role is Role.ASSISTANT:
             answers.append((len(token_ids), len(token_ids) + len(answer)))
         token_ids += answer
     return token_ids, tuple(answers)
 
 
+def _own_ids(message: ChatMessage, target: Target) -> list[int] | None:
+    """The tokens of a turn that aren't those of its text in the prompt; None where they are.
+
+    An answer stays the tokens it was decoded as. Whoever writes the name of a special token writes
+    text: else anybody whose text is read, such as a tool's, could end a turn and begin another.
+    """
+    if message.role is Role.ASSISTANT:
+        is_written = bool(message.token_ids) and not message.tool_calls
+        return _written_ids(message, target) if is_written else None
+    tokenizer = target.tokenizer
+    if target.template.continues_text or not tokenizer.names_special_token(message.content):
+        return None
+    return tokenizer.encode_literal(message.content)
+
+
 def _segments(
     turns: Sequence[ChatMessage], written: dict[int, list[int]], render: Render
 ) -> list[str]:
-    """What the template writes before, between and behind the answers in `written`.
+    """What the template writes before, between and behind the turns in `written`.
 
-    Empties `written` if the template doesn't show the answers as they are.
+    Empties `written` if the template doesn't show these turns as they are.
     """
     text = render(turns)
     marks = {index: _MARK.format(index) for index in written}
@@ -176,13 +191,16 @@ def _segments(
     if len(segments) != len(marks) + 1 or not _shows(text, segments, [turns[i] for i in marks]):
         written.clear()
         return [text]
-    if not marks:
+    answers = [n for n, index in enumerate(marks) if turns[index].role is Role.ASSISTANT]
+    if not answers:
         return segments
     # Many templates put a space or a line break before an answer that they did not write
     # when they asked for it: the model read the latter. Where the first and the last answer have
     # the same space there, so have the others: each would cost a rendering.
-    ends = {_space(_opening(n, marks, marked, render), segments[n]) for n in {0, len(marks) - 1}}
-    for place in range(len(marks)):
+    ends = {
+        _space(_opening(n, marks, marked, render), segments[n]) for n in {answers[0], answers[-1]}
+    }
+    for place in answers:
         if len(ends) == 1:
             ((here, question),) = ends
         else:

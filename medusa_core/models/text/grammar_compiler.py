@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections.abc import Collection
 from concurrent.futures import Future
@@ -83,13 +82,6 @@ class _Vocabulary:
     def __init__(self, tokenizer: Tokenizer, eos_token_ids: list[int], vocab_size: int) -> None:
         self.eos_token_ids = eos_token_ids
         self._tokenizer, self._vocab_size = tokenizer, vocab_size
-        # Behind the first character of each: no part holds a whole one, which would be its token.
-        within = (
-            f"(?<={re.escape(name[0])})(?={re.escape(name[1:])})"
-            for _, name in tokenizer.special_tokens
-            if name
-        )
-        self._within_names = re.compile("|".join(within) or _NEVER)
 
     @property
     def eos_token_id(self) -> int:
@@ -109,8 +101,7 @@ class _Vocabulary:
 
     def __call__(self, text: bytes) -> list[int]:
         """Token ids of a text; names of special tokens in it are text as any other."""
-        parts = self._within_names.split(text.decode("utf-8", "replace"))
-        return [token_id for part in parts for token_id in self._tokenizer.encode_within(part)]
+        return self._tokenizer.encode_literal(text.decode("utf-8", "replace"))
 
     def compiled(self) -> LLTokenizer:
         """All tokens as a tree by their bytes; the interpreter is held for 80 to 250 ms."""

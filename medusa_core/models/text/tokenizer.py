@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from tokenizers import Tokenizer as RustTokenizer
@@ -19,6 +19,7 @@ _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SPACE = "\u2581"  # SentencePiece writes spaces as this
 _MOST_TOKENS = 1 << 20  # four times the largest vocabulary there is
 _MOST_BYTES = 128 << 20  # of tokenizer.json: three times the largest there is
+_NEVER = r"(?!)"
 _NUM_KEPT = 256
 _MOST_KEPT_CHARS = 4096
 _LETTER = "a"
@@ -122,6 +123,28 @@ class Tokenizer:
             return self.encode(text)
         guard, ids = self.encode(_GUARD), self.encode(_GUARD + text)
         return ids[len(guard) :] if ids[: len(guard)] == guard else self.encode(text)
+
+    def names_special_token(self, text: str) -> bool:
+        """Does a text hold the name of a special token?"""
+        return self._special_names.search(text) is not None
+
+    def encode_literal(self, text: str) -> list[int]:
+        """Token ids of a text within another, in which names of special tokens are mere text."""
+        parts, start = [], 0
+        found = self._special_names.search(text)
+        while found is not None:
+            # Cut behind the first character: no part holds a whole name, which would be its token.
+            cut = found.start() + 1
+            parts.append(text[start:cut])
+            start, found = cut, self._special_names.search(text, cut)
+        parts.append(text[start:])
+        return [token_id for part in parts for token_id in self.encode_within(part)]
+
+    @cached_property
+    def _special_names(self) -> re.Pattern[str]:
+        # A name of one character can't be cut, and stays its token.
+        names = sorted((name for _, name in self.special_tokens if len(name) > 1), reverse=True)
+        return re.compile("|".join(map(re.escape, names)) or _NEVER)
 
     @property
     def special_tokens(self) -> tuple[tuple[int, str], ...]:
