@@ -28,17 +28,20 @@ def tree_lines(
         paint: Colours the text of an accepted guess.
 
     Returns:
-        A line for the step, one for each node, and one for the bonus token.
+        A line for the step, one for each node, and one for the bonus token, if the answer took it.
     """
     nodes = trace.nodes
-    num_guesses, num_accepted = len(nodes) - 1, len(trace.path) - 1
+    path = trace.path[: trace.num_kept + 1]  # the answer may have ended on the way
+    num_guesses, num_accepted = len(nodes) - 1, len(path) - 1
     head = f"step {trace.step}: {num_accepted} of {num_guesses} guesses accepted"
-    bonus = trace.verdicts[-1].choice
     names = _Names({one.name: one.label for one in sources}, dict(special_tokens))
-    drawn = _Drawn(nodes, frozenset(trace.path), names, paint)
+    drawn = _Drawn(nodes, frozenset(path), names, paint)
     lines = [head, *drawn.lines()]
     if len(lines) > _MOST_LINES:
         lines = [*lines[:_MOST_LINES], f"… and {len(lines) - _MOST_LINES} more"]
+    if trace.num_kept < len(trace.path):
+        return [*lines, "the answer ended there"]
+    bonus = trace.verdicts[-1].choice
     text = names.of_token(bonus.token_id, bonus.text)
     return [*lines, f"+ {text}  chosen by the model, {bonus.probability:.0%}"]
 

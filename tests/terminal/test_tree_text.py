@@ -45,3 +45,11 @@ def test_accepted_guesses_come_first_and_are_painted() -> None:
         "└─○ ' b'  head 1, 20%",
         "+ </s>  chosen by the model, 25%",
     ]
+
+
+def test_guesses_behind_the_end_of_an_answer_are_not_accepted() -> None:
+    ended = trace()._replace(num_kept=1)
+    lines = tree_lines(ended, (), (), lambda text, _: text)
+    assert lines[0] == "step 7: 1 of 4 guesses accepted"
+    assert [line for line in lines[2:] if "●" in line] == ["├─● ' c'  heads 1, 60%"]
+    assert lines[-1] == "the answer ended there"
