@@ -326,6 +326,7 @@ def test_a_configuration_that_never_ends_is_read_to_its_bound(
     def endless(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
         handler.end_headers()
+        handler.connection.settimeout(1.0)  # of a write that nobody reads any more
         while not scripted.over.is_set():
             handler.wfile.write(b" " * (1 << 20))
 
