@@ -64,6 +64,11 @@ class Window:
             )
         assert has_come
 
+    def wait_for_records(self, count: int) -> None:
+        until = time.monotonic() + WAIT_S
+        while len(self.records) < count and time.monotonic() < until:
+            time.sleep(0.01)
+
     def submit_load(self) -> None:
         self.engine.submit(LoadModel("window", "load", demo_model_dir(), num_threads=1))
 
@@ -97,6 +102,7 @@ def test_programs_use_what_the_window_has_loaded(window: Window) -> None:
     listed = httpx2.get(f"{window.address}/v1/models").json()["data"]
     assert [one["id"] for one in listed] == [answer["model"]]
     assert window.ask(model="other").status_code == 404
+    window.wait_for_records(4)  # they are noted behind the replies
     assert [record.status for record in window.records] == [503, 200, 200, 404]
     assert window.records[1].answer_tokens == 4
     window.engine.submit(Unload("window", "unload"))
