@@ -115,6 +115,16 @@ class Served:
         assert set(found) == {"message", "type", "param", "code"}
         return found
 
+    def records(self, last_path: str, within_s: float = 10.0) -> list[dict[str, Any]]:
+        """What the JSON log has, once it ends with this path: a line comes behind its reply."""
+        until = time.monotonic() + within_s
+        while True:
+            lines = self.log.read_text(encoding="utf-8").splitlines()
+            found = [json.loads(line) for line in lines]
+            if (found and found[-1]["path"] == last_path) or time.monotonic() > until:
+                return found
+            time.sleep(0.01)
+
     def metric(self, name: str) -> float:
         """A figure of `/metrics`."""
         text = self.get("/metrics").text
