@@ -8,7 +8,6 @@ import pytest
 from medusa_core.__main__ import main
 from medusa_core.bench.grammar_gain import grammar_gain_text, measure_grammar_gain
 from medusa_core.chats.trace_file import read_trace
-from medusa_core.errors import TraceError
 from medusa_core.messages import GenerateSettings
 from medusa_core.system.prompts import BenchPrompt
 from medusa_core.system.resources import demo_heads_dir, demo_model_dir
@@ -19,21 +18,13 @@ MODEL = ("--model", str(demo_model_dir()), "--heads", str(demo_heads_dir()))
 ASK = ("generate", "-p", "Who lives here?", *MODEL, "--tree-rows", "16")
 
 
-def test_an_answer_matches_a_schema_and_its_trace_says_what_was_forbidden(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_answer_matches_a_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     schema, trace = tmp_path / "schema.json", tmp_path / "trace.json"
     schema.write_text(json.dumps(PERSON))
     assert main([*ASK, "--json-schema", str(schema), "--json", "--trace", str(trace)]) == 0
-    check_person(json.loads(capsys.readouterr().out)["text"])
-    recording = read_trace(trace)
-    assert any(step.forbidden for step in recording.steps)
-    raw = json.loads(trace.read_text())
-    step = next(step for step in raw["steps"] if step["forbidden"])
-    step["forbidden"][0][0] = len(step["nodes"]["parents"])
-    trace.write_text(json.dumps(raw))
-    with pytest.raises(TraceError, match="under no node"):
-        read_trace(trace)
+    text = json.loads(capsys.readouterr().out)["text"]
+    check_person(text)
+    assert read_trace(trace).done.text == text
 
 
 def test_an_answer_matches_a_grammar(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ from medusa_core.chats.trace_file import (
 from medusa_core.engine.direct import generate
 from medusa_core.errors import TraceError
 from medusa_core.loading.target import Target
-from medusa_core.messages import GenerateSettings, Odds, StepDone, StepTrace
+from medusa_core.messages import ForbiddenToken, GenerateSettings, Odds, StepDone, StepTrace
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.speculation.rules.sampling import Sampler
@@ -180,6 +180,22 @@ def test_what_nobody_gave_a_node_stays_unknown_in_a_file(
     known = [None, None, 0.25, None, *[0.5] * (len(step.nodes) - 4)]
     assert [node.probability for node in again.nodes] == known
     assert again == reported._replace(session_id="", request_id="")
+
+
+def test_what_a_grammar_forbade_comes_back_and_hangs_under_a_node(
+    recording: Recording, tmp_path: Path
+) -> None:
+    path = tmp_path / "trace.json"
+    step = recording.steps[-1]
+    forbidden = (ForbiddenToken(0, 7, 0.25), ForbiddenToken(len(step.nodes) - 1, 9, 0.5))
+    steps = (*recording.steps[:-1], step._replace(forbidden=forbidden))
+    write_trace(path, replace(recording, steps=steps))
+    assert read_trace(path).steps[-1].forbidden == forbidden
+    raw = json.loads(path.read_text())
+    raw["steps"][-1]["forbidden"][1][0] = len(step.nodes)
+    path.write_text(json.dumps(raw))
+    with pytest.raises(TraceError, match="under no node"):
+        read_trace(path)
 
 
 def test_settings_of_every_kind_come_back(tiny: Target, tmp_path: Path) -> None:
