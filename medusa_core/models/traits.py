@@ -50,6 +50,21 @@ class Experts:
 
 
 @dataclass(frozen=True, slots=True)
+class DeltaNet:
+    """What gated delta nets have beyond the sizes of their state (Yang et al. 2024).
+
+    Attributes:
+        is_fused: Their projections are two tensors, each key head's rows together, as in
+            Qwen3-Next; else they are four.
+        tiled: Layers whose last projection reads one head of each key head, then the next, as
+            llama.cpp stores them.
+    """
+
+    is_fused: bool = False
+    tiled: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Mamba:
     """What Mamba-2 layers have beyond the sizes of their state (Dao and Gu 2024).
 
@@ -132,6 +147,7 @@ class Traits:
             queries grow; 0 for not at all.
         layers: What a session holds of each layer; empty where all hold keys and values alike.
         mlp_widths: Numbers between the two halves of each layer's MLP; empty where all are alike.
+        delta_net: What its layers with a state have; None without gated delta nets.
         mamba: What its layers with a state have; None without Mamba-2 layers.
         factors: What parts of a block are multiplied with; None for nothing.
         fuses_gate: An MLP's gate and up are rows of one tensor.
@@ -163,6 +179,7 @@ class Traits:
     query_growth: float = 0.0
     layers: tuple[LayerShape, ...] = ()
     mlp_widths: tuple[int, ...] = ()
+    delta_net: DeltaNet | None = None
     mamba: Mamba | None = None
     factors: Factors | None = None
     fuses_gate: bool = False
