@@ -135,7 +135,7 @@ class MambaMixer:
             projected = projected * self.factors
         shape = self.shape
         sizes = [shape.num_heads * shape.value_dim, shape.channels, shape.num_heads]
-        gate, inputs, steps = projected.split(sizes, dim=-1)
+        gate, inputs, steps = torch.split(projected, sizes, dim=-1)
         steps = F.softplus(steps + self.step_bias)
         steps = steps.clamp(self.traits.least_step, self.traits.most_step)
         found = [self._mixed(layer, inputs[its.rows], steps[its.rows], its) for its in sequences]
@@ -148,16 +148,17 @@ class MambaMixer:
 
     def _mixed(self, layer: int, inputs: Tensor, steps: Tensor, its: SequenceRows) -> Tensor:
         """What each row of one sequence takes from the rows before it. [n, inner]"""
+        assert its.tree is not None  # of models with states
         shape, count = self.shape, len(inputs)
         inner, width = shape.num_heads * shape.value_dim, shape.num_key_heads * shape.key_dim
         tail = its.kv.state(layer).tail
         mixed = F.silu(convolve(inputs, tail, self.taps, self.conv_bias, its.tree))
-        x, b, c = mixed.split([inner, width, width], dim=-1)
+        x, b, c = torch.split(mixed, [inner, width, width], dim=-1)
         x = x.view(count, shape.num_heads, shape.value_dim)
         b, c = (part.view(count, shape.num_key_heads, shape.key_dim) for part in (b, c))
         written, decays = x * steps.unsqueeze(-1), steps * self.rates
         read = state_space(c, b, written, decays, inputs, its, layer)
-        return (read + x * self.skip).view(count, inner)
+        return (read + x * self.skip).reshape(count, inner)
 
 
 def _wide(tensor: Tensor) -> Tensor:
