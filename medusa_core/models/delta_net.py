@@ -31,12 +31,24 @@ _MOST_EXPERTS = 1 << 12
 _TURNED = 0.25  # of a head, where config.json doesn't say
 
 
-def as_usual(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+def delta_net_as_usual(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """A `config.json` with what these models have where it says nothing."""
-    shared = raw.get("shared_expert_intermediate_size")
-    usual = {"head_dim": 256, "partial_rotary_factor": _TURNED}
-    usual |= {} if shared is None else {"intermediate_size": shared}
-    return {**usual, **raw}
+    return {"head_dim": 256, "partial_rotary_factor": _TURNED, **raw}
+
+
+def as_usual_with_experts(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same; the MLP that all rows pass through is the one beside the experts.
+
+    Raises:
+        ModelError: Some layers have no experts.
+    """
+    if raw.get("mlp_only_layers") or raw.get("decoder_sparse_step", 1) != 1:
+        raise ModelError(
+            "Some layers of this model have no experts, which isn't supported in its family.",
+            "Choose one whose layers all have them, such as Qwen3.5-35B-A3B.",
+        )
+    shared = raw.get("shared_expert_intermediate_size", 512)
+    return {**delta_net_as_usual(raw), "intermediate_size": shared}
 
 
 def delta_net_traits(raw: Mapping[str, Any]) -> Traits:
@@ -163,9 +175,9 @@ def _gated_qkv(block: BlockParts, config: ModelConfig) -> LinearPart:
     """Queries, keys, values, gates: each head's query lies before its gate in one tensor."""
     assert block.qkv is not None
     query, key, value = block.qkv.pieces
-    runs = {"total": 2 * query.rows, "stride": 2 * config.head_dim}
-    gate = replace(query, turns=False, first=config.head_dim, **runs)
-    return replace(block.qkv, pieces=(replace(query, **runs), key, value, gate))
+    query = replace(query, total=2 * query.rows, stride=2 * config.head_dim)
+    gate = replace(query, turns=False, first=config.head_dim)
+    return replace(block.qkv, pieces=(query, key, value, gate))
 
 
 def _with_state(

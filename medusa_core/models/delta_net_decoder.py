@@ -218,7 +218,7 @@ class DeltaNetDecoder(Decoder):
         shape, tail = weights.shape, its.kv.state(index).tail
         mixed = F.silu(convolve(inputs.to(self._wide), tail, weights.conv, None, its.tree))
         keys = shape.num_key_heads * shape.key_dim
-        q, k, v = mixed.split([keys, keys, shape.num_heads * shape.value_dim], dim=-1)
+        q, k, v = torch.split(mixed, [keys, keys, shape.num_heads * shape.value_dim], dim=-1)
         q, k = (_unit(some.view(len(some), -1, shape.key_dim)) for some in (q, k))
         v = v.view(len(v), -1, shape.value_dim)
         return delta_rule(q * shape.key_dim**-0.5, k, v, beta, decays, inputs, its, index)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medusa_core.models.delta_net import (
-    as_usual,
+    as_usual_with_experts,
     delta_net_decoder,
     delta_net_parts,
     delta_net_traits,
@@ -20,4 +20,6 @@ def _traits(raw: Mapping[str, Any]) -> Traits:
     return with_experts(delta_net_traits(raw), raw)
 
 
-SPEC = FamilySpec("qwen3_5_moe_text", _traits, delta_net_decoder, delta_net_parts, as_usual)
+SPEC = FamilySpec(
+    "qwen3_5_moe_text", _traits, delta_net_decoder, delta_net_parts, as_usual_with_experts
+)

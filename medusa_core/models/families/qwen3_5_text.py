@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from medusa_core.models.delta_net import (
-    as_usual,
+    delta_net_as_usual,
     delta_net_decoder,
     delta_net_parts,
     delta_net_traits,
 )
 from medusa_core.models.family import FamilySpec
 
-SPEC = FamilySpec("qwen3_5_text", delta_net_traits, delta_net_decoder, delta_net_parts, as_usual)
+SPEC = FamilySpec(
+    "qwen3_5_text", delta_net_traits, delta_net_decoder, delta_net_parts, delta_net_as_usual
+)
