@@ -93,10 +93,20 @@ class LinearPart:
 
 @dataclass(frozen=True, slots=True)
 class MlpParts:
-    """The linear parts of an MLP."""
+    """The linear parts of an MLP.
+
+    Attributes:
+        gate_up: Its gate and what that gates; one of both where it has no gate.
+        down: Its last projection.
+    """
 
     gate_up: LinearPart
     down: LinearPart
+
+    @property
+    def has_gate(self) -> bool:
+        """Whether there is a gate."""
+        return self.gate_up.rows > self.down.columns
 
     @property
     def linears(self) -> tuple[LinearPart, ...]:

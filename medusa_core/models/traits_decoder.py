@@ -18,7 +18,7 @@ from medusa_core.models.activation import active_of
 from medusa_core.models.attention import by_kv_head, by_row
 from medusa_core.models.config import ModelConfig, RopeConfig
 from medusa_core.models.decoder import Decoder, SequenceRows
-from medusa_core.models.experts import ExpertMlps, Mlp
+from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.parts import BlockParts, MlpParts, block_parts, norm_names
 from medusa_core.models.precision import Precision
@@ -48,7 +48,7 @@ class TraitsBlock:
     sinks: Tensor | None
     qkv: QuantLinear
     output: QuantLinear
-    mlp: Mlp | ExpertMlps
+    mlp: Mlp | PlainMlp | ExpertMlps
 
 
 @dataclass(slots=True)
@@ -232,7 +232,7 @@ class TraitsDecoder(Decoder):
             sinks=self._read_sinks(weights, parts),
             qkv=weights.linear(parts.qkv),
             output=weights.linear(parts.output),
-            mlp=self._read_mlp(weights, parts),
+            mlp=self.read_mlp(weights, parts),
         )
 
     def _read_sinks(self, weights: Weights, parts: BlockParts) -> Tensor | None:
@@ -241,15 +241,20 @@ class TraitsDecoder(Decoder):
         name = f"{parts.prefix}.self_attn.sinks"
         return weights.named(name, self.config.num_heads).to(self._precision_scores)
 
-    def _read_mlp(self, weights: Weights, parts: BlockParts) -> Mlp | ExpertMlps:
-        def read(mlp: MlpParts) -> Mlp:
-            return Mlp(weights.linear(mlp.gate_up), weights.linear(mlp.down))
+    def read_mlp(self, weights: Weights, parts: BlockParts) -> Mlp | PlainMlp | ExpertMlps:
+        """What rows of a block pass through behind attention."""
 
-        experts = self.config.traits.experts
-        if parts.mlp is not None or experts is None or parts.router is None:
-            assert parts.mlp is not None
-            return read(parts.mlp)
-        return ExpertMlps(experts, weights.linear(parts.router), list(map(read, parts.experts)))
+        def read(mlp: MlpParts) -> Mlp | PlainMlp:
+            kind = Mlp if mlp.has_gate else PlainMlp
+            return kind(weights.linear(mlp.gate_up), weights.linear(mlp.down))
+
+        experts, one = self.config.traits.experts, parts.mlp
+        if experts is None or parts.router is None:
+            assert one is not None
+            return read(one)
+        shared = None if one is None else read(one)
+        router = weights.linear(parts.router)
+        return ExpertMlps(experts, router, list(map(read, parts.experts)), shared)
 
     def _read_qk_norms(
         self, weights: Weights, prefix: str

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -33,6 +35,8 @@ _DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 _TURNED = {"q_proj": "attention.head_count", "k_proj": "attention.head_count_kv"}
 _SENSES = ("v.", "a.", "mm.")  # in front of the names of what sees and hears
 _MOST_EXPERTS = 1 << 10
+# Vectors of Mamba-2 layers, which are stored as matrices.
+_FLAT = (".A_log", ".D", ".dt_bias", ".mamba.norm.weight", ".mixer.norm.weight")
 _READ_ELSEWHERE = frozenset(
     ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 )
@@ -70,6 +74,8 @@ class GgufCheckpoint(Checkpoint):
         numbers = block_type(kind).dequantize(stored) if kind in BLOCK_SIZES else stored
         if numbers.dim() == 1 and name.endswith("norm.weight"):
             numbers = numbers - self._architecture.norm_offset
+        if name.endswith(".A_log"):  # stored as −exp of it
+            numbers = _logarithms(name, numbers)
         return numbers if dtype is None else numbers.to(dtype)
 
     def _raw(self, name: str, each_piece: EachPiece) -> Tensor:
@@ -85,13 +91,20 @@ class GgufCheckpoint(Checkpoint):
         turned = next((key for part, key in _TURNED.items() if f".{part}." in name), "")
         if not turned or not self._architecture.turns_pairs:
             return rows
-        count = self._gguf.of_model(turned) or self._gguf.of_model("attention.head_count")
-        if not isinstance(count, int) or count < 1 or len(rows) % (2 * count):
+        count = self._num_heads(turned)
+        if count < 1 or len(rows) % (2 * count):
             raise CheckpointError(
                 f"{name} has {len(rows)} rows, which aren't those of {count} heads.",
                 "Download the file again.",
             )
         return _halves(rows, count)
+
+    def _num_heads(self, key: str) -> int:
+        """How many heads a layer with attention has."""
+        listed = self._gguf.numbers(f"{self._gguf.architecture}.{key}")
+        found = self._gguf.of_model(key) or self._gguf.of_model("attention.head_count")
+        count = max(listed, default=found)
+        return count if isinstance(count, int) else 0
 
     def _tensor(self, name: str) -> GgufTensor:
         if name not in self._tensors:
@@ -106,7 +119,7 @@ def _named(gguf: Gguf, of: Architecture) -> Iterator[tuple[str, GgufTensor]]:
             continue
         name = hugging_face_name(theirs, of)
         if EACH_EXPERT not in name:
-            yield name, tensor
+            yield name, replace(tensor, shape=_shape(name, tensor.shape))
             continue
         count, *shape = tensor.shape
         if not shape or count > _MOST_EXPERTS:
@@ -119,6 +132,28 @@ def _named(gguf: Gguf, of: Architecture) -> Iterator[tuple[str, GgufTensor]]:
             start = tensor.start + expert * nbytes
             one = GgufTensor(tensor.path, tensor.kind, tuple(shape), start, nbytes)
             yield name.replace(EACH_EXPERT, str(expert)), one
+
+
+def _shape(name: str, stored: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that Hugging Face gives a tensor."""
+    if name.endswith(_FLAT):
+        return (math.prod(stored),)
+    if name.endswith(".conv1d.weight") and len(stored) == 2:
+        return (stored[0], 1, stored[1])
+    return stored
+
+
+def _logarithms(name: str, rates: Tensor) -> Tensor:
+    """Logarithms of what is stored with a minus.
+
+    Raises:
+        CheckpointError: Some of it isn't below 0.
+    """
+    if not bool((rates < 0).all()):
+        raise CheckpointError(
+            f"{name} is damaged: a state that grows without end.", "Download the file again."
+        )
+    return rates.neg().log()
 
 
 def _halves(rows: Tensor, num_heads: int) -> Tensor:

@@ -32,6 +32,38 @@ _EXPERTS = {
 _SINKS = "attn_sinks.weight"
 
 
+def _mamba(prefix: str) -> dict[str, str]:
+    """Tensors of a Mamba-2 layer, by their whole names."""
+    return {
+        "ssm_in.weight": f"{prefix}.in_proj.weight",
+        "ssm_in.bias": f"{prefix}.in_proj.bias",
+        "ssm_conv1d.weight": f"{prefix}.conv1d.weight",
+        "ssm_conv1d.bias": f"{prefix}.conv1d.bias",
+        "ssm_dt.bias": f"{prefix}.dt_bias",
+        "ssm_a": f"{prefix}.A_log",
+        "ssm_d": f"{prefix}.D",
+        "ssm_norm.weight": f"{prefix}.norm.weight",
+        "ssm_out.weight": f"{prefix}.out_proj.weight",
+        "ssm_out.bias": f"{prefix}.out_proj.bias",
+    }
+
+
+_MOE = "block_sparse_moe"
+_GRANITE_HYBRID = {
+    **{f"ffn_{part}": f"shared_mlp.{part}_proj" for part in ("gate", "up", "down")},
+    **{f"ffn_{part}_shexp": f"shared_mlp.{part}_proj" for part in ("gate", "up", "down")},
+    **{name: theirs.replace("mlp", _MOE) for name, theirs in _EXPERTS.items()},
+    "ffn_gate_inp": f"{_MOE}.router.layer",
+}
+_FALCON_H1 = {f"ffn_{part}": f"feed_forward.{part}_proj" for part in ("gate", "up", "down")}
+_NEMOTRON_H = {
+    "attn_norm": "norm",
+    **{f"attn_{part}": f"mixer.{part}_proj" for part in ("q", "k", "v")},
+    "attn_output": "mixer.o_proj",
+    **{f"ffn_{part}": f"mixer.{part}_proj" for part in ("up", "down")},
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Architecture:
     """How one architecture differs.
@@ -42,6 +74,7 @@ class Architecture:
         turns_pairs: Rows of queries and keys are stored as neighbouring pairs, not as halves.
         norm_offset: What is added to norms when they are written.
         has_experts: Its blocks have experts.
+        whole: What tensors of its blocks are called whose whole names differ.
     """
 
     model_type: str
@@ -49,6 +82,7 @@ class Architecture:
     turns_pairs: bool = False
     norm_offset: float = 0.0
     has_experts: bool = False
+    whole: Mapping[str, str] = field(default_factory=dict)
 
 
 # By `general.architecture`.
@@ -73,6 +107,19 @@ ARCHITECTURES = {
         _EXPERTS | {"ffn_gate_inp": "mlp.router", "post_attention_norm": _BLOCK["ffn_norm"]},
         has_experts=True,
     ),
+    "granitehybrid": Architecture(
+        "granitemoehybrid",
+        _GRANITE_HYBRID,
+        turns_pairs=True,
+        has_experts=True,
+        whole=_mamba("mamba"),
+    ),
+    "falcon-h1": Architecture(
+        "falcon_h1",
+        _FALCON_H1,
+        whole={**_mamba("mamba"), "ffn_norm": "pre_ff_layernorm.weight"},
+    ),
+    "nemotron_h": Architecture("nemotron_h", _NEMOTRON_H, whole=_mamba("mixer")),
 }
 
 _RECURRENT = "some of its layers are recurrent, and a tree of drafts has no state for each branch"
@@ -81,11 +128,10 @@ _INSTEAD = {
     "clip": ("it is the part of a model that sees", "Choose the file with the model's text part."),
     "gemma3n": (_SHARED, "Choose Gemma 3 instead."),
     "gemma4": (_SHARED, "Choose Gemma 3 instead."),
-    "granitehybrid": (_RECURRENT, "Choose Granite 3, or a Granite 4 without such layers."),
     **dict.fromkeys(("qwen3next", "qwen35", "qwen35moe"), (_RECURRENT, "Choose Qwen3 instead.")),
     **dict.fromkeys(
         (
-            *("mamba", "mamba2", "jamba", "falcon-h1", "lfm2", "lfm2moe", "nemotron_h", "plamo2"),
+            *("mamba", "mamba2", "jamba", "lfm2", "lfm2moe", "plamo2"),
             *("nemotron_h_moe", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7", "kimi-linear"),
         ),
         (_RECURRENT, "Choose a model without such layers, such as Qwen3."),
@@ -118,5 +164,7 @@ def hugging_face_name(name: str, of: Architecture) -> str:
         return name
     if f"{part}.{ending}" == _SINKS:
         return f"model.layers.{number}.self_attn.sinks"
+    if (own := of.whole.get(f"{part}.{ending}".lstrip("."))) is not None:
+        return f"model.layers.{number}.{own}"
     theirs = of.names.get(part) or _BLOCK.get(part)
     return name if theirs is None else f"model.layers.{number}.{theirs}.{ending}"
