@@ -37,7 +37,9 @@ def wide_config(name: str) -> Any:
         if head_dim % 16:
             config.hidden_size = 16 * config.num_attention_heads
             config.initializer_range = 0.2  # scores as large as those of narrow models
-            config.mamba_d_head = 2 * config.hidden_size // 8  # of Granite 4's parts that aren't there
+            config.mamba_d_head = (
+                2 * config.hidden_size // 8
+            )  # of Granite 4's parts that aren't there
         if getattr(config, "head_dim", None) is not None:
             config.head_dim = config.hidden_size // config.num_attention_heads
     return config
@@ -57,7 +59,9 @@ def wide_peer(name: str) -> PreTrainedModel:
     return make_peer(name, wide_config(name))
 
 
-def runners_of(name: str, folder: Path, dtype: str = "float32") -> tuple[NativeRunner, ResidentRunner]:
+def runners_of(
+    name: str, folder: Path, dtype: str = "float32"
+) -> tuple[NativeRunner, ResidentRunner]:
     """The compiled step and torch's operations over the same weights."""
     wide_peer(name).save_pretrained(folder)
     resident = resident_of(folder, dtype)

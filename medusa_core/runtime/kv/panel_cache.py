@@ -12,6 +12,7 @@ from torch import Tensor
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import SharedRows
 from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.size import row_groups
 from medusa_core.system.native.lanes import LANES
 from medusa_core.system.native.structs import CacheStruct, LayerRowsStruct
 
@@ -44,8 +45,14 @@ class PanelCache(KvCache):
         super().__init__(config, dtype, cpu, _whole_panels(capacity), memory=memory)
         self._library = library
         self._layers = (LayerRowsStruct * config.num_layers)()
-        for struct, shape in zip(self._layers, config.layers, strict=True):
-            struct.is_shared = isinstance(shape, SharedRows)
+        # Of every layer which part its rows are in, and where there: its own, or an earlier one's.
+        self._places: list[tuple[int, int]] = []
+        groups = list(row_groups(config).values())
+        for layer, shape in enumerate(config.layers):
+            owner = shape.layer if isinstance(shape, SharedRows) else layer
+            part = next(part for part, layers in enumerate(groups) if owner in layers)
+            self._places.append((part, groups[part].index(owner)))
+            self._layers[layer].is_shared = owner != layer
         self._struct = CacheStruct(
             layers=addressof(self._layers),
             num_layers=config.num_layers,
@@ -57,7 +64,8 @@ class PanelCache(KvCache):
     def _point(self) -> None:
         """Let the structures point at the memory."""
         self._struct.capacity = self.capacity
-        for struct, rows in zip(self._layers, self._data, strict=True):
+        for struct, (part, place) in zip(self._layers, self._places, strict=True):
+            rows = self._parts[part][place]
             struct.words = rows.data_ptr()
             _, struct.kv_heads, _, struct.head_dim = rows.shape
 
@@ -73,13 +81,17 @@ class PanelCache(KvCache):
         return struct
 
     def committed(self) -> Tensor:
-        layers, _, num_kv, slots, head_dim = self._data.shape
+        return self.joined([self._by_slot(part) for part in self._parts])
+
+    def _by_slot(self, part: Tensor) -> Tensor:
+        """The committed rows of a part. [layers, 2, kv heads, length, head_dim]"""
+        layers, _, num_kv, slots, head_dim = part.shape
         size = 2 if self._struct.is_half else 1
-        keys = self._data[:, 0].view(layers, num_kv, -1, head_dim // size, LANES, size)
-        values = self._data[:, 1].view(layers, num_kv, -1, head_dim, size)
+        keys = part[:, 0].view(layers, num_kv, -1, head_dim // size, LANES, size)
+        values = part[:, 1].view(layers, num_kv, -1, head_dim, size)
         by_slot = (keys.transpose(3, 4), values.transpose(3, 4))
         rows = [part.reshape(layers, num_kv, slots, head_dim) for part in by_slot]
-        return torch.stack(rows, dim=1)[:, :, :, : self.length].clone()
+        return torch.stack(rows, dim=1)[:, :, :, : self.length]
 
     def _first_rows(self, data: Tensor, length: int) -> Tensor:
         return data.flatten(3)[..., : _whole_panels(length) * data.shape[4]]
