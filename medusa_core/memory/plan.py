@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
+from medusa_core.models.compiled import is_compiled
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.family import find_family
 from medusa_core.models.lora.adapter_shape import (
     AdapterShape,
     beside_parts,
@@ -42,7 +42,6 @@ from medusa_core.runtime.kv.size import (
     state_rows,
     whole_rows,
 )
-from medusa_core.system.native.lanes import fits_lanes
 
 FIRST_CHUNK_ROWS = 64  # quick on most devices, and as many as the largest usual tree has
 _CARD_CHUNK_ROWS = 512
@@ -250,10 +249,8 @@ def _cache_bytes(
     config: ModelConfig, formats: PartFormats, context_tokens: int, is_alone: bool
 ) -> tuple[int, int]:
     """Bytes of a token's keys and values, and of all states beside them."""
-    compiles = is_alone and formats.compiles and fits_lanes(*config.row_sizes)
+    compiles = is_alone and formats.compiles and is_compiled(config)
     compiles = compiles and (not config.quantization or formats.keeps_blocks)
-    compiles = compiles and config.traits.is_usual
-    compiles = compiles and find_family(config.model_type).decoder is None
     itemsize = _ITEMSIZE[formats.compute if compiles else formats.cache]
     row = row_bytes(config, itemsize, formats.cache_format)
     states = num_states(whole_rows(context_tokens), context_tokens)

@@ -109,8 +109,6 @@ class NativeRunner(Runner):
         self._pass = PassStruct()
         self._scratch = torch.empty(0)
         self._scratch_for = (0, 0)
-        self._turns = torch.empty(0)
-        self._num_positions = 0
         self._chains: dict[int, tuple[array[int], array[int]]] = {}
 
     @property
@@ -164,7 +162,12 @@ class NativeRunner(Runner):
 
     def logits(self, states: Tensor) -> Tensor:
         hidden = states[:, : self._model.config.hidden_size].contiguous()
-        return self._lm_head.run(hidden, self.workers.decoding)
+        scores = self._lm_head.run(hidden, self.workers.decoding)
+        divisor, cap = self._model.config.traits.score_bounds
+        if divisor != 1 or cap:
+            pool = self.workers.decoding.awake()
+            self._library.bound_scores(scores.data_ptr(), scores.numel(), divisor, cap, pool)
+        return scores
 
     def _forward(
         self,
@@ -203,7 +206,6 @@ class NativeRunner(Runner):
         pass_struct.sequences, pass_struct.num_sequences = addressof(sequences), len(parts)
         pass_struct.rows, pass_struct.token_ids = count, addressof(ids)
         pass_struct.taps, pass_struct.num_taps = addressof(taps), len(taps)
-        pass_struct.turns = self._turns.data_ptr()
         pass_struct.first_wanted = first_wanted
         pass_struct.workers = pool.num_workers
         pass_struct.scratch = self._scratch.data_ptr()
@@ -221,10 +223,8 @@ class NativeRunner(Runner):
         self._library.forward(self._native.address, addressof(pass_struct), pool.awake())
 
     def _make_ready(self, num_rows: int, num_slots: int) -> None:
-        """Room to work in, and the angles of all positions."""
-        if num_slots > self._num_positions:
-            self._num_positions = num_slots
-            self._turns = torch.view_as_real(self._model.turns(num_slots)).contiguous()
+        """Room to work in, and what all positions do."""
+        self._native.reach(num_slots)
         most_rows, most_slots = self._scratch_for
         if num_rows > most_rows or num_slots > most_slots:
             self._scratch_for = (max(num_rows, most_rows), max(num_slots, most_slots))

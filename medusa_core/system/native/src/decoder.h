@@ -1,4 +1,4 @@
-/* One forward pass of a Llama-like decoder over a few rows. */
+/* One forward pass of a decoder over a few rows. */
 
 #ifndef MEDUSA_DECODER_H
 #define MEDUSA_DECODER_H
@@ -10,19 +10,49 @@
 #include "linear.h"
 #include "pool.h"
 
+/* What a row's position does to its queries and keys. */
+typedef struct {
+    const float *turns;  /* cosine and sine of every position and pair. [positions, head_dim / 2, 2] */
+    const float *growth; /* what queries are multiplied with, or NULL. [positions] */
+} Positions;
+
+/* Norms of one half of a block, or NULL: of what enters it, and of what it adds. [hidden] */
+typedef struct {
+    const float *before, *behind;
+} Norms;
+
+/* A norm of each few numbers that lie together, or of none where the weight is NULL. [together] */
+typedef struct {
+    const float *weight;
+    int32_t together;
+    int32_t reserved;
+} PartNorm;
+
+/* Attention, then an MLP. A row behind `qkv` holds queries, keys and values, head by head; where the
+   layer attends to the rows of an earlier one, queries alone. */
 typedef struct {
     Linear qkv, output, gate_up, down;
-    const float *attention_norm;
-    const float *mlp_norm;
-    const float *head_norm; /* of every query and key head, or NULL. [heads + kv heads, head_dim] */
+    Norms attention_norms, mlp_norms;
+    PartNorm q_norm, k_norm, v_norm;
+    const Positions *positions; /* or NULL: queries and keys aren't turned */
+    Attention attention;
+    float query_scale;
+    int32_t kv_heads, head_dim, inner;
+    int32_t values_at; /* numbers of a row before its values: keys, if they are the values, too */
+    int32_t width;     /* numbers of a row behind `qkv` */
 } Block;
+
+/* What a gate passes through. */
+enum { SILU, GELU };
 
 typedef struct {
     const Block *blocks;
     const float *final_norm;
     const void *embedding; /* [vocabulary, hidden] */
     int32_t embedding_is_half;
-    int32_t layers, hidden, inner, heads, kv_heads, head_dim;
+    int32_t layers, hidden, activation;
+    float embedding_scale;
+    float residual_scale; /* each half of a block is multiplied with it before it is added */
     float eps;
     int32_t reserved;
 } Decoder;
@@ -37,7 +67,6 @@ typedef struct {
 typedef struct {
     const Sequence *sequences;
     const int64_t *token_ids; /* of all rows, those of a sequence together */
-    const float *turns; /* cosine and sine of every position and pair. [positions, head_dim / 2, 2] */
     const int32_t *taps; /* layers, rising: what enters them is written, too; `layers` is behind all */
     float *scratch;
     float *hidden; /* takes the wanted rows: after the final norm, then what enters each tapped

@@ -1,0 +1,133 @@
+"""The compiled step over every family that it knows: right, and the same to the bit however cut."""
+
+import random
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from medusa_core.models.compiled import is_compiled
+from medusa_core.models.config import parse_config
+from medusa_core.runtime.runner.compiled_decoder import NativeDecoder, native_decoder
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.tree.shape import TokenTree
+from medusa_core.system.native.binding import open_library
+from tests.core.fakes import random_shape
+from tests.core.natives import libraries
+from tests.core.peers import CONFIGS, make_peer
+from tests.core.test_model_against_transformers import TOKEN_IDS, peer_logits
+from tests.core.test_model_against_transformers import runner_of as resident_of
+from tests.core.tree_paths import path_to
+
+# Families of which the compiled step knows nothing.
+NOT_COMPILED = {"qwen3_moe", "gpt_oss"}
+
+
+def wide_config(name: str) -> Any:
+    """One of `CONFIGS` with heads as wide as the compiled step's vectors."""
+    config = CONFIGS[name]()
+    if getattr(config, "head_dim", None) != 16:
+        head_dim = config.hidden_size // config.num_attention_heads
+        if head_dim % 16:
+            config.hidden_size = 16 * config.num_attention_heads
+            config.initializer_range = 0.2  # scores as large as those of narrow models
+            config.mamba_d_head = (
+                2 * config.hidden_size // 8
+            )  # of Granite 4's parts that aren't there
+        if getattr(config, "head_dim", None) is not None:
+            config.head_dim = config.hidden_size // config.num_attention_heads
+    return config
+
+
+def is_known(name: str) -> bool:
+    return is_compiled(parse_config(wide_config(name).to_dict(), {}))
+
+
+COMPILED = [name for name in CONFIGS if is_known(name)]
+# One of each family, by all that its members have.
+FULLEST = ("gemma 2", "gemma 3, longer", "olmo 3, longer", "granite 4 with factors", "ministral 3")
+
+
+@cache
+def wide_peer(name: str) -> PreTrainedModel:
+    return make_peer(name, wide_config(name))
+
+
+def runners_of(
+    name: str, folder: Path, dtype: str = "float32"
+) -> tuple[NativeRunner, ResidentRunner]:
+    """The compiled step and torch's operations over the same weights."""
+    wide_peer(name).save_pretrained(folder)
+    resident = resident_of(folder, dtype)
+    native = native_decoder(resident._model, resident._precision)
+    assert native is not None
+    return NativeRunner(resident._model, resident._precision, native), resident
+
+
+def scores(runner: NativeRunner | ResidentRunner, token_ids: list[int], chunk: int) -> Tensor:
+    kv = runner.new_cache(128)
+    parts = [token_ids[at : at + chunk] for at in range(0, len(token_ids), chunk)]
+    return torch.cat([runner.logits(runner.extend(part, kv)) for part in parts])
+
+
+def test_all_families_but_these_are_compiled() -> None:
+    missing = {wide_config(name).model_type for name in CONFIGS if name not in COMPILED}
+    assert missing == NOT_COMPILED
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_scores_are_those_of_transformers_and_chunks_and_trees_change_no_bit(
+    name: str, tmp_path: Path
+) -> None:
+    runner, resident = runners_of(name, tmp_path)
+    ids = list(TOKEN_IDS)
+    whole = scores(runner, ids, 1000)
+    torch.testing.assert_close(whole, peer_logits(wide_peer(name), ids), atol=1e-4, rtol=0)
+    torch.testing.assert_close(whole, scores(resident, ids, 1000), atol=1e-4, rtol=0)
+    assert torch.equal(scores(runner, ids, 7), whole)
+    assert torch.equal(scores(runner, ids, 1), whole)
+    rng = random.Random(4)
+    for num_prefix in (1, 14, 23, 31, 40):
+        shape = random_shape(rng, 24)
+        tree = TokenTree(shape, tuple(rng.choices(range(320), k=24)))
+        kv = runner.new_cache(96)
+        runner.extend(ids[:num_prefix], kv)
+        rows = runner.logits(runner.verify(PlacedTree(tree, kv)))
+        for node in (5, 11, 17, 23):
+            path = [tree.token_ids[step] for step in path_to(shape, node)]
+            assert torch.equal(rows[node], scores(runner, [*ids[:num_prefix], *path], 1000)[-1])
+        kept = path_to(shape, 23)
+        kv.commit(kept)
+        path = [tree.token_ids[node] for node in kept]
+        behind = runner.logits(runner.extend(ids[:3], kv))
+        assert torch.equal(behind, scores(runner, [*ids[:num_prefix], *path, *ids[:3]], 1000)[-3:])
+
+
+@pytest.mark.parametrize("name", FULLEST)
+def test_every_cpu_computes_the_same_bits_of_every_family(name: str, tmp_path: Path) -> None:
+    runner, resident = runners_of(name, tmp_path)
+    whole = scores(runner, list(TOKEN_IDS), 1000)
+    for path in libraries():
+        native = NativeDecoder(open_library(path), resident._model)
+        other = NativeRunner(resident._model, resident._precision, native)
+        assert torch.equal(scores(other, list(TOKEN_IDS), 1000), whole)
+
+
+@pytest.mark.parametrize("name", FULLEST)
+def test_half_precision_is_as_right_as_torch_operations(name: str, tmp_path: Path) -> None:
+    runner, resident = runners_of(name, tmp_path, "bfloat16")
+    exact = resident_of(tmp_path, "float64")
+    wanted = scores(exact, list(TOKEN_IDS), 1000)
+    ours, torchs = (
+        ((scores(each, list(TOKEN_IDS), 1000).double() - wanted).norm() / wanted.norm()).item()
+        for each in (runner, resident)
+    )
+    assert ours <= 1.5 * torchs
+    ids = list(TOKEN_IDS)
+    assert torch.equal(scores(runner, ids, 9), scores(runner, ids, 1000))
