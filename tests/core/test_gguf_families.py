@@ -24,6 +24,8 @@ from transformers import (
     Phi3Config,
     PreTrainedModel,
     Qwen2Config,
+    Qwen3_5MoeTextConfig,
+    Qwen3_5TextConfig,
     Qwen3Config,
     Qwen3MoeConfig,
     SmolLM3Config,
@@ -41,7 +43,7 @@ from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.rope import inverse_frequencies
 from medusa_core.system.files.gguf import read_beginning, read_gguf
 from tests.core.gguf_converter import convert
-from tests.core.peers import LLAMA3_ROPE, SIZES, make_peer
+from tests.core.peers import DELTA_NET, LLAMA3_ROPE, SHARED_EXPERT, SIZES, make_peer
 from tests.core.test_hostile_gguf import check_mutations
 from tests.core.test_model_against_transformers import (
     TOKEN_IDS,
@@ -51,6 +53,12 @@ from tests.core.test_model_against_transformers import (
 )
 
 GEMMA = {**SIZES, "num_hidden_layers": 7, "pad_token_id": 0, "head_dim": 16}
+# llama.cpp has one size of keys' heads and values'; blocks are 32 numbers wide.
+WIDE_STATES = DELTA_NET | {
+    "linear_key_head_dim": 32,
+    "linear_value_head_dim": 32,
+    "linear_num_value_heads": 6,
+}
 YARN = {
     "rope_type": "yarn",
     "rope_theta": 10000.0,
@@ -115,6 +123,13 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         moe_intermediate_size=32,
         norm_topk_prob=True,
     ),
+    "qwen35": lambda: Qwen3_5TextConfig(**SIZES | WIDE_STATES),
+    "qwen35, tied, other layers": lambda: Qwen3_5TextConfig(
+        **SIZES | WIDE_STATES | {"linear_num_key_heads": 1},
+        layer_types=["full_attention", "linear_attention", "linear_attention", "full_attention"],
+        tie_word_embeddings=True,
+    ),
+    "qwen35moe": lambda: Qwen3_5MoeTextConfig(**SHARED_EXPERT | WIDE_STATES),
     "ministral3": lambda: Ministral3Config(
         **SIZES,
         head_dim=16,
@@ -132,6 +147,7 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     ),
 }
 BLOCKS = (
+    "qwen35",
     "qwen3moe",
     "ministral3",
     "llama",
