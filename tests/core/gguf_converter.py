@@ -66,7 +66,8 @@ def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
         theirs = names.get_name(stem)
         full_name = f"{theirs}.{ending}" if theirs else names.get_name(name)  # one without ending
         assert full_name is not None, name
-        add_as(writer, full_name, tensor.float().contiguous().numpy(), kind)
+        numbers = tensor.float().contiguous().numpy()
+        add_as(writer, full_name, numbers, "f32" if "conv1d" in full_name else kind)
     make_tokenizer(raw["vocab_size"]).save(str(folder / "tokenizer.json"))
     add_byte_level(writer, folder / "tokenizer.json", "gpt-2")
     writer.add_chat_template(TEMPLATE)
@@ -112,7 +113,8 @@ def _add_states(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     if kinds[3:4] == ["full_attention"] and kinds.count("full_attention") == 1:
         writer.add_full_attention_interval(4)
     else:
-        writer.add_recurrent_layers([kind == "linear_attention" for kind in kinds])
+        marks = [kind == "linear_attention" for kind in kinds]
+        writer.add_array(f"{writer.arch}.attention.recurrent_layers", marks)
     writer.add_rope_dimension_sections([11, 11, 10, 0])
     if "shared_expert_intermediate_size" in raw:
         writer.add_expert_shared_feed_forward_length(raw["shared_expert_intermediate_size"])
