@@ -78,7 +78,6 @@ ARCHITECTURES = {
 _RECURRENT = "some of its layers are recurrent, and a tree of drafts has no state for each branch"
 _SHARED = "its layers share keys and values"
 _INSTEAD = {
-    "clip": ("it is the part of a model that sees", "Choose the file with the model's text part."),
     "gemma3n": (_SHARED, "Choose Gemma 3 instead."),
     "gemma4": (_SHARED, "Choose Gemma 3 instead."),
     "granitehybrid": (_RECURRENT, "Choose Granite 3, or a Granite 4 without such layers."),
