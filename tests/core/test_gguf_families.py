@@ -365,8 +365,8 @@ def written(
         ("gemma4", "share keys", "Gemma 3"),
         ("granitehybrid", "recurrent", "Granite 3"),
         ("mamba", "recurrent", "Qwen3"),
-        ("clip", "part of a model that sees", "text part"),
-        ("bert", "isn't known", "llama"),
+        ("clip", "part of a model that sees", "model itself"),
+        ("gptj", "isn't known", "llama"),
     ],
 )
 def test_what_is_not_supported_is_told_with_what_to_take(

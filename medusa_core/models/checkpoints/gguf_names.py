@@ -165,7 +165,6 @@ ARCHITECTURES = {
 _RECURRENT = "some of its layers are recurrent, and a tree of drafts has no state for each branch"
 _SHARED = "its layers share keys and values"
 _INSTEAD = {
-    "clip": ("it is the part of a model that sees", "Choose the file with the model's text part."),
     "gemma3n": (_SHARED, "Choose Gemma 3 instead."),
     "gemma4": (_SHARED, "Choose Gemma 3 instead."),
     "qwen3next": ("only its safetensors files are read", "Choose Qwen3.5 instead."),
