@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,8 @@ class FamilySpec:
         parts: The parts of its block of that number, if traits don't describe them.
         as_usual: A `config.json` of it with the usual names for what it calls otherwise; may refuse
             what can't be run.
+        names: What its norms are called where they aren't called as in Llama or Gemma, by those
+            names.
     """
 
     name: str
@@ -41,6 +43,7 @@ class FamilySpec:
     decoder: Callable[[], type[Decoder]] | None = None
     parts: Callable[[ModelConfig, int], BlockParts] | None = None
     as_usual: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache

@@ -12,10 +12,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from transformers import (
+    Ernie4_5Config,
+    Exaone4Config,
     Gemma2Config,
     Gemma3TextConfig,
+    GemmaConfig,
+    Glm4Config,
     GptOssConfig,
     GraniteConfig,
+    HunYuanDenseV1Config,
     LlamaConfig,
     Ministral3Config,
     MistralConfig,
@@ -26,6 +31,7 @@ from transformers import (
     Qwen2Config,
     Qwen3Config,
     Qwen3MoeConfig,
+    SeedOssConfig,
     SmolLM3Config,
 )
 
@@ -107,6 +113,25 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         tie_word_embeddings=True,
         rope_parameters=LONGROPE,
     ),
+    "exaone4": lambda: Exaone4Config(
+        **SIZES, sliding_window=None, layer_types=["full_attention"] * 2, tie_word_embeddings=True
+    ),
+    "exaone4, longer": lambda: Exaone4Config(
+        **{**SIZES, "num_hidden_layers": 64},  # llama.cpp: only then it has windows
+        sliding_window=24,
+        sliding_window_pattern=4,
+        rope_parameters=LLAMA3_ROPE,
+    ),
+    "seed_oss": lambda: SeedOssConfig(**SIZES, head_dim=16, pad_token_id=0),
+    "hunyuan-dense": lambda: HunYuanDenseV1Config(
+        **SIZES,
+        head_dim=16,
+        rope_parameters={"rope_type": "dynamic", "rope_theta": 1e4, "alpha": 9.0, "factor": 1.0},
+        tie_word_embeddings=True,
+    ),
+    "ernie4_5": lambda: Ernie4_5Config(**SIZES, head_dim=16),
+    "glm4": lambda: Glm4Config(**SIZES, head_dim=16, pad_token_id=0),
+    "gemma": lambda: GemmaConfig(**SIZES, head_dim=16),
     "qwen3moe": lambda: Qwen3MoeConfig(
         **SIZES,
         head_dim=16,
@@ -142,6 +167,9 @@ BLOCKS = (
     "olmo3",
     "phi4, longer",
     "smollm3",
+    "hunyuan-dense",
+    "glm4",
+    "ernie4_5",
 )
 RUNS = tuple(n for n in CONFIGS if CONFIGS[n]().model_type in family_registry().names)
 
