@@ -285,9 +285,7 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         rope_parameters={"rope_type": "dynamic", "rope_theta": 1e4, "alpha": 1000.0, "factor": 1.0},
         tie_word_embeddings=True,
     ),
-    "hunyuan with biases": lambda: HunYuanDenseV1Config(
-        **SIZES, head_dim=8, attention_bias=True
-    ),
+    "hunyuan with biases": lambda: HunYuanDenseV1Config(**SIZES, head_dim=8, attention_bias=True),
     "hunyuan, longer": lambda: HunYuanDenseV1Config(
         **SIZES,
         head_dim=16,
