@@ -28,6 +28,7 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
     from medusa_core.models.parts import shared_parts
 
     parts = shared_parts(config, index)
+    assert parts.qkv is not None
     return replace(parts, qkv=parts.qkv.in_pairs)
 
 

@@ -30,6 +30,7 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
 
     parts = shared_parts(config, index)
     assert parts.mlp is not None
+    assert parts.qkv is not None
     gate_up = parts.mlp.gate_up.within(f"{parts.prefix}.mlp.gate_up_proj")
     return replace(parts, qkv=parts.qkv.in_pairs, mlp=MlpParts(gate_up, parts.mlp.down))
 
