@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # a plan needs no torch, and a config knows its family
 
 
 _MOST_LAYERS = 1 << 10
+LEAST, MOST = 1e-30, 1e12  # numbers of a configuration; what is divided by them stays finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def positive(raw: Mapping[str, Any], key: str, default: float | None) -> float |
     value = raw.get(key)
     if value is None:
         return default
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e12:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not LEAST <= value <= MOST:
         raise ModelError(
             f"config.json: {key} is {reprlib.repr(value)}.", "Download config.json again."
         )

@@ -297,7 +297,13 @@ def test_llama_cpp_gives_the_scores_of_transformers(name: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["gemma3, longer", "phi4, longer", "qwen3moe", "gpt-oss", "olmo3"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("gemma3, longer", "phi4, longer", "qwen3moe", "gpt-oss", "olmo3"),
+        *("exaone4, longer", "hunyuan-dense", "glm4", "ernie4_5", "seed_oss"),
+    ],
+)
 def test_mutations_of_other_architectures_are_refused_or_load(name: str, tmp_path: Path) -> None:
     _, path = saved(name, tmp_path)
     assert check_mutations(path.read_bytes(), tmp_path, range(200)) > 60
