@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # a plan needs no torch, and a config knows its family
 
 
 _MOST_LAYERS = 1 << 10
+LEAST, MOST = 1e-30, 1e12  # numbers of a configuration; what is divided by them stays finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class FamilySpec:
         parts: The parts of its block of that number, if traits don't describe them.
         as_usual: A `config.json` of it with the usual names for what it calls otherwise; may refuse
             what can't be run.
+        names: What its norms are called where they aren't called as in Llama or Gemma, by those
+            names.
     """
 
     name: str
@@ -41,6 +44,7 @@ class FamilySpec:
     decoder: Callable[[], type[Decoder]] | None = None
     parts: Callable[[ModelConfig, int], BlockParts] | None = None
     as_usual: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache
@@ -135,7 +139,7 @@ def positive(raw: Mapping[str, Any], key: str, default: float | None) -> float |
     value = raw.get(key)
     if value is None:
         return default
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e12:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not LEAST <= value <= MOST:
         raise ModelError(
             f"config.json: {key} is {reprlib.repr(value)}.", "Download config.json again."
         )
