@@ -100,7 +100,9 @@ def read_facts(raw: Mapping[str, Any]) -> TransformersFacts:
         )
     config = transformers_config(raw)
     sizes = {name: _size(config, name) for name in ("vocab_size", "hidden_size")}
-    layers, heads = (_size(config, f"num_{name}", 1) for name in ("hidden_layers", "attention_heads"))
+    layers, heads = (
+        _size(config, f"num_{name}", 1) for name in ("hidden_layers", "attention_heads")
+    )
     hidden = sizes["hidden_size"]
     contexts = (getattr(config, name, None) for name in _CONTEXTS)
     longest = next((tokens for tokens in contexts if isinstance(tokens, int) and tokens > 0), 0)

@@ -17,6 +17,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
+from medusa_core.models.layer_shapes import RowShape
 from medusa_core.models.through_transformers.known import transformers_config
 from medusa_core.models.through_transformers.quietly import quietly
 
@@ -37,9 +38,8 @@ class TransformersSizes:
         matrices: Rows and columns of those that bitsandbytes can hold in 4 bits.
         num_others: Numbers of all other parameters, tied ones counted once.
         buffer_bytes: Of what isn't trained, such as angles.
-        num_row_layers: Layers that keep keys and values of every token.
-        num_kv_heads: Most heads of such a layer.
-        head_dim: Most numbers of such a head.
+        layers: Keys and values of those that keep them for every token; of layers whose keys and
+            values differ in size, the larger one.
         state_bytes: What a session holds besides, however long it is.
         has_masks: Attention takes a mask of its own.
     """
@@ -47,9 +47,7 @@ class TransformersSizes:
     matrices: tuple[tuple[int, int], ...]
     num_others: int
     buffer_bytes: int
-    num_row_layers: int
-    num_kv_heads: int
-    head_dim: int
+    layers: tuple[RowShape, ...]
     state_bytes: int
     has_masks: bool
 
@@ -59,9 +57,9 @@ class TransformersSizes:
         return self.num_others + sum(rows * columns for rows, columns in self.matrices)
 
     @property
-    def row_numbers(self) -> int:
-        """Numbers that a session holds of one token."""
-        return 2 * self.num_row_layers * self.num_kv_heads * self.head_dim
+    def largest_matrix(self) -> int:
+        """Numbers of the largest of `matrices`."""
+        return max((rows * columns for rows, columns in self.matrices), default=0)
 
     @property
     def plain_why(self) -> str:
@@ -97,16 +95,13 @@ def _sizes_of(text: str) -> TransformersSizes:
             matrices.append((rows, columns))
         else:
             others += parameter.numel()
-    rows = [layer for layer in kept if isinstance(layer, DynamicLayer)]
-    sides = [side for layer in rows for side in (layer.keys, layer.values) if side is not None]
+    rows = [_row_shape(layer) for layer in kept if isinstance(layer, DynamicLayer)]
     states = [state for layer in kept for state in _states_in(layer)]
     return TransformersSizes(
         matrices=tuple(matrices),
         num_others=others,
         buffer_bytes=sum(buffer.nbytes for buffer in model.buffers()),
-        num_row_layers=max(1, len(rows)),  # a cache without any has one of one number
-        num_kv_heads=max((side.shape[1] for side in sides), default=1),
-        head_dim=max((side.shape[3] for side in sides), default=1),
+        layers=tuple(rows) or (RowShape(1, 1),),  # a cache of states alone has room for nothing
         state_bytes=sum(state.nbytes for state in states),
         has_masks={"attention_mask", "position_ids"} <= set(_arguments(body_of(model))),
     )
@@ -191,7 +186,7 @@ def _kept_of(model: Any, config: Any) -> list[Any]:
     return list(cache.layers)
 
 
-def _pass_on(hidden: Tensor, *chosen: object, **others: object) -> Tensor:
+def _pass_on(hidden: Tensor, *_: object, **__: object) -> Tensor:
     return hidden
 
 
@@ -206,6 +201,15 @@ def _linear_names(model: Any) -> Iterator[str]:
         is_kept = any(name == one or name.startswith(f"{one}.") for one in kept)
         if isinstance(module, nn.Linear | Conv1D) and not is_kept:
             yield f"{name}.weight"
+
+
+def _row_shape(layer: Any) -> RowShape:
+    """What a layer of a cache holds of one token."""
+    sides = [side for side in (layer.keys, layer.values) if side is not None]
+    return RowShape(
+        max((side.shape[1] for side in sides), default=1),
+        max((side.shape[3] for side in sides), default=1),
+    )
 
 
 def _is_empty_state(layer: Any) -> bool:
@@ -261,5 +265,3 @@ def _unknown(model_type: str, what: str) -> ModelError:
         f"know ({what}).",
         "Choose a model of another family.",
     )
-
-

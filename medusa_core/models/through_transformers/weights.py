@@ -99,9 +99,10 @@ def read_transformers_model(
     from transformers import AutoModelForCausalLM
 
     theirs = transformers_config(json.loads(config.transformers_text))
+    read: Any = AutoModelForCausalLM.from_pretrained  # whose types know one of its results
     try:
         with quietly():
-            model, found = AutoModelForCausalLM.from_pretrained(
+            model, found = read(
                 folder,
                 config=theirs,
                 dtype=precision.compute,

@@ -13,12 +13,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 from transformers import Cache
 from transformers.cache_utils import (
     CacheLayerMixin,
     DynamicLayer,
+    LinearAttentionAndFullAttentionLayer,
+    LinearAttentionAndSlidingWindowAttentionLayer,
     LinearAttentionCacheLayerMixin,
     LinearAttentionLayer,
 )
@@ -31,15 +34,16 @@ from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.tensor import TensorCache
 
 
+_ROWS_AND_STATE = (
+    LinearAttentionAndFullAttentionLayer,
+    LinearAttentionAndSlidingWindowAttentionLayer,
+)
+
+
 def rows_config(config: ModelConfig) -> ModelConfig:
     """Sizes of the layers of a model that hold keys and values, as a `TensorCache` has them."""
-    sizes = sizes_of(config)
-    return replace(
-        config,
-        num_layers=sizes.num_row_layers,
-        num_kv_heads=sizes.num_kv_heads,
-        head_dim=sizes.head_dim,
-    )
+    layers = sizes_of(config).layers
+    return replace(config, num_layers=len(layers), traits=replace(config.traits, layers=layers))
 
 
 class RowsLayer(CacheLayerMixin):
@@ -51,11 +55,9 @@ class RowsLayer(CacheLayerMixin):
     """
 
     is_sliding = False  # all rows are there, and masks say which are seen
-    is_croppable = True
-    is_initialized = True
 
     def __init__(self, index: int) -> None:
-        super().__init__()
+        CacheLayerMixin.__init__(self)
         self.is_initialized = True
         self.index = index
         self.rows: TransformersCache | None = None
@@ -87,7 +89,7 @@ class RowsLayer(CacheLayerMixin):
         return -1
 
 
-class RowsAndStateLayer(LinearAttentionLayer, RowsLayer):
+class RowsAndStateLayer(LinearAttentionLayer, RowsLayer):  # type: ignore[override]  # as theirs
     """A layer that has attention and a recurrent part side by side."""
 
     is_compileable = False
@@ -111,6 +113,7 @@ class TransformersCache(TensorCache):
         precision: Precision,
         capacity: int,
         memory: Tensor | None = None,
+        is_plain: bool = False,
     ) -> None:
         """Take the memory.
 
@@ -119,10 +122,11 @@ class TransformersCache(TensorCache):
             theirs: Its configuration as transformers has it.
             precision: What it computes in, and where.
             capacity: Slots.
+            is_plain: Passes have one row that isn't decided.
             memory: As `KvCache` has it.
         """
         super().__init__(rows_config(config), precision, capacity, memory=memory)
-        self._theirs = theirs
+        self._theirs, self._is_plain = theirs, is_plain
         self._layers = _layers_of(theirs)
         self._has_states = any(
             isinstance(layer, LinearAttentionCacheLayerMixin) for layer in self._layers
@@ -155,28 +159,31 @@ class TransformersCache(TensorCache):
 
     def put(self, index: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Store keys and values of a layer; see `RowsLayer.update`."""
-        _, heads, _, head_dim = keys.shape
-        _, value_heads, _, value_dim = values.shape
-        _, _, most_heads, _, most_dim = self._data.shape
+        part, _ = self._places[index]
+        _, _, most_heads, _, most_dim = self._parts[part].shape
+        sides = (keys, values)
         fresh = [
             F.pad(side[0], (0, most_dim - side.shape[3], 0, 0, 0, most_heads - side.shape[1]))
-            for side in (keys, values)
+            for side in sides
         ]
-        rows = F.pad(fresh[0], (0, 0, 0, 0, 0, most_heads))
-        rows[most_heads:] = fresh[1]
-        all_keys, all_values = self.write(index, rows.transpose(0, 1).contiguous())
-        return (
-            all_keys[:heads, :, :head_dim].unsqueeze(0),
-            all_values[:value_heads, :, :value_dim].unsqueeze(0),
+        found = self.write(index, torch.cat(fresh).transpose(0, 1).contiguous())
+        read_keys, read_values = (
+            whole[None, : side.shape[1], :, : side.shape[3]]
+            for whole, side in zip(found, sides, strict=True)
         )
+        return read_keys, read_values
 
-    def reserve(self, num_rows: int) -> None:
+    @property
+    def most_rows(self) -> int:
+        return 1 if self._is_plain else self.capacity
+
+    def reserve(self, num_rows: int, decided: bool = False) -> None:
         if self._has_states and self._num_pending and not self._is_measured:
             raise EngineError(
                 "The last pass changed states that can't be taken back.",
                 "Ask again: the conversation is read anew.",
             )
-        super().reserve(num_rows)
+        super().reserve(num_rows, decided)
         self._num_pending = num_rows
 
     def commit(self, slots: Sequence[int]) -> None:
@@ -217,15 +224,12 @@ def _layers_of(theirs: Any) -> list[Any]:
     layers: list[Any] = []
     num_rows = 0
     for layer in empty_layers(theirs):
-        has_state = isinstance(layer, LinearAttentionCacheLayerMixin)
-        if isinstance(layer, DynamicLayer):
-            kept = (
-                RowsAndStateLayer(num_rows, layer.number_of_states)
-                if has_state
-                else RowsLayer(num_rows)
-            )
-            layers.append(kept)
-            num_rows += 1
+        if isinstance(layer, _ROWS_AND_STATE):
+            layers.append(RowsAndStateLayer(num_rows, layer.number_of_states))
+        elif isinstance(layer, DynamicLayer):
+            layers.append(RowsLayer(num_rows))
         else:
             layers.append(layer)
+            continue
+        num_rows += 1
     return layers

@@ -83,8 +83,10 @@ class TransformersRunner(Runner):
         torch.set_num_threads(decoding)
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TransformersCache:
-        model = self._model
-        return TransformersCache(model.config, model.theirs, self._precision, capacity, memory)
+        model, is_plain = self._model, bool(self.plain_why)
+        return TransformersCache(
+            model.config, model.theirs, self._precision, capacity, memory, is_plain
+        )
 
     def reserve(self, config: ModelConfig, precision: Precision, num_rows: int) -> CachePool:
         return CachePool(rows_config(config), self.cache_dtype, precision.device, num_rows)
@@ -113,7 +115,7 @@ class TransformersRunner(Runner):
                 self._hooks.append(blocks[-1].register_forward_hook(_Leaving(self._tapped, layer)))
 
     def verify(self, *placed: PlacedTree) -> Tensor:
-        return torch.cat([self._verify(tree, kv) for tree, kv in placed])
+        return torch.cat([self._verify(tree, kv) for tree, kv, _ in placed])
 
     def _verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
         assert isinstance(kv, TransformersCache)  # from new_cache
