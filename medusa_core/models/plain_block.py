@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.quant.layout import QuantLinear
+
+if TYPE_CHECKING:
+    from medusa_core.models.delta_net_decoder import DeltaNetMixer
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,9 @@ class PlainBlock:
         num_kv_heads: Heads of keys, and of values.
         head_dim: Numbers of a head.
         inner: Numbers between the two halves of the MLP.
+        is_gated: Behind queries, keys and values `qkv` gives gates of what attention gives.
+        net: What stands in the place of attention, its rows behind `qkv`.
+        net_place: Among the layers with states.
     """
 
     qkv: QuantLinear
@@ -58,3 +65,6 @@ class PlainBlock:
     num_kv_heads: int
     head_dim: int
     inner: int
+    is_gated: bool = False
+    net: DeltaNetMixer | None = None
+    net_place: int = 0

@@ -26,12 +26,14 @@ from tests.core.test_model_against_transformers import runner_of as resident_of
 from tests.core.tree_paths import path_to
 
 # Families of which the compiled step knows nothing.
-NOT_COMPILED = {"qwen3_moe", "gpt_oss"}
+NOT_COMPILED = {"qwen3_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text"}
 
 
 def wide_config(name: str) -> Any:
     """One of `CONFIGS` with heads as wide as the compiled step's vectors."""
     config = CONFIGS[name]()
+    if getattr(config, "linear_key_head_dim", None) is not None:
+        config.linear_key_head_dim, config.linear_value_head_dim = 16, 32
     if getattr(config, "head_dim", None) != 16:
         head_dim = config.hidden_size // config.num_attention_heads
         if head_dim % 16:
@@ -51,7 +53,14 @@ def is_known(name: str) -> bool:
 
 COMPILED = [name for name in CONFIGS if is_known(name)]
 # One of each family, by all that its members have.
-FULLEST = ("gemma 2", "gemma 3, longer", "olmo 3, longer", "granite 4 with factors", "ministral 3")
+FULLEST = (
+    "gemma 2",
+    "gemma 3, longer",
+    "olmo 3, longer",
+    "granite 4 with factors",
+    "ministral 3",
+    "qwen 3.5",
+)
 
 
 @cache

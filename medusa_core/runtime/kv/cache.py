@@ -35,6 +35,8 @@ class KvCache(ABC):
         states: Of recurrent layers; None where there are none.
     """
 
+    kind_of_states: type[States] = States
+
     def __init__(
         self,
         config: ModelConfig,
@@ -98,7 +100,9 @@ class KvCache(ABC):
         dtype = torch.float64 if item > 4 else torch.float32
         nbytes = state_bytes(config, compute.itemsize)
         own = self._memory[: self._states_size].view(torch.uint8)[:nbytes].view(dtype)
-        return States(layers[0], len(layers), num_checkpoints(layers[0], len(layers), item), own)
+        return self.kind_of_states(
+            layers[0], len(layers), num_checkpoints(layers[0], len(layers), item), own
+        )
 
     @property
     def nbytes(self) -> int:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from medusa_core.models.compiled import is_compiled
 from medusa_core.models.decoder import LINEARS, Decoder
+from medusa_core.models.delta_net_decoder import DeltaNetMixer
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.plain_block import PlainBlock
 from medusa_core.models.precision import Precision
@@ -19,16 +20,18 @@ from medusa_core.models.quant.native_linear import (
     DTYPES,
     NativeLinear,
 )
+from medusa_core.models.traits import Activation
+from medusa_core.runtime.kv.panel_cache import shape_struct
 from medusa_core.runtime.offload.linear import (
     OffloadedLinear,
     offloaded_layers,
 )
 from medusa_core.system.native.binding import native_library
-from medusa_core.models.traits import Activation
 from medusa_core.system.native.structs import (
     AttentionStruct,
     BlockStruct,
     DecoderStruct,
+    DeltaNetStruct,
     NormsStruct,
     PartNormStruct,
     PositionsStruct,
@@ -132,6 +135,10 @@ class NativeDecoder:
         }
         config, norms = self._model.config, [self._norm(norm) for norm in block.norms]
         queries, keys = (count * block.head_dim for count in (config.num_heads, block.num_kv_heads))
+        net, width, mixed = block.net, queries + 2 * keys, queries
+        if net is not None:
+            mixed = net.shape.num_heads * net.shape.value_dim
+            width = net.shape.channels + mixed
         return BlockStruct(
             **linears,
             attention_norms=NormsStruct(*norms[:2]),
@@ -147,7 +154,23 @@ class NativeDecoder:
             head_dim=block.head_dim,
             inner=block.inner,
             values_at=queries + keys,
-            width=queries + 2 * keys,
+            width=width + queries * block.is_gated,
+            gates_at=width * block.is_gated,
+            mixed=mixed,
+            net=None if net is None else pointer(self._net(net, block.net_place)),
+        )
+
+    def _net(self, net: DeltaNetMixer, place: int) -> DeltaNetStruct:
+        return DeltaNetStruct(
+            gates=_struct(net.gates),
+            conv=self._floats(net.conv.t()),
+            rate=self._floats(net.rate),
+            bias=self._floats(net.dt_bias),
+            norm=self._floats(net.norm.weight),
+            shape=shape_struct(net.shape),
+            place=place,
+            tiles=0 if net.tiled is None else net.tiled[0],
+            eps=net.norm.eps,
         )
 
     def _norm(self, norm: RmsNorm | None) -> int | None:
@@ -178,6 +201,7 @@ def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None
         and precision.compute in DTYPES
         and model.embedding.dtype in DTYPES
         and is_compiled(model.config)
+        and (offloaded is None or not model.config.state_layers)
         and all(isinstance(linear, NativeLinear | OffloadedLinear) for linear in model.linears)
         and (offloaded is None or offloaded.types == {NativeLinear})
     )

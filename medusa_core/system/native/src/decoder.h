@@ -9,6 +9,7 @@
 #include "cache.h"
 #include "linear.h"
 #include "pool.h"
+#include "recurrence.h"
 
 /* What a row's position does to its queries and keys. */
 typedef struct {
@@ -40,6 +41,10 @@ typedef struct {
     int32_t kv_heads, head_dim, inner;
     int32_t values_at; /* numbers of a row before its values: keys, if they are the values, too */
     int32_t width;     /* numbers of a row behind `qkv` */
+    int32_t gates_at;  /* numbers of a row before gates of what attention gives, or 0 for none */
+    int32_t mixed;     /* numbers of a row that enter `output` */
+    int32_t reserved;
+    const DeltaNet *net; /* in the place of attention, whose rows come behind `qkv`; or NULL */
 } Block;
 
 /* What a gate passes through. */
@@ -61,6 +66,9 @@ typedef struct {
 typedef struct {
     Rows rows;
     const Cache *cache;
+    const States *states; /* of layers with a state, or NULL */
+    int32_t pending;      /* steps that are applied before the pass */
+    int32_t decided;      /* all rows will be committed */
 } Sequence;
 
 /* Rows of one or more sequences. What a row has to do with others is its sequence's alone. */

@@ -53,7 +53,6 @@ static void read_state(const StateShape *shape, const float *state, const float 
 
 INLINE float one(Lanes x) { return x[0]; }
 static float power(float x) { return one(exponential(all(x))); }
-static float sigmoid(float x) { return one(1.0f / (1.0f + exponential(larger(all(x), all(-88.0f)) * -1.0f))); }
 
 /* log(1 + e^x) = max(x, 0) + log(1 + e^−|x|), and log(1 + y) = 2 artanh(y / (2 + y)). */
 static float softplus(float x) {
@@ -183,7 +182,7 @@ static float step(const Part *part, int32_t row, int32_t head, const float *stat
     const DeltaNet *net = part->net;
     const float *gates = part->of->gates + (int64_t)row * 2 * s->heads;
     int32_t size = s->value_dim, values = 2 * s->key_heads * s->key_dim;
-    float beta = sigmoid(gates[head]);
+    float beta = one(sigmoid(all(gates[head])));
     float decay = net->rate[head] * softplus(gates[s->heads + head] + net->bias[head]);
     float a = power(decay), overlap = dot(part->k, part->q, s->key_dim);
     convolve(part, row, values + head * size, size, part->v);

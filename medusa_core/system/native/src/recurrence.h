@@ -35,14 +35,15 @@ typedef struct {
     int32_t layers, step_rows;
 } States;
 
-/* A layer. `into` gives queries and keys of key heads, values and output gates of heads; `gates`
-   what β and the decay of each head are made of. */
+/* A layer. Rows come as queries and keys of key heads, values and output gates of heads; `gates`
+   projects to what β and the decay of each head are made of. */
 typedef struct {
-    Linear into, gates;
+    Linear gates;
     const float *conv;  /* that of the row itself is the last. [conv_width, channels] */
     const float *rate;  /* how fast each head forgets. [heads] */
     const float *bias;  /* of the decay's time step. [heads] */
     const float *norm;  /* of what a head reads. [value_dim] */
+    StateShape shape;
     int32_t place;      /* among the layers with states */
     int32_t tiles;      /* key heads, where `output` reads one head of each, then the next; else 0 */
     float eps;
@@ -54,7 +55,7 @@ typedef struct {
     const Rows *rows;
     const States *states;
     int32_t decided;     /* all rows will be committed: they change the state but for the last */
-    const float *projected; /* behind `into`. [rows, channels + heads · value_dim] */
+    const float *projected; /* [rows, channels + heads · value_dim] */
     const float *gates;     /* behind `gates`. [rows, 2 · heads] */
     float *mixed;           /* takes what is read. [rows, heads · value_dim] */
 } Recurrent;
