@@ -53,17 +53,6 @@ def family_registry() -> Registry[FamilySpec]:
     return Registry(families, "model family", FamilySpec)
 
 
-_RECURRENT = "some of their layers carry a state that can't be taken back when drafts are rejected"
-_SHARED = "some of their layers share keys and values"
-# Well-known types that can't be run here: why, and what to take instead.
-_REFUSED = {
-    **dict.fromkeys(("gemma4", "gemma4_text", "gemma3n"), (_SHARED, "Choose Gemma 3.")),
-    **dict.fromkeys(
-        ("mamba", "mamba2", "falcon_mamba", "jamba", "rwkv"), (_RECURRENT, "Choose Llama.")
-    ),
-}
-
-
 def find_family(model_type: str) -> FamilySpec:
     """The family of a `model_type`.
 
@@ -73,13 +62,21 @@ def find_family(model_type: str) -> FamilySpec:
     for spec in family_registry().specs:
         if spec.name == model_type:
             return spec
-    why, instead = _REFUSED.get(model_type, ("", ""))
-    if why:
-        raise ModelError(f"Models of type {model_type} aren't supported: {why}.", instead)
-    raise ModelError(
-        f"Models of type {reprlib.repr(model_type or 'unknown')} aren't supported.",
+    raise unknown_family(model_type, "no family here describes them")
+
+
+def unknown_family(model_type: str, why: str) -> ModelError:
+    """What to say of models that can't be run.
+
+    Args:
+        model_type: Theirs.
+        why: The reason, for people.
+    """
+    return ModelError(
+        f"Models of type {reprlib.repr(model_type or 'unknown')} aren't supported: {why}.",
         f"Supported are {', '.join(family_registry().names)}: Llama, Vicuna, TinyLlama, Yi, "
-        "Mistral, Qwen2, Qwen3, Gemma 2 and 3, OLMo 2 and 3, Granite, SmolLM3 and their relatives.",
+        "Mistral, Qwen2, Qwen3, Gemma 2 and 3, OLMo 2 and 3, Granite, SmolLM3 and their relatives; "
+        "and through transformers most others that write text.",
     )
 
 

@@ -267,6 +267,10 @@ def lm_head_part(config: ModelConfig) -> LinearPart:
 
 def num_linear_parameters(config: ModelConfig) -> int:
     """Weights of the linear parts of all blocks."""
+    if not config.is_ours:
+        from medusa_core.models.through_transformers.sizes import sizes_of  # asks transformers
+
+        return sum(rows * columns for rows, columns in sizes_of(config).matrices)
     return sum(
         count * sum(part.rows * part.columns for part in block.linears)
         for block, count in kinds_of_blocks(config)
