@@ -115,7 +115,8 @@ def _add_states(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     else:
         marks = [kind == "linear_attention" for kind in kinds]
         writer.add_array(f"{writer.arch}.attention.recurrent_layers", marks)
-    writer.add_rope_dimension_sections([11, 11, 10, 0])
+    pairs = int(raw["head_dim"] * raw["rope_parameters"]["partial_rotary_factor"]) // 2
+    writer.add_rope_dimension_sections([*((pairs + more) // 3 for more in (2, 1, 0)), 0])
     if "shared_expert_intermediate_size" in raw:
         writer.add_expert_shared_feed_forward_length(raw["shared_expert_intermediate_size"])
 
