@@ -71,7 +71,7 @@ GRANITE4 = {
 }
 # Smaller weights: a gated delta net normalises what it reads, however little that is.
 DELTA_NET = {
-    "max_position_embeddings": 2048,  # room for the states of several sessions
+    "max_position_embeddings": 8192,  # room for the states of several sessions
     "num_hidden_layers": 4,
     "head_dim": 16,
     "initializer_range": 0.1,
