@@ -34,6 +34,7 @@ class FamilySpec:
         parts: The parts of its block of that number, if traits don't describe them.
         as_usual: A `config.json` of it with the usual names for what it calls otherwise; may refuse
             what can't be run.
+        final_norm: What the norm behind its last block is called in a checkpoint.
     """
 
     name: str
@@ -41,6 +42,7 @@ class FamilySpec:
     decoder: Callable[[], type[Decoder]] | None = None
     parts: Callable[[ModelConfig, int], BlockParts] | None = None
     as_usual: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    final_norm: str = "model.norm"
 
 
 @cache

@@ -213,6 +213,11 @@ def lm_head_part(config: ModelConfig) -> LinearPart:
     return LinearPart("lm_head", (PartPiece(name, config.vocab_size),), config.hidden_size)
 
 
+def final_norm(config: ModelConfig) -> str:
+    """The name of the norm behind the last block, without `.weight`."""
+    return find_family(config.model_type).final_norm
+
+
 def num_linear_parameters(config: ModelConfig) -> int:
     """Weights of the linear parts of all blocks."""
     return sum(
@@ -231,4 +236,3 @@ def kinds_of_blocks(config: ModelConfig) -> Iterator[tuple[BlockParts, int]]:
 
 
 EMBEDDING = "model.embed_tokens"
-FINAL_NORM = "model.norm"
