@@ -34,6 +34,10 @@ class Experts:
         plain_layers: Layers that have one MLP instead.
         chooses_first: Shares are those among the chosen ones, not among all.
         router: What the router's tensor is called.
+        is_sigmoid: Scores become shares one by one, by a sigmoid, not by a softmax over all.
+        bias: What the tensor is called that is added to shares where experts are chosen, and only
+            there; empty for none.
+        scale: What shares are multiplied with at last.
     """
 
     count: int
@@ -43,6 +47,9 @@ class Experts:
     plain_layers: frozenset[int] = frozenset()
     chooses_first: bool = False
     router: str = "gate"
+    is_sigmoid: bool = False
+    bias: str = ""
+    scale: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

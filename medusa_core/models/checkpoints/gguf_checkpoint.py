@@ -32,6 +32,7 @@ from medusa_core.system.files.safetensors_header import TensorEntry
 _DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 _TURNED = {"q_proj": "attention.head_count", "k_proj": "attention.head_count_kv"}
 _SENSES = ("v.", "a.", "mm.")  # in front of the names of what sees and hears
+_CONVOLUTIONS = (".conv.weight", ".conv1d.weight")  # here a matrix, there one of each channel
 _MOST_EXPERTS = 1 << 10
 _READ_ELSEWHERE = frozenset(
     ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
@@ -57,7 +58,10 @@ class GgufCheckpoint(Checkpoint):
         return frozenset(self._gguf.files)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        return self._tensor(name).shape
+        shape = self._tensor(name).shape
+        if name.endswith(_CONVOLUTIONS) and len(shape) == 2:
+            return shape[0], 1, shape[1]
+        return shape
 
     def dtype(self, name: str) -> str:
         """Name of a tensor's dtype; of blocks GGUF's name of their type, in lower case."""
@@ -81,7 +85,7 @@ class GgufCheckpoint(Checkpoint):
         if tensor.kind in BLOCK_SIZES:
             rows = stored.view(-1, BLOCK_SIZES[tensor.kind].row_bytes(tensor.shape[-1]))
         else:
-            rows = stored.view(_DTYPES[tensor.kind]).view(tensor.shape)
+            rows = stored.view(_DTYPES[tensor.kind]).view(self.shape(name))
         turned = next((key for part, key in _TURNED.items() if f".{part}." in name), "")
         if not turned or not self._architecture.turns_pairs:
             return rows

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-_TOP = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
+_TOP = {
+    "token_embd": "model.embed_tokens",
+    "token_embd_norm": "model.embedding_norm",  # LFM2's last one
+    "output_norm": "model.norm",
+    "output": "lm_head",
+}
 _BLOCK = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",
@@ -25,11 +30,34 @@ _FOUR_NORMS = {
     "post_ffw_norm": "post_feedforward_layernorm",
 }
 _FUSED = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
+_SHORT_CONVOLUTION = {
+    "attn_norm": "operator_norm",
+    "attn_output": "self_attn.out_proj",
+    "attn_q_norm": "self_attn.q_layernorm",
+    "attn_k_norm": "self_attn.k_layernorm",
+    "ffn_norm": "ffn_norm",
+    "ffn_gate": "feed_forward.w1",
+    "ffn_up": "feed_forward.w3",
+    "ffn_down": "feed_forward.w2",
+    "shortconv.conv": "conv.conv",
+    "shortconv.in_proj": "conv.in_proj",
+    "shortconv.out_proj": "conv.out_proj",
+}
 EACH_EXPERT = "*"  # in a name: where the number of an expert stands
 _EXPERTS = {
     f"ffn_{part}_exps": f"mlp.experts.{EACH_EXPERT}.{part}_proj" for part in ("gate", "up", "down")
 }
-_SINKS = "attn_sinks.weight"
+_LFM2_EXPERTS = {
+    "ffn_gate_inp": "feed_forward.gate",
+    "ffn_gate_exps": f"feed_forward.experts.{EACH_EXPERT}.w1",
+    "ffn_up_exps": f"feed_forward.experts.{EACH_EXPERT}.w3",
+    "ffn_down_exps": f"feed_forward.experts.{EACH_EXPERT}.w2",
+}
+# Tensors that Hugging Face calls neither weight nor bias.
+_WHOLE_NAMES = {
+    "attn_sinks.weight": "self_attn.sinks",
+    "ffn_exp_probs_b.bias": "feed_forward.expert_bias",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +70,8 @@ class Architecture:
         turns_pairs: Rows of queries and keys are stored as neighbouring pairs, not as halves.
         norm_offset: What is added to norms when they are written.
         has_experts: Its blocks have experts.
+        has_states: Some of its layers hold a state in the place of keys and values: those are
+            said to have 0 heads of them.
     """
 
     model_type: str
@@ -49,6 +79,7 @@ class Architecture:
     turns_pairs: bool = False
     norm_offset: float = 0.0
     has_experts: bool = False
+    has_states: bool = False
 
 
 # By `general.architecture`.
@@ -73,6 +104,10 @@ ARCHITECTURES = {
         _EXPERTS | {"ffn_gate_inp": "mlp.router", "post_attention_norm": _BLOCK["ffn_norm"]},
         has_experts=True,
     ),
+    "lfm2": Architecture("lfm2", _SHORT_CONVOLUTION, has_states=True),
+    "lfm2moe": Architecture(
+        "lfm2_moe", _SHORT_CONVOLUTION | _LFM2_EXPERTS, has_experts=True, has_states=True
+    ),
 }
 
 _RECURRENT = "some of its layers are recurrent, and a tree of drafts has no state for each branch"
@@ -85,7 +120,7 @@ _INSTEAD = {
     **dict.fromkeys(("qwen3next", "qwen35", "qwen35moe"), (_RECURRENT, "Choose Qwen3 instead.")),
     **dict.fromkeys(
         (
-            *("mamba", "mamba2", "jamba", "falcon-h1", "lfm2", "lfm2moe", "nemotron_h", "plamo2"),
+            *("mamba", "mamba2", "jamba", "falcon-h1", "nemotron_h", "plamo2"),
             *("nemotron_h_moe", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7", "kimi-linear"),
         ),
         (_RECURRENT, "Choose a model without such layers, such as Qwen3."),
@@ -116,7 +151,7 @@ def hugging_face_name(name: str, of: Architecture) -> str:
     number, _, part = rest.partition(".")
     if lead != "blk" or not number.isdigit():
         return name
-    if f"{part}.{ending}" == _SINKS:
-        return f"model.layers.{number}.self_attn.sinks"
+    if (whole := _WHOLE_NAMES.get(f"{part}.{ending}")) is not None:
+        return f"model.layers.{number}.{whole}"
     theirs = of.names.get(part) or _BLOCK.get(part)
     return name if theirs is None else f"model.layers.{number}.{theirs}.{ending}"

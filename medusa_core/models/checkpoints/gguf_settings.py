@@ -156,6 +156,39 @@ def _gpt_oss(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     return settings
 
 
+def _lfm2(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    """A file has the width of the MLP as it is; `config.json` one that is still to be adjusted."""
+    settings = {
+        "norm_eps": known.get("rms_norm_eps"),
+        "conv_L_cache": gguf.of_model("shortconv.l_cache"),
+        "conv_bias": "blk.0.shortconv.in_proj.bias" in gguf.tensors,
+        "layer_types": _stateful_types(gguf, known),
+        "block_auto_adjust_ff_dim": False,
+    }
+    if gguf.architecture != "lfm2moe":
+        return settings
+    return settings | {
+        "num_experts": gguf.of_model("expert_count"),
+        "num_experts_per_tok": gguf.of_model("expert_used_count"),
+        "moe_intermediate_size": gguf.of_model("expert_feed_forward_length"),
+        "num_dense_layers": gguf.of_model("leading_dense_block_count") or 0,
+        "norm_topk_prob": True,
+        "use_expert_bias": any(name.endswith("ffn_exp_probs_b.bias") for name in gguf.tensors),
+    }
+
+
+def _stateful_types(gguf: Gguf, known: Mapping[str, Any]) -> list[str] | None:
+    """The kinds of all layers: those without heads of keys hold a state."""
+    count = known.get("num_hidden_layers")
+    if not isinstance(count, int) or not 0 < count <= _MOST_LAYERS:
+        return None
+    window = "sliding_attention" if _positive(known.get("sliding_window")) else "full_attention"
+    heads = list(gguf.numbers(f"{gguf.architecture}.attention.head_count_kv"))
+    if len(heads) != count:
+        return [window] * count
+    return [window if one else "conv" for one in heads]
+
+
 _SETTINGS: dict[str, Callable[[Gguf, Mapping[str, Any]], Settings]] = {
     "llama": _llama,
     "mistral3": _mistral3,
@@ -166,6 +199,7 @@ _SETTINGS: dict[str, Callable[[Gguf, Mapping[str, Any]], Settings]] = {
     "granite": _granite,
     "olmo2": _olmo2,
     "gpt-oss": _gpt_oss,
+    **dict.fromkeys(("lfm2", "lfm2moe"), _lfm2),
 }
 
 
