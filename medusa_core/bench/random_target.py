@@ -63,12 +63,12 @@ class RandomWeights:
         self._blocks: dict[tuple[str, int, int], Tensor] = {}
 
     def vector(self, name: str, size: int) -> Tensor:
-        return self._counted(
-            torch.ones(size, dtype=self._precision.compute, device=self._precision.device)
-        )
+        return self.named(name, size)
 
-    def named(self, name: str, size: int) -> Tensor:
-        return self.vector(name, size)
+    def named(self, name: str, *shape: int) -> Tensor:
+        return self._counted(
+            torch.ones(shape, dtype=self._precision.compute, device=self._precision.device)
+        )
 
     def embedding(self) -> Tensor:
         table = self.matrix(self._config.vocab_size, self._config.hidden_size)

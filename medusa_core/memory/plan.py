@@ -6,6 +6,7 @@ scratch is an upper estimate. Nothing here needs torch or a file.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import groupby
@@ -19,7 +20,13 @@ from medusa_core.models.lora.adapter_shape import (
     AdapterShape,
     beside_parts,
 )
-from medusa_core.models.parts import LinearPart, block_parts, kinds_of_blocks, lm_head_part
+from medusa_core.models.parts import (
+    BlockParts,
+    LinearPart,
+    block_parts,
+    kinds_of_blocks,
+    lm_head_part,
+)
 from medusa_core.models.quant.choice import (
     PartFormats,
     dense_format_of,
@@ -134,9 +141,7 @@ def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
         count * sum(part_bytes(part, config, formats) for part in block.linears)
         for block, count in (every if formats.keeps_blocks else kinds_of_blocks(config))
     )
-    # A norm keeps its epsilon beside its weight.
-    block = block_parts(config, 0)
-    vectors = (sum(size + 1 for size in block.vectors.values()) + sum(block.more.values())) * item
+    vectors = item * sum(count * _vector_numbers(block) for block, count in kinds_of_blocks(config))
     last_norm = (config.hidden_size + 1) * item
     lm_head = 0
     if not formats.shares_embedding(config.tie_embeddings):
@@ -146,13 +151,13 @@ def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
             if formats.keeps_blocks
             else _matrix_bytes(part, formats.lm_head, formats)
         )
-    return (
-        in_linears
-        + config.num_layers * vectors
-        + last_norm
-        + lm_head
-        + embedding_bytes(config, formats)
-    )
+    return in_linears + vectors + last_norm + lm_head + embedding_bytes(config, formats)
+
+
+def _vector_numbers(block: BlockParts) -> int:
+    """Numbers of a block that aren't linear parts; a norm keeps its epsilon beside its weight."""
+    others = sum(math.prod(shape) for shape in block.more.values())
+    return sum(size + 1 for size in block.vectors.values()) + others
 
 
 def adapter_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartFormats) -> int:

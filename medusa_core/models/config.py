@@ -15,6 +15,7 @@ from medusa_core.models.advice import read_advice
 from medusa_core.models.checkpoints.gguf_config import usual_type
 from medusa_core.models.checkpoints.packing import Packing
 from medusa_core.models.family import find_family
+from medusa_core.models.layer_shapes import LayerShape, RowShape, StateShape, rows_of, state_of
 from medusa_core.models.quant.choice import (
     NO_TYPES,
     StoredTypes,
@@ -120,6 +121,22 @@ class ModelConfig:
         return min(old, self.context_tokens)
 
     @property
+    def layers(self) -> tuple[LayerShape, ...]:
+        """What a session holds of each layer."""
+        usual = RowShape(self.num_kv_heads, self.head_dim)
+        return self.traits.layers or (usual,) * self.num_layers
+
+    @property
+    def state_layers(self) -> tuple[StateShape, ...]:
+        """The states that a session holds, in the order of their layers: all are alike."""
+        return tuple(state for shape in self.traits.layers if (state := state_of(shape)))
+
+    def mlp_width(self, layer: int) -> int:
+        """Numbers between the two halves of a layer's MLP."""
+        widths = self.traits.mlp_widths
+        return widths[layer] if widths else self.intermediate_size
+
+    @property
     def head_rows(self) -> HeadRows:
         """Rows of a query or key head."""
         return HeadRows(self.head_dim, int(self.head_dim * self.rope.share))
@@ -209,7 +226,28 @@ def _text_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**text, **outer}
 
 
+def _check_layers(config: ModelConfig) -> None:
+    """See that what a family says of its layers is said of each."""
+    traits = config.traits
+    for listed in (traits.layers, traits.mlp_widths, traits.windows):
+        if listed and len(listed) != config.num_layers:
+            raise ModelError(
+                f"config.json: {len(listed)} layers are described, and there are "
+                f"{config.num_layers}.",
+                "Download config.json again.",
+            )
+    if len(set(config.state_layers)) > 1:
+        raise ModelError(
+            "Recurrent layers of different sizes aren't supported.", "Choose another model."
+        )
+    if all(rows_of(shape) is None for shape in config.layers):
+        raise ModelError(
+            "A model without attention layers isn't supported.", "Choose another model."
+        )
+
+
 def _check(config: ModelConfig, raw: Mapping[str, Any]) -> None:
+    _check_layers(config)
     if config.num_heads % config.num_kv_heads:
         raise ModelError(
             f"{config.num_heads} attention heads can't share {config.num_kv_heads} KV heads "

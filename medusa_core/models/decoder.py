@@ -213,7 +213,10 @@ class Decoder:
 
 def _read_block(config: ModelConfig, weights: Weights, index: int) -> Block:
     parts = block_parts(config, index)
-    assert parts.mlp is not None  # experts aren't usual
+    # Experts and other mixers aren't usual.
+    assert parts.mlp is not None
+    assert parts.qkv is not None
+    assert parts.output is not None
     hidden, eps = config.hidden_size, config.rms_norm_eps
     return Block(
         attention_norm=RmsNorm(weights.vector(f"{parts.prefix}.input_layernorm", hidden), eps),

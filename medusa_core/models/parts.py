@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Required, TypedDict
@@ -98,9 +99,11 @@ class BlockParts:
     Attributes:
         prefix: What the names of its tensors begin with.
         vectors: Sizes of its norms, by name.
-        more: Sizes of its other vectors, by the whole names of their tensors.
-        qkv: Projections to queries, keys and values.
-        output: The projection behind attention.
+        more: Shapes of its other tensors, by their whole names.
+        qkv: Projections to queries, keys and values; None without attention.
+        output: The projection behind attention, or behind what stands in its place; None for
+            neither.
+        mixer: What a family has besides these two.
         mlp: What every row passes through; None where it passes through experts.
         router: Chooses experts; None without them.
         experts: They; empty without.
@@ -108,18 +111,20 @@ class BlockParts:
 
     prefix: str
     vectors: dict[str, int]
-    qkv: LinearPart
-    output: LinearPart
+    qkv: LinearPart | None
+    output: LinearPart | None
     mlp: MlpParts | None
     router: LinearPart | None = None
     experts: tuple[MlpParts, ...] = ()
-    more: Mapping[str, int] = field(default_factory=dict)
+    more: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    mixer: tuple[LinearPart, ...] = ()
 
     @property
     def linears(self) -> tuple[LinearPart, ...]:
         mlps = self.experts if self.mlp is None else (self.mlp, *self.experts)
-        router = () if self.router is None else (self.router,)
-        return (self.qkv, self.output, *router, *(part for mlp in mlps for part in mlp.linears))
+        single = (self.qkv, self.output, self.router)
+        present = (part for part in single if part is not None)
+        return (*present, *self.mixer, *(part for mlp in mlps for part in mlp.linears))
 
 
 def block_parts(config: ModelConfig, index: int) -> BlockParts:
@@ -150,7 +155,7 @@ def shared_parts(config: ModelConfig, index: int) -> BlockParts:
         vectors=norms,
         qkv=LinearPart(f"{name}.qkv", qkv, hidden, traits.qkv_bias),
         output=LinearPart(f"{name}.output", output, inner, traits.output_bias),
-        more={f"{attention}.sinks": config.num_heads} if traits.has_sinks else {},
+        more={f"{attention}.sinks": (config.num_heads,)} if traits.has_sinks else {},
         **_mlps(config, index),
     )
 
@@ -166,7 +171,7 @@ def _mlps(config: ModelConfig, index: int) -> _Mlps:
     name, mlp = f"layers.{index}", f"model.layers.{index}.mlp"
     experts = config.traits.experts
     if experts is None or index in experts.plain_layers:
-        return {"mlp": mlp_parts(config, name, mlp, config.intermediate_size)}
+        return {"mlp": mlp_parts(config, name, mlp, config.mlp_width(index))}
     router = (PartPiece(f"{mlp}.{experts.router}", experts.count),)
     has_bias, width = config.traits.mlp_bias, config.hidden_size
     return {
@@ -228,11 +233,13 @@ def num_linear_parameters(config: ModelConfig) -> int:
 
 def kinds_of_blocks(config: ModelConfig) -> Iterator[tuple[BlockParts, int]]:
     """One block of every kind, and how many there are of it."""
-    experts, count = config.traits.experts, config.num_layers
-    plain = set() if experts is None else experts.plain_layers & set(range(count))
-    for layers in (plain, set(range(count)) - plain):
-        if layers:
-            yield block_parts(config, min(layers)), len(layers)
+    experts, layers = config.traits.experts, config.layers
+    plain = frozenset[int]() if experts is None else experts.plain_layers
+    alike: dict[object, list[int]] = defaultdict(list)
+    for index, shape in enumerate(layers):
+        alike[shape, config.mlp_width(index), index in plain].append(index)
+    for indices in alike.values():
+        yield block_parts(config, indices[0]), len(indices)
 
 
 EMBEDDING = "model.embed_tokens"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from medusa_core.models.layer_shapes import LayerShape
+
 
 class NormPlaces(str, Enum):
     """Where a block's norms stand: before each of its two halves, behind them, or both."""
@@ -85,6 +87,8 @@ class Traits:
         activation_bound: Of `Activation.BOUNDED`.
         query_growth: By this times log(1 + how often the old context fits before a position),
             queries grow; 0 for not at all.
+        layers: What a session holds of each layer; empty where all hold keys and values alike.
+        mlp_widths: Numbers between the two halves of each layer's MLP; empty where all are alike.
     """
 
     qkv_bias: bool = False
@@ -111,6 +115,8 @@ class Traits:
     has_sinks: bool = False
     activation_bound: float = 0.0
     query_growth: float = 0.0
+    layers: tuple[LayerShape, ...] = ()
+    mlp_widths: tuple[int, ...] = ()
 
     @property
     def is_usual(self) -> bool:

@@ -210,6 +210,8 @@ class TraitsDecoder(Decoder):
 
     def _read(self, weights: Weights, index: int) -> TraitsBlock:
         parts, traits = block_parts(self.config, index), self.config.traits
+        assert parts.qkv is not None
+        assert parts.output is not None
         norms = [
             self.read_norm(weights, f"{parts.prefix}.{name}", self.config.hidden_size)
             for name in norm_names(traits.norm_places)

@@ -44,8 +44,8 @@ class Weights(Protocol):
     def vector(self, name: str, size: int) -> Tensor:
         """A norm's weight, in the compute dtype. [size]"""
 
-    def named(self, name: str, size: int) -> Tensor:
-        """A vector by the whole name of its tensor, in the compute dtype. [size]"""
+    def named(self, name: str, *shape: int) -> Tensor:
+        """A tensor by its whole name, in the compute dtype."""
 
     def embedding(self) -> Tensor:
         """The token vectors. [vocabulary, hidden]"""
@@ -94,8 +94,8 @@ class CheckpointWeights:
     def vector(self, name: str, size: int) -> Tensor:
         return self._counted(self._vector(f"{name}.weight", size), name)
 
-    def named(self, name: str, size: int) -> Tensor:
-        return self._counted(self._vector(name, size), name)
+    def named(self, name: str, *shape: int) -> Tensor:
+        return self._counted(self._tensor(name, shape), name)
 
     def embedding(self) -> Tensor:
         config, formats = self._config, self._formats
@@ -199,8 +199,11 @@ class CheckpointWeights:
         return torch.cat(biases)
 
     def _vector(self, name: str, size: int) -> Tensor:
-        vector = self._checkpoint.tensor(name, (size,), self._precision.compute)
-        return vector.to(self._precision.device)
+        return self._tensor(name, (size,))
+
+    def _tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        tensor = self._checkpoint.tensor(name, shape, self._precision.compute)
+        return tensor.to(self._precision.device)
 
     def _counted(self, tensor: Tensor, name: str) -> Tensor:
         self._keep(name, tensor)

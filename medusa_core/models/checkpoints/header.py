@@ -30,8 +30,8 @@ def check_header(checkpoint: Checkpoint, config: ModelConfig) -> None:
         block = block_parts(config, index)
         for name, size in block.vectors.items():
             checkpoint.check_shape(f"{name}.weight", (size,))
-        for name, size in block.more.items():
-            checkpoint.check_shape(name, (size,))
+        for name, shape in block.more.items():
+            checkpoint.check_shape(name, shape)
         for part in block.linears:
             _check_part(checkpoint, part)
     _check_part(checkpoint, lm_head_part(config))

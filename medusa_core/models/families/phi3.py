@@ -32,6 +32,7 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
 
     parts = shared_parts(config, index)
     assert parts.mlp is not None
+    assert parts.qkv is not None
     gate_up = fused(parts.mlp.gate_up, f"{parts.prefix}.mlp.gate_up_proj")
     return replace(
         parts,

@@ -44,8 +44,10 @@ def _quantized_tensors(
     yield final_norm(config), (compute, (hidden,))
     for index in range(config.num_layers):
         block = block_parts(config, index)
-        for name, size in (block.vectors | dict(block.more)).items():
+        for name, size in block.vectors.items():
             yield name, (compute, (size,))
+        for name, shape in block.more.items():
+            yield name, (compute, shape)
         for part in block.linears:
             yield from _part_tensors(part, formats.linears, formats)
     if not formats.shares_embedding(config.tie_embeddings):

@@ -50,8 +50,8 @@ class QuantizedWeights:
     def vector(self, name: str, size: int) -> Tensor:
         return self._tensor(name, self._precision.device)
 
-    def named(self, name: str, size: int) -> Tensor:
-        return self.vector(name, size)
+    def named(self, name: str, *shape: int) -> Tensor:
+        return self._tensor(name, self._precision.device)
 
     def embedding(self) -> Tensor:
         return self._tensor(EMBEDDING, embedding_device(self._formats, self._precision))

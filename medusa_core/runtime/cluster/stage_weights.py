@@ -57,8 +57,8 @@ class StageWeights:
     def vector(self, name: str, size: int) -> Tensor:
         return self._weights.vector(self._whole(name), size)
 
-    def named(self, name: str, size: int) -> Tensor:
-        return self._weights.named(self._whole(name), size)
+    def named(self, name: str, *shape: int) -> Tensor:
+        return self._weights.named(self._whole(name), *shape)
 
     def embedding(self) -> Tensor:
         return torch.empty(0, self._config.hidden_size)

@@ -182,8 +182,8 @@ class OffloadedWeights:
     def vector(self, name: str, size: int) -> Tensor:
         return self._inner.vector(name, size)
 
-    def named(self, name: str, size: int) -> Tensor:
-        return self._inner.named(name, size)
+    def named(self, name: str, *shape: int) -> Tensor:
+        return self._inner.named(name, *shape)
 
     def embedding(self) -> Tensor:
         return self._inner.embedding()
