@@ -87,6 +87,7 @@ class Traits:
         activation_bound: Of `Activation.BOUNDED`.
         query_growth: By this times log(1 + how often the old context fits before a position),
             queries grow; 0 for not at all.
+        conv_bias: A short convolution and the projections around it have biases.
         layers: What a session holds of each layer; empty where all hold keys and values alike.
         mlp_widths: Numbers between the two halves of each layer's MLP; empty where all are alike.
     """
@@ -115,6 +116,7 @@ class Traits:
     has_sinks: bool = False
     activation_bound: float = 0.0
     query_growth: float = 0.0
+    conv_bias: bool = False
     layers: tuple[LayerShape, ...] = ()
     mlp_widths: tuple[int, ...] = ()
 

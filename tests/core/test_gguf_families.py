@@ -16,6 +16,8 @@ from transformers import (
     Gemma3TextConfig,
     GptOssConfig,
     GraniteConfig,
+    Lfm2Config,
+    Lfm2MoeConfig,
     LlamaConfig,
     Ministral3Config,
     MistralConfig,
@@ -41,7 +43,7 @@ from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.rope import inverse_frequencies
 from medusa_core.system.files.gguf import read_beginning, read_gguf
 from tests.core.gguf_converter import convert
-from tests.core.peers import LLAMA3_ROPE, SIZES, make_peer
+from tests.core.peers import LFM2, LFM2_MOE, LLAMA3_ROPE, SIZES, make_peer
 from tests.core.test_hostile_gguf import check_mutations
 from tests.core.test_model_against_transformers import (
     TOKEN_IDS,
@@ -130,8 +132,12 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         pad_token_id=0,
         rope_parameters=YARN | {"truncate": False},
     ),
+    "lfm2": lambda: Lfm2Config(**{**SIZES, **LFM2}),
+    "lfm2moe": lambda: Lfm2MoeConfig(**{**SIZES, **LFM2_MOE}),
 }
 BLOCKS = (
+    "lfm2",
+    "lfm2moe",
     "qwen3moe",
     "ministral3",
     "llama",

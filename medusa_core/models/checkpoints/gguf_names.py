@@ -56,7 +56,7 @@ _LFM2_EXPERTS = {
 # Tensors that Hugging Face calls neither weight nor bias.
 _WHOLE_NAMES = {
     "attn_sinks.weight": "self_attn.sinks",
-    "ffn_exp_probs_b.bias": "feed_forward.expert_bias",
+    "exp_probs_b.bias": "feed_forward.expert_bias",
 }
 
 

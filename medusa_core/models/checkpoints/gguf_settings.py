@@ -173,7 +173,7 @@ def _lfm2(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
         "moe_intermediate_size": gguf.of_model("expert_feed_forward_length"),
         "num_dense_layers": gguf.of_model("leading_dense_block_count") or 0,
         "norm_topk_prob": True,
-        "use_expert_bias": any(name.endswith("ffn_exp_probs_b.bias") for name in gguf.tensors),
+        "use_expert_bias": any(name.endswith("exp_probs_b.bias") for name in gguf.tensors),
     }
 
 

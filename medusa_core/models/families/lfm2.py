@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
 from medusa_core.models.family import FamilySpec, positive, whole
 from medusa_core.models.layer_shapes import RowShape, StateShape
-from medusa_core.models.traits import Traits
+from medusa_core.models.traits import Experts, Traits
 
 if TYPE_CHECKING:
     from medusa_core.models.config import ModelConfig
@@ -98,79 +99,96 @@ def _layer_types(raw: Mapping[str, Any]) -> list[str]:
 
 
 def lfm2_parts(config: ModelConfig, index: int) -> BlockParts:
-    """The parts of a block with one MLP or with experts, and with attention or a convolution."""
-    from medusa_core.models.parts import BlockParts, LinearPart, PartPiece
+    """The parts of a block: a convolution or attention, then one MLP or experts."""
+    from medusa_core.models.parts import BlockParts
 
-    prefix, name = f"model.layers.{index}", f"layers.{index}"
-    hidden, shape, experts = config.hidden_size, config.layers[index], config.traits.experts
-    vectors = {f"{prefix}.operator_norm": hidden, f"{prefix}.ffn_norm": hidden}
-    more: dict[str, tuple[int, ...]] = {}
-    feed_forward = f"{prefix}.feed_forward"
-
-    def one(part: str, tensor: str, rows: int, columns: int, **more: bool) -> LinearPart:
-        return LinearPart(f"{name}.{part}", (PartPiece(tensor, rows),), columns, **more)
-
-    qkv: LinearPart | None = None
-    mixer: tuple[LinearPart, ...] = ()
+    prefix = f"model.layers.{index}"
+    norms = (f"{prefix}.operator_norm", f"{prefix}.ffn_norm")
+    parts = BlockParts(prefix, dict.fromkeys(norms, config.hidden_size), None, None, None)
+    shape, experts = config.layers[index], config.traits.experts
     if isinstance(shape, StateShape):
-        conv, has_bias = f"{prefix}.conv", config.traits.conv_bias
-        mixer = (one("in_proj", f"{conv}.in_proj", 3 * hidden, hidden, has_bias=has_bias),)
-        output = one("output", f"{conv}.out_proj", hidden, hidden, has_bias=has_bias)
-        more[f"{conv}.conv.weight"] = (hidden, 1, shape.conv_width)
-        if has_bias:
-            more[f"{conv}.conv.bias"] = (hidden,)
+        parts = _with_convolution(parts, config, shape)
     else:
-        attention, size = f"{prefix}.self_attn", config.head_dim
-        inner, kv = config.num_heads * size, config.num_kv_heads * size
-        pieces = (
-            PartPiece(f"{attention}.q_proj", inner, turns=True),
-            PartPiece(f"{attention}.k_proj", kv, turns=True),
-            PartPiece(f"{attention}.v_proj", kv),
-        )
-        qkv = LinearPart(f"{name}.qkv", pieces, hidden)
-        output = one("output", f"{attention}.out_proj", hidden, inner)
-        vectors |= {f"{attention}.q_layernorm": size, f"{attention}.k_layernorm": size}
+        parts = _with_attention(parts, config)
     if experts is None or index in experts.plain_layers:
-        return BlockParts(
-            prefix,
-            vectors,
-            qkv,
-            output,
-            _mlp_parts(config, name, feed_forward, config.intermediate_size),
-            mixer=mixer,
-            more=more,
-        )
-    if experts.bias:
-        more[f"{feed_forward}.{experts.bias}"] = (experts.count,)
-    return BlockParts(
-        prefix,
-        vectors,
-        qkv,
-        output,
-        None,
-        router=one(
-            "router", f"{feed_forward}.{experts.router}", experts.count, hidden, stays_dense=True
-        ),
-        experts=tuple(
-            _mlp_parts(
-                config, f"{name}.experts.{number}", f"{feed_forward}.experts.{number}", experts.width
-            )
-            for number in range(experts.count)
-        ),
-        mixer=mixer,
-        more=more,
+        mlp = _mlp_parts(config, prefix, f"{prefix}.feed_forward", config.intermediate_size)
+        return replace(parts, mlp=mlp)
+    return _with_experts(parts, config, experts)
+
+
+def _with_convolution(parts: BlockParts, config: ModelConfig, shape: StateShape) -> BlockParts:
+    conv, hidden, has_bias = f"{parts.prefix}.conv", config.hidden_size, config.traits.conv_bias
+    more: dict[str, tuple[int, ...]] = {f"{conv}.conv.weight": (hidden, 1, shape.conv_width)}
+    if has_bias:
+        more[f"{conv}.conv.bias"] = (hidden,)
+    part = _one_tensor(parts.prefix, "in_proj", f"{conv}.in_proj", 3 * hidden, hidden, has_bias)
+    output = _one_tensor(parts.prefix, "output", f"{conv}.out_proj", hidden, hidden, has_bias)
+    return replace(parts, mixer=(part,), output=output, more=more)
+
+
+def _with_attention(parts: BlockParts, config: ModelConfig) -> BlockParts:
+    from medusa_core.models.parts import LinearPart, PartPiece
+
+    attention, size, hidden = f"{parts.prefix}.self_attn", config.head_dim, config.hidden_size
+    inner, kv = config.num_heads * size, config.num_kv_heads * size
+    pieces = (
+        PartPiece(f"{attention}.q_proj", inner, turns=True),
+        PartPiece(f"{attention}.k_proj", kv, turns=True),
+        PartPiece(f"{attention}.v_proj", kv),
+    )
+    norms = {f"{attention}.q_layernorm": size, f"{attention}.k_layernorm": size}
+    return replace(
+        parts,
+        vectors=parts.vectors | norms,
+        qkv=LinearPart(_own_name(parts.prefix, "qkv"), pieces, hidden),
+        output=_one_tensor(parts.prefix, "output", f"{attention}.out_proj", hidden, inner),
     )
 
 
-def _mlp_parts(config: ModelConfig, name: str, prefix: str, width: int) -> MlpParts:
+def _with_experts(parts: BlockParts, config: ModelConfig, experts: Experts) -> BlockParts:
+    prefix, feeding = parts.prefix, f"{parts.prefix}.feed_forward"
+    router = _one_tensor(
+        prefix, "router", f"{feeding}.{experts.router}", experts.count, config.hidden_size
+    )
+    bias = {f"{feeding}.{experts.bias}": (experts.count,)} if experts.bias else {}
+    return replace(
+        parts,
+        router=replace(router, stays_dense=True),
+        experts=tuple(
+            _mlp_parts(
+                config,
+                f"{prefix}.experts.{number}",
+                f"{feeding}.experts.{number}",
+                experts.width,
+            )
+            for number in range(experts.count)
+        ),
+        more={**parts.more, **bias},
+    )
+
+
+def _mlp_parts(config: ModelConfig, lead: str, prefix: str, width: int) -> MlpParts:
     from medusa_core.models.parts import LinearPart, MlpParts, PartPiece
 
     gate_up = tuple(PartPiece(f"{prefix}.{part}", width) for part in ("w1", "w3"))
     down = (PartPiece(f"{prefix}.w2", config.hidden_size),)
     return MlpParts(
-        LinearPart(f"{name}.gate_up", gate_up, config.hidden_size),
-        LinearPart(f"{name}.down", down, width),
+        LinearPart(_own_name(lead, "gate_up"), gate_up, config.hidden_size),
+        LinearPart(_own_name(lead, "down"), down, width),
     )
+
+
+def _one_tensor(
+    prefix: str, name: str, tensor: str, rows: int, columns: int, has_bias: bool = False
+) -> LinearPart:
+    from medusa_core.models.parts import LinearPart, PartPiece
+
+    return LinearPart(_own_name(prefix, name), (PartPiece(tensor, rows),), columns, has_bias)
+
+
+def _own_name(prefix: str, name: str) -> str:
+    """What a part of a block is called here."""
+    return f"{prefix.removeprefix('model.')}.{name}"
 
 
 def lfm2_decoder() -> type[Decoder]:
