@@ -80,7 +80,9 @@ LFM2 = {
 }
 LFM2_MOE: dict[str, Any] = {
     **{name: value for name, value in LFM2.items() if name != "block_multiple_of"},
-    **{"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 24},
+    "num_experts": 6,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 24,
     "num_dense_layers": 1,
 }
 # The models that people run, as their config.json describes them, with small sizes.
