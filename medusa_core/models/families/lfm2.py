@@ -95,7 +95,8 @@ def _layer_types(raw: Mapping[str, Any]) -> list[str]:
             f"config.json: full_attn_idxs isn't a list of layers from 0 to {count - 1}.",
             "Download config.json again.",
         )
-    return ["full_attention" if index in set(attending) else "conv" for index in range(count)]
+    attending = set(attending)
+    return ["full_attention" if index in attending else "conv" for index in range(count)]
 
 
 def lfm2_parts(config: ModelConfig, index: int) -> BlockParts:
