@@ -89,7 +89,7 @@ class StaticRunner(ResidentRunner):
     def verify(self, *placed: PlacedTree) -> Tensor:
         if len(placed) > 1:  # nothing is prepared for every mix of trees
             return super().verify(*placed)
-        ((tree, kv),) = placed
+        ((tree, kv, _),) = placed
         assert isinstance(kv, TensorCache)  # from new_cache
         count = tree.shape.num_nodes
         rows = _bucket(count, ROW_BUCKETS)
