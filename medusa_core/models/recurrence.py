@@ -161,7 +161,7 @@ def delta_rule(
         made.append(reach.recalled(q[rows], state) + reach.products(q[rows]) @ updates)
         written.append(updates.transpose(0, 1))
         if rows.stop < len(q):
-            state = folded(state, k[rows], written[-1], decays[rows])
+            state = folded_state(state, k[rows], written[-1], decays[rows])
     sequence.kv.put_steps(layer, RecurrentSteps(k, torch.cat(written), decays, inputs))
     return torch.cat(made, dim=1).transpose(0, 1)
 
@@ -197,7 +197,7 @@ def state_space(
         own = reach.products(q[rows]) @ x[rows].transpose(0, 1)
         made.append(reach.recalled(q[rows], state) + own)
         if rows.stop < len(q):
-            state = folded(state, k[rows], x[rows], decays[rows])
+            state = folded_state(state, k[rows], x[rows], decays[rows])
     sequence.kv.put_steps(layer, RecurrentSteps(k, x, decays, inputs))
     return torch.cat(made, dim=1).transpose(0, 1)
 
@@ -223,7 +223,7 @@ def short_convolution(
     return made
 
 
-def folded(state: Tensor, keys: Tensor, updates: Tensor, decays: Tensor) -> Tensor:
+def folded_state(state: Tensor, keys: Tensor, updates: Tensor, decays: Tensor) -> Tensor:
     """The state behind rows of a chain.
 
     Args:

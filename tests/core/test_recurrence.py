@@ -13,7 +13,7 @@ from medusa_core.models.recurrence import (
     RecurrentSteps,
     convolve,
     delta_rule,
-    folded,
+    folded_state,
     short_convolution,
     state_space,
 )
@@ -153,7 +153,7 @@ def test_a_row_of_a_tree_reads_what_the_recurrence_along_its_path_gives(
         for node in path:
             output, state = plain(state, tuple(part[node] for part in rows))
         torch.testing.assert_close(found[row], output, **CLOSE)
-        kept = folded(before, steps.keys[path], steps.updates[path], steps.decays[path])
+        kept = folded_state(before, steps.keys[path], steps.updates[path], steps.decays[path])
         torch.testing.assert_close(kept, state, **CLOSE)
 
 
@@ -168,7 +168,7 @@ def test_a_long_decided_chain_goes_from_state_to_state(rule: str, count: int) ->
         output, state = plain(state, tuple(part[node] for part in rows))
         torch.testing.assert_close(found[node], output, **CLOSE)
     (steps,) = sequence.kv.steps
-    kept = folded(sequence.kv.own.state, steps.keys, steps.updates, steps.decays)
+    kept = folded_state(sequence.kv.own.state, steps.keys, steps.updates, steps.decays)
     torch.testing.assert_close(kept, state, **CLOSE)
 
 
