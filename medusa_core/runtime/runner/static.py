@@ -18,6 +18,7 @@ from torch import Tensor
 
 from medusa_core.models.decoder import Decoder, SequenceRows
 from medusa_core.models.precision import Precision
+from medusa_core.models.row_tree import RowTree
 from medusa_core.runtime.kv.size import whole_rows
 from medusa_core.runtime.kv.tensor import TensorCache
 from medusa_core.runtime.runner.resident import ResidentRunner
@@ -121,10 +122,12 @@ class StaticRunner(ResidentRunner):
         model = self._model
         ids, positions, slots = step.inputs[: 3 * rows].view(3, rows)
         kv.reserve_slots(slots, width)
-        mask = self._mask(step, slots, width)
+        sees = seen_by(step.inputs[3 * rows : -1].view(rows, -1))
+        mask = self._mask(step, slots, sees, width)
         rotations = model.rotations(positions, kv.capacity)
         x = model.embed(ids)
-        sequences, size = [SequenceRows(slice(None), mask, kv)], model.config.hidden_size
+        tree = None if kv.states is None else RowTree(sees)
+        sequences, size = [SequenceRows(slice(None), mask, kv, tree)], model.config.hidden_size
         states = step.states.view(rows, -1, size)
         for index in range(model.config.num_layers):
             self._keep_tapped(index, x, states)
@@ -137,16 +140,14 @@ class StaticRunner(ResidentRunner):
         if index in self.taps:
             states[:, 1 + self.taps.index(index)].copy_(x)
 
-    def _mask(self, step: _Step, slots: Tensor, width: int) -> Tensor:
+    def _mask(self, step: _Step, slots: Tensor, sees: Tensor, width: int) -> Tensor:
         """Committed slots are seen by all rows, the rows' own as the tree says."""
         # One column more than is read: there padding rows see themselves.
         columns = torch.arange(padded_width(width + 1), device=slots.device)
         seen = torch.zeros(len(columns), dtype=self._precision.scores, device=slots.device)
         seen = seen.masked_fill(columns >= step.inputs[-1], float("-inf")).repeat(len(slots), 1)
         among = torch.zeros(len(slots), len(slots), dtype=seen.dtype, device=slots.device)
-        among.masked_fill_(
-            ~seen_by(step.inputs[3 * len(slots) : -1].view(len(slots), -1)), float("-inf")
-        )
+        among.masked_fill_(~sees, float("-inf"))
         seen.index_copy_(1, slots.clamp(max=width), among)
         return seen.repeat(self._group, 1)[:, :width]
 
