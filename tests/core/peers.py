@@ -76,13 +76,13 @@ LFM2 = {
     "num_hidden_layers": 4,
     "layer_types": ["conv", "full_attention", "conv", "conv"],
     "pad_token_id": 0,
-    "block_multiple_of": 24,
+    "block_multiple_of": 32,
 }
 LFM2_MOE: dict[str, Any] = {
     **{name: value for name, value in LFM2.items() if name != "block_multiple_of"},
     "num_experts": 6,
     "num_experts_per_tok": 2,
-    "moe_intermediate_size": 24,
+    "moe_intermediate_size": 32,
     "num_dense_layers": 1,
 }
 # The models that people run, as their config.json describes them, with small sizes.

@@ -43,6 +43,7 @@ from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.rope import inverse_frequencies
 from medusa_core.system.files.gguf import read_beginning, read_gguf
 from tests.core.gguf_converter import convert
+from tests.core.gguf_files import LEAST_COLUMNS
 from tests.core.peers import LFM2, LFM2_MOE, LLAMA3_ROPE, SIZES, make_peer
 from tests.core.test_hostile_gguf import check_mutations
 from tests.core.test_model_against_transformers import (
@@ -227,7 +228,7 @@ def rounded(peer: PreTrainedModel, kind: str) -> None:
     of = gguf.GGMLQuantizationType[kind.upper()]
     with torch.no_grad():
         for parameter in peer.parameters():
-            if parameter.dim() > 1:
+            if parameter.dim() > 1 and parameter.shape[-1] >= LEAST_COLUMNS:
                 stored = gguf.quants.quantize(parameter.numpy(), of)
                 numbers = gguf.quants.dequantize(stored, of).astype(np.float32)
                 parameter.copy_(torch.from_numpy(numbers))
