@@ -74,6 +74,7 @@ GROWING = {
 }
 LFM2 = {
     "num_hidden_layers": 4,
+    "max_position_embeddings": 2048,  # room for the states of several sessions
     "layer_types": ["conv", "full_attention", "conv", "conv"],
     "pad_token_id": 0,
     "block_multiple_of": 32,
