@@ -28,6 +28,7 @@ class PartPiece:
         turns: Its rows belong to heads that rotary embedding turns.
         first: Which of the tensor's rows is its first.
         total: Rows of the whole tensor; 0 where it is the whole.
+        stride: From one run of its rows to the next; 0 for a single run.
     """
 
     name: str
@@ -35,6 +36,7 @@ class PartPiece:
     turns: bool = False
     first: int = 0
     total: int = 0
+    stride: int = 0
 
     @property
     def of(self) -> int:
@@ -43,7 +45,13 @@ class PartPiece:
 
     def take(self, tensor: Tensor) -> Tensor:
         """Its rows of the tensor. [of, ...] → [rows, ...]"""
-        return tensor[self.first : self.first + self.rows] if self.total else tensor
+        if not self.total:
+            return tensor
+        if not self.stride:
+            return tensor[self.first : self.first + self.rows]
+        num_runs = self.total // self.stride
+        runs = tensor.view(num_runs, self.stride, *tensor.shape[1:])
+        return runs[:, self.first : self.first + self.rows // num_runs].flatten(0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,8 @@ class LinearPart:
         columns: Columns of all of them.
         has_bias: Each piece has a bias.
         stays_dense: It is kept as plain numbers in any weight format.
+        tiled: Where its columns are of one head of each group, then of each group's next: how many
+            groups and heads; None for one group after the other, as what it reads.
     """
 
     name: str
@@ -63,6 +73,7 @@ class LinearPart:
     columns: int
     has_bias: bool = False
     stays_dense: bool = False
+    tiled: tuple[int, int] | None = None
 
     @property
     def rows(self) -> int:

@@ -17,86 +17,20 @@ Sources: Gated Delta Networks (Yang et al. 2024), section 3.3, whose chunks are 
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from medusa_core.models.decoder import LayerState, RecurrentSteps, SequenceRows
+from medusa_core.models.row_tree import RowTree
+
 _PART_ROWS = 64  # of a decided chain: what is computed grows with the square of them
 
 
-class LayerState(NamedTuple):
-    """What a recurrent layer holds of the committed rows.
-
-    Attributes:
-        state: [heads, key_dim, value_dim], float32 or float64
-        tail: The last inputs of its convolution. [width − 1, channels]
-    """
-
-    state: Tensor
-    tail: Tensor
-
-
-class RecurrentSteps(NamedTuple):
-    """What the rows of a pass do to a layer's state.
-
-    Attributes:
-        keys: [n, key heads, key_dim]
-        updates: What each row writes along its key. [n, heads, value_dim]
-        decays: Logarithms of what the state before a row is multiplied with. [n, heads]
-        inputs: Of the convolution. [n, channels]
-    """
-
-    keys: Tensor
-    updates: Tensor
-    decays: Tensor
-    inputs: Tensor
-
-
-class RowTree(Protocol):
-    """Which rows of one sequence follow which."""
-
-    @property
-    def sees(self) -> Tensor:
-        """Row i sees row j: itself and its ancestors. [n, n], bool"""
-
-    @property
-    def is_chain(self) -> bool:
-        """Each row follows the one before it."""
-
-    @property
-    def decided(self) -> bool:
-        """A chain of which all rows will be committed."""
-
-    def ancestors(self, width: int) -> Tensor:
-        """The last inputs of each row's path, as places in the tail and the rows behind it.
-
-        [n, width], int64; the row itself is the last.
-        """
-
-
-class RecurrentCache(Protocol):
-    """Where recurrent layers find their states."""
-
-    def state(self, layer: int) -> LayerState:
-        """The committed state of a layer."""
-
-    def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
-        """Take what the reserved rows do to it."""
-
-
-class RecurrentRows(Protocol):
-    """The rows of one sequence; see `decoder.SequenceRows`."""
-
-    @property
-    def tree(self) -> RowTree: ...
-
-    @property
-    def kv(self) -> RecurrentCache: ...
-
-
 def convolve(
-    inputs: Tensor, tail: Tensor, weight: Tensor, bias: Tensor | None, tree: RowTree
+    inputs: Tensor, tail: Tensor, weight: Tensor, bias: Tensor | None, tree: RowTree | None
 ) -> Tensor:
     """Causal convolution of every channel by itself, along each row's own path.
 
@@ -105,14 +39,15 @@ def convolve(
         tail: Inputs of the last committed rows. [width − 1, channels]
         weight: That of the row itself is the last. [channels, width]
         bias: [channels], or None.
-        tree: Which row follows which.
+        tree: Which row follows which; recurrent models' rows have one.
 
     Returns:
         [n, channels]; equal bits whatever rows stand beside.
     """
+    assert tree is not None  # the layers of this model ask
     count, width = len(inputs), weight.shape[1]
     known = torch.cat([tail.to(inputs.dtype), inputs])
-    places = None if tree.is_chain else tree.ancestors(width)
+    places = None if tree.is_chain else tree.inputs(width)
     made = None
     for tap in range(width):
         rows = known[tap : tap + count] if places is None else known[places[:, tap]]
@@ -129,7 +64,7 @@ def delta_rule(
     beta: Tensor,
     decays: Tensor,
     inputs: Tensor,
-    sequence: RecurrentRows,
+    sequence: SequenceRows,
     layer: int,
 ) -> Tensor:
     """The gated delta rule over the rows of one sequence; the cache gets their steps.
@@ -147,10 +82,15 @@ def delta_rule(
     Returns:
         [n, heads, value_dim], in the state's dtype.
     """
-    state = sequence.kv.state(layer).state
+    before = sequence.kv.state(layer)
+    state, start = before.state, 0
     q, k, v, beta, decays = (part.to(state.dtype) for part in (q, k, v, beta, decays))
-    made, written = [], []
-    for rows, sees in _parts(sequence.tree, len(q)):
+    made: list[Tensor] = []
+    written: list[Tensor] = []
+    for rows, sees in _parts(_tree(sequence), len(q)):
+        if made:
+            past = slice(start, rows.start)
+            state, start = folded_state(state, k[past], written[-1], decays[past]), rows.start
         reach = _Reach.of(sees, decays[rows], k[rows])
         aim = beta[rows].t()[..., None] * (v[rows].transpose(0, 1) - reach.recalled(k[rows], state))
         updates = aim
@@ -160,9 +100,8 @@ def delta_rule(
             updates = torch.linalg.solve_triangular(overlap, aim, upper=False, unitriangular=True)
         made.append(reach.recalled(q[rows], state) + reach.products(q[rows]) @ updates)
         written.append(updates.transpose(0, 1))
-        if rows.stop < len(q):
-            state = folded_state(state, k[rows], written[-1], decays[rows])
-    sequence.kv.put_steps(layer, RecurrentSteps(k, torch.cat(written), decays, inputs))
+    steps = RecurrentSteps(k, torch.cat(written), decays, inputs)
+    _put(sequence, layer, steps, LayerState(state, before.tail), start)
     return torch.cat(made, dim=1).transpose(0, 1)
 
 
@@ -172,7 +111,7 @@ def state_space(
     x: Tensor,
     decays: Tensor,
     inputs: Tensor,
-    sequence: RecurrentRows,
+    sequence: SequenceRows,
     layer: int,
 ) -> Tensor:
     """Mamba-2's state space over the rows of one sequence; the cache gets their steps.
@@ -189,21 +128,24 @@ def state_space(
     Returns:
         [n, heads, value_dim], in the state's dtype, without D x.
     """
-    state = sequence.kv.state(layer).state
+    before = sequence.kv.state(layer)
+    state, start = before.state, 0
     q, k, x, decays = (part.to(state.dtype) for part in (q, k, x, decays))
-    made = []
-    for rows, sees in _parts(sequence.tree, len(q)):
+    made: list[Tensor] = []
+    for rows, sees in _parts(_tree(sequence), len(q)):
+        if made:
+            past = slice(start, rows.start)
+            state, start = folded_state(state, k[past], x[past], decays[past]), rows.start
         reach = _Reach.of(sees, decays[rows], k[rows])
         own = reach.products(q[rows]) @ x[rows].transpose(0, 1)
         made.append(reach.recalled(q[rows], state) + own)
-        if rows.stop < len(q):
-            state = folded_state(state, k[rows], x[rows], decays[rows])
-    sequence.kv.put_steps(layer, RecurrentSteps(k, x, decays, inputs))
+    steps = RecurrentSteps(k, x, decays, inputs)
+    _put(sequence, layer, steps, LayerState(state, before.tail), start)
     return torch.cat(made, dim=1).transpose(0, 1)
 
 
 def short_convolution(
-    inputs: Tensor, weight: Tensor, bias: Tensor | None, sequence: RecurrentRows, layer: int
+    inputs: Tensor, weight: Tensor, bias: Tensor | None, sequence: SequenceRows, layer: int
 ) -> Tensor:
     """A layer's convolution where it has no other state; the cache gets its inputs.
 
@@ -217,9 +159,9 @@ def short_convolution(
     Returns:
         [n, channels]
     """
-    nothing = inputs.new_zeros(len(inputs), 0, 0)
-    made = convolve(inputs, sequence.kv.state(layer).tail, weight, bias, sequence.tree)
-    sequence.kv.put_steps(layer, RecurrentSteps(nothing, nothing, nothing.flatten(1), inputs))
+    before, nothing = sequence.kv.state(layer), inputs.new_zeros(len(inputs), 0, 0)
+    made = convolve(inputs, before.tail, weight, bias, sequence.tree)
+    _put(sequence, layer, RecurrentSteps(nothing, nothing, nothing.flatten(1), inputs), before, 0)
     return made
 
 
@@ -278,14 +220,42 @@ def _by_key_head(heads: Tensor, num_key_heads: int) -> Tensor:
     return heads.view(num_key_heads, len(heads) // num_key_heads, *heads.shape[1:])
 
 
-def _parts(tree: RowTree, count: int) -> list[tuple[slice, Tensor]]:
+def _tree(sequence: SequenceRows) -> RowTree:
+    assert sequence.tree is not None  # the layers of this model ask
+    return sequence.tree
+
+
+def _put(
+    sequence: SequenceRows, layer: int, steps: RecurrentSteps, before: LayerState, start: int
+) -> None:
+    """Give the cache what rows do to a state; of decided ones, the state before the last.
+
+    Args:
+        sequence: Whose rows they are.
+        layer: Which layer.
+        steps: Of all rows.
+        before: The state before the row `start`, and the tail before the first.
+        start: A row.
+    """
+    last = len(steps.inputs) - 1
+    if _tree(sequence).decided and last:
+        state, past = before.state, slice(start, last)
+        if state.numel() and start < last:
+            keys, updates, decays, _ = (part[past] for part in steps)
+            state = folded_state(state, keys, updates, decays)
+        known = torch.cat([before.tail, steps.inputs[:last]])
+        tail = known[len(known) - len(before.tail) :]
+        sequence.kv.put_state(layer, LayerState(state, tail))
+        steps = RecurrentSteps(*(part[last:] for part in steps))
+    sequence.kv.put_steps(layer, steps)
+
+
+def _parts(tree: RowTree, count: int) -> Iterator[tuple[slice, Tensor]]:
     """Rows that are computed together, and which of them sees which.
 
     A tree is one part. A decided chain may be long, so it goes from state to state.
     """
-    if not tree.decided or count <= _PART_ROWS:
-        return [(slice(0, count), tree.sees)]
-    lower = torch.ones(_PART_ROWS, _PART_ROWS, dtype=torch.bool, device=tree.sees.device).tril_()
-    starts = range(0, count, _PART_ROWS)
-    parts = [slice(start, min(start + _PART_ROWS, count)) for start in starts]
-    return [(part, lower[: part.stop - part.start, : part.stop - part.start]) for part in parts]
+    size = _PART_ROWS if tree.decided else count
+    for start in range(0, count, size):
+        rows = slice(start, min(start + size, count))
+        yield rows, tree.sees[rows, rows]

@@ -55,6 +55,21 @@ class Experts:
 
 
 @dataclass(frozen=True, slots=True)
+class DeltaNet:
+    """What gated delta nets have beyond the sizes of their state (Yang et al. 2024).
+
+    Attributes:
+        is_fused: Their projections are two tensors, each key head's rows together, as in
+            Qwen3-Next; else they are four.
+        tiled: Layers whose last projection reads one head of each key head, then the next, as
+            llama.cpp stores them.
+    """
+
+    is_fused: bool = False
+    tiled: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Traits:
     """What one checkpoint has beyond what all families share.
 
@@ -90,6 +105,7 @@ class Traits:
         conv_bias: A short convolution and the projections around it have biases.
         layers: What a session holds of each layer; empty where all hold keys and values alike.
         mlp_widths: Numbers between the two halves of each layer's MLP; empty where all are alike.
+        delta_net: What its layers with a state have; None without gated delta nets.
     """
 
     qkv_bias: bool = False
@@ -119,6 +135,7 @@ class Traits:
     conv_bias: bool = False
     layers: tuple[LayerShape, ...] = ()
     mlp_widths: tuple[int, ...] = ()
+    delta_net: DeltaNet | None = None
 
     @property
     def is_usual(self) -> bool:

@@ -8,15 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
+from medusa_core.models.decoder import LayerState, RecurrentSteps, SequenceRows
 from medusa_core.models.recurrence import (
-    LayerState,
-    RecurrentSteps,
     convolve,
     delta_rule,
     folded_state,
     short_convolution,
     state_space,
 )
+from medusa_core.models.row_tree import RowTree
 
 GROUPS, HEADS, KEY, VALUE, CHANNELS, WIDTH = 2, 6, 8, 5, 7, 4
 CLOSE = {"atol": 1e-12, "rtol": 1e-12}
@@ -31,35 +31,17 @@ TREES = {
 }
 
 
-@dataclass(frozen=True)
-class Tree:
-    """The rows of a tree by their parents."""
+def path(parents: list[int], row: int) -> list[int]:
+    """A row and its ancestors, the first of them first."""
+    before = [] if row == 0 else path(parents, parents[row])
+    return [*before, row]
 
-    parents: list[int]
-    decided: bool = False
 
-    @property
-    def is_chain(self) -> bool:
-        return self.parents == list(range(-1, len(self.parents) - 1))
-
-    def path(self, row: int) -> list[int]:
-        """The row and its ancestors, the first of them first."""
-        before = [] if row == 0 else self.path(self.parents[row])
-        return [*before, row]
-
-    @property
-    def sees(self) -> Tensor:
-        sees = torch.zeros(len(self.parents), len(self.parents), dtype=torch.bool)
-        for row in range(len(self.parents)):
-            sees[row, self.path(row)] = True
-        return sees
-
-    def ancestors(self, width: int) -> Tensor:
-        rows = []
-        for row in range(len(self.parents)):
-            path = [*range(width - 1), *(width - 1 + node for node in self.path(row))]
-            rows.append(path[-width:])
-        return torch.tensor(rows)
+def tree_of(parents: list[int], decided: bool = False) -> RowTree:
+    sees = torch.zeros(len(parents), len(parents), dtype=torch.bool)
+    for row in range(len(parents)):
+        sees[row, path(parents, row)] = True
+    return RowTree(sees, parents == list(range(-1, len(parents) - 1)), decided)
 
 
 @dataclass
@@ -69,27 +51,30 @@ class Cache:
     own: LayerState
     steps: list[RecurrentSteps] = field(default_factory=list)
 
+    def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError
+
+    def read(self, layer: int) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError
+
     def state(self, layer: int) -> LayerState:
         return self.own
 
+    def put_state(self, layer: int, state: LayerState) -> None:
+        self.own = state
+
     def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
         self.steps.append(steps)
-
-
-@dataclass(frozen=True)
-class Sequence:
-    """Rows with their tree and cache."""
-
-    tree: Tree
-    kv: Cache
 
 
 def made(*shape: int) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64)
 
 
-def sequence_of(tree: Tree) -> Sequence:
-    return Sequence(tree, Cache(LayerState(made(HEADS, KEY, VALUE), made(WIDTH - 1, CHANNELS))))
+def sequence_of(parents: list[int], decided: bool = False) -> tuple[SequenceRows, Cache]:
+    cache = Cache(LayerState(made(HEADS, KEY, VALUE), made(WIDTH - 1, CHANNELS)))
+    rows = slice(0, len(parents))
+    return SequenceRows(rows, None, cache, tree_of(parents, decided)), cache
 
 
 def heads_of(row: Tensor) -> Tensor:
@@ -140,46 +125,49 @@ def test_a_row_of_a_tree_reads_what_the_recurrence_along_its_path_gives(
     rule: str, name: str
 ) -> None:
     over_rows, plain, rows_of = RULES[rule]
-    tree = Tree(TREES[name])
-    count = len(tree.parents)
-    sequence, rows, inputs = sequence_of(tree), rows_of(count), made(count, CHANNELS)
-    before = sequence.kv.own.state.clone()
+    parents = TREES[name]
+    (sequence, cache), rows = sequence_of(parents), rows_of(len(parents))
+    inputs, before = made(len(parents), CHANNELS), cache.own.state.clone()
     found = over_rows(*rows, inputs, sequence, 0)  # type: ignore[operator]
-    (steps,) = sequence.kv.steps
-    assert torch.equal(sequence.kv.own.state, before)
+    (steps,) = cache.steps
+    assert torch.equal(cache.own.state, before)
     assert torch.equal(steps.inputs, inputs)
-    for row in range(count):
-        state, path = before, tree.path(row)
-        for node in path:
+    for row in range(len(parents)):
+        state, nodes = before, path(parents, row)
+        for node in nodes:
             output, state = plain(state, tuple(part[node] for part in rows))
         torch.testing.assert_close(found[row], output, **CLOSE)
-        kept = folded_state(before, steps.keys[path], steps.updates[path], steps.decays[path])
+        kept = folded_state(before, steps.keys[nodes], steps.updates[nodes], steps.decays[nodes])
         torch.testing.assert_close(kept, state, **CLOSE)
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("count", [63, 64, 65, 150])
-def test_a_long_decided_chain_goes_from_state_to_state(rule: str, count: int) -> None:
+@pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 66, 150])
+def test_a_decided_chain_goes_from_state_to_state(rule: str, count: int) -> None:
     over_rows, plain, rows_of = RULES[rule]
-    sequence = sequence_of(Tree(list(range(-1, count - 1)), decided=True))
-    rows, state = rows_of(count), sequence.kv.own.state
-    found = over_rows(*rows, made(count, CHANNELS), sequence, 0)  # type: ignore[operator]
+    sequence, cache = sequence_of(list(range(-1, count - 1)), decided=True)
+    rows, inputs, (state, tail) = rows_of(count), made(count, CHANNELS), cache.own
+    found = over_rows(*rows, inputs, sequence, 0)  # type: ignore[operator]
     for node in range(count):
+        if node == count - 1:
+            torch.testing.assert_close(cache.own.state, state, **CLOSE)
         output, state = plain(state, tuple(part[node] for part in rows))
         torch.testing.assert_close(found[node], output, **CLOSE)
-    (steps,) = sequence.kv.steps
-    kept = folded_state(sequence.kv.own.state, steps.keys, steps.updates, steps.decays)
+    (steps,) = cache.steps
+    assert len(steps.keys) == 1
+    kept = folded_state(cache.own.state, steps.keys, steps.updates, steps.decays)
     torch.testing.assert_close(kept, state, **CLOSE)
+    known = torch.cat([tail, inputs])
+    assert torch.equal(torch.cat([cache.own.tail, steps.inputs]), known[-WIDTH:])
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_what_forgets_almost_all_stays_finite(rule: str) -> None:
     over_rows, _, rows_of = RULES[rule]
-    tree = Tree(TREES["siblings far apart"])
-    *rows, decays = (part.float() for part in rows_of(len(tree.parents)))
-    state = LayerState(made(HEADS, KEY, VALUE).float(), made(WIDTH - 1, CHANNELS).float())
-    sequence, inputs = Sequence(tree, Cache(state)), made(len(tree.parents), CHANNELS)
-    found = over_rows(*rows, decays * 1e3, inputs, sequence, 0)  # type: ignore[operator]
+    sequence, cache = sequence_of(TREES["siblings far apart"])
+    cache.own = LayerState(*(part.float() for part in cache.own))
+    *rows, decays = (part.float() for part in rows_of(11))
+    found = over_rows(*rows, decays * 1e3, made(11, CHANNELS), sequence, 0)  # type: ignore[operator]
     assert found.dtype == torch.float32
     assert found.isfinite().all()
 
@@ -187,26 +175,26 @@ def test_what_forgets_almost_all_stays_finite(rule: str) -> None:
 @pytest.mark.parametrize("name", TREES)
 @pytest.mark.parametrize("has_bias", [False, True])
 def test_a_row_is_convolved_with_its_ancestors_and_the_tail(name: str, has_bias: bool) -> None:
-    tree = Tree(TREES[name])
-    sequence = sequence_of(tree)
-    inputs, weight = made(len(tree.parents), CHANNELS), made(CHANNELS, WIDTH)
+    parents, decided = TREES[name], name == "a chain"
+    sequence, cache = sequence_of(parents, decided)
+    inputs, weight = made(len(parents), CHANNELS), made(CHANNELS, WIDTH)
+    cache.own, tail = LayerState(made(0, 0, 0), cache.own.tail), cache.own.tail
     bias = made(CHANNELS) if has_bias else None
     found = short_convolution(inputs, weight, bias, sequence, 0)
-    tail = sequence.kv.own.tail
-    for row in range(len(tree.parents)):
-        path = torch.cat([tail, inputs[tree.path(row)]])[-WIDTH:]
-        wanted = (path * weight.t()).sum(0) + (0 if bias is None else bias)
+    for row in range(len(parents)):
+        known = torch.cat([tail, inputs[path(parents, row)]])[-WIDTH:]
+        wanted = (known * weight.t()).sum(0) + (0 if bias is None else bias)
         torch.testing.assert_close(found[row], wanted, **CLOSE)
-    assert torch.equal(sequence.kv.steps[0].inputs, inputs)
-    assert sequence.kv.steps[0].updates.shape == (len(inputs), 0, 0)
+    assert torch.equal(cache.steps[0].inputs, inputs[-1:] if decided else inputs)
+    assert cache.steps[0].updates.shape[1:] == (0, 0)
 
 
 def test_a_convolved_row_has_the_same_bits_in_a_tree_as_alone() -> None:
-    tree, tail, weight = Tree(TREES["a comb"]), made(3, 7).float(), made(7, 4).float()
-    inputs = made(len(tree.parents), 7).float()
-    found = convolve(inputs, tail, weight, None, tree)
-    for row in range(len(tree.parents)):
-        *before, last = tree.path(row)
+    parents, tail, weight = TREES["a comb"], made(3, 7).float(), made(7, 4).float()
+    inputs = made(len(parents), 7).float()
+    found = convolve(inputs, tail, weight, None, tree_of(parents))
+    for row in range(len(parents)):
+        *before, last = path(parents, row)
         known = torch.cat([tail, inputs[before]])[-3:]
-        alone = convolve(inputs[last : last + 1], known, weight, None, Tree([-1]))
+        alone = convolve(inputs[last : last + 1], known, weight, None, tree_of([-1]))
         assert torch.equal(found[row], alone[0])
