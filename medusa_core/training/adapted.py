@@ -179,11 +179,6 @@ def check_family(config: ModelConfig) -> None:
             "Models whose rows pass through experts can't be trained together with heads.",
             "Leave out --joint: heads alone learn from such a model, too.",
         )
-    if find_family(config.model_type).decoder is not None:
-        raise TrainingError(
-            f"Models of type {config.model_type} can't be trained together with heads.",
-            "Leave out --joint: heads alone learn from such a model, too.",
-        )
 
 
 def kept_bytes(config: ModelConfig, num_rows: int) -> int:
