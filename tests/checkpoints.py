@@ -20,7 +20,7 @@ from medusa_core.heads.format import format_registry
 from medusa_core.heads.weights import HeadSet, HeadWeights
 from medusa_core.heads.writer import write_heads
 from medusa_core.models.config import ModelConfig, parse_config
-from medusa_core.models.parts import EMBEDDING, block_parts, final_norm, lm_head_part
+from medusa_core.models.parts import EMBEDDING, FINAL_NORM, block_parts, lm_head_part
 from medusa_core.system.resources import shapes_dir
 from tests.core.tiny import SPECIALS, TEMPLATE
 
@@ -125,7 +125,7 @@ def _tensors(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
         if config.traits.qk_norm:
             yield f"{prefix}.self_attn.q_norm.weight", (config.head_dim,)
             yield f"{prefix}.self_attn.k_norm.weight", (config.head_dim,)
-    yield f"{final_norm(config)}.weight", (config.hidden_size,)
+    yield f"{FINAL_NORM}.weight", (config.hidden_size,)
     if not config.tie_embeddings:
         part = lm_head_part(config)
         yield "lm_head.weight", (part.rows, part.columns)

@@ -19,7 +19,7 @@ from torch import Tensor
 from medusa_core.bench.random_target import shape_config
 from medusa_core.bench.step_race import OnTimed
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.parts import EMBEDDING, block_parts, final_norm, lm_head_part
+from medusa_core.models.parts import EMBEDDING, FINAL_NORM, block_parts, lm_head_part
 from medusa_core.system.resources import shapes_dir
 
 _DRAWN = 1 << 22  # numbers; larger matrices repeat them
@@ -77,7 +77,7 @@ def accelerate_row(
 def _load(folder: Path, config: ModelConfig, here: int) -> Any:
     from transformers import AutoModelForCausalLM
 
-    ends = (EMBEDDING, final_norm(config), "model.rotary_emb", "lm_head")
+    ends = ("model.embed_tokens", "model.norm", "model.rotary_emb", "lm_head")
     device_map = dict.fromkeys(ends, "cpu")
     for index in range(config.num_layers):
         device_map[f"model.layers.{index}"] = "cpu" if index < here else "disk"
@@ -106,7 +106,7 @@ def _tensors(config: ModelConfig) -> Iterator[dict[str, Tensor]]:
         return drawn.repeat(-(-rows * columns // _DRAWN))[: rows * columns].view(rows, columns)
 
     ends = {f"{EMBEDDING}.weight": matrix(config.vocab_size, config.hidden_size)}
-    ends[f"{final_norm(config)}.weight"] = torch.ones(config.hidden_size).bfloat16()
+    ends[f"{FINAL_NORM}.weight"] = torch.ones(config.hidden_size).bfloat16()
     if not config.tie_embeddings:
         last = lm_head_part(config)
         ends["lm_head.weight"] = matrix(last.rows, last.columns)

@@ -14,7 +14,7 @@ from medusa_core.messages import Advice
 from medusa_core.models.advice import read_advice
 from medusa_core.models.checkpoints.gguf_config import usual_type
 from medusa_core.models.checkpoints.packing import Packing
-from medusa_core.models.family import find_family
+from medusa_core.models.family import LEAST, MOST, find_family
 from medusa_core.models.layer_shapes import LayerShape, RowShape, StateShape, rows_of, state_of
 from medusa_core.models.quant.choice import (
     NO_TYPES,
@@ -358,7 +358,7 @@ def _strength(kind: str, scaling: Mapping[str, Any], factor: float, old: int) ->
 def _factors(scaling: Mapping[str, Any], key: str) -> tuple[float, ...]:
     factors = scaling.get(key)
     are_numbers = isinstance(factors, list) and all(
-        isinstance(factor, int | float) and not isinstance(factor, bool) and 0 < factor < 1e6
+        isinstance(factor, int | float) and not isinstance(factor, bool) and 1e-6 < factor < 1e6
         for factor in factors
     )
     if not are_numbers or not isinstance(factors, list):
@@ -422,7 +422,7 @@ def _size(raw: Mapping[str, Any], key: str, most: int, default: int | None = Non
 def _number(raw: Mapping[str, Any], key: str, default: float) -> float:
     value = raw.get(key)
     value = default if value is None else value
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e12:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not LEAST <= value <= MOST:
         raise ModelError(
             f"config.json: {key} is {_shown(value)}, not a positive number.",
             "Download config.json again.",

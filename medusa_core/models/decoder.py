@@ -17,7 +17,7 @@ from torch import Tensor
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.norm import HeadNorm, RmsNorm
-from medusa_core.models.parts import block_parts, final_norm, lm_head_part
+from medusa_core.models.parts import FINAL_NORM, block_parts, lm_head_part
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.rope import Rope, interleave_rows, rotate
@@ -121,7 +121,7 @@ class Decoder:
         self.embedding = weights.embedding()
         self.blocks: list[Block] = []
         self.read_blocks(weights)
-        self.final_norm = self.read_norm(weights, final_norm(config), config.hidden_size)
+        self.final_norm = self.read_norm(weights, FINAL_NORM, config.hidden_size)
         self.lm_head = weights.lm_head(lm_head_part(config), self.embedding)
         self.num_parameters = weights.num_parameters
         self.nbytes = weights.nbytes

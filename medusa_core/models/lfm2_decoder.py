@@ -142,7 +142,7 @@ class Lfm2Decoder(Decoder):
         if experts.bias:
             bias = weights.named(f"{parts.prefix}.feed_forward.{experts.bias}", experts.count)
         router = weights.linear(parts.router)
-        return ExpertMlps(experts, router, list(map(read, parts.experts)), bias)
+        return ExpertMlps(experts, router, list(map(read, parts.experts)), bias=bias)
 
 
 def _read_conv(weights: Weights, parts: BlockParts) -> ShortConvolution:

@@ -16,7 +16,6 @@ from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder, LayerState, RecurrentSteps, SequenceRows
-from medusa_core.models.family import find_family
 from medusa_core.models.layer_shapes import state_of
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision, choose_device, hardware_of, precision_of

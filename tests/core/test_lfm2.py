@@ -158,7 +158,7 @@ def test_a_bias_chooses_experts_and_leaves_their_shares() -> None:
         Mlp(make_linear(torch.stack([unit[4], (number + 1) * unit[4]])), make_linear(x[:, 4:]))
         for number in range(4)
     ]
-    found = ExpertMlps(experts, make_linear(unit[:4]), mlps, bias)(x, active_of(Traits()))
+    found = ExpertMlps(experts, make_linear(unit[:4]), mlps, bias=bias)(x, active_of(Traits()))
     one = torch.nn.functional.silu(torch.ones((), dtype=torch.float64))
     for row in range(5):
         shares = torch.sigmoid(scores[row])

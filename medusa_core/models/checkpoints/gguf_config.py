@@ -103,7 +103,7 @@ def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str
     raw: dict[str, Any] = {"model_type": of.model_type}
     for name, key in (_SIZES | _MORE).items():
         if (value := gguf.of_model(key)) is not None:
-            raw[name] = _plain(value, of.has_states)
+            raw[name] = _plain(value)
     raw[TITLE] = gguf.text(TITLE)
     raw["vocab_size"] = _vocab_size(gguf)
     raw["tie_word_embeddings"] = "output.weight" not in gguf.tensors and not _lacks_files(gguf)
@@ -185,20 +185,14 @@ def usual_type(stored_types: Mapping[str, str]) -> str:
     return counted.most_common(1)[0][0] if counted else ""
 
 
-def _plain(value: object, skips_zero: bool = False) -> object:
-    """A number without the digits that float32 doesn't have; of equal ones in a list the one.
-
-    Args:
-        value: It, or one for each layer.
-        skips_zero: Layers of which it says 0 don't have what it counts.
-    """
+def _plain(value: object) -> object:
+    """A number without the digits that float32 doesn't have; of equal ones in a list the one."""
     if isinstance(value, float):
         return plain_float(value)
     if isinstance(value, str | int):
         return value
-    numbers = set(value) if hasattr(value, "__iter__") else set()
-    if skips_zero and len(numbers) > 1:
-        numbers.discard(0)
+    # Layers that have nothing of it say 0.
+    numbers = set(value) - {0} if hasattr(value, "__iter__") else set()
     if len(numbers) != 1:
         raise ModelError(
             "The layers of this model differ in their sizes.", "Choose one whose layers are alike."

@@ -8,9 +8,9 @@ from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.parts import (
     EMBEDDING,
+    FINAL_NORM,
     LinearPart,
     block_parts,
-    final_norm,
     lm_head_part,
 )
 from medusa_core.models.stored import stored_as
@@ -25,7 +25,7 @@ def check_header(checkpoint: Checkpoint, config: ModelConfig) -> None:
         CheckpointError: One is missing, or of another shape.
     """
     checkpoint.check_shape(f"{EMBEDDING}.weight", (config.vocab_size, config.hidden_size))
-    checkpoint.check_shape(f"{final_norm(config)}.weight", (config.hidden_size,))
+    checkpoint.check_shape(f"{FINAL_NORM}.weight", (config.hidden_size,))
     for index in range(config.num_layers):
         block = block_parts(config, index)
         for name, size in block.vectors.items():

@@ -199,6 +199,4 @@ def lfm2_decoder() -> type[Decoder]:
     return Lfm2Decoder
 
 
-SPEC = FamilySpec(
-    "lfm2", lfm2_traits, lfm2_decoder, lfm2_parts, _as_usual, final_norm="model.embedding_norm"
-)
+SPEC = FamilySpec("lfm2", lfm2_traits, lfm2_decoder, lfm2_parts, _as_usual)

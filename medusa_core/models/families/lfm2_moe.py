@@ -43,6 +43,4 @@ def _num_plain(raw: Mapping[str, Any]) -> int:
     )
 
 
-SPEC = FamilySpec(
-    "lfm2_moe", _traits, lfm2_decoder, lfm2_parts, lfm2_names, final_norm="model.embedding_norm"
-)
+SPEC = FamilySpec("lfm2_moe", _traits, lfm2_decoder, lfm2_parts, lfm2_names)

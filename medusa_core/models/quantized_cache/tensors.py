@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from medusa_core.errors import CheckpointError
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.parts import EMBEDDING, LinearPart, block_parts, final_norm, lm_head_part
+from medusa_core.models.parts import EMBEDDING, FINAL_NORM, LinearPart, block_parts, lm_head_part
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import (
     QuantSpec,
@@ -41,7 +41,7 @@ def _quantized_tensors(
 ) -> Iterator[tuple[str, TensorKind]]:
     compute, hidden = formats.compute, config.hidden_size
     yield EMBEDDING, (formats.embedding.compute[0], (config.vocab_size, hidden))
-    yield final_norm(config), (compute, (hidden,))
+    yield FINAL_NORM, (compute, (hidden,))
     for index in range(config.num_layers):
         block = block_parts(config, index)
         for name, size in block.vectors.items():
