@@ -21,6 +21,8 @@ from transformers import (
     GptOssConfig,
     GraniteConfig,
     HunYuanDenseV1Config,
+    Lfm2Config,
+    Lfm2MoeConfig,
     LlamaConfig,
     Ministral3Config,
     MistralConfig,
@@ -49,7 +51,16 @@ from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.rope import inverse_frequencies
 from medusa_core.system.files.gguf import read_beginning, read_gguf
 from tests.core.gguf_converter import convert
-from tests.core.peers import DELTA_NET, LLAMA3_ROPE, SHARED_EXPERT, SIZES, make_peer
+from tests.core.gguf_files import LEAST_COLUMNS
+from tests.core.peers import (
+    DELTA_NET,
+    LFM2,
+    LFM2_MOE,
+    LLAMA3_ROPE,
+    SHARED_EXPERT,
+    SIZES,
+    make_peer,
+)
 from tests.core.test_hostile_gguf import check_mutations
 from tests.core.test_model_against_transformers import (
     TOKEN_IDS,
@@ -170,8 +181,12 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         pad_token_id=0,
         rope_parameters=YARN | {"truncate": False},
     ),
+    "lfm2": lambda: Lfm2Config(**{**SIZES, **LFM2}),
+    "lfm2moe": lambda: Lfm2MoeConfig(**{**SIZES, **LFM2_MOE}),
 }
 BLOCKS = (
+    "lfm2",
+    "lfm2moe",
     "qwen35",
     "qwen3moe",
     "ministral3",
@@ -213,12 +228,12 @@ def test_every_architecture_is_compared() -> None:
 @pytest.mark.parametrize("name", [name for name in CONFIGS if name != "gpt-oss"])
 def test_tensors_have_the_names_and_numbers_of_the_checkpoint(name: str, tmp_path: Path) -> None:
     _, path = saved(name, tmp_path)
-    theirs, ours = load_file(tmp_path / "model.safetensors"), ModelFiles.open(path).checkpoint()
-    assert ours.names == theirs.keys()
-    for tensor_name, tensor in theirs.items():
-        assert ours.shape(tensor_name) == tuple(tensor.shape)
-        found = ours.floats(tensor_name, torch.float32)
-        torch.testing.assert_close(found, tensor.float(), atol=1e-6, rtol=0)
+    theirs, ours = (ModelFiles.open(each).checkpoint() for each in (tmp_path, path))
+    assert ours.names == theirs.names
+    for tensor_name in theirs.names:
+        assert ours.shape(tensor_name) == theirs.shape(tensor_name)
+        found, wanted = (each.floats(tensor_name, torch.float32) for each in (ours, theirs))
+        torch.testing.assert_close(found, wanted, atol=1e-6, rtol=0)
 
 
 def test_experts_of_gpt_oss_stand_one_by_one(tmp_path: Path) -> None:
@@ -265,7 +280,7 @@ def rounded(peer: PreTrainedModel, kind: str) -> None:
     of = gguf.GGMLQuantizationType[kind.upper()]
     with torch.no_grad():
         for parameter in peer.parameters():
-            if parameter.dim() > 1 and parameter.shape[-1] > 4:  # convolutions stay as they are
+            if parameter.dim() > 1 and parameter.shape[-1] >= LEAST_COLUMNS:
                 stored = gguf.quants.quantize(parameter.numpy(), of)
                 numbers = gguf.quants.dequantize(stored, of).astype(np.float32)
                 parameter.copy_(torch.from_numpy(numbers))
