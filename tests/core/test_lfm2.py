@@ -81,6 +81,7 @@ def test_the_width_of_an_mlp_is_adjusted(adjusting: dict[str, Any], width: int) 
         ({"conv_L_cache": 1 << 40}, "conv_L_cache"),
         ({"conv_L_cache": 65}, "conv_L_cache"),
         ({"conv_L_cache": 0}, "conv_L_cache"),
+        ({"conv_L_cache": 1}, "conv_L_cache"),
         ({"conv_L_cache": "3"}, "conv_L_cache"),
         ({"layer_types": ["conv", "full_attention"]}, "layer_types"),
         ({"layer_types": ["conv", "linear_attention", "conv", "conv"]}, "layer_types"),
