@@ -47,7 +47,7 @@ class Session:
         common = num_common(prompt_ids[:-1], self.token_ids[: self.kv.length])
         common = common if most is None else min(common, most)
         self.cut(common)
-        return common
+        return self.kv.length
 
     def make_room(self, num_tokens: int, num_drafts: int, shares: int = 1) -> None:
         """Let the cache hold that many rows.
@@ -83,6 +83,6 @@ class Session:
         self.memory.clear()
 
     def cut(self, num_tokens: int) -> None:
-        """Forget the tokens from `num_tokens` on, and their rows."""
-        del self.token_ids[num_tokens:]
+        """Forget the tokens from `num_tokens` on, and their rows; where states hold more, those."""
         self.kv.truncate(num_tokens)
+        del self.token_ids[self.kv.length :]

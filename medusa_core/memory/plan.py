@@ -37,7 +37,9 @@ from medusa_core.models.quant.format import (
 )
 from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.runtime.kv.size import (
+    num_states,
     row_bytes,
+    state_rows,
     whole_rows,
 )
 from medusa_core.system.native.lanes import fits_lanes
@@ -232,7 +234,9 @@ def kv_bytes(
     compiles = compiles and config.traits.is_usual
     compiles = compiles and find_family(config.model_type).decoder is None
     itemsize = _ITEMSIZE[formats.compute if compiles else formats.cache]
-    return row_bytes(config, itemsize, formats.cache_format) * whole_rows(context_tokens)
+    row, rows = row_bytes(config, itemsize, formats.cache_format), whole_rows(context_tokens)
+    states = state_rows(config, _ITEMSIZE[formats.compute], row)
+    return row * (rows + num_states(rows, context_tokens) * states)
 
 
 def chunk_rows(device: str) -> int:

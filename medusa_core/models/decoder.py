@@ -21,19 +21,57 @@ from medusa_core.models.parts import FINAL_NORM, block_parts, lm_head_part
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.rope import Rope, interleave_rows, rotate
+from medusa_core.models.row_tree import RowTree
 from medusa_core.models.weights import Weights
 
 LINEARS = ("qkv", "output", "gate_up", "down")  # of a block
 
 
+class LayerState(NamedTuple):
+    """What a recurrent layer remembers of all committed rows.
+
+    Attributes:
+        state: [heads, key_dim, value_dim], float32 or float64
+        tail: The last inputs of its convolution. [conv_width − 1, channels], likewise
+    """
+
+    state: Tensor
+    tail: Tensor
+
+
+class RecurrentSteps(NamedTuple):
+    """What rows would change in a recurrent layer: S becomes decay · S + key · updateᵀ.
+
+    Attributes:
+        keys: [n, key heads, key_dim]
+        updates: [n, heads, value_dim]
+        decays: Logarithms. [n, heads]
+        inputs: Of the convolution. [n, channels]
+    """
+
+    keys: Tensor
+    updates: Tensor
+    decays: Tensor
+    inputs: Tensor
+
+
 class LayerCache(Protocol):
-    """Where a block stores keys and values, and reads those of all rows before."""
+    """Where a block stores what it remembers, and reads that of all rows before."""
 
     def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Store the reserved rows of one layer; see `kv.tensor.TensorCache.write`."""
 
     def read(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Keys and values of a layer that was written in this pass, as `write` gave them."""
+        """What `write` gave for a layer in this pass."""
+
+    def state(self, layer: int) -> LayerState:
+        """The state of a recurrent layer behind all committed rows; it isn't to be changed."""
+
+    def put_state(self, layer: int, state: LayerState) -> None:
+        """Take the state behind all rows of a decided chain but the last."""
+
+    def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
+        """Take the steps of all rows of a pass; of a decided chain that of the last row."""
 
 
 class SequenceRows(NamedTuple):
@@ -42,12 +80,14 @@ class SequenceRows(NamedTuple):
     Attributes:
         rows: Which of the pass they are.
         mask: Additive attention mask, or None; see `attend_by_products`.
-        kv: Cache with as many rows reserved; takes their keys and values.
+        kv: Cache with as many rows reserved; takes what is remembered of them.
+        tree: How they depend on each other; None in models that don't ask.
     """
 
     rows: slice
     mask: Tensor | None
     kv: LayerCache
+    tree: RowTree | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ class PanelCache(KvCache):
         super().__init__(config, dtype, cpu, _whole_panels(capacity), memory=memory)
         self._library = library
         self._struct = CacheStruct(
-            words=self._data.data_ptr(),
+            words=self._parts[0].data_ptr(),
             capacity=self.capacity,
             layers=config.num_layers,
             kv_heads=config.num_kv_heads,
@@ -55,26 +55,26 @@ class PanelCache(KvCache):
     def of_layer(self, layer: int) -> CacheStruct:
         """A layer of it as a cache of one layer; it lives until the cache is stretched."""
         one = CacheStruct.from_buffer_copy(self._struct)
-        one.words, one.layers = self._data[layer].data_ptr(), 1
+        one.words, one.layers = self._parts[0][layer].data_ptr(), 1
         return one
 
     def stretch(self, memory: Tensor) -> None:
         super().stretch(memory)
-        self._struct.words = self._data.data_ptr()
+        self._struct.words = self._parts[0].data_ptr()
         self._struct.capacity = self.capacity
 
     def from_layer(self, layer: int) -> CacheStruct:
         """What the library is given of the layers from one on."""
-        at = self._data.data_ptr() + layer * self._data.stride(0) * self._data.element_size()
+        at = self._parts[0][layer:].data_ptr()
         struct = CacheStruct.from_buffer_copy(self._struct)
         struct.words, struct.layers = at, self._struct.layers - layer
         return struct
 
     def committed(self) -> Tensor:
-        layers, _, num_kv, slots, head_dim = self._data.shape
+        layers, _, num_kv, slots, head_dim = self._parts[0].shape
         size = 2 if self._struct.is_half else 1
-        keys = self._data[:, 0].view(layers, num_kv, -1, head_dim // size, LANES, size)
-        values = self._data[:, 1].view(layers, num_kv, -1, head_dim, size)
+        keys = self._parts[0][:, 0].view(layers, num_kv, -1, head_dim // size, LANES, size)
+        values = self._parts[0][:, 1].view(layers, num_kv, -1, head_dim, size)
         by_slot = (keys.transpose(3, 4), values.transpose(3, 4))
         rows = [part.reshape(layers, num_kv, slots, head_dim) for part in by_slot]
         return torch.stack(rows, dim=1)[:, :, :, : self.length].clone()

@@ -82,7 +82,7 @@ class _Layers(NamedTuple):
 def _rows_of(placed: Sequence[PlacedTree]) -> list[_Rows]:
     return [
         _Rows(tree.token_ids, tree.shape.parent_array, tree.shape.depth_array, kv)
-        for tree, kv in placed
+        for tree, kv, _ in placed
     ]
 
 

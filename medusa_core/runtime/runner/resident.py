@@ -14,6 +14,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.beside_linear import BesideLinear
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.models.row_tree import RowTree
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.quantized import QuantizedCache
 from medusa_core.runtime.kv.tensor import TensorCache
@@ -87,19 +88,19 @@ class ResidentRunner(Runner):
 
     def verify(self, *placed: PlacedTree) -> Tensor:
         with self._threads_for(reads_prompts(placed)):
-            return self._forward(_rows_of(placed), [kv for _, kv in placed])
+            return self._forward(_rows_of(placed), [each.kv for each in placed])
 
     def verify_pruned(
         self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
     ) -> Tensor:
         layer, count = layer_of(pruners), self._model.config.num_layers
-        some = self._begin(_rows_of(placed), [kv for _, kv in placed])
+        some = self._begin(_rows_of(placed), [each.kv for each in placed])
         x = self._through(range(layer), self._entering(some), some, None, [])
         left, kept = keep_some(placed, pruners, x)
         places = torch.tensor(kept).to(x.device)
         x = x.index_select(0, places)
         self._model.keep(places)
-        some = self._begin(_rows_of(left), [kv for _, kv in left], enters=False)
+        some = self._begin(_rows_of(left), [each.kv for each in left], enters=False)
         tapped: list[Tensor] = []
         x = self._through(range(layer, count), x, some, None, tapped)
         return self._end(x, tapped)
@@ -109,7 +110,7 @@ class ResidentRunner(Runner):
         ids = self._padded(token_ids, kv)
         layout = RowLayout.of_chain(len(ids))
         with self._threads_for(reads_prompt=count > 1):
-            rows = SomeRows(ids, layout, kv.length)
+            rows = SomeRows(ids, layout, kv.length, decided=True)
             hidden = self._forward([rows], [kv], count - 1 if only_last else None)
         kv.commit(range(count))
         return hidden if only_last else hidden[:count]
@@ -134,7 +135,7 @@ class ResidentRunner(Runner):
         longer than a short chunk itself.
         """
         pad = -len(token_ids) % ROUND_ROWS
-        fits = kv.length + len(token_ids) + pad <= kv.capacity
+        fits = kv.length + len(token_ids) + pad <= kv.capacity and kv.states is None
         if len(token_ids) == 1 or not fits or self._precision.device.type != "cpu":
             return token_ids
         return [*token_ids, *[token_ids[-1]] * pad]
@@ -208,17 +209,21 @@ class ResidentRunner(Runner):
         for part, kv, sees in zip(parts, caches, rows.sees, strict=True):
             assert isinstance(kv, TensorCache)  # from new_cache
             count = len(part.token_ids)
-            kv.reserve(count)
-            mask = None
+            kv.reserve(count, part.decided)
+            mask = tree = None
             if sees is not None:
                 mask = additive_mask(sees, part.length, self._group, self._precision.scores)
-            yield SequenceRows(slice(start, start + count), mask, kv)
+            if kv.states is not None:
+                seen = rows.positions.new_ones(1, 1, dtype=torch.bool) if sees is None else sees
+                tree = RowTree(seen, part.layout.sees is None, part.decided)
+            yield SequenceRows(slice(start, start + count), mask, kv, tree)
             start += count
 
 
 def _rows_of(placed: Sequence[PlacedTree]) -> list[SomeRows]:
     return [
-        SomeRows(tree.token_ids, RowLayout.of_tree(tree.shape), kv.length) for tree, kv in placed
+        SomeRows(tree.token_ids, RowLayout.of_tree(tree.shape), kv.length, decided)
+        for tree, kv, decided in placed
     ]
 
 

@@ -23,10 +23,17 @@ _USUAL_TREE_ROWS = 64  # that no tree goes beyond unless somebody wants it to
 
 
 class PlacedTree(NamedTuple):
-    """A token tree, and the cache that its root stands behind."""
+    """A token tree, and the cache that its root stands behind.
+
+    Attributes:
+        tree: The tree.
+        kv: The cache.
+        decided: All nodes will be committed, a chain as they are: a chunk of a prompt.
+    """
 
     tree: TokenTree
     kv: KvCache
+    decided: bool = False
 
 
 class Waited(NamedTuple):
@@ -126,7 +133,8 @@ class Runner(Protocol):
             OutOfMemoryError: The device has no room for it.
         """
         kept_as = precision.cache_format
-        return CachePool(config, self.cache_dtype, precision.device, num_rows, kept_as)
+        item = precision.compute.itemsize
+        return CachePool(config, self.cache_dtype, precision.device, num_rows, kept_as, item)
 
     @property
     def buffer_bytes(self) -> int:
@@ -177,14 +185,14 @@ def keep_some(
         What is left of the trees, and which of all rows that is.
     """
     left, rows, start = [], [], 0
-    for (tree, kv), pruner in zip(placed, pruners, strict=True):
+    for (tree, kv, decided), pruner in zip(placed, pruners, strict=True):
         count = tree.shape.num_nodes
         nodes: Sequence[int] = range(count)
         if pruner is not None:
             nodes = pruner.keep(entering[start : start + count])
             kv.gather(nodes)
             tree = tree if len(nodes) == count else tree.only(nodes)
-        left.append(PlacedTree(tree, kv))
+        left.append(PlacedTree(tree, kv, decided))
         rows += [start + node for node in nodes]
         start += count
     return left, rows
@@ -192,7 +200,7 @@ def keep_some(
 
 def reads_prompts(placed: Sequence[PlacedTree]) -> bool:
     """Whether a pass has so many rows that prompts are among them: more threads serve it."""
-    return sum(tree.shape.num_nodes for tree, _ in placed) > _USUAL_TREE_ROWS
+    return sum(each.tree.shape.num_nodes for each in placed) > _USUAL_TREE_ROWS
 
 
 def layer_of(pruners: Sequence[Pruner | None]) -> int:
