@@ -393,4 +393,4 @@ def _normed(norm: RmsNorm, heads: Tensor) -> Tensor:
 
 def _in_halves(heads: Tensor) -> Tensor:
     """Heads that lie in pairs for a rotation, as they were before. [n, heads, head_dim]"""
-    return heads.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2)
+    return heads.reshape(*heads.shape[:-1], -1, 2).transpose(-1, -2).flatten(-2)

@@ -162,5 +162,5 @@ def rotate_heads(heads: Tensor, turns: Tensor) -> Tensor:
         [n, heads, head_dim], float32 (float64 with complex128 turns).
     """
     real = torch.float64 if turns.dtype == torch.complex128 else torch.float32
-    pairs = heads.to(real).unflatten(-1, (-1, 2)).contiguous()
+    pairs = heads.to(real).reshape(*heads.shape[:-1], -1, 2)
     return torch.view_as_real(torch.view_as_complex(pairs) * turns.unsqueeze(1)).flatten(-2)

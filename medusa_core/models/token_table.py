@@ -6,6 +6,7 @@ as far as it has room for them.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -85,6 +86,7 @@ class FileTable:
             self._file = stored.path.open("rb", buffering=0)
         except OSError as error:
             raise _unreadable(stored.path, error) from error
+        weakref.finalize(self, self._file.close)
 
     def rows(self, token_ids: Sequence[int]) -> Tensor:
         stored, places = (

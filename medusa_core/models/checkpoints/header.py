@@ -29,8 +29,8 @@ def check_header(checkpoint: Checkpoint, config: ModelConfig) -> None:
     checkpoint.check_shape(f"{EMBEDDING}.weight", (config.vocab_size, config.hidden_size))
     checkpoint.check_shape(f"{FINAL_NORM}.weight", (config.hidden_size,))
     if (of := config.traits.per_layer) is not None:
-        shape = (of.vocab_size, config.num_layers * of.width)
-        checkpoint.check_shape(f"{PER_LAYER_TABLE}.weight", shape)
+        columns = config.num_layers * of.width
+        checkpoint.check_shape(f"{PER_LAYER_TABLE}.weight", (of.vocab_size, columns))
     for name, shape in per_layer_tensors(config).items():
         checkpoint.check_shape(name, shape)
     for index in range(config.num_layers):
