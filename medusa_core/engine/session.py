@@ -23,6 +23,7 @@ class Session:
         chunks: Reads prompts.
         memory: What sources of drafts keep of the conversation, by their names.
         is_preempted: Its cache was given to others: it may not be used until `make_room`.
+        num_forgotten: Tokens that the last `reuse` would have kept, had their states been known.
     """
 
     def __init__(self, target: Target) -> None:
@@ -31,6 +32,7 @@ class Session:
         self.token_ids: list[int] = []
         self.memory: SourceMemory = {}
         self.is_preempted = False
+        self.num_forgotten = 0
         self.kv: KvCache = target.allocate_cache(1)
 
     def reuse(self, prompt_ids: list[int], most: int | None = None) -> int:
@@ -47,6 +49,7 @@ class Session:
         common = num_common(prompt_ids[:-1], self.token_ids[: self.kv.length])
         common = common if most is None else min(common, most)
         self.cut(common)
+        self.num_forgotten = common - self.kv.length
         return self.kv.length
 
     def make_room(self, num_tokens: int, num_drafts: int, shares: int = 1) -> None:

@@ -108,6 +108,11 @@ def plan_memory(
             own += kv_bytes(of, its, min(tokens, of.context_tokens), is_alone)
         return own
 
+    states = sum(
+        states_bytes(of, its, context, number > 0 or not in_adapter)
+        for number, (of, its) in enumerate(both)
+    )
+
     def scratch(tokens: int) -> int:
         return sum(scratch_bytes(*model, min(tokens, model[0].context_tokens)) for model in both)
 
@@ -119,6 +124,7 @@ def plan_memory(
         weights_bytes=weights,
         heads_bytes=in_heads,
         kv_bytes=sessions * caches(context),
+        state_bytes=sessions * states,
         scratch_bytes=scratch(context),
         runtime_bytes=budget.runtime_bytes,
         other_bytes=budget.other_bytes,
@@ -264,14 +270,29 @@ def kv_bytes(
         context_tokens: Longest prompt plus answer.
         is_alone: No adapter lies beside its weights; the compiled step knows none.
     """
+    row, states = _cache_bytes(config, formats, context_tokens, is_alone)
+    return row * whole_rows(context_tokens) + states
+
+
+def states_bytes(
+    config: ModelConfig, formats: PartFormats, context_tokens: int, is_alone: bool = True
+) -> int:
+    """Those of `kv_bytes` that states of recurrent layers take."""
+    return _cache_bytes(config, formats, context_tokens, is_alone)[1]
+
+
+def _cache_bytes(
+    config: ModelConfig, formats: PartFormats, context_tokens: int, is_alone: bool
+) -> tuple[int, int]:
+    """Bytes of a token's keys and values, and of all states beside them."""
     compiles = is_alone and formats.compiles and fits_lanes(*config.row_sizes)
     compiles = compiles and (not config.quantization or formats.keeps_blocks)
     compiles = compiles and config.traits.is_usual
     compiles = compiles and find_family(config.model_type).decoder is None
     itemsize = _ITEMSIZE[formats.compute if compiles else formats.cache]
-    row, rows = row_bytes(config, itemsize, formats.cache_format), whole_rows(context_tokens)
-    states = state_rows(config, _ITEMSIZE[formats.compute], row)
-    return row * (rows + num_states(rows, context_tokens) * states)
+    row = row_bytes(config, itemsize, formats.cache_format)
+    states = num_states(whole_rows(context_tokens), context_tokens)
+    return row, row * states * state_rows(config, _ITEMSIZE[formats.compute], row)
 
 
 def chunk_rows(device: str) -> int:

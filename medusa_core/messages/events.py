@@ -391,6 +391,8 @@ class GenerationDone(Message):
             doesn't say, −1 for an answer of this computer. Such an answer has no steps and no ids.
         num_drafted: Tokens that were drafted there; 0 where it doesn't say.
         num_draft_accepted: Those of them that were accepted.
+        num_reread_tokens: Tokens of the prompt that the session had read before, and that were read
+            again, as no state of recurrent layers was known there.
     """
 
     text: str
@@ -410,6 +412,7 @@ class GenerationDone(Message):
     num_remote_tokens: int = -1
     num_drafted: int = 0
     num_draft_accepted: int = 0
+    num_reread_tokens: int = 0
 
     @property
     def is_remote(self) -> bool:

@@ -475,6 +475,7 @@ class MemoryPlan:
         is_live: Other programs' share was measured, not assumed.
         draft_model_bytes: Of `heads_bytes`: the weights of a draft model.
         placement: Which layers lie where; None where all lie on the device.
+        state_bytes: Of `kv_bytes`: states of recurrent layers, as large for any context.
     """
 
     weights_bytes: int
@@ -492,6 +493,7 @@ class MemoryPlan:
     is_live: bool
     draft_model_bytes: int = 0
     placement: Placement | None = None
+    state_bytes: int = 0
 
     @property
     def model_bytes(self) -> int:

@@ -76,7 +76,8 @@ def state_itemsize(compute_itemsize: int) -> int:
 
 def state_rows(config: ModelConfig, compute_itemsize: int, row: int) -> int:
     """Rows of so many bytes that a session's states take the place of."""
-    return _rounded_up(-(-state_bytes(config, compute_itemsize) // row))
+    states = state_bytes(config, compute_itemsize)
+    return _rounded_up(-(-states // row)) if states else 0
 
 
 def num_states(num_rows: int, context_tokens: int) -> int:
