@@ -359,7 +359,7 @@ def _strength(kind: str, scaling: Mapping[str, Any], factor: float, old: int) ->
 def _factors(scaling: Mapping[str, Any], key: str) -> tuple[float, ...]:
     factors = scaling.get(key)
     are_numbers = isinstance(factors, list) and all(
-        isinstance(factor, int | float) and not isinstance(factor, bool) and 0 < factor <= 1e30
+        isinstance(factor, int | float) and not isinstance(factor, bool) and 0 < factor < 1e31
         for factor in factors
     )
     if not are_numbers or not isinstance(factors, list):
