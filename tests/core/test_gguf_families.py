@@ -98,7 +98,7 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     ),
     "gemma4": lambda: Gemma4TextConfig(
         **GEMMA4,
-        num_kv_shared_layers=4,
+        num_kv_shared_layers=2,
         use_double_wide_mlp=True,
         vocab_size_per_layer_input=320,
         hidden_size_per_layer_input=32,
@@ -288,7 +288,8 @@ def test_llama_cpp_gives_the_scores_of_transformers(name: str, tmp_path: Path) -
     model.eval(list(TOKEN_IDS))
     found = torch.from_numpy(np.array(model.scores[: len(TOKEN_IDS)]))
     # Its GELU is a table of numbers in 16 bits.
-    most = 0.02 if name.startswith("gemma") else 1e-3
+    of_gemma = 0.04 if name.startswith("gemma4") else 0.02
+    most = of_gemma if name.startswith("gemma") else 1e-3
     torch.testing.assert_close(found, peer_logits(peer, TOKEN_IDS), atol=most, rtol=0)
 
 
