@@ -174,7 +174,6 @@ def test_another_family_names_itself_and_what_is_supported(model_type: str, tmp_
     ("model_type", "why", "instead"),
     [
         ("qwen3_5", "state", "Qwen3"),
-        ("gemma3n", "streams", "Gemma 4"),
         ("mamba2", "state", "Llama"),
     ],
 )
