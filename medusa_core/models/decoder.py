@@ -170,6 +170,26 @@ class Decoder:
             return None
         return self.embedding.index_select(0, torch.tensor(token_ids)).to(self._compute)
 
+    @property
+    def looked_up_width(self) -> int:
+        """Numbers of a row of `offloaded_vectors`; 0 where that gives None."""
+        return 0 if self.embeds_here else self.config.hidden_size
+
+    def entering(self, token_ids: Tensor, looked_up: Tensor | None) -> Tensor:
+        """What enters the first layer.
+
+        Args:
+            token_ids: Of the rows of a pass. [n], on the model's device.
+            looked_up: Of `offloaded_vectors` for them, brought to the device.
+
+        Returns:
+            [n, hidden]
+        """
+        return self.embed(token_ids) if looked_up is None else looked_up
+
+    def keep(self, rows: Tensor) -> None:
+        """Only these rows of a pass go on. [k], int64"""
+
     def turns(self, num_positions: int) -> Tensor:
         """The rotation of every pair at every position. [positions, head_dim / 2], complex"""
         return self._rope.turns(num_positions)
