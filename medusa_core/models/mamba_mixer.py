@@ -148,7 +148,6 @@ class MambaMixer:
 
     def _mixed(self, layer: int, inputs: Tensor, steps: Tensor, its: SequenceRows) -> Tensor:
         """What each row of one sequence takes from the rows before it. [n, inner]"""
-        assert its.tree is not None  # of models with states
         shape, count = self.shape, len(inputs)
         inner, width = shape.num_heads * shape.value_dim, shape.num_key_heads * shape.key_dim
         tail = its.kv.state(layer).tail
