@@ -26,7 +26,7 @@ def decoder_of(config: ModelConfig) -> type[Decoder]:
 
 
 # Written by old programs, and computed anew by all; and what belongs to others, or guesses only.
-_HARMLESS = re.compile(r".*rotary_emb\.inv_freq|medusa_heads?\..*|model\.mtp_layers\..*")
+_HARMLESS = re.compile(r".*rotary_emb\.inv_freq|medusa_heads?\..*|model\.mtp_layers\..*|mtp\..*")
 
 
 def build_decoder(

@@ -53,7 +53,6 @@ _RECURRENT = "some of their layers carry a state that can't be taken back when d
 _SHARED = "some of their layers share keys and values"
 # Well-known types that can't be run here: why, and what to take instead.
 _REFUSED = {
-    **dict.fromkeys(("qwen3_5", "qwen3_5_text", "qwen3_next"), (_RECURRENT, "Choose Qwen3.")),
     **dict.fromkeys(("gemma4", "gemma4_text", "gemma3n"), (_SHARED, "Choose Gemma 3.")),
     **dict.fromkeys(
         ("mamba", "mamba2", "falcon_mamba", "jamba", "rwkv"), (_RECURRENT, "Choose Llama.")

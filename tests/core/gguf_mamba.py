@@ -55,6 +55,8 @@ def add_mamba(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     writer.add_ssm_group_count(raw["mamba_n_groups"])
     writer.add_ssm_inner_size(raw["mamba_n_heads"] * raw["mamba_d_head"])
     writer.add_ssm_time_step_rank(raw["mamba_n_heads"])
+    if raw["model_type"] == "nemotron_h":
+        writer.add_layer_norm_eps(raw["rms_norm_eps"])
     if raw["model_type"] == "granitemoehybrid":
         writer.add_rope_scaling_finetuned(raw["position_embedding_type"] == "rope")
         if raw.get("num_local_experts"):
@@ -63,7 +65,7 @@ def add_mamba(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
 
 def stays_plain(name: str) -> bool:
     """Whether a tensor is small, so that its numbers stay as they are."""
-    return ".ssm_" in name and not name.endswith(("ssm_in.weight", "ssm_out.weight"))
+    return name.endswith(("ssm_conv1d.weight", "ssm_norm.weight", "ssm_a", "ssm_d"))
 
 
 def stored_mamba(raw: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor]:

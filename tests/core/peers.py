@@ -22,8 +22,11 @@ from transformers import (
     Phi3Config,
     PreTrainedModel,
     Qwen2Config,
+    Qwen3_5MoeTextConfig,
+    Qwen3_5TextConfig,
     Qwen3Config,
     Qwen3MoeConfig,
+    Qwen3NextConfig,
     SmolLM3Config,
 )
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
@@ -107,6 +110,25 @@ NEMOTRON_H = {
     "chunk_size": 16,
     "time_step_min": 1e-12,
     "pad_token_id": 0,
+}
+# Smaller weights: a gated delta net normalises what it reads, however little that is.
+DELTA_NET = {
+    "num_hidden_layers": 4,
+    "head_dim": 16,
+    "initializer_range": 0.1,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 6,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 12,
+    "pad_token_id": 0,
+}
+SHARED_EXPERT = {
+    **{name: size for name, size in SIZES.items() if name != "intermediate_size"},
+    **DELTA_NET,
+    "num_experts": 6,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 24,
+    "shared_expert_intermediate_size": 40,
 }
 # The old context is short, so that queries grow within the texts of the tests.
 GROWING = {
@@ -257,6 +279,29 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     ),
     "qwen 3 with experts, all chosen": lambda: Qwen3MoeConfig(
         **SIZES, **EXPERTS, head_dim=16, num_experts_per_tok=6, attention_bias=True
+    ),
+    "qwen 3.5": lambda: Qwen3_5TextConfig(**{**SIZES, **DELTA_NET}),
+    "qwen 3.5, tied, one key head": lambda: Qwen3_5TextConfig(
+        **{**SIZES, **DELTA_NET, "linear_num_key_heads": 1},
+        tie_word_embeddings=True,
+        attention_bias=True,
+        linear_conv_kernel_dim=3,
+        rope_parameters={
+            "rope_type": "default",
+            "rope_theta": 1e7,
+            "partial_rotary_factor": 0.5,
+            "mrope_section": [2, 1, 1],
+            "mrope_interleaved": True,
+        },
+    ),
+    "qwen 3.5, most layers attend": lambda: Qwen3_5TextConfig(
+        **{**SIZES, **DELTA_NET, "linear_num_key_heads": 6},
+        layer_types=["full_attention", "linear_attention", "full_attention", "full_attention"],
+    ),
+    "qwen 3.5 with experts": lambda: Qwen3_5MoeTextConfig(**SHARED_EXPERT),
+    "qwen 3 next": lambda: Qwen3NextConfig(**SHARED_EXPERT),
+    "qwen 3 next, shares as they are": lambda: Qwen3NextConfig(
+        **SHARED_EXPERT, norm_topk_prob=False, linear_conv_kernel_dim=2
     ),
     "granite 4": lambda: GraniteMoeHybridConfig(**SIZES, **GRANITE4),
     "granite 4 without turns": lambda: GraniteMoeHybridConfig(

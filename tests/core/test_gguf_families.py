@@ -27,6 +27,8 @@ from transformers import (
     Phi3Config,
     PreTrainedModel,
     Qwen2Config,
+    Qwen3_5MoeTextConfig,
+    Qwen3_5TextConfig,
     Qwen3Config,
     Qwen3MoeConfig,
     SmolLM3Config,
@@ -46,10 +48,12 @@ from medusa_core.models.traits import Factors, Traits
 from medusa_core.system.files.gguf import read_beginning, read_gguf
 from tests.core.gguf_converter import convert
 from tests.core.peers import (
+    DELTA_NET,
     FALCON_H1,
     GRANITE4_HYBRID,
     LLAMA3_ROPE,
     NEMOTRON_H,
+    SHARED_EXPERT,
     SIZES,
     make_peer,
 )
@@ -62,6 +66,12 @@ from tests.core.test_model_against_transformers import (
 )
 
 GEMMA = {**SIZES, "num_hidden_layers": 7, "pad_token_id": 0, "head_dim": 16}
+# llama.cpp has one size of keys' heads and values'; blocks are 32 numbers wide.
+WIDE_STATES = DELTA_NET | {
+    "linear_key_head_dim": 32,
+    "linear_value_head_dim": 32,
+    "linear_num_value_heads": 6,
+}
 YARN = {
     "rope_type": "yarn",
     "rope_theta": 10000.0,
@@ -126,6 +136,13 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         moe_intermediate_size=32,
         norm_topk_prob=True,
     ),
+    "qwen35": lambda: Qwen3_5TextConfig(**SIZES | WIDE_STATES),
+    "qwen35, tied, other layers": lambda: Qwen3_5TextConfig(
+        **SIZES | WIDE_STATES | {"linear_num_key_heads": 1},
+        layer_types=["full_attention", "linear_attention", "linear_attention", "full_attention"],
+        tie_word_embeddings=True,
+    ),
+    "qwen35moe": lambda: Qwen3_5MoeTextConfig(**SHARED_EXPERT | WIDE_STATES),
     "ministral3": lambda: Ministral3Config(
         **SIZES,
         head_dim=16,
@@ -162,6 +179,7 @@ CONFIGS: dict[str, Callable[[], Any]] = {
 BLOCKS = (
     "granite hybrid with experts",
     "nemotron_h",
+    "qwen35",
     "qwen3moe",
     "ministral3",
     "llama",
@@ -280,7 +298,7 @@ def rounded(peer: PreTrainedModel, kind: str) -> None:
     of = gguf.GGMLQuantizationType[kind.upper()]
     with torch.no_grad():
         for parameter in peer.parameters():
-            if parameter.dim() > 1 and parameter.shape[-1] % 32 == 0:
+            if parameter.dim() > 1 and parameter.shape[-1] > 4:  # convolutions stay as they are
                 stored = gguf.quants.quantize(parameter.numpy(), of)
                 numbers = gguf.quants.dequantize(stored, of).astype(np.float32)
                 parameter.copy_(torch.from_numpy(numbers))
@@ -404,7 +422,7 @@ def written(
 @pytest.mark.parametrize(
     ("architecture", "reason", "instead"),
     [
-        ("qwen35", "recurrent", "Qwen3 "),
+        ("qwen3next", "safetensors", "Qwen3.5"),
         ("gemma4", "share keys", "Gemma 3"),
         ("jamba", "recurrent", "Qwen3"),
         ("mamba", "recurrent", "Qwen3"),

@@ -21,8 +21,11 @@ from medusa_core.models.checkpoints.gguf_config import find_architecture
 from medusa_core.models.checkpoints.gguf_names import (
     EACH_EXPERT,
     Architecture,
+    behind_layers,
     hugging_face_name,
 )
+from medusa_core.models.checkpoints.gguf_settings import num_layers
+from medusa_core.models.checkpoints.tiles import Tiles
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.block_types import block_type
 from medusa_core.system.files.gguf import (
@@ -37,6 +40,8 @@ _SENSES = ("v.", "a.", "mm.")  # in front of the names of what sees and hears
 _MOST_EXPERTS = 1 << 10
 # Vectors of Mamba-2 layers, which are stored as matrices.
 _FLAT = (".A_log", ".D", ".dt_bias", ".mamba.norm.weight", ".mixer.norm.weight")
+_NORMS = ("norm.weight", "norm_embedding.weight", "norm_hidden.weight")
+_NORM_OF_STATES = ".linear_attn.norm.weight"  # nothing is added to it
 _READ_ELSEWHERE = frozenset(
     ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 )
@@ -54,6 +59,7 @@ class GgufCheckpoint(Checkpoint):
         self._gguf = gguf
         self._architecture = find_architecture(gguf)
         self._tensors = dict(_named(gguf, self._architecture))
+        self._tiles = Tiles.of(gguf) if self._architecture.tiles_heads else None
         super().__init__({name: tensor.path for name, tensor in self._tensors.items()})
 
     @property
@@ -72,7 +78,7 @@ class GgufCheckpoint(Checkpoint):
         stored = self.raw(name)
         kind = self._tensor(name).kind
         numbers = block_type(kind).dequantize(stored) if kind in BLOCK_SIZES else stored
-        if numbers.dim() == 1 and name.endswith("norm.weight"):
+        if numbers.dim() == 1 and name.endswith(_NORMS) and not name.endswith(_NORM_OF_STATES):
             numbers = numbers - self._architecture.norm_offset
         if name.endswith(".A_log"):  # stored as −exp of it
             numbers = _logarithms(name, numbers)
@@ -88,6 +94,8 @@ class GgufCheckpoint(Checkpoint):
             rows = stored.view(-1, BLOCK_SIZES[tensor.kind].row_bytes(tensor.shape[-1]))
         else:
             rows = stored.view(_DTYPES[tensor.kind]).view(tensor.shape)
+        if self._tiles is not None:
+            return self._tiles.in_order(name, rows, tensor.kind not in BLOCK_SIZES)
         turned = next((key for part, key in _TURNED.items() if f".{part}." in name), "")
         if not turned or not self._architecture.turns_pairs:
             return rows
@@ -114,10 +122,11 @@ class GgufCheckpoint(Checkpoint):
 
 def _named(gguf: Gguf, of: Architecture) -> Iterator[tuple[str, GgufTensor]]:
     """All tensors of the text part by Hugging Face's names, each expert's on its own."""
+    count = num_layers(gguf) if gguf.of_model("nextn_predict_layers") else 0
     for theirs, tensor in gguf.tensors.items():
         if theirs in _READ_ELSEWHERE or theirs.startswith(_SENSES):
             continue
-        name = hugging_face_name(theirs, of)
+        name = behind_layers(hugging_face_name(theirs, of), count)
         if EACH_EXPERT not in name:
             yield name, replace(tensor, shape=_shape(name, tensor.shape))
             continue
@@ -140,6 +149,8 @@ def _shape(name: str, stored: tuple[int, ...]) -> tuple[int, ...]:
         return (math.prod(stored),)
     if name.endswith(".conv1d.weight") and len(stored) == 2:
         return (stored[0], 1, stored[1])
+    if name.endswith(".shared_expert_gate.weight"):
+        return (1, math.prod(stored))
     return stored
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -64,6 +65,32 @@ _NEMOTRON_H = {
 }
 
 
+_DELTA_NET = {
+    "attn_qkv.weight": "linear_attn.in_proj_qkv.weight",
+    "attn_gate.weight": "linear_attn.in_proj_z.weight",
+    "ssm_beta.weight": "linear_attn.in_proj_b.weight",
+    "ssm_alpha.weight": "linear_attn.in_proj_a.weight",
+    "ssm_conv1d.weight": "linear_attn.conv1d.weight",
+    "ssm_dt.bias": "linear_attn.dt_bias",
+    "ssm_a": "linear_attn.A_log",
+    "ssm_norm.weight": "linear_attn.norm.weight",
+    "ssm_out.weight": "linear_attn.out_proj.weight",
+}
+_QWEN35 = {
+    "post_attention_norm": _BLOCK["ffn_norm"],
+    "nextn.eh_proj": "mtp.fc",
+    "nextn.enorm": "mtp.pre_fc_norm_embedding",
+    "nextn.hnorm": "mtp.pre_fc_norm_hidden",
+    "nextn.shared_head_norm": "mtp.norm",
+}
+_SHARED_EXPERT = {
+    "ffn_gate_inp": "mlp.gate",
+    "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
+    **{f"ffn_{part}_shexp": f"mlp.shared_expert.{part}_proj" for part in ("gate", "up", "down")},
+}
+_LAYER = re.compile(r"model\.layers\.(\d{1,4})\.(.+)")
+
+
 @dataclass(frozen=True, slots=True)
 class Architecture:
     """How one architecture differs.
@@ -75,6 +102,7 @@ class Architecture:
         norm_offset: What is added to norms when they are written.
         has_experts: Its blocks have experts.
         whole: What tensors of its blocks are called whose whole names differ.
+        tiles_heads: Heads of gated delta nets are stored one of each key head, then the next.
     """
 
     model_type: str
@@ -83,6 +111,7 @@ class Architecture:
     norm_offset: float = 0.0
     has_experts: bool = False
     whole: Mapping[str, str] = field(default_factory=dict)
+    tiles_heads: bool = False
 
 
 # By `general.architecture`.
@@ -107,6 +136,17 @@ ARCHITECTURES = {
         _EXPERTS | {"ffn_gate_inp": "mlp.router", "post_attention_norm": _BLOCK["ffn_norm"]},
         has_experts=True,
     ),
+    "qwen35": Architecture(
+        "qwen3_5_text", _QWEN35, norm_offset=1.0, whole=_DELTA_NET, tiles_heads=True
+    ),
+    "qwen35moe": Architecture(
+        "qwen3_5_moe_text",
+        _QWEN35 | _EXPERTS | _SHARED_EXPERT,
+        norm_offset=1.0,
+        has_experts=True,
+        whole=_DELTA_NET,
+        tiles_heads=True,
+    ),
     "granitehybrid": Architecture(
         "granitemoehybrid",
         _GRANITE_HYBRID,
@@ -128,7 +168,7 @@ _INSTEAD = {
     "clip": ("it is the part of a model that sees", "Choose the file with the model's text part."),
     "gemma3n": (_SHARED, "Choose Gemma 3 instead."),
     "gemma4": (_SHARED, "Choose Gemma 3 instead."),
-    **dict.fromkeys(("qwen3next", "qwen35", "qwen35moe"), (_RECURRENT, "Choose Qwen3 instead.")),
+    "qwen3next": ("only its safetensors files are read", "Choose Qwen3.5 instead."),
     **dict.fromkeys(
         (
             *("mamba", "mamba2", "jamba", "lfm2", "lfm2moe", "plamo2"),
@@ -168,3 +208,17 @@ def hugging_face_name(name: str, of: Architecture) -> str:
         return f"model.layers.{number}.{own}"
     theirs = of.names.get(part) or _BLOCK.get(part)
     return name if theirs is None else f"model.layers.{number}.{theirs}.{ending}"
+
+
+def behind_layers(name: str, num_layers: int) -> str:
+    """The name that tensors of layers which only guess have in Hugging Face's files: `mtp.…`.
+
+    Args:
+        name: From `hugging_face_name`.
+        num_layers: Layers of the model itself; those which guess are counted on. 0 where none does.
+    """
+    found = _LAYER.fullmatch(name)
+    if found is None or not num_layers or int(found[1]) < num_layers:
+        return name
+    rest = found[2]
+    return rest if rest.startswith("mtp.") else f"mtp.layers.{int(found[1]) - num_layers}.{rest}"

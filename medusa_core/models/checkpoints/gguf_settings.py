@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from medusa_core.errors import ModelError
+from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.system.files.gguf import Gguf
 
 Settings = dict[str, Any]
@@ -238,6 +239,50 @@ def _each(gguf: Gguf, key: str) -> Iterator[float]:
         yield from gguf.numbers(f"{gguf.architecture}.{key}")
 
 
+def _qwen35(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    """The sizes of gated delta nets, and which layers are some."""
+    heads, inner = gguf.of_model("ssm.time_step_rank"), gguf.of_model("ssm.inner_size")
+    count, groups = num_layers(gguf), gguf.of_model("ssm.group_count")
+    marks = list(gguf.numbers(f"{gguf.architecture}.attention.recurrent_layers"))[:count]
+    every = gguf.of_model("full_attention_interval")
+    tiles = [
+        index
+        for index in range(count)
+        if (tensor := gguf.tensors.get(f"blk.{index}.ssm_out.weight")) is not None
+        and tensor.kind in BLOCK_SIZES
+        and heads != groups
+    ]
+    settings: Settings = {
+        "num_hidden_layers": count,
+        "linear_num_key_heads": groups,
+        "linear_num_value_heads": heads,
+        "linear_key_head_dim": gguf.of_model("ssm.state_size"),
+        "linear_conv_kernel_dim": gguf.of_model("ssm.conv_kernel"),
+        "partial_rotary_factor": _turned_part(gguf, known),
+        "attention_bias": any(name.endswith(".attn_q.bias") for name in gguf.tensors),
+        "full_attention_interval": every,
+        "tiled_outputs": tiles,
+        "num_experts": gguf.of_model("expert_count"),
+        "num_experts_per_tok": gguf.of_model("expert_used_count"),
+        "moe_intermediate_size": gguf.of_model("expert_feed_forward_length"),
+        "shared_expert_intermediate_size": gguf.of_model("expert_shared_feed_forward_length"),
+    }
+    if marks:
+        kinds = ("full_attention", "linear_attention")
+        settings["layer_types"] = [kinds[bool(mark)] for mark in marks]
+    if isinstance(heads, int) and isinstance(inner, int) and heads > 0:
+        settings["linear_value_head_dim"] = inner // heads
+    return settings
+
+
+def num_layers(gguf: Gguf) -> int:
+    """Layers of the model itself, without those that only guess; 0 where a file doesn't say."""
+    count, guessing = gguf.of_model("block_count"), gguf.of_model("nextn_predict_layers") or 0
+    if not isinstance(count, int) or not isinstance(guessing, int) or count > _MOST_LAYERS:
+        return 0
+    return max(0, count - guessing)
+
+
 _SETTINGS: dict[str, Callable[[Gguf, Mapping[str, Any]], Settings]] = {
     "llama": _llama,
     "mistral3": _mistral3,
@@ -248,6 +293,7 @@ _SETTINGS: dict[str, Callable[[Gguf, Mapping[str, Any]], Settings]] = {
     "granite": _granite,
     "olmo2": _olmo2,
     "gpt-oss": _gpt_oss,
+    **dict.fromkeys(("qwen35", "qwen35moe"), _qwen35),
     "granitehybrid": _granitehybrid,
     "falcon-h1": _falcon_h1,
     "nemotron_h": _nemotron_h,

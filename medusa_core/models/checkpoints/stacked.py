@@ -1,8 +1,8 @@
 """Checkpoints that hold the experts of a layer in one tensor: here each expert stands on its own.
 
 GPT-OSS publishes them so: gate and up interleaved, as plain numbers with inputs as rows, or as
-MXFP4 with outputs as rows (blocks of 32 and their scales in two tensors). Granite 4 has outputs as
-rows, those of gates before the others.
+MXFP4 with outputs as rows (blocks of 32 and their scales in two tensors). Granite 4 and Qwen3.5
+have outputs as rows, those of gates before the others.
 Source: transformers' `GptOssExperts` and its reader of MXFP4, and `GraniteMoeHybridExperts`.
 """
 
@@ -33,6 +33,7 @@ _STACKED = re.compile(
 _GRANITE = re.compile(
     r"(?P<lead>.*\.block_sparse_moe)\.(?P<part>input|output)_linear(?P<kind>\.weight)"
 )
+_ROUTER = ".mlp.router."  # of GPT-OSS
 _KIND = "mxfp4"
 _ENDINGS = {"_bias": "bias"}
 _DIMENSIONS = {"_bias": 2, "_blocks": 4}
@@ -82,6 +83,7 @@ class StackedCheckpoint(Checkpoint):
         """
         super().__init__(files)
         self._places: dict[str, _Place] = {}
+        self._takes_turns = any(_ROUTER in name for name in self.names)
         stacked = {name: found for name in self.names if (found := _found(name))}
         for name, found in stacked.items():
             self._places |= dict(self._experts(name, found))
@@ -101,10 +103,11 @@ class StackedCheckpoint(Checkpoint):
         count = len(parts)
         for expert in range(shape[0]):
             for number, one in enumerate(parts):
-                if kind == ".weight":
+                if kind == ".weight" or not (kind or self._takes_turns):
                     first = shape[1] // count * number
                     place = _Place(name, expert, first, 1, count)
-                    yield f"{lead}.experts.{expert}.{one}_proj.weight", place
+                    experts = f"{lead.removesuffix('.experts')}.experts"
+                    yield f"{experts}.{expert}.{one}_proj.weight", place
                     continue
                 is_blocks, is_plain = kind == "_blocks", not kind
                 place = _Place(name, expert, number, count, count, is_blocks, is_plain)

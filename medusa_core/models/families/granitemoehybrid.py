@@ -70,9 +70,7 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
             parts,
             router=LinearPart(f"{name}.router", router, config.hidden_size, stays_dense=True),
             experts=tuple(
-                mlp_parts(
-                    config, f"{name}.experts.{one}", f"{prefix}.experts.{one}", experts.width
-                )
+                mlp_parts(config, f"{name}.experts.{one}", f"{prefix}.experts.{one}", experts.width)
                 for one in range(experts.count)
             ),
         )
