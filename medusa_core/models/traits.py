@@ -121,6 +121,7 @@ class Traits:
         output_bias: So has the projection behind attention.
         mlp_bias: So have the three projections of the MLP.
         qk_norm: Queries and keys are normalised per head before they are turned.
+        norms_turned: They are normalised behind it: a norm's weight meets turned numbers.
         window: Tokens that attention looks back on, in any layer; None for all. Within so many
             tokens the window shows everything, so longer contexts are not offered.
         wide_qk_norm: Queries and keys are normalised over all heads at once.
@@ -157,6 +158,7 @@ class Traits:
     output_bias: bool = False
     mlp_bias: bool = False
     qk_norm: bool = False
+    norms_turned: bool = False
     window: int | None = None
     wide_qk_norm: bool = False
     norm_places: NormPlaces = NormPlaces.BEFORE

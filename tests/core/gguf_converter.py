@@ -28,6 +28,12 @@ _ARCHITECTURES = {
     "qwen2": gguf.MODEL_ARCH.QWEN2,
     "qwen3": gguf.MODEL_ARCH.QWEN3,
     "qwen3_moe": gguf.MODEL_ARCH.QWEN3MOE,
+    "exaone4": gguf.MODEL_ARCH.EXAONE4,
+    "seed_oss": gguf.MODEL_ARCH.SEED_OSS,
+    "hunyuan_v1_dense": gguf.MODEL_ARCH.HUNYUAN_DENSE,
+    "ernie4_5": gguf.MODEL_ARCH.ERNIE4_5,
+    "glm4": gguf.MODEL_ARCH.GLM4,
+    "gemma": gguf.MODEL_ARCH.GEMMA,
     "gemma2": gguf.MODEL_ARCH.GEMMA2,
     "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
     "phi3": gguf.MODEL_ARCH.PHI3,
@@ -44,7 +50,7 @@ _ARCHITECTURES = {
 _DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text")
 _NO_WEIGHTS = {".sinks": ".sinks.weight", ".A_log": ".A_log", ".dt_bias": ".dt_proj.bias"}
 _TURNS_PAIRS = ("llama", "mistral", "ministral3", "granite", "smollm3", "granitemoehybrid")
-_GEMMAS = ("gemma2", "gemma3_text")
+_GEMMAS = ("gemma", "gemma2", "gemma3_text")
 _HAS_WINDOWS = ("gemma2", "gemma3_text", "phi3", "olmo3", "gpt_oss")
 
 
@@ -103,7 +109,9 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
         )
     if raw["model_type"] in _HAS_WINDOWS:
         writer.add_sliding_window(raw["sliding_window"] or 0)
-    if raw["model_type"] == "olmo3":
+    if raw["model_type"] == "exaone4" and raw["sliding_window"]:
+        writer.add_sliding_window(raw["sliding_window"])
+    if raw["model_type"] in ("olmo3", "exaone4") and raw["sliding_window"]:
         writer.add_sliding_window_pattern([t == "sliding_attention" for t in raw["layer_types"]])
 
 
@@ -131,7 +139,7 @@ def _add_rope(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     rope = reported.get("full_attention", reported)
     head_dim = raw.get("head_dim") or raw["hidden_size"] // raw["num_attention_heads"]
     writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
-    writer.add_rope_freq_base(rope["rope_theta"])
+    writer.add_rope_freq_base(rope["rope_theta"] * _of_alpha(rope, head_dim))
     if rope["rope_type"] in ("linear", "yarn"):
         writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
         writer.add_rope_scaling_factor(rope["factor"])
@@ -153,6 +161,12 @@ def _add_rope(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     if raw["model_type"] == "ministral3":
         writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
         writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
+
+
+def _of_alpha(rope: dict[str, Any], head_dim: int) -> float:
+    """What Hunyuan's alpha stretches the base of the frequencies by."""
+    alpha: float = rope.get("alpha", 1.0)
+    return float(alpha ** (head_dim / (head_dim - 2)))
 
 
 def _llama3_factors(rope: dict[str, Any], head_dim: int) -> Tensor:

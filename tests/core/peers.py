@@ -7,12 +7,17 @@ from typing import Any
 import torch
 from transformers import (
     BambaConfig,
+    Ernie4_5Config,
+    Exaone4Config,
     FalconH1Config,
     Gemma2Config,
     Gemma3TextConfig,
+    GemmaConfig,
+    Glm4Config,
     GptOssConfig,
     GraniteConfig,
     GraniteMoeHybridConfig,
+    HunYuanDenseV1Config,
     LlamaConfig,
     Ministral3Config,
     MistralConfig,
@@ -27,6 +32,7 @@ from transformers import (
     Qwen3Config,
     Qwen3MoeConfig,
     Qwen3NextConfig,
+    SeedOssConfig,
     SmolLM3Config,
 )
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
@@ -382,6 +388,63 @@ CONFIGS: dict[str, Callable[[], Any]] = {
             "original_max_position_embeddings": 64,
         },
     ),
+    "exaone 4": lambda: Exaone4Config(
+        **{**SIZES, "num_hidden_layers": 5},
+        sliding_window=24,
+        sliding_window_pattern=4,
+        rope_parameters=LLAMA3_ROPE,
+    ),
+    "exaone 4, small": lambda: Exaone4Config(
+        **SIZES,
+        head_dim=16,
+        sliding_window=None,
+        layer_types=["full_attention"] * 2,
+        tie_word_embeddings=True,
+    ),
+    "exaone 4, all see all": lambda: Exaone4Config(
+        **SIZES, sliding_window=16, layer_types=["full_attention"] * 2
+    ),
+    "seed-oss": lambda: SeedOssConfig(**SIZES, head_dim=16, pad_token_id=0),
+    "seed-oss with biases": lambda: SeedOssConfig(
+        **SIZES, head_dim=16, attention_out_bias=True, mlp_bias=True, pad_token_id=0
+    ),
+    "seed-oss without biases": lambda: SeedOssConfig(
+        **SIZES, attention_bias=False, tie_word_embeddings=True, head_dim=None, pad_token_id=0
+    ),
+    "hunyuan": lambda: HunYuanDenseV1Config(
+        **SIZES,
+        head_dim=16,
+        rope_parameters={"rope_type": "dynamic", "rope_theta": 1e4, "alpha": 1000.0, "factor": 1.0},
+        tie_word_embeddings=True,
+    ),
+    "hunyuan with biases": lambda: HunYuanDenseV1Config(**SIZES, head_dim=8, attention_bias=True),
+    "hunyuan, longer": lambda: HunYuanDenseV1Config(
+        **SIZES,
+        head_dim=16,
+        rope_parameters={
+            "rope_type": "yarn",
+            "rope_theta": 1e4,
+            "factor": 4.0,
+            "original_max_position_embeddings": 128,
+        },
+    ),
+    "ernie 4.5": lambda: Ernie4_5Config(**SIZES, head_dim=16),
+    "ernie 4.5 with biases": lambda: Ernie4_5Config(**SIZES, head_dim=16, use_bias=True),
+    "ernie 4.5, untied": lambda: Ernie4_5Config(
+        **{**SIZES, "num_key_value_heads": 4}, head_dim=8, tie_word_embeddings=False
+    ),
+    "glm 4": lambda: Glm4Config(**SIZES, head_dim=16, pad_token_id=0),
+    "glm 4 without biases": lambda: Glm4Config(
+        **SIZES, head_dim=8, attention_bias=False, tie_word_embeddings=True, pad_token_id=0
+    ),
+    "glm 4, all of a head turned": lambda: Glm4Config(
+        **SIZES, head_dim=16, partial_rotary_factor=1.0, pad_token_id=0
+    ),
+    "gemma": lambda: GemmaConfig(**SIZES, head_dim=16),
+    "gemma, every head its keys": lambda: GemmaConfig(
+        **{**SIZES, "num_key_value_heads": 4}, head_dim=8
+    ),
+    "gemma with biases": lambda: GemmaConfig(**SIZES, head_dim=16, attention_bias=True),
     "gpt-oss, every head its keys": lambda: GptOssConfig(
         **{**SIZES, "num_key_value_heads": 4}, **{**GPT_OSS, "num_experts_per_tok": 1}
     ),

@@ -201,7 +201,7 @@ def test_json_larger_than_any_such_file_is_not_read(tmp_path: Path) -> None:
     [
         {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}, "rope_theta": 1},
         {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}, "rope_theta": 0.5},
-        {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_slow": 1e-320}},
+        {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_slow": 1e-9}},
         {
             "rope_scaling": {
                 "rope_type": "yarn",

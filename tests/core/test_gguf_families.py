@@ -12,12 +12,17 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from transformers import (
+    Ernie4_5Config,
+    Exaone4Config,
     FalconH1Config,
     Gemma2Config,
     Gemma3TextConfig,
+    GemmaConfig,
+    Glm4Config,
     GptOssConfig,
     GraniteConfig,
     GraniteMoeHybridConfig,
+    HunYuanDenseV1Config,
     LlamaConfig,
     Ministral3Config,
     MistralConfig,
@@ -31,6 +36,7 @@ from transformers import (
     Qwen3_5TextConfig,
     Qwen3Config,
     Qwen3MoeConfig,
+    SeedOssConfig,
     SmolLM3Config,
 )
 
@@ -128,6 +134,25 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         tie_word_embeddings=True,
         rope_parameters=LONGROPE,
     ),
+    "exaone4": lambda: Exaone4Config(
+        **SIZES, sliding_window=None, layer_types=["full_attention"] * 2, tie_word_embeddings=True
+    ),
+    "exaone4, longer": lambda: Exaone4Config(
+        **{**SIZES, "num_hidden_layers": 64},  # llama.cpp: only then it has windows
+        sliding_window=24,
+        sliding_window_pattern=4,
+        rope_parameters=LLAMA3_ROPE,
+    ),
+    "seed_oss": lambda: SeedOssConfig(**SIZES, head_dim=16, pad_token_id=0),
+    "hunyuan-dense": lambda: HunYuanDenseV1Config(
+        **SIZES,
+        head_dim=16,
+        rope_parameters={"rope_type": "dynamic", "rope_theta": 1e4, "alpha": 9.0, "factor": 1.0},
+        tie_word_embeddings=True,
+    ),
+    "ernie4_5": lambda: Ernie4_5Config(**SIZES, head_dim=16),
+    "glm4": lambda: Glm4Config(**SIZES, head_dim=16, pad_token_id=0),
+    "gemma": lambda: GemmaConfig(**SIZES, head_dim=16),
     "qwen3moe": lambda: Qwen3MoeConfig(
         **SIZES,
         head_dim=16,
@@ -190,6 +215,9 @@ BLOCKS = (
     "olmo3",
     "phi4, longer",
     "smollm3",
+    "hunyuan-dense",
+    "glm4",
+    "ernie4_5",
 )
 # Those of which a file has the same tensors as a folder.
 ALIKE = tuple(n for n in CONFIGS if n != "gpt-oss" and not n.startswith(("granite hyb", "falcon")))
@@ -346,7 +374,13 @@ def test_llama_cpp_gives_the_scores_of_transformers(name: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["gemma3, longer", "phi4, longer", "qwen3moe", "gpt-oss", "olmo3"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("gemma3, longer", "phi4, longer", "qwen3moe", "gpt-oss", "olmo3"),
+        *("exaone4, longer", "hunyuan-dense", "glm4", "ernie4_5", "seed_oss"),
+    ],
+)
 def test_mutations_of_other_architectures_are_refused_or_load(name: str, tmp_path: Path) -> None:
     _, path = saved(name, tmp_path)
     assert check_mutations(path.read_bytes(), tmp_path, range(200)) > 60
@@ -426,8 +460,8 @@ def written(
         ("gemma4", "share keys", "Gemma 3"),
         ("jamba", "recurrent", "Qwen3"),
         ("mamba", "recurrent", "Qwen3"),
-        ("clip", "part of a model that sees", "text part"),
-        ("bert", "isn't known", "llama"),
+        ("clip", "part of a model that sees", "model itself"),
+        ("gptj", "isn't known", "llama"),
     ],
 )
 def test_what_is_not_supported_is_told_with_what_to_take(

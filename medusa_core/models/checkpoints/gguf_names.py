@@ -25,6 +25,7 @@ _FOUR_NORMS = {
     "ffn_norm": "pre_feedforward_layernorm",
     "post_ffw_norm": "post_feedforward_layernorm",
 }
+_NORMS_BEHIND = {name: theirs for name, theirs in _FOUR_NORMS.items() if name != "ffn_norm"}
 _FUSED = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
 EACH_EXPERT = "*"  # in a name: where the number of an expert stands
 _EXPERTS = {
@@ -125,12 +126,31 @@ ARCHITECTURES = {
     "qwen3moe": Architecture(
         "qwen3_moe", _EXPERTS | {"ffn_gate_inp": "mlp.gate"}, has_experts=True
     ),
+    "exaone4": Architecture("exaone4", _NORMS_BEHIND),
+    "seed_oss": Architecture("seed_oss", {"post_attention_norm": _BLOCK["ffn_norm"]}),
+    "hunyuan-dense": Architecture(
+        "hunyuan_v1_dense",
+        {
+            "attn_q_norm": "self_attn.query_layernorm",
+            "attn_k_norm": "self_attn.key_layernorm",
+        },
+    ),
+    "ernie4_5": Architecture("ernie4_5"),
+    "glm4": Architecture(
+        "glm4",
+        {
+            "post_attention_norm": "post_self_attn_layernorm",
+            "post_ffw_norm": "post_mlp_layernorm",
+            "ffn_up": "mlp.gate_up_proj",
+        },
+    ),
+    "gemma": Architecture("gemma", norm_offset=1.0),
     "gemma2": Architecture("gemma2", _FOUR_NORMS, norm_offset=1.0),
     "gemma3": Architecture("gemma3_text", _FOUR_NORMS, norm_offset=1.0),
     "phi3": Architecture("phi3", _FUSED),
     "granite": Architecture("granite", turns_pairs=True),
     "smollm3": Architecture("smollm3", turns_pairs=True),
-    "olmo2": Architecture("olmo2", {k: v for k, v in _FOUR_NORMS.items() if k != "ffn_norm"}),
+    "olmo2": Architecture("olmo2", _NORMS_BEHIND),
     "gpt-oss": Architecture(
         "gpt_oss",
         _EXPERTS | {"ffn_gate_inp": "mlp.router", "post_attention_norm": _BLOCK["ffn_norm"]},
@@ -165,7 +185,6 @@ ARCHITECTURES = {
 _RECURRENT = "some of its layers are recurrent, and a tree of drafts has no state for each branch"
 _SHARED = "its layers share keys and values"
 _INSTEAD = {
-    "clip": ("it is the part of a model that sees", "Choose the file with the model's text part."),
     "gemma3n": (_SHARED, "Choose Gemma 3 instead."),
     "gemma4": (_SHARED, "Choose Gemma 3 instead."),
     "qwen3next": ("only its safetensors files are read", "Choose Qwen3.5 instead."),

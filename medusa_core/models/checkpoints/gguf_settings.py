@@ -142,6 +142,27 @@ def _olmo2(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     return {"model_type": "olmo3", "layer_types": _layer_types(gguf, known, every=4)}
 
 
+def _exaone4(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    """The small one has no windows, and turns all layers."""
+    if not _positive(known.get("sliding_window")):
+        count = known.get("num_hidden_layers")
+        count = count if isinstance(count, int) and 0 < count <= _MOST_LAYERS else 0
+        return {"sliding_window": None, "layer_types": ["full_attention"] * count}
+    return {"layer_types": _layer_types(gguf, known, every=4)}
+
+
+def _seed_oss(gguf: Gguf, _: Mapping[str, Any]) -> Settings:
+    return {"attention_out_bias": "blk.0.attn_output.bias" in gguf.tensors}
+
+
+def _ernie(_: Gguf, known: Mapping[str, Any]) -> Settings:
+    return {"use_bias": known.get("attention_bias")}
+
+
+def _glm4(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    return {"partial_rotary_factor": _turned_part(gguf, known)}
+
+
 def _gpt_oss(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     settings: Settings = {
         "num_local_experts": gguf.of_model("expert_count"),
@@ -292,6 +313,10 @@ _SETTINGS: dict[str, Callable[[Gguf, Mapping[str, Any]], Settings]] = {
     "phi3": _phi3,
     "granite": _granite,
     "olmo2": _olmo2,
+    "exaone4": _exaone4,
+    "seed_oss": _seed_oss,
+    "ernie4_5": _ernie,
+    "glm4": _glm4,
     "gpt-oss": _gpt_oss,
     **dict.fromkeys(("qwen35", "qwen35moe"), _qwen35),
     "granitehybrid": _granitehybrid,
