@@ -25,7 +25,7 @@ class GatedNorm:
     """`RmsNorm` of each group on its own, and a gate before or behind it."""
 
     def __init__(self, weight: Tensor, groups: int, eps: float, gates_first: bool) -> None:
-        self._weight = weight
+        self.weight = weight
         self._groups = groups
         self._eps = torch.full((1,), eps, dtype=weight.dtype, device=weight.device)
         self._gates_first = gates_first
@@ -35,7 +35,7 @@ class GatedNorm:
         x = x * gate if self._gates_first else x
         grouped = x.view(len(x), self._groups, -1)
         scale = grouped.square().mean(dim=-1, keepdim=True).add_(self._eps).rsqrt_()
-        normed = (grouped * scale).view(x.shape).mul_(self._weight)
+        normed = (grouped * scale).view(x.shape).mul_(self.weight)
         return normed if self._gates_first else normed.mul_(gate)
 
 
