@@ -16,7 +16,6 @@ from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder, LayerState, RecurrentSteps, SequenceRows
-from medusa_core.models.family import find_family
 from medusa_core.models.layer_shapes import state_of
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision, choose_device, hardware_of, precision_of
@@ -177,11 +176,6 @@ def check_family(config: ModelConfig) -> None:
     if config.traits.experts is not None:
         raise TrainingError(
             "Models whose rows pass through experts can't be trained together with heads.",
-            "Leave out --joint: heads alone learn from such a model, too.",
-        )
-    if find_family(config.model_type).decoder is not None:
-        raise TrainingError(
-            f"Models of type {config.model_type} can't be trained together with heads.",
             "Leave out --joint: heads alone learn from such a model, too.",
         )
 

@@ -41,6 +41,8 @@ _ARCHITECTURES = {
     "smollm3": gguf.MODEL_ARCH.SMOLLM3,
     **dict.fromkeys(("olmo2", "olmo3"), gguf.MODEL_ARCH.OLMO2),
     "gpt_oss": gguf.MODEL_ARCH.GPT_OSS,
+    "lfm2": gguf.MODEL_ARCH.LFM2,
+    "lfm2_moe": gguf.MODEL_ARCH.LFM2MOE,
     "qwen3_5_text": gguf.MODEL_ARCH.QWEN35,
     "qwen3_5_moe_text": gguf.MODEL_ARCH.QWEN35MOE,
     "granitemoehybrid": gguf.MODEL_ARCH.GRANITE_HYBRID,
@@ -48,9 +50,15 @@ _ARCHITECTURES = {
     "nemotron_h": gguf.MODEL_ARCH.NEMOTRON_H,
 }
 _DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text")
-_NO_WEIGHTS = {".sinks": ".sinks.weight", ".A_log": ".A_log", ".dt_bias": ".dt_proj.bias"}
+_NO_WEIGHTS = {
+    ".sinks": ".sinks.weight",
+    ".A_log": ".A_log",
+    ".dt_bias": ".dt_proj.bias",
+    ".expert_bias": ".expert_bias.bias",
+}
 _TURNS_PAIRS = ("llama", "mistral", "ministral3", "granite", "smollm3", "granitemoehybrid")
 _GEMMAS = ("gemma", "gemma2", "gemma3_text")
+_LFM2 = ("lfm2", "lfm2_moe")
 _HAS_WINDOWS = ("gemma2", "gemma3_text", "phi3", "olmo3", "gpt_oss")
 
 
@@ -76,10 +84,12 @@ def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
     if raw["model_type"] in MAMBA_FAMILIES:
         add_mamba(writer, raw)
     for name, tensor in _stored(raw, tensors).items():
-        theirs = names.get_name(name, try_suffixes=(".weight", ".bias"))
-        assert theirs is not None, name
-        of = "f32" if stays_plain(theirs) else kind
-        add_as(writer, theirs, tensor.float().contiguous().numpy(), of)
+        stem, _, ending = name.rpartition(".")
+        theirs = names.get_name(stem) or names.get_name(stem.removeprefix("model."))
+        full_name = f"{theirs}.{ending}" if theirs else names.get_name(name)  # one without ending
+        assert full_name is not None, name
+        of = "f32" if stays_plain(full_name) else kind
+        add_as(writer, full_name, tensor.float().contiguous().numpy(), of)
     make_tokenizer(raw["vocab_size"]).save(str(folder / "tokenizer.json"))
     add_byte_level(writer, folder / "tokenizer.json", "gpt-2")
     writer.add_chat_template(TEMPLATE)
@@ -93,10 +103,16 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     writer.add_context_length(raw["max_position_embeddings"])
     writer.add_embedding_length(raw["hidden_size"])
     if "intermediate_size" in raw:
-        writer.add_feed_forward_length(raw["intermediate_size"])
+        writer.add_feed_forward_length(_inner_width(raw))
     writer.add_head_count(raw["num_attention_heads"])
-    writer.add_head_count_kv(raw["num_key_value_heads"])
-    writer.add_layer_norm_rms_eps(raw["rms_norm_eps"])
+    writer.add_head_count_kv(_kv_heads(raw))
+    writer.add_layer_norm_rms_eps(raw.get("rms_norm_eps", raw.get("norm_eps")))
+    if raw["model_type"] in _LFM2:
+        writer.add_vocab_size(raw["vocab_size"])
+        writer.add_shortconv_l_cache(raw["conv_L_cache"])
+    if raw["model_type"] == "lfm2_moe":
+        writer.add_leading_dense_block_count(raw["num_dense_layers"])
+        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
     if raw.get("head_dim") and raw["model_type"] != "granite":
         writer.add_key_length(raw["head_dim"])
         writer.add_value_length(raw["head_dim"])
@@ -115,6 +131,24 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
         writer.add_sliding_window_pattern([t == "sliding_attention" for t in raw["layer_types"]])
 
 
+def _inner_width(raw: dict[str, Any]) -> int:
+    """Numbers between the two halves of an MLP, where LFM2 has them adjusted."""
+    width: int = raw["intermediate_size"]
+    if raw["model_type"] != "lfm2" or not raw["block_auto_adjust_ff_dim"]:
+        return width
+    width = int(raw["block_ffn_dim_multiplier"] * int(2 * width / 3))
+    multiple: int = raw["block_multiple_of"]
+    return -(-width // multiple) * multiple
+
+
+def _kv_heads(raw: dict[str, Any]) -> int | list[int]:
+    """Heads of keys; of layers with a state none."""
+    heads: int = raw["num_key_value_heads"]
+    if raw["model_type"] not in _LFM2:
+        return heads
+    return [heads if kind == "full_attention" else 0 for kind in raw["layer_types"]]
+
+
 def _add_states(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     """What gated delta nets hold."""
     heads = raw["linear_num_value_heads"]
@@ -129,7 +163,8 @@ def _add_states(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     else:
         marks = [kind == "linear_attention" for kind in kinds]
         writer.add_array(f"{writer.arch}.attention.recurrent_layers", marks)
-    writer.add_rope_dimension_sections([11, 11, 10, 0])
+    pairs = int(raw["head_dim"] * raw["rope_parameters"]["partial_rotary_factor"]) // 2
+    writer.add_rope_dimension_sections([*((pairs + more) // 3 for more in (2, 1, 0)), 0])
     if "shared_expert_intermediate_size" in raw:
         writer.add_expert_shared_feed_forward_length(raw["shared_expert_intermediate_size"])
 
@@ -209,6 +244,8 @@ def _stored(raw: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor
         if kind in _TURNS_PAIRS and ".k_proj." in name:
             heads = raw["num_key_value_heads"]
             tensor = _paired(tensor, max(heads) if isinstance(heads, list) else heads)
+        if name.endswith(".conv.weight"):
+            tensor = tensor.squeeze(1)
         if kind == "gpt_oss" and ".experts." in name:
             stored |= _of_gpt_oss(name, tensor)
         elif ".experts." in name and tensor.dim() < 3:

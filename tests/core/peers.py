@@ -18,6 +18,8 @@ from transformers import (
     GraniteConfig,
     GraniteMoeHybridConfig,
     HunYuanDenseV1Config,
+    Lfm2Config,
+    Lfm2MoeConfig,
     LlamaConfig,
     Ministral3Config,
     MistralConfig,
@@ -119,6 +121,7 @@ NEMOTRON_H = {
 }
 # Smaller weights: a gated delta net normalises what it reads, however little that is.
 DELTA_NET = {
+    "max_position_embeddings": 8192,  # room for the states of several sessions
     "num_hidden_layers": 4,
     "head_dim": 16,
     "initializer_range": 0.1,
@@ -145,6 +148,20 @@ GROWING = {
     "mscale": 1.0,
     "mscale_all_dim": 1.0,
     "llama_4_scaling_beta": 0.1,
+}
+LFM2 = {
+    "num_hidden_layers": 4,
+    "max_position_embeddings": 2048,  # room for the states of several sessions
+    "layer_types": ["conv", "full_attention", "conv", "conv"],
+    "pad_token_id": 0,
+    "block_multiple_of": 32,
+}
+LFM2_MOE: dict[str, Any] = {
+    **{name: value for name, value in LFM2.items() if name != "block_multiple_of"},
+    "num_experts": 6,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 32,
+    "num_dense_layers": 1,
 }
 # The models that people run, as their config.json describes them, with small sizes.
 CONFIGS: dict[str, Callable[[], Any]] = {
@@ -448,6 +465,25 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     "gpt-oss, every head its keys": lambda: GptOssConfig(
         **{**SIZES, "num_key_value_heads": 4}, **{**GPT_OSS, "num_experts_per_tok": 1}
     ),
+    "lfm 2": lambda: Lfm2Config(**{**SIZES, **LFM2}),
+    "lfm 2 with biases, untied": lambda: Lfm2Config(
+        **{**SIZES, **LFM2, "layer_types": ["conv", "conv", "full_attention", "full_attention"]},
+        conv_bias=True,
+        conv_L_cache=4,
+        block_auto_adjust_ff_dim=False,
+        tie_word_embeddings=False,
+    ),
+    "lfm 2, attention alone": lambda: Lfm2Config(
+        **{**SIZES, "pad_token_id": 0}, conv_L_cache=2, block_ffn_dim_multiplier=1.3
+    ),
+    "lfm 2 with experts": lambda: Lfm2MoeConfig(**{**SIZES, **LFM2_MOE}),
+    "lfm 2 with experts, without bias": lambda: Lfm2MoeConfig(
+        **{**SIZES, **LFM2_MOE, "num_dense_layers": 0},
+        use_expert_bias=False,
+        norm_topk_prob=False,
+        routed_scaling_factor=2.5,
+        conv_bias=True,
+    ),
 }
 # Families that are another one under their own name.
 RENAMED = {"mimo": "qwen 2.5"}
@@ -466,6 +502,9 @@ def make_peer(name: str, config: Any) -> PreTrainedModel:
         for parameter_name, parameter in model.named_parameters():
             if parameter_name.endswith("bias") or "norm" in parameter_name:
                 parameter.add_(torch.randn_like(parameter) * 0.2)
+        for buffer_name, buffer in model.named_buffers():
+            if buffer_name.endswith("bias"):
+                buffer.add_(torch.randn_like(buffer) * 0.2)
     return model
 
 

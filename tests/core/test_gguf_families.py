@@ -23,6 +23,8 @@ from transformers import (
     GraniteConfig,
     GraniteMoeHybridConfig,
     HunYuanDenseV1Config,
+    Lfm2Config,
+    Lfm2MoeConfig,
     LlamaConfig,
     Ministral3Config,
     MistralConfig,
@@ -53,10 +55,13 @@ from medusa_core.models.rope import inverse_frequencies
 from medusa_core.models.traits import Factors, Traits
 from medusa_core.system.files.gguf import read_beginning, read_gguf
 from tests.core.gguf_converter import convert
+from tests.core.gguf_files import LEAST_COLUMNS
 from tests.core.peers import (
     DELTA_NET,
     FALCON_H1,
     GRANITE4_HYBRID,
+    LFM2,
+    LFM2_MOE,
     LLAMA3_ROPE,
     NEMOTRON_H,
     SHARED_EXPERT,
@@ -200,10 +205,14 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         pad_token_id=0,
         rope_parameters=YARN | {"truncate": False},
     ),
+    "lfm2": lambda: Lfm2Config(**{**SIZES, **LFM2}),
+    "lfm2moe": lambda: Lfm2MoeConfig(**{**SIZES, **LFM2_MOE}),
 }
 BLOCKS = (
     "granite hybrid with experts",
     "nemotron_h",
+    "lfm2",
+    "lfm2moe",
     "qwen35",
     "qwen3moe",
     "ministral3",
@@ -251,8 +260,8 @@ def test_tensors_have_the_names_and_numbers_of_the_checkpoint(name: str, tmp_pat
     assert ours.names == theirs.names
     for tensor_name in theirs.names:
         assert ours.shape(tensor_name) == theirs.shape(tensor_name)
-        tensors = (each.floats(tensor_name, torch.float32) for each in (ours, theirs))
-        torch.testing.assert_close(*tensors, atol=1e-6, rtol=0)
+        found, wanted = (each.floats(tensor_name, torch.float32) for each in (ours, theirs))
+        torch.testing.assert_close(found, wanted, atol=1e-6, rtol=0)
 
 
 def test_granite_has_gates_of_their_own_in_a_file(tmp_path: Path) -> None:
@@ -326,7 +335,7 @@ def rounded(peer: PreTrainedModel, kind: str) -> None:
     of = gguf.GGMLQuantizationType[kind.upper()]
     with torch.no_grad():
         for parameter in peer.parameters():
-            if parameter.dim() > 1 and parameter.shape[-1] > 4:  # convolutions stay as they are
+            if parameter.dim() > 1 and parameter.shape[-1] >= LEAST_COLUMNS:
                 stored = gguf.quants.quantize(parameter.numpy(), of)
                 numbers = gguf.quants.dequantize(stored, of).astype(np.float32)
                 parameter.copy_(torch.from_numpy(numbers))
