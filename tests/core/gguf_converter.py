@@ -18,6 +18,7 @@ from torch import Tensor
 from medusa_core.bench.gguf_export import finish
 from medusa_core.system.files.json_file import read_json
 from tests.core.gguf_files import add_as, add_byte_level
+from tests.core.gguf_mamba import MAMBA_FAMILIES, add_mamba, mamba_sizes, stays_plain, stored_mamba
 from tests.core.tiny import TEMPLATE, make_tokenizer
 
 # By `model_type` of config.json.
@@ -45,6 +46,9 @@ _ARCHITECTURES = {
     "lfm2_moe": gguf.MODEL_ARCH.LFM2MOE,
     "qwen3_5_text": gguf.MODEL_ARCH.QWEN35,
     "qwen3_5_moe_text": gguf.MODEL_ARCH.QWEN35MOE,
+    "granitemoehybrid": gguf.MODEL_ARCH.GRANITE_HYBRID,
+    "falcon_h1": gguf.MODEL_ARCH.FALCON_H1,
+    "nemotron_h": gguf.MODEL_ARCH.NEMOTRON_H,
 }
 _DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text")
 _NO_WEIGHTS = {
@@ -54,7 +58,7 @@ _NO_WEIGHTS = {
     ".dt_bias": ".dt_proj.bias",
     ".expert_bias": ".expert_bias.bias",
 }
-_TURNS_PAIRS = ("llama", "mistral", "ministral3", "granite", "smollm3")
+_TURNS_PAIRS = ("llama", "mistral", "ministral3", "granite", "smollm3", "granitemoehybrid")
 _GEMMAS = ("gemma", "gemma2", "gemma3_text")
 _LFM2 = ("lfm2", "lfm2_moe")
 _HAS_WINDOWS = ("gemma2", "gemma3_text", "phi3", "olmo3", "gpt_oss")
@@ -81,6 +85,8 @@ def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
     """
     raw, tensors = read_json(folder / "config.json"), load_file(folder / "model.safetensors")
     architecture = _ARCHITECTURES[raw["model_type"]]
+    if raw["model_type"] in MAMBA_FAMILIES:
+        raw, tensors = mamba_sizes(raw), stored_mamba(raw | mamba_sizes(raw), tensors)
     writer = gguf.GGUFWriter(to, gguf.MODEL_ARCH_NAMES[architecture])
     _add_sizes(writer, raw)
     _add_rope(writer, raw)
@@ -90,12 +96,15 @@ def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
     if raw["model_type"] in _DELTA_NETS:
         _add_states(writer, raw)
     names = gguf.get_tensor_name_map(architecture, raw["num_hidden_layers"])
+    if raw["model_type"] in MAMBA_FAMILIES:
+        add_mamba(writer, raw)
     for name, tensor in _stored(raw, tensors).items():
         stem, _, ending = name.rpartition(".")
         theirs = names.get_name(stem) or names.get_name(stem.removeprefix("model."))
         full_name = f"{theirs}.{ending}" if theirs else names.get_name(name)  # one without ending
         assert full_name is not None, name
-        add_as(writer, full_name, tensor.float().contiguous().numpy(), kind)
+        of = "f32" if stays_plain(full_name) else kind
+        add_as(writer, full_name, tensor.float().contiguous().numpy(), of)
     make_tokenizer(raw["vocab_size"]).save(str(folder / "tokenizer.json"))
     add_byte_level(writer, folder / "tokenizer.json", "gpt-2")
     writer.add_chat_template(TEMPLATE)
@@ -269,7 +278,7 @@ def _llama3_factors(rope: dict[str, Any], head_dim: int) -> Tensor:
 
 
 def _add_multipliers(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
-    if raw["model_type"] == "granite":
+    if raw["model_type"] in ("granite", "granitemoehybrid"):
         writer.add_attention_scale(raw["attention_multiplier"])
         writer.add_embedding_scale(raw["embedding_multiplier"])
         writer.add_residual_scale(raw["residual_multiplier"])
@@ -292,12 +301,13 @@ def _stored(raw: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor
         if kind in _TURNS_PAIRS and ".q_proj." in name:
             tensor = _paired(tensor, raw["num_attention_heads"])
         if kind in _TURNS_PAIRS and ".k_proj." in name:
-            tensor = _paired(tensor, raw["num_key_value_heads"])
+            heads = raw["num_key_value_heads"]
+            tensor = _paired(tensor, max(heads) if isinstance(heads, list) else heads)
         if name.endswith(".conv.weight"):
             tensor = tensor.squeeze(1)
         if kind == "gpt_oss" and ".experts." in name:
             stored |= _of_gpt_oss(name, tensor)
-        elif ".experts." in name:
+        elif ".experts." in name and tensor.dim() < 3:
             before, _, rest = name.partition(".experts.")
             number, _, part = rest.partition(".")
             experts[f"{before}.experts.{part}"][int(number)] = tensor
