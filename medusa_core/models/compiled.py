@@ -11,9 +11,9 @@ from medusa_core.system.native.lanes import fits_lanes
 
 def is_compiled(config: ModelConfig) -> bool:
     """Whether the compiled step knows all that a target's blocks are made of."""
-    traits = config.traits
+    traits, family = config.traits, find_family(config.model_type)
     return (
-        find_family(config.model_type).decoder is None
+        (family.decoder is None or family.tells_blocks)
         and traits.experts is None
         and not traits.has_sinks
         and traits.activation is not Activation.BOUNDED

@@ -30,8 +30,9 @@ class FamilySpec:
         name: `model_type` in its `config.json`.
         traits: What a `config.json` of it says.
         decoder: Imports and gives the decoder of a family that traits don't describe; None for one
-            that follows them. The compiled step declines what isn't usual.
+            that follows them.
         parts: The parts of its block of that number, if traits don't describe them.
+        tells_blocks: Its own decoder tells its blocks as plain data, for the compiled step.
         as_usual: A `config.json` of it with the usual names for what it calls otherwise; may refuse
             what can't be run.
     """
@@ -41,6 +42,7 @@ class FamilySpec:
     decoder: Callable[[], type[Decoder]] | None = None
     parts: Callable[[ModelConfig, int], BlockParts] | None = None
     as_usual: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    tells_blocks: bool = False
 
 
 @cache
@@ -50,11 +52,11 @@ def family_registry() -> Registry[FamilySpec]:
 
 
 _RECURRENT = "some of their layers carry a state that can't be taken back when drafts are rejected"
-_SHARED = "some of their layers share keys and values"
+_STREAMS = "their blocks keep several streams beside each other"
 # Well-known types that can't be run here: why, and what to take instead.
 _REFUSED = {
     **dict.fromkeys(("qwen3_5", "qwen3_5_text", "qwen3_next"), (_RECURRENT, "Choose Qwen3.")),
-    **dict.fromkeys(("gemma4", "gemma4_text", "gemma3n"), (_SHARED, "Choose Gemma 3.")),
+    **dict.fromkeys(("gemma3n", "gemma3n_text"), (_STREAMS, "Choose Gemma 4, such as E2B.")),
     **dict.fromkeys(
         ("mamba", "mamba2", "falcon_mamba", "jamba", "rwkv"), (_RECURRENT, "Choose Llama.")
     ),
@@ -76,7 +78,7 @@ def find_family(model_type: str) -> FamilySpec:
     raise ModelError(
         f"Models of type {reprlib.repr(model_type or 'unknown')} aren't supported.",
         f"Supported are {', '.join(family_registry().names)}: Llama, Vicuna, TinyLlama, Yi, "
-        "Mistral, Qwen2, Qwen3, Gemma 2 and 3, OLMo 2 and 3, Granite, SmolLM3 and their relatives.",
+        "Mistral, Qwen2, Qwen3, Gemma 2 to 4, OLMo 2 and 3, Granite, SmolLM3 and their relatives.",
     )
 
 

@@ -48,6 +48,21 @@ class Experts:
 
 
 @dataclass(frozen=True, slots=True)
+class PerLayerEmbeddings:
+    """A vector of each token for every layer, which enters it through a gate.
+
+    Attributes:
+        width: Numbers for one layer.
+        vocab_size: Tokens that have such vectors.
+
+    Source: Gemma 3n and 4 (Google 2025, 2026).
+    """
+
+    width: int
+    vocab_size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Traits:
     """What one checkpoint has beyond what all families share.
 
@@ -82,6 +97,10 @@ class Traits:
             queries grow; 0 for not at all.
         layers: What a session holds of each layer; empty where all hold keys and values alike.
         mlp_widths: Numbers between the two halves of each layer's MLP; empty where all are alike.
+        per_layer: Vectors of tokens that enter at every layer; None for at the first alone.
+        keys_are_values: Layers whose values are their keys' projection.
+        normalises_values: Values are normalised per head, without a weight.
+        scales_layers: What leaves a layer is multiplied with a number of its own.
     """
 
     qkv_bias: bool = False
@@ -110,6 +129,10 @@ class Traits:
     query_growth: float = 0.0
     layers: tuple[LayerShape, ...] = ()
     mlp_widths: tuple[int, ...] = ()
+    per_layer: PerLayerEmbeddings | None = None
+    keys_are_values: frozenset[int] = frozenset()
+    normalises_values: bool = False
+    scales_layers: bool = False
 
     @property
     def score_bounds(self) -> tuple[float, float]:

@@ -29,6 +29,7 @@ _ARCHITECTURES = {
     "qwen3_moe": gguf.MODEL_ARCH.QWEN3MOE,
     "gemma2": gguf.MODEL_ARCH.GEMMA2,
     "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
+    **dict.fromkeys(("gemma4_text", "gemma4_unified_text"), gguf.MODEL_ARCH.GEMMA4),
     "phi3": gguf.MODEL_ARCH.PHI3,
     "granite": gguf.MODEL_ARCH.GRANITE,
     "smollm3": gguf.MODEL_ARCH.SMOLLM3,
@@ -37,7 +38,8 @@ _ARCHITECTURES = {
 }
 _TURNS_PAIRS = ("llama", "mistral", "ministral3", "granite", "smollm3")
 _GEMMAS = ("gemma2", "gemma3_text")
-_HAS_WINDOWS = ("gemma2", "gemma3_text", "phi3", "olmo3", "gpt_oss")
+_GEMMA4 = ("gemma4_text", "gemma4_unified_text")
+_HAS_WINDOWS = ("gemma2", "gemma3_text", *_GEMMA4, "phi3", "olmo3", "gpt_oss")
 
 
 def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
@@ -54,6 +56,8 @@ def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
     _add_sizes(writer, raw)
     _add_rope(writer, raw)
     _add_multipliers(writer, raw)
+    if raw["model_type"] in _GEMMA4:
+        add_gemma4(writer, raw)
     names = gguf.get_tensor_name_map(architecture, raw["num_hidden_layers"])
     for name, tensor in _stored(raw, tensors).items():
         stem, _, ending = name.rpartition(".")
@@ -72,11 +76,13 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     writer.add_block_count(raw["num_hidden_layers"])
     writer.add_context_length(raw["max_position_embeddings"])
     writer.add_embedding_length(raw["hidden_size"])
-    writer.add_feed_forward_length(raw["intermediate_size"])
+    if raw["model_type"] not in _GEMMA4:
+        writer.add_feed_forward_length(raw["intermediate_size"])
     writer.add_head_count(raw["num_attention_heads"])
-    writer.add_head_count_kv(raw["num_key_value_heads"])
+    if raw["model_type"] not in _GEMMA4:
+        writer.add_head_count_kv(raw["num_key_value_heads"])
     writer.add_layer_norm_rms_eps(raw["rms_norm_eps"])
-    if raw.get("head_dim") and raw["model_type"] != "granite":
+    if raw.get("head_dim") and raw["model_type"] not in ("granite", *_GEMMA4):
         writer.add_key_length(raw["head_dim"])
         writer.add_value_length(raw["head_dim"])
     experts = raw.get("num_local_experts") or raw.get("num_experts")
@@ -96,7 +102,8 @@ def _add_rope(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     reported = raw["rope_parameters"]
     rope = reported.get("full_attention", reported)
     head_dim = raw.get("head_dim") or raw["hidden_size"] // raw["num_attention_heads"]
-    writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
+    if raw["model_type"] not in _GEMMA4:
+        writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
     writer.add_rope_freq_base(rope["rope_theta"])
     if rope["rope_type"] in ("linear", "yarn"):
         writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
@@ -119,6 +126,39 @@ def _add_rope(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     if raw["model_type"] == "ministral3":
         writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
         writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
+
+
+def add_gemma4(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
+    """Add what layers with a window and those that see all have each for themselves."""
+    windows = [kind == "sliding_attention" for kind in raw["layer_types"]]
+    own = raw["per_layer_config"][str(windows.index(False))]
+    shared, width = raw["num_kv_shared_layers"], raw["intermediate_size"]
+    head_dim, rope = own["head_dim"], raw["rope_parameters"]
+    writer.add_sliding_window_pattern(windows)
+    writer.add_shared_kv_layers(shared)
+    writer.add_embedding_length_per_layer_input(raw.get("hidden_size_per_layer_input") or 0)
+    for add, size in (
+        (writer.add_key_length, head_dim),
+        (writer.add_value_length, head_dim),
+        (writer.add_key_length_swa, raw["head_dim"]),
+        (writer.add_value_length_swa, raw["head_dim"]),
+        (writer.add_rope_dimension_count, head_dim),
+        (writer.add_rope_dimension_count_swa, raw["head_dim"]),
+    ):
+        add(size)
+    writer.add_rope_freq_base_swa(rope["sliding_attention"]["rope_theta"])
+    kv, num_own = raw["num_key_value_heads"], len(windows) - shared
+    if "num_key_value_heads" in own:
+        kv = [kv if is_local else own["num_key_value_heads"] for is_local in windows]
+    writer.add_head_count_kv(kv)
+    if raw["use_double_wide_mlp"]:
+        width = [width] * num_own + [2 * width] * shared
+    writer.add_feed_forward_length(width)
+    if raw["final_logit_softcapping"]:
+        writer.add_final_logit_softcapping(raw["final_logit_softcapping"])
+    num_turned = int(head_dim * rope["full_attention"]["partial_rotary_factor"] / 2)
+    factors = torch.tensor([1.0] * num_turned + [1e30] * (head_dim // 2 - num_turned))
+    writer.add_tensor("rope_freqs.weight", factors.numpy())
 
 
 def _llama3_factors(rope: dict[str, Any], head_dim: int) -> Tensor:
@@ -164,7 +204,8 @@ def _stored(raw: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor
             number, _, part = rest.partition(".")
             experts[f"{before}.experts.{part}"][int(number)] = tensor
         else:
-            stored[f"{name}.weight" if name.endswith(".sinks") else name] = tensor
+            lacks_ending = name.endswith((".sinks", ".layer_scalar"))
+            stored[f"{name}.weight" if lacks_ending else name] = tensor
     for name, found in experts.items():
         stored[name] = torch.stack([found[number] for number in sorted(found)])
     return stored

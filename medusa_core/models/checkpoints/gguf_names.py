@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-_TOP = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
+_TOP = {
+    "token_embd": "model.embed_tokens",
+    "output_norm": "model.norm",
+    "output": "lm_head",
+    "per_layer_token_embd": "model.embed_tokens_per_layer",
+    "per_layer_model_proj": "model.per_layer_model_projection",
+    "per_layer_proj_norm": "model.per_layer_projection_norm",
+}
 _BLOCK = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",
@@ -23,6 +30,11 @@ _FOUR_NORMS = {
     "post_attention_norm": "post_attention_layernorm",
     "ffn_norm": "pre_feedforward_layernorm",
     "post_ffw_norm": "post_feedforward_layernorm",
+}
+_PER_LAYER = {
+    "inp_gate": "per_layer_input_gate",
+    "proj": "per_layer_projection",
+    "post_norm": "post_per_layer_input_norm",
 }
 _FUSED = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
 EACH_EXPERT = "*"  # in a name: where the number of an expert stands
@@ -42,6 +54,8 @@ class Architecture:
         turns_pairs: Rows of queries and keys are stored as neighbouring pairs, not as halves.
         norm_offset: What is added to norms when they are written.
         has_experts: Its blocks have experts.
+        whole: What tensors of its blocks are called whose whole names differ.
+        by_layer: Keys of sizes that may differ from layer to layer.
     """
 
     model_type: str
@@ -49,6 +63,8 @@ class Architecture:
     turns_pairs: bool = False
     norm_offset: float = 0.0
     has_experts: bool = False
+    whole: Mapping[str, str] = field(default_factory=dict)
+    by_layer: frozenset[str] = frozenset()
 
 
 # By `general.architecture`.
@@ -64,6 +80,12 @@ ARCHITECTURES = {
     ),
     "gemma2": Architecture("gemma2", _FOUR_NORMS, norm_offset=1.0),
     "gemma3": Architecture("gemma3_text", _FOUR_NORMS, norm_offset=1.0),
+    "gemma4": Architecture(
+        "gemma4_text",
+        _FOUR_NORMS | _PER_LAYER,
+        whole={"layer_output_scale.weight": "layer_scalar"},
+        by_layer=frozenset(("feed_forward_length", "attention.head_count_kv")),
+    ),
     "phi3": Architecture("phi3", _FUSED),
     "granite": Architecture("granite", turns_pairs=True),
     "smollm3": Architecture("smollm3", turns_pairs=True),
@@ -76,11 +98,10 @@ ARCHITECTURES = {
 }
 
 _RECURRENT = "some of its layers are recurrent, and a tree of drafts has no state for each branch"
-_SHARED = "its layers share keys and values"
+_STREAMS = "its blocks keep several streams beside each other"
 _INSTEAD = {
     "clip": ("it is the part of a model that sees", "Choose the file with the model's text part."),
-    "gemma3n": (_SHARED, "Choose Gemma 3 instead."),
-    "gemma4": (_SHARED, "Choose Gemma 3 instead."),
+    "gemma3n": (_STREAMS, "Choose Gemma 4 instead."),
     "granitehybrid": (_RECURRENT, "Choose Granite 3, or a Granite 4 without such layers."),
     **dict.fromkeys(("qwen3next", "qwen35", "qwen35moe"), (_RECURRENT, "Choose Qwen3 instead.")),
     **dict.fromkeys(
@@ -116,6 +137,8 @@ def hugging_face_name(name: str, of: Architecture) -> str:
     number, _, part = rest.partition(".")
     if lead != "blk" or not number.isdigit():
         return name
+    if (own := of.whole.get(f"{part}.{ending}".lstrip("."))) is not None:
+        return f"model.layers.{number}.{own}"
     if f"{part}.{ending}" == _SINKS:
         return f"model.layers.{number}.self_attn.sinks"
     theirs = of.names.get(part) or _BLOCK.get(part)
