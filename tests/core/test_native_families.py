@@ -1,5 +1,6 @@
 """The compiled step over every family that it knows: right, and the same to the bit however cut."""
 
+import json
 import random
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.system.native.binding import open_library
+from tests.core import peers
 from tests.core.fakes import random_shape
 from tests.core.natives import libraries
 from tests.core.peers import CONFIGS, make_peer
@@ -30,28 +32,33 @@ NOT_COMPILED = {"qwen3_moe", "gpt_oss"}
 
 
 def wide_config(name: str) -> Any:
-    """One of `CONFIGS` with heads as wide as the compiled step's vectors."""
-    config = CONFIGS[name]()
-    if getattr(config, "head_dim", None) != 16:
-        head_dim = config.hidden_size // config.num_attention_heads
-        if head_dim % 16:
-            config.hidden_size = 16 * config.num_attention_heads
-            config.initializer_range = 0.2  # scores as large as those of narrow models
-            config.mamba_d_head = (
-                2 * config.hidden_size // 8
-            )  # of Granite 4's parts that aren't there
-        if getattr(config, "head_dim", None) is not None:
-            config.head_dim = config.hidden_size // config.num_attention_heads
+    """One of `CONFIGS`, with rows as wide as the compiled step's vectors."""
+    if is_known(config := CONFIGS[name]()):
+        return config
+    with pytest.MonkeyPatch.context() as patch:
+        # Scores are to stay as large as those of narrow models.
+        for key, value in {"hidden_size": 64, "initializer_range": 0.2}.items():
+            patch.setitem(peers.SIZES, key, value)
+        for key, value in {"head_dim": 16, "global_head_dim": 32}.items():
+            patch.setitem(peers.GEMMA4, key, value)
+        patch.setitem(peers.GRANITE4, "mamba_d_head", 16)
+        config = CONFIGS[name]()
+    for key in ("head_dim", "hidden_size_per_layer_input"):
+        if vars(config).get(key) == 8:
+            setattr(config, key, 16)
     return config
 
 
-def is_known(name: str) -> bool:
-    return is_compiled(parse_config(wide_config(name).to_dict(), {}))
+def is_known(config: Any) -> bool:
+    return is_compiled(parse_config(json.loads(config.to_json_string()), {}))
 
 
-COMPILED = [name for name in CONFIGS if is_known(name)]
+COMPILED = [name for name in CONFIGS if is_known(wide_config(name))]
 # One of each family, by all that its members have.
-FULLEST = ("gemma 2", "gemma 3, longer", "olmo 3, longer", "granite 4 with factors", "ministral 3")
+FULLEST = (
+    *("gemma 2", "gemma 3, longer", "gemma 4 E2B", "gemma 4 12B", "olmo 3, longer"),
+    *("granite 4 with factors", "ministral 3"),
+)
 
 
 @cache
