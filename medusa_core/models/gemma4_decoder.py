@@ -29,8 +29,8 @@ from medusa_core.models.parts import (
     block_parts,
     norm_names,
 )
-from medusa_core.models.precision import Precision
 from medusa_core.models.plain_block import PlainBlock, PlainTokens, PositionTable
+from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.rope import Rope, interleave_rows, rotate_heads

@@ -59,7 +59,7 @@ class PlainBlock:
         inner: Numbers between the two halves of the MLP.
         v_norm: Of values, as `q_norm`.
         token_norm: Of what `token_projection` makes.
-        shares_rows: It attends to an earlier layer's keys and values, and projects to queries alone.
+        shares_rows: It attends to an earlier layer's rows, and projects to queries alone.
         keys_are_values: There is no projection to values: they are what that to keys gives.
         scale: What leaves it is multiplied with.
     """

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,20 +12,30 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import LoadOptions
 from medusa_core.models.compiled import is_compiled
 from medusa_core.models.config import parse_config
 from medusa_core.runtime.runner.compiled_decoder import NativeDecoder, native_decoder
 from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.runtime.runner.offload_native import OffloadNativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree
+from medusa_core.speculation.rules.rule import RuleSpec
 from medusa_core.system.native.binding import open_library
 from tests.core import peers
-from tests.core.fakes import random_shape
+from tests.core.by_turns import by_turns
+from tests.core.fakes import oracle_spec, random_shape
+from tests.core.laws import check_cache, check_same_tokens, decode, plainly
 from tests.core.natives import libraries
 from tests.core.peers import CONFIGS, make_peer
+from tests.core.test_laws_of_models import EXACT, MESSAGES, settings_of, truth_of
 from tests.core.test_model_against_transformers import TOKEN_IDS, peer_logits
 from tests.core.test_model_against_transformers import runner_of as resident_of
+from tests.core.tight import with_layers_below
+from tests.core.tiny import write_text_files
 from tests.core.tree_paths import path_to
 
 # Families of which the compiled step knows nothing.
@@ -138,3 +149,76 @@ def test_half_precision_is_as_right_as_torch_operations(name: str, tmp_path: Pat
     assert ours <= 1.5 * torchs
     ids = list(TOKEN_IDS)
     assert torch.equal(scores(runner, ids, 9), scores(runner, ids, 1000))
+
+
+@pytest.mark.parametrize("name", FULLEST)
+@torch.inference_mode()
+def test_pruned_trees_are_those_of_the_kept_nodes_alone(name: str, tmp_path: Path) -> None:
+    runner, _ = runners_of(name, tmp_path)
+    shape = random_shape(random.Random(6), 12)
+    tree = TokenTree(shape, tuple(range(40, 52)))
+    nodes = path_to(shape, 11)
+    caches = [runner.new_cache(96) for _ in range(2)]
+    for kv in caches:
+        runner.extend(TOKEN_IDS[:29], kv)
+    states = runner.verify_pruned([PlacedTree(tree, caches[0])], [KeepsSome(1, nodes)])
+    assert torch.equal(states, runner.verify(PlacedTree(tree.only(nodes), caches[1])))
+    for kv in caches:
+        kv.commit(range(len(nodes)))
+    assert torch.equal(caches[0].committed(), caches[1].committed())
+
+
+@dataclass
+class KeepsSome:
+    """Keeps what it is told to; see `Pruner`."""
+
+    layer: int
+    nodes: tuple[int, ...]
+    kept: tuple[int, ...] | None = None
+
+    def keep(self, entering: Tensor) -> tuple[int, ...]:
+        self.kept = self.nodes
+        return self.nodes
+
+
+def loaded(name: str, folder: Path, num_here: int = 0) -> Target:
+    """A target in float32; with `num_here`, so many of its layers stay in memory."""
+    wide_peer(name).save_pretrained(folder / "model")
+    write_text_files(folder / "model")
+    options = LoadOptions("float32", "cpu", context_tokens=512)
+    if num_here:
+        options = with_layers_below(folder / "model", None, options, num_here)
+    return load_target(folder / "model", None, options)
+
+
+@pytest.mark.parametrize("name", ["gemma 3", "gemma 4 E2B"])
+def test_layers_that_come_from_disk_compute_the_same_bits(name: str, tmp_path: Path) -> None:
+    here, below = (loaded(name, tmp_path / str(count), count) for count in (0, 1))
+    assert isinstance(here.runner, NativeRunner)
+    assert isinstance(below.runner, OffloadNativeRunner)
+    for runner in (here.runner, below.runner):
+        runner.tap([0, 2])
+    found = []
+    for runner in (here.runner, below.runner):
+        kv = runner.new_cache(96)
+        rows = [runner.extend(TOKEN_IDS[:30], kv), runner.extend(TOKEN_IDS[30:], kv, True)]
+        found.append(torch.cat(rows))
+    assert torch.equal(*found)
+
+
+@pytest.mark.parametrize(("name", "rule"), by_turns(list(FULLEST), EXACT))
+def test_laws_1_to_3_hold_with_an_oracle_in_the_compiled_step(
+    name: str, rule: RuleSpec, tmp_path: Path
+) -> None:
+    target = loaded(name, tmp_path)
+    settings = settings_of(rule, "composite")
+    plain = decode(target, plainly(settings), MESSAGES)
+    run = decode(
+        target,
+        settings,
+        MESSAGES,
+        drafter=oracle_spec(truth_of(target, settings)),
+        after_step=lambda session: check_cache(session, target, 0.0),
+    )
+    check_same_tokens(plain, run)
+    assert run.done.num_steps < plain.done.num_steps

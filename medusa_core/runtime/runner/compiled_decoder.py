@@ -29,6 +29,7 @@ from medusa_core.system.native.structs import (
     AttentionStruct,
     BlockStruct,
     DecoderStruct,
+    LinearStruct,
     NormsStruct,
     PartNormStruct,
     PositionsStruct,
@@ -210,6 +211,6 @@ def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None
     return NativeDecoder(library, model) if library is not None and fits else None
 
 
-def _struct(linear: QuantLinear) -> object:
+def _struct(linear: QuantLinear) -> LinearStruct:
     assert isinstance(linear, NativeLinear)  # else there is no NativeDecoder
     return linear.struct
