@@ -19,7 +19,7 @@ from medusa_core.models.decoder import Decoder, SequenceRows
 from medusa_core.models.experts import ExpertMlps, Mlp
 from medusa_core.models.layer_shapes import StateShape
 from medusa_core.models.norm import HeadNorm, RmsNorm
-from medusa_core.models.parts import BlockParts, MlpParts, block_parts
+from medusa_core.models.parts import BlockParts, MlpParts, block_parts, in_tiles
 from medusa_core.models.plain_block import PlainBlock
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
@@ -141,6 +141,12 @@ class DeltaNetDecoder(Decoder):
     def linears(self) -> list[QuantLinear]:
         return [*(linear for block in self.own for linear in block.linears), self.lm_head]
 
+    @staticmethod
+    def _mixing(mixer: DeltaNetMixer | GatedAttention) -> dict[str, QuantLinear]:
+        if isinstance(mixer, GatedAttention):
+            return {"qkv": mixer.qkv}
+        return {"qkv": mixer.in_proj, "gates": mixer.gates}
+
     def plain_block(self, index: int) -> PlainBlock:
         block, config = self.own[index], self.config
         mixer, mlp = block.mixer, block.mlp
@@ -148,10 +154,12 @@ class DeltaNetDecoder(Decoder):
         net = mixer if isinstance(mixer, DeltaNetMixer) else None
         norms = mixer.qk_norm.weight if isinstance(mixer, GatedAttention) else None
         return PlainBlock(
-            qkv=mixer.qkv if isinstance(mixer, GatedAttention) else mixer.in_proj,
-            output=mixer.output,
-            gate_up=mlp.gate_up,
-            down=mlp.down,
+            linears={
+                **self._mixing(mixer),
+                "output": mixer.output,
+                "gate_up": mlp.gate_up,
+                "down": mlp.down,
+            },
             norms=(block.attention_norm, None, block.mlp_norm, None),
             q_norm=None if norms is None else norms[0],
             k_norm=None if norms is None else norms[config.num_heads],
@@ -311,17 +319,6 @@ class DeltaNetDecoder(Decoder):
         router, gate = weights.linear(parts.router), weights.linear(parts.mixer[-1])
         several = ExpertMlps(experts, router, list(map(read, parts.experts)))
         return SharedExpert(several, read(parts.mlp), gate)
-
-
-def in_tiles(heads: Tensor, tiled: tuple[int, int]) -> Tensor:
-    """Heads that stand by key head, one of each key head and then the next.
-
-    Args:
-        heads: [n, heads · value_dim]
-        tiled: How many key heads and heads.
-    """
-    groups, count = tiled
-    return heads.view(len(heads), groups, count // groups, -1).transpose(1, 2).flatten(1)
 
 
 def _unit(heads: Tensor) -> Tensor:

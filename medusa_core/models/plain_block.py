@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,14 +29,28 @@ class PositionTable:
 
 
 @dataclass(frozen=True, slots=True)
+class PlainTokens:
+    """What makes, with a token's own rows of a table, its vectors for all layers.
+
+    Attributes:
+        projection: Of what enters the first layer. → [layers · width]
+        norm: Weight of the norm of each layer's share of it. [width]
+        width: Numbers for one layer.
+    """
+
+    projection: QuantLinear
+    norm: Tensor
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlainBlock:
     """One block; what is None, it doesn't have.
 
     Attributes:
-        qkv: Projections to queries, keys and values.
-        output: The projection behind attention.
-        gate_up: The MLP's fused projections.
-        down: Its last one.
+        linears: `qkv`, projections to queries, keys and values; `output`, that behind attention;
+            `gate_up` and `down` of the MLP; and `token_gate` and `token_projection` where tokens
+            bring something to each layer.
         norms: Before attention, behind it, before the MLP, behind it.
         q_norm: Weight of a norm of queries, of as many numbers as are normalised together.
         k_norm: Of keys, likewise.
@@ -46,15 +61,17 @@ class PlainBlock:
         num_kv_heads: Heads of keys, and of values.
         head_dim: Numbers of a head.
         inner: Numbers between the two halves of the MLP.
+        v_norm: Of values, as `q_norm`.
+        token_norm: Of what `token_projection` makes.
+        shares_rows: It attends to an earlier layer's rows, and projects to queries alone.
+        keys_are_values: There is no projection to values: they are what that to keys gives.
+        scale: What leaves it is multiplied with.
         is_gated: Behind queries, keys and values `qkv` gives gates of what attention gives.
         net: What stands in the place of attention, its rows behind `qkv`.
         net_place: Among the layers with states.
     """
 
-    qkv: QuantLinear
-    output: QuantLinear
-    gate_up: QuantLinear
-    down: QuantLinear
+    linears: Mapping[str, QuantLinear]
     norms: tuple[RmsNorm | None, RmsNorm | None, RmsNorm | None, RmsNorm | None]
     q_norm: Tensor | None
     k_norm: Tensor | None
@@ -65,6 +82,11 @@ class PlainBlock:
     num_kv_heads: int
     head_dim: int
     inner: int
+    v_norm: Tensor | None = None
+    token_norm: Tensor | None = None
+    shares_rows: bool = False
+    keys_are_values: bool = False
+    scale: float = 1.0
     is_gated: bool = False
     net: DeltaNetMixer | None = None
     net_place: int = 0

@@ -148,10 +148,12 @@ class TraitsDecoder(Decoder):
         window = traits.windows[index] if traits.windows else None
         is_local = window is not None and traits.local_theta is not None
         return PlainBlock(
-            qkv=block.qkv,
-            output=block.output,
-            gate_up=mlp.gate_up,
-            down=mlp.down,
+            linears={
+                "qkv": block.qkv,
+                "output": block.output,
+                "gate_up": mlp.gate_up,
+                "down": mlp.down,
+            },
             norms=block.norms,
             q_norm=None if block.q_norm is None else block.q_norm.weight,
             k_norm=None if block.k_norm is None else block.k_norm.weight,

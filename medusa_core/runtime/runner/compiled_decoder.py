@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.compiled import is_compiled
-from medusa_core.models.decoder import LINEARS, Decoder
+from medusa_core.models.decoder import Decoder
 from medusa_core.models.delta_net_decoder import DeltaNetMixer
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.plain_block import PlainBlock
@@ -32,6 +32,7 @@ from medusa_core.system.native.structs import (
     BlockStruct,
     DecoderStruct,
     DeltaNetStruct,
+    LinearStruct,
     NormsStruct,
     PartNormStruct,
     PositionsStruct,
@@ -57,8 +58,12 @@ class NativeDecoder:
         self._num_positions = 0
         self._turns: list[Tensor] = []
         self._positions = (PositionsStruct * len(model.position_tables(1)))()
+        self._tokens = model.plain_tokens()
+        self._stand_ins: list[dict[int, str]] = []  # of every layer, by their ids
         blocks = (self._block(model.plain_block(index)) for index in range(config.num_layers))
         self._blocks = (BlockStruct * config.num_layers)(*blocks)
+        for index, block in enumerate(self._blocks):
+            block.token_at = index * block.token_width
         self._struct = DecoderStruct(
             blocks=self._blocks,
             final_norm=self._floats(model.final_norm.weight),
@@ -71,6 +76,10 @@ class NativeDecoder:
             residual_scale=traits.residual_scale,
             eps=config.rms_norm_eps,
         )
+        if self._tokens is not None:
+            self._struct.token_projection = addressof(_struct(self._tokens.projection))
+            self._struct.token_norm = self._floats(self._tokens.norm)
+            self._struct.token_width = self._tokens.width
         self.address = addressof(self._struct)
 
     def reach(self, num_positions: int) -> None:
@@ -123,19 +132,32 @@ class NativeDecoder:
         one.blocks, one.layers = pointer(self._blocks[index]), 1
         return one
 
-    def place(self, index: int, linears: Sequence[QuantLinear]) -> None:
-        """Let a layer compute with these linear layers, which stay where they are for so long."""
-        for name, linear in zip(LINEARS, linears, strict=True):
-            setattr(self._blocks[index], name, _struct(linear))
+    def place(
+        self, index: int, stand_ins: Sequence[OffloadedLinear], linears: Sequence[QuantLinear]
+    ) -> None:
+        """Let a layer compute with these linear layers, which stay where they are for so long.
+
+        Args:
+            index: Which layer.
+            stand_ins: What stands for them in the decoder.
+            linears: They, in that order.
+        """
+        names = self._stand_ins[index]
+        for stand_in, linear in zip(stand_ins, linears, strict=True):
+            setattr(self._blocks[index], names[id(stand_in)], _struct(linear))
 
     def _block(self, block: PlainBlock) -> BlockStruct:
-        here = ((name, getattr(block, name)) for name in LINEARS)
-        linears = {
-            name: _struct(each) for name, each in here if not isinstance(each, OffloadedLinear)
-        }
+        linears, stand_ins = {}, {}
+        for name, linear in block.linears.items():
+            if isinstance(linear, OffloadedLinear):
+                stand_ins[id(linear)] = name
+            else:
+                linears[name] = _struct(linear)
+        self._stand_ins.append(stand_ins)
         config, norms = self._model.config, [self._norm(norm) for norm in block.norms]
-        queries, keys = (count * block.head_dim for count in (config.num_heads, block.num_kv_heads))
-        net, width, mixed = block.net, queries + 2 * keys, queries
+        num_own = 0 if block.shares_rows else 1 if block.keys_are_values else 2
+        mixed, net = config.num_heads * block.head_dim, block.net
+        width = mixed + num_own * block.num_kv_heads * block.head_dim
         if net is not None:
             mixed = net.shape.num_heads * net.shape.value_dim
             width = net.shape.channels + mixed
@@ -145,16 +167,20 @@ class NativeDecoder:
             mlp_norms=NormsStruct(*norms[2:]),
             q_norm=self._part_norm(block.q_norm),
             k_norm=self._part_norm(block.k_norm),
+            v_norm=self._part_norm(block.v_norm),
+            token_norm=None if block.token_norm is None else self._floats(block.token_norm),
+            token_width=0 if self._tokens is None else self._tokens.width,
             positions=None if block.table is None else addressof(self._positions[block.table]),
             attention=AttentionStruct(
                 config.num_heads, block.window or 0, block.attention_cap or 0.0
             ),
             query_scale=block.query_scale,
+            scale=block.scale,
             kv_heads=block.num_kv_heads,
             head_dim=block.head_dim,
             inner=block.inner,
-            values_at=queries + keys,
-            width=width + queries * block.is_gated,
+            width=width + mixed * block.is_gated,
+            keys_are_values=block.keys_are_values,
             gates_at=width * block.is_gated,
             mixed=mixed,
             net=None if net is None else pointer(self._net(net, block.net_place)),
@@ -162,7 +188,6 @@ class NativeDecoder:
 
     def _net(self, net: DeltaNetMixer, place: int) -> DeltaNetStruct:
         return DeltaNetStruct(
-            gates=_struct(net.gates),
             conv=self._floats(net.conv.t()),
             rate=self._floats(net.rate),
             bias=self._floats(net.dt_bias),
@@ -189,25 +214,26 @@ class NativeDecoder:
 def enter_with(struct: DecoderStruct, entering: Tensor) -> None:
     """Let rows enter a decoder as they are, in place of token vectors. float32 [..., hidden]"""
     struct.embedding, struct.embedding_is_half = entering.data_ptr(), False
-    struct.embedding_scale = 1.0
+    struct.embedding_scale, struct.token_projection = 1.0, None
 
 
 def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None:
     """The decoder for the compiled step, or None if that can't compute it."""
     library, offloaded = native_library(), offloaded_layers(model)
+    tokens = model.plain_tokens()
     fits = (
         precision.is_usual
         and precision.device.type == "cpu"
         and precision.compute in DTYPES
         and model.embedding.dtype in DTYPES
         and is_compiled(model.config)
-        and (offloaded is None or not model.config.state_layers)
         and all(isinstance(linear, NativeLinear | OffloadedLinear) for linear in model.linears)
+        and (tokens is None or isinstance(tokens.projection, NativeLinear))
         and (offloaded is None or offloaded.types == {NativeLinear})
     )
     return NativeDecoder(library, model) if library is not None and fits else None
 
 
-def _struct(linear: QuantLinear) -> object:
+def _struct(linear: QuantLinear) -> LinearStruct:
     assert isinstance(linear, NativeLinear)  # else there is no NativeDecoder
     return linear.struct

@@ -51,6 +51,7 @@ class OffloadNativeRunner(NativeRunner):
         offloaded: OffloadedLayers,
     ) -> None:
         super().__init__(model, precision, native)
+        self._stand_ins = offloaded.linears
         self.visits = Visits(offloaded, precision.device)
         self._both_ends = (ctypes.c_int32 * 2)(0, 1)  # of a decoder of one layer
         self._layers = [native.layer(index) for index in range(model.config.num_layers)]
@@ -82,7 +83,7 @@ class OffloadNativeRunner(NativeRunner):
         for index in range(config.num_layers):
             parts = self.visits.enter(index)
             if parts:
-                self._native.place(index, parts)
+                self._native.place(index, self._stand_ins[index], parts)
             layer = self._layers[index]
             if index:
                 enter_with(layer, x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
 
 # Goes up with every change of a structure or a signature, here and in abi.c.
-ABI_VERSION = 8
+ABI_VERSION = 9
 
 
 class PoolStruct(Structure):
@@ -107,7 +107,6 @@ class DeltaNetStruct(Structure):
     """`DeltaNet` of recurrence.h."""
 
     _fields_ = (
-        ("gates", LinearStruct),
         ("conv", c_void_p),
         ("rate", c_void_p),
         ("bias", c_void_p),
@@ -128,21 +127,28 @@ class BlockStruct(Structure):
         ("output", LinearStruct),
         ("gate_up", LinearStruct),
         ("down", LinearStruct),
+        ("gates", LinearStruct),
+        ("token_gate", LinearStruct),
+        ("token_projection", LinearStruct),
         ("attention_norms", NormsStruct),
         ("mlp_norms", NormsStruct),
         ("q_norm", PartNormStruct),
         ("k_norm", PartNormStruct),
         ("v_norm", PartNormStruct),
         ("positions", c_void_p),
+        ("token_norm", c_void_p),
         ("attention", AttentionStruct),
         ("query_scale", c_float),
+        ("scale", c_float),
         ("kv_heads", c_int32),
         ("head_dim", c_int32),
         ("inner", c_int32),
-        ("values_at", c_int32),
         ("width", c_int32),
+        ("keys_are_values", c_int32),
         ("gates_at", c_int32),
         ("mixed", c_int32),
+        ("token_at", c_int32),
+        ("token_width", c_int32),
         ("reserved", c_int32),
         ("net", POINTER(DeltaNetStruct)),
     )
@@ -155,6 +161,8 @@ class DecoderStruct(Structure):
         ("blocks", POINTER(BlockStruct)),
         ("final_norm", c_void_p),
         ("embedding", c_void_p),
+        ("token_projection", c_void_p),
+        ("token_norm", c_void_p),
         ("embedding_is_half", c_int32),
         ("layers", c_int32),
         ("hidden", c_int32),
@@ -162,7 +170,7 @@ class DecoderStruct(Structure):
         ("embedding_scale", c_float),
         ("residual_scale", c_float),
         ("eps", c_float),
-        ("reserved", c_int32),
+        ("token_width", c_int32),
     )
 
 
@@ -210,6 +218,7 @@ class PassStruct(Structure):
     _fields_ = (
         ("sequences", c_void_p),
         ("token_ids", c_void_p),
+        ("brought", c_void_p),
         ("taps", c_void_p),
         ("scratch", c_void_p),
         ("hidden", c_void_p),
@@ -218,7 +227,7 @@ class PassStruct(Structure):
         ("first_wanted", c_int32),
         ("workers", c_int32),
         ("num_taps", c_int32),
-        ("reserved", c_int32),
+        ("brought_width", c_int32),
     )
 
 

@@ -9,7 +9,7 @@ enum { ROWS_EACH = 8 };      /* of a piece of work on rows; fewer rows aren't wo
 
 /* Where the parts of a pass keep their rows. */
 typedef struct {
-    float *x, *normed, *qkv, *mixed, *gates, *gate_up, *active, *attention;
+    float *x, *normed, *qkv, *mixed, *gates, *gate_up, *active, *brought, *attention;
     uint32_t *packed;
 } Buffers;
 
@@ -20,15 +20,19 @@ static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Buffers *
     for (int32_t l = 0; l < d->layers; l++) {
         qkv = larger_of(qkv, d->blocks[l].width);
         mixed = larger_of(mixed, d->blocks[l].mixed);
-        inner = larger_of(inner, d->blocks[l].inner);
-        if (d->blocks[l].net != NULL) gates = larger_of(gates, d->blocks[l].net->gates.outputs);
+        inner = larger_of(inner, larger_of(d->blocks[l].inner, d->blocks[l].token_width));
+        if (d->blocks[l].net != NULL) gates = larger_of(gates, 2 * d->blocks[l].net->shape.heads);
     }
     int64_t widest = larger_of(larger_of(d->hidden, inner), mixed);
-    int64_t widths[] = {d->hidden, d->hidden, qkv, mixed, gates, 2 * inner, inner, widest};
-    float **places[] = {&buffers->x,     &buffers->normed,  &buffers->qkv,    &buffers->mixed,
-                        &buffers->gates, &buffers->gate_up, &buffers->active, (float **)&buffers->packed};
+    int64_t brought = 0;
+    for (const Linear *part = d->token_projection; part != NULL; part = part->more)
+        brought += part->outputs;
+    int64_t widths[] = {d->hidden, d->hidden, qkv, mixed, gates, 2 * inner, inner, brought, widest};
+    float **places[] = {&buffers->x,       &buffers->normed,          &buffers->qkv,
+                        &buffers->mixed,   &buffers->gates,           &buffers->gate_up,
+                        &buffers->active,  &buffers->brought,         (float **)&buffers->packed};
     int64_t used = 0;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 9; i++) {
         if (scratch != NULL) *places[i] = scratch + used;
         used += (rows * widths[i] + LANES - 1) / LANES * LANES;
     }
@@ -166,8 +170,11 @@ static void place_head(const Placing *job, int32_t head, int32_t r) {
     float *row = job->qkv + (int64_t)r * b->width, *x = row + head * size;
     float scale = kv_head < 0 ? b->query_scale : 1.0f, eps = job->decoder->eps;
     if (kv_head >= 0) { /* values first: they may be what the keys are made of */
-        float value[size];
-        __builtin_memcpy(value, row + b->values_at + kv_head * size, (size_t)size * sizeof *value);
+        float unpaired[size], *value = row + (heads + b->kv_heads + kv_head) * size;
+        if (b->keys_are_values) {
+            value = unpaired;
+            for (int32_t i = 0; i < size; i++) value[i] = x[i < size / 2 ? 2 * i : 2 * i - size + 1];
+        }
         norm_parts(value, &b->v_norm, size, eps);
         put_value(sequence->cache, job->layer, kv_head, slot, value);
     }
@@ -232,7 +239,7 @@ static void recur_all(const Pass *pass, Pool *pool, const Block *b, const Buffer
                                    sequence->states,
                                    sequence->decided,
                                    buffers->qkv + before * b->width,
-                                   buffers->gates + before * b->net->gates.outputs,
+                                   buffers->gates + before * 2 * b->net->shape.heads,
                                    buffers->mixed + before * b->mixed};
         before += sequence->rows.rows;
     }
@@ -276,8 +283,10 @@ static void write_taps(const Decoder *d, const Pass *pass, int32_t layer, const 
     }
 }
 
+/* Rows of `inner` numbers, each so many floats behind the one before. */
 typedef struct {
-    const float *gate_up;
+    const float *gate, *factor;
+    int64_t gate_stride, factor_stride;
     float *y;
     int32_t inner, rows, kind;
 } Activation;
@@ -288,9 +297,10 @@ INLINE void activate_vectors(const Activation *job, int32_t index, int kind) {
     if (left > VECTORS_EACH) left = VECTORS_EACH;
     for (int64_t r = first / vectors, v = first % vectors; left > 0; r++, v = 0)
         for (; v < vectors && left > 0; v++, left--) {
-            const float *gate = job->gate_up + r * 2 * job->inner + v * LANES;
-            Lanes active = kind == GELU ? gelu(load(gate)) : silu(load(gate));
-            store(job->y + r * job->inner + v * LANES, active * load(gate + job->inner));
+            Lanes gate = load(job->gate + r * job->gate_stride + v * LANES);
+            Lanes factor = load(job->factor + r * job->factor_stride + v * LANES);
+            store(job->y + r * job->inner + v * LANES,
+                  (kind == GELU ? gelu(gate) : silu(gate)) * factor);
         }
 }
 
@@ -303,11 +313,23 @@ static void activate_some(void *context, int32_t index, int32_t worker) {
         activate_vectors(job, index, SILU);
 }
 
-/* A gate's activation times up, of some vectors of all rows' inner numbers at a time. */
-static void activate(Pool *pool, const float *gate_up, int32_t inner, int32_t rows, int32_t kind,
-                     float *y) {
-    Activation job = {gate_up, y, inner, rows, kind};
-    share(pool, activate_some, &job, (rows * (inner / LANES) + VECTORS_EACH - 1) / VECTORS_EACH);
+/* A gate's activation times a factor, of some vectors of all rows' numbers at a time. */
+static void activate(Pool *pool, const Activation *job) {
+    int32_t vectors = job->rows * (job->inner / LANES);
+    share(pool, activate_some, (void *)job, (vectors + VECTORS_EACH - 1) / VECTORS_EACH);
+}
+
+/* What rows' tokens bring to a layer, added to them through a gate. */
+static void let_in(const Decoder *d, const Pass *pass, Pool *pool, const Block *b, int32_t first,
+                   const Buffers *buffers, float *x) {
+    int32_t rows = pass->rows - first, width = b->token_width;
+    linear(pool, &b->token_gate, x, buffers->packed, rows, NULL, buffers->gate_up);
+    const float *brought = pass->brought + (int64_t)first * pass->brought_width + b->token_at;
+    Activation job = {buffers->gate_up, brought, width, pass->brought_width,
+                      buffers->active,  width,   rows,  d->activation};
+    activate(pool, &job);
+    Norms norms = {NULL, b->token_norm};
+    add_half(pool, d, &b->token_projection, &norms, buffers->active, rows, buffers, x);
 }
 
 /* Rows through one block; of those before `first` keys and values alone. */
@@ -318,7 +340,7 @@ static void run_block(const Decoder *d, const Pass *pass, Pool *pool, int32_t la
     const float *from = entering(pool, d, &b->attention_norms, buffers->x, rows, buffers);
     linear(pool, &b->qkv, from, buffers->packed, rows, NULL, buffers->qkv);
     if (b->net != NULL) {
-        linear(pool, &b->net->gates, from, buffers->packed, rows, NULL, buffers->gates);
+        linear(pool, &b->gates, from, buffers->packed, rows, NULL, buffers->gates);
         recur_all(pass, pool, b, buffers);
     } else {
         attend_all(d, pass, pool, layer, first, buffers);
@@ -329,8 +351,30 @@ static void run_block(const Decoder *d, const Pass *pass, Pool *pool, int32_t la
     add_half(pool, d, &b->output, &b->attention_norms, mixed, wanted, buffers, x);
     from = entering(pool, d, &b->mlp_norms, x, wanted, buffers);
     linear(pool, &b->gate_up, from, buffers->packed, wanted, NULL, buffers->gate_up);
-    activate(pool, buffers->gate_up, b->inner, wanted, d->activation, buffers->active);
+    Activation job = {buffers->gate_up, buffers->gate_up + b->inner, 2 * b->inner, 2 * b->inner,
+                      buffers->active,  b->inner,                    wanted,       d->activation};
+    activate(pool, &job);
     add_half(pool, d, &b->down, &b->mlp_norms, buffers->active, wanted, buffers, x);
+    if (b->token_width > 0) let_in(d, pass, pool, b, first, buffers, x);
+    if (b->scale != 1.0f)
+        for (int64_t i = 0; i < (int64_t)wanted * d->hidden; i += LANES)
+            store(x + i, load(x + i) * b->scale);
+}
+
+/* Let what tokens bring to layers be their own vectors and the norm of a projection of what enters,
+   both with the weight of one. */
+static void bring(const Decoder *d, const Pass *pass, Pool *pool, const Buffers *buffers) {
+    int32_t width = d->token_width, all_layers = pass->brought_width;
+    float from_hidden = 1.0f / __builtin_sqrtf((float)d->hidden);
+    float own = __builtin_sqrtf((float)width), each = __builtin_sqrtf(0.5f);
+    linear(pool, d->token_projection, buffers->x, buffers->packed, pass->rows, NULL, buffers->brought);
+    for (int64_t at = 0; at < (int64_t)pass->rows * all_layers; at += width) {
+        float *made = buffers->brought + at, *brought = pass->brought + at;
+        for (int32_t i = 0; i < width; i += LANES) store(made + i, load(made + i) * from_hidden);
+        norm(made, d->token_norm, width, d->eps, made);
+        for (int32_t i = 0; i < width; i += LANES)
+            store(brought + i, fma(load(brought + i), all(own), load(made + i)) * each);
+    }
 }
 
 void forward(const Decoder *d, const Pass *pass, Pool *pool) {
@@ -340,6 +384,7 @@ void forward(const Decoder *d, const Pass *pass, Pool *pool) {
     for (int32_t s = 0; s < pass->num_sequences; s++)
         if (pass->sequences[s].pending) settle(pool, pass->sequences[s].states, pass->sequences[s].pending);
     embed(d, pass, buffers.x);
+    if (d->token_projection != NULL) bring(d, pass, pool, &buffers);
     for (int32_t l = 0; l < d->layers; l++) {
         write_taps(d, pass, l, buffers.x);
         run_block(d, pass, pool, l, l == d->layers - 1 ? pass->first_wanted : 0, &buffers);

@@ -29,20 +29,24 @@ typedef struct {
     int32_t reserved;
 } PartNorm;
 
-/* Attention, then an MLP. A row behind `qkv` holds queries, keys and values, head by head; where the
-   layer attends to the rows of an earlier one, queries alone. */
+/* Attention, then an MLP, then maybe what the token brings to this layer, through a gate. A row behind
+   `qkv` holds queries, keys and values, head by head; where the layer attends to the rows of an earlier
+   one, queries alone. */
 typedef struct {
-    Linear qkv, output, gate_up, down;
+    Linear qkv, output, gate_up, down, gates, token_gate, token_projection;
     Norms attention_norms, mlp_norms;
     PartNorm q_norm, k_norm, v_norm;
     const Positions *positions; /* or NULL: queries and keys aren't turned */
+    const float *token_norm;    /* of what `token_projection` makes */
     Attention attention;
     float query_scale;
+    float scale; /* what leaves the block is multiplied with it */
     int32_t kv_heads, head_dim, inner;
-    int32_t values_at; /* numbers of a row before its values: keys, if they are the values, too */
-    int32_t width;     /* numbers of a row behind `qkv` */
-    int32_t gates_at;  /* numbers of a row before gates of what attention gives, or 0 for none */
-    int32_t mixed;     /* numbers of a row that enter `output` */
+    int32_t width; /* numbers of a row behind `qkv` */
+    int32_t keys_are_values;
+    int32_t gates_at; /* numbers of a row before gates of what attention gives, or 0 for none */
+    int32_t mixed;    /* numbers of a row that enter `output` */
+    int32_t token_at, token_width; /* where it lies in what a token brings; 0 numbers for nothing */
     int32_t reserved;
     const DeltaNet *net; /* in the place of attention, whose rows come behind `qkv`; or NULL */
 } Block;
@@ -54,12 +58,14 @@ typedef struct {
     const Block *blocks;
     const float *final_norm;
     const void *embedding; /* [vocabulary, hidden] */
+    const Linear *token_projection; /* of what enters: a part of what tokens bring to layers, or NULL */
+    const float *token_norm;        /* of each layer's share of it. [token_width] */
     int32_t embedding_is_half;
     int32_t layers, hidden, activation;
     float embedding_scale;
     float residual_scale; /* each half of a block is multiplied with it before it is added */
     float eps;
-    int32_t reserved;
+    int32_t token_width;
 } Decoder;
 
 /* The rows of one sequence in a pass, and the cache that they stand behind. */
@@ -75,13 +81,15 @@ typedef struct {
 typedef struct {
     const Sequence *sequences;
     const int64_t *token_ids; /* of all rows, those of a sequence together */
+    float *brought; /* what tokens bring to layers, or NULL; what the projection makes of those that
+                       enter is added. [rows, brought_width] */
     const int32_t *taps; /* layers, rising: what enters them is written, too; `layers` is behind all */
     float *scratch;
     float *hidden; /* takes the wanted rows: after the final norm, then what enters each tapped
                       layer. [wanted, 1 + taps, hidden] */
     int32_t num_sequences, rows;
     int32_t first_wanted; /* rows before it only leave keys and values behind; else 0 */
-    int32_t workers, num_taps, reserved;
+    int32_t workers, num_taps, brought_width;
 } Pass;
 
 /* Floats of scratch that a pass needs. */

@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "attention.h"
-#include "linear.h"
 #include "pool.h"
 
 enum { MOST_STEPS = 64 }; /* rows of a pass that aren't decided */
@@ -35,10 +34,9 @@ typedef struct {
     int32_t layers, step_rows;
 } States;
 
-/* A layer. Rows come as queries and keys of key heads, values and output gates of heads; `gates`
-   projects to what β and the decay of each head are made of. */
+/* A layer. Rows come as queries and keys of key heads, values and output gates of heads, and beside
+   them what β and the decay of each head are made of. */
 typedef struct {
-    Linear gates;
     const float *conv;  /* that of the row itself is the last. [conv_width, channels] */
     const float *rate;  /* how fast each head forgets. [heads] */
     const float *bias;  /* of the decay's time step. [heads] */
@@ -56,7 +54,7 @@ typedef struct {
     const States *states;
     int32_t decided;     /* all rows will be committed: they change the state but for the last */
     const float *projected; /* [rows, channels + heads · value_dim] */
-    const float *gates;     /* behind `gates`. [rows, 2 · heads] */
+    const float *gates;     /* [rows, 2 · heads] */
     float *mixed;           /* takes what is read. [rows, heads · value_dim] */
 } Recurrent;
 
