@@ -212,8 +212,11 @@ class KvCache(ABC):
         """The committed rows of each shape, and the states behind them, as `committed` has it."""
         if len(rows) == 1 and self.states is None:
             return rows[0].clone()
-        states = [] if self.states is None else list(self.states.tensors())
-        return torch.cat([part.flatten() for part in (*rows, *states)])
+        return torch.cat([part.flatten() for part in (*rows, *self.settled_states())])
+
+    def settled_states(self) -> list[Tensor]:
+        """Copies of states and tails behind all committed rows."""
+        return [] if self.states is None else self.states.settled()
 
     @abstractmethod
     def _first_rows(self, data: Tensor, length: int) -> Tensor:

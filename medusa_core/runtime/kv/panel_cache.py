@@ -115,6 +115,16 @@ class PanelCache(KvCache):
     def committed(self) -> Tensor:
         return self.joined([self._by_slot(part) for part in self._parts])
 
+    def settled_states(self) -> list[Tensor]:
+        if not isinstance(self.states, PanelStates) or self.states_struct is None:
+            return []
+        now = [part.clone() for part in self.states.now]
+        struct = StatesStruct.from_buffer_copy(self.states_struct)
+        struct.state, struct.tail = (part.data_ptr() for part in now)
+        count = self.states.num_unapplied + self.states.num_pending
+        self._library.settle(None, addressof(struct), count)  # by the sums of a pass
+        return now
+
     def _by_slot(self, part: Tensor) -> Tensor:
         """The committed rows of a part. [layers, 2, kv heads, length, head_dim]"""
         layers, _, num_kv, slots, head_dim = part.shape

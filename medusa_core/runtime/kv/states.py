@@ -12,7 +12,7 @@ section 6.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -190,11 +190,11 @@ class States:
         self.num_pending, self._lengths = other.num_pending, dict(other._lengths)
         self._is_decided, self._is_torn = other._is_decided, other._is_torn
 
-    def tensors(self) -> Iterator[Tensor]:
+    def settled(self) -> list[Tensor]:
         """Copies of states and tails behind all committed rows."""
         now = _Held(*(part.clone() for part in self._now))
         _apply(now, RecurrentSteps(*(part[:, : self.num_pending] for part in self._steps)))
-        yield from now
+        return list(now)
 
     @staticmethod
     def _copy(source: _Held, to: _Held) -> None:
