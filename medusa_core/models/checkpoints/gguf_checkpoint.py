@@ -28,6 +28,7 @@ from medusa_core.models.checkpoints.gguf_settings import num_layers
 from medusa_core.models.checkpoints.tiles import Tiles
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.block_types import block_type
+from medusa_core.models.token_table import Decode, StoredRows
 from medusa_core.system.files.gguf import (
     Gguf,
     GgufTensor,
@@ -37,6 +38,7 @@ from medusa_core.system.files.safetensors_header import TensorEntry
 _DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 _TURNED = {"q_proj": "attention.head_count", "k_proj": "attention.head_count_kv"}
 _SENSES = ("v.", "a.", "mm.")  # in front of the names of what sees and hears
+_CONVOLUTIONS = (".conv.weight", ".conv1d.weight")  # here a matrix, there one of each channel
 _MOST_EXPERTS = 1 << 10
 # Vectors of Mamba-2 layers, which are stored as matrices.
 _FLAT = (".A_log", ".D", ".dt_bias", ".mamba.norm.weight", ".mixer.norm.weight")
@@ -83,6 +85,18 @@ class GgufCheckpoint(Checkpoint):
         if name.endswith(".A_log"):  # stored as −exp of it
             numbers = _logarithms(name, numbers)
         return numbers if dtype is None else numbers.to(dtype)
+
+    def stored_rows(self, name: str, shape: tuple[int, int]) -> StoredRows:
+        self._read.add(name)
+        self.check_shape(name, shape)
+        tensor = self._tensor(name)
+        if tensor.kind in BLOCK_SIZES:
+            decode: Decode = block_type(tensor.kind).dequantize
+        else:
+            dtype = _DTYPES[tensor.kind]
+            decode = lambda rows: rows.view(dtype)  # noqa: E731
+        row_bytes = tensor.nbytes // shape[0]
+        return StoredRows(tensor.path, tensor.start, shape[0], row_bytes, decode)
 
     def _raw(self, name: str, each_piece: EachPiece) -> Tensor:
         """A tensor as it is stored; of blocks uint8, [rows, bytes of a row]."""
@@ -147,7 +161,7 @@ def _shape(name: str, stored: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that Hugging Face gives a tensor."""
     if name.endswith(_FLAT):
         return (math.prod(stored),)
-    if name.endswith(".conv1d.weight") and len(stored) == 2:
+    if name.endswith(_CONVOLUTIONS) and len(stored) == 2:
         return (stored[0], 1, stored[1])
     if name.endswith(".shared_expert_gate.weight"):
         return (1, math.prod(stored))

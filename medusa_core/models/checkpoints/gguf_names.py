@@ -6,7 +6,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-_TOP = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
+_TOP = {
+    "token_embd": "model.embed_tokens",
+    "token_embd_norm": "model.norm",  # LFM2's last one
+    "output_norm": "model.norm",
+    "output": "lm_head",
+    "per_layer_token_embd": "model.embed_tokens_per_layer",
+    "per_layer_model_proj": "model.per_layer_model_projection",
+    "per_layer_proj_norm": "model.per_layer_projection_norm",
+}
 _BLOCK = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",
@@ -25,11 +33,35 @@ _FOUR_NORMS = {
     "ffn_norm": "pre_feedforward_layernorm",
     "post_ffw_norm": "post_feedforward_layernorm",
 }
+_PER_LAYER = {
+    "inp_gate": "per_layer_input_gate",
+    "proj": "per_layer_projection",
+    "post_norm": "post_per_layer_input_norm",
+}
 _NORMS_BEHIND = {name: theirs for name, theirs in _FOUR_NORMS.items() if name != "ffn_norm"}
 _FUSED = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
+_SHORT_CONVOLUTION = {
+    "attn_norm": "operator_norm",
+    "attn_output": "self_attn.out_proj",
+    "attn_q_norm": "self_attn.q_layernorm",
+    "attn_k_norm": "self_attn.k_layernorm",
+    "ffn_norm": "ffn_norm",
+    "ffn_gate": "feed_forward.w1",
+    "ffn_up": "feed_forward.w3",
+    "ffn_down": "feed_forward.w2",
+    "shortconv.conv": "conv.conv",
+    "shortconv.in_proj": "conv.in_proj",
+    "shortconv.out_proj": "conv.out_proj",
+}
 EACH_EXPERT = "*"  # in a name: where the number of an expert stands
 _EXPERTS = {
     f"ffn_{part}_exps": f"mlp.experts.{EACH_EXPERT}.{part}_proj" for part in ("gate", "up", "down")
+}
+_LFM2_EXPERTS = {
+    "ffn_gate_inp": "feed_forward.gate",
+    "ffn_gate_exps": f"feed_forward.experts.{EACH_EXPERT}.w1",
+    "ffn_up_exps": f"feed_forward.experts.{EACH_EXPERT}.w3",
+    "ffn_down_exps": f"feed_forward.experts.{EACH_EXPERT}.w2",
 }
 _SINKS = "attn_sinks.weight"
 
@@ -103,6 +135,7 @@ class Architecture:
         norm_offset: What is added to norms when they are written.
         has_experts: Its blocks have experts.
         whole: What tensors of its blocks are called whose whole names differ.
+        by_layer: Keys of sizes that may differ from layer to layer.
         tiles_heads: Heads of gated delta nets are stored one of each key head, then the next.
     """
 
@@ -112,6 +145,7 @@ class Architecture:
     norm_offset: float = 0.0
     has_experts: bool = False
     whole: Mapping[str, str] = field(default_factory=dict)
+    by_layer: frozenset[str] = frozenset()
     tiles_heads: bool = False
 
 
@@ -147,6 +181,12 @@ ARCHITECTURES = {
     "gemma": Architecture("gemma", norm_offset=1.0),
     "gemma2": Architecture("gemma2", _FOUR_NORMS, norm_offset=1.0),
     "gemma3": Architecture("gemma3_text", _FOUR_NORMS, norm_offset=1.0),
+    "gemma4": Architecture(
+        "gemma4_text",
+        _FOUR_NORMS | _PER_LAYER,
+        whole={"layer_output_scale.weight": "layer_scalar"},
+        by_layer=frozenset(("feed_forward_length", "attention.head_count_kv")),
+    ),
     "phi3": Architecture("phi3", _FUSED),
     "granite": Architecture("granite", turns_pairs=True),
     "smollm3": Architecture("smollm3", turns_pairs=True),
@@ -155,6 +195,13 @@ ARCHITECTURES = {
         "gpt_oss",
         _EXPERTS | {"ffn_gate_inp": "mlp.router", "post_attention_norm": _BLOCK["ffn_norm"]},
         has_experts=True,
+    ),
+    "lfm2": Architecture("lfm2", _SHORT_CONVOLUTION),
+    "lfm2moe": Architecture(
+        "lfm2_moe",
+        _SHORT_CONVOLUTION | _LFM2_EXPERTS,
+        has_experts=True,
+        whole={"exp_probs_b.bias": "feed_forward.expert_bias"},
     ),
     "qwen35": Architecture(
         "qwen3_5_text", _QWEN35, norm_offset=1.0, whole=_DELTA_NET, tiles_heads=True
@@ -183,14 +230,13 @@ ARCHITECTURES = {
 }
 
 _RECURRENT = "some of its layers are recurrent, and a tree of drafts has no state for each branch"
-_SHARED = "its layers share keys and values"
+_STREAMS = "its blocks keep several streams beside each other"
 _INSTEAD = {
-    "gemma3n": (_SHARED, "Choose Gemma 3 instead."),
-    "gemma4": (_SHARED, "Choose Gemma 3 instead."),
+    "gemma3n": (_STREAMS, "Choose Gemma 4 instead."),
     "qwen3next": ("only its safetensors files are read", "Choose Qwen3.5 instead."),
     **dict.fromkeys(
         (
-            *("mamba", "mamba2", "jamba", "lfm2", "lfm2moe", "plamo2"),
+            *("mamba", "mamba2", "jamba", "plamo2"),
             *("nemotron_h_moe", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7", "kimi-linear"),
         ),
         (_RECURRENT, "Choose a model without such layers, such as Qwen3."),
