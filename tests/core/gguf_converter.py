@@ -58,7 +58,7 @@ _NO_WEIGHTS = {
     ".dt_bias": ".dt_proj.bias",
     ".expert_bias": ".expert_bias.bias",
 }
-_TURNS_PAIRS = ("llama", "mistral", "ministral3", "granite", "smollm3")
+_TURNS_PAIRS = ("llama", "mistral", "ministral3", "granite", "smollm3", "granitemoehybrid")
 _GEMMAS = ("gemma", "gemma2", "gemma3_text")
 _GEMMA4 = ("gemma4_text", "gemma4_unified_text")
 _LFM2 = ("lfm2", "lfm2_moe")
