@@ -39,7 +39,7 @@ from tests.core.tiny import write_text_files
 from tests.core.tree_paths import path_to
 
 # Families without states of which the compiled step knows nothing.
-NOT_COMPILED = {"qwen3_moe", "gpt_oss", "hunyuan_v1_dense"}
+NOT_COMPILED = {"qwen3_moe", "gpt_oss", "hunyuan_v1_dense", "lfm2"}
 
 
 def wide_config(name: str) -> Any:
