@@ -17,6 +17,7 @@ def is_compiled(config: ModelConfig) -> bool:
         (family.decoder is None or family.tells_blocks)
         and traits.experts is None
         and not traits.has_sinks
+        and not traits.norms_turned
         and traits.activation is not Activation.BOUNDED
         and all(isinstance(shape, RowShape | SharedRows | StateShape) for shape in config.layers)
         and fits_lanes(*config.row_sizes, *states)
