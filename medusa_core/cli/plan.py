@@ -106,7 +106,11 @@ def run(args: argparse.Namespace) -> int:
         )
         choice = choice if in_tiers is None else in_tiers.choice
     if args.json:
-        fields = as_json(choice) | ({} if in_tiers is None else in_tiers.as_json())
+        fields = (
+            as_json(choice)
+            | {"runner_note": runner_note(config)}
+            | ({} if in_tiers is None else in_tiers.as_json())
+        )
         _print_json(args, fields)
     else:
         every = choices(config, heads, budget, context, draft_model)
@@ -145,6 +149,17 @@ def as_json(choice: Recommendation) -> dict[str, object]:
         "lack": choice.lack,
         "formats": choice.formats._asdict(),
     }
+
+
+def runner_note(config: ModelConfig) -> str:
+    """How a model runs where transformers does, for people; empty for families here."""
+    if config.is_ours:
+        return ""
+    from medusa_core.models.through_transformers.sizes import sizes_of
+
+    why = sizes_of(config).plain_why
+    how = f"one token a step, as {why}" if why else "with token trees if its attention keeps masks"
+    return f"runs through transformers, {how}"
 
 
 def shape_names() -> tuple[str, ...]:
@@ -237,6 +252,8 @@ def _table(
         f"{model} as {_name(choice, stored)} on {budget.name}, context {plan.context_tokens:,}",
         "",
     ]
+    if note := runner_note(config):
+        lines[1:1] = [f"  {note}"]
     rows = {
         "weights": plan.weights_bytes,
         "heads": plan.heads_bytes - plan.draft_model_bytes,

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
@@ -48,6 +48,9 @@ from medusa_core.runtime.kv.size import (
     state_rows,
     whole_rows,
 )
+
+if TYPE_CHECKING:
+    from medusa_core.models.through_transformers.sizes import TransformersSizes
 
 FIRST_CHUNK_ROWS = 64  # quick on most devices, and as many as the largest usual tree has
 _CARD_CHUNK_ROWS = 512
@@ -153,6 +156,8 @@ def _ram_bytes(config: ModelConfig, formats: PartFormats) -> int:
 @lru_cache(maxsize=256)
 def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of the target's weights, the token vectors included."""
+    if not config.is_ours:
+        return _transformers_bytes(config, formats)
     item = max(4, _ITEMSIZE[formats.compute])  # norms are computed in 32 bits at least
     # What a file holds in blocks may differ from layer to layer.
     every = ((block_parts(config, index), 1) for index in range(config.num_layers))
@@ -174,6 +179,21 @@ def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
     return in_linears + vectors + last_norm + lm_head + tables + _per_layer_bytes(config, formats)
 
 
+def _transformers_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes of a model that transformers runs."""
+    sizes = _sizes_of(config)
+    in_matrices = sum(
+        formats.linears.nbytes(rows, columns, formats.device) for rows, columns in sizes.matrices
+    )
+    return in_matrices + sizes.num_others * _ITEMSIZE[formats.compute] + sizes.buffer_bytes
+
+
+def _sizes_of(config: ModelConfig) -> TransformersSizes:
+    from medusa_core.models.through_transformers.sizes import sizes_of  # which asks transformers
+
+    return sizes_of(config)
+
+
 def _vector_numbers(block: BlockParts) -> int:
     """Numbers of a block that aren't linear parts; a norm keeps its epsilon beside its weight."""
     others = sum(math.prod(shape) for shape in block.more.values())
@@ -192,7 +212,9 @@ def adapter_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartForma
 
 
 def experts_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of all experts among the weights."""
+    """Bytes of all experts among the weights; of what transformers runs it isn't known."""
+    if not config.is_ours:
+        return 0
     layers = (block_parts(config, index) for index in range(config.num_layers))
     parts = (part for block in layers for mlp in block.experts for part in mlp.linears)
     return sum(part_bytes(part, config, formats) for part in parts)
@@ -284,6 +306,11 @@ def _cache_bytes(
     config: ModelConfig, formats: PartFormats, context_tokens: int, is_alone: bool
 ) -> tuple[int, int]:
     """Bytes of a token's keys and values, and of all states beside them."""
+    if not config.is_ours:
+        sizes, itemsize = _sizes_of(config), _ITEMSIZE[formats.compute]
+        numbers = sum(2 * shape.num_kv_heads * shape.head_dim for shape in sizes.layers)
+        num = num_states(whole_rows(context_tokens), context_tokens)
+        return numbers * itemsize, num * sizes.state_bytes
     compiles = is_alone and formats.compiles and is_compiled(config)
     compiles = compiles and (not config.quantization or formats.keeps_blocks)
     itemsize = _ITEMSIZE[formats.compute if compiles else formats.cache]
@@ -336,6 +363,8 @@ def _unpacked_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """On CUDA, prefill unpacks one 4-bit matrix at a time."""
     if formats.device == "cpu" or formats.linears.is_dense:
         return 0
+    if not config.is_ours:
+        return _sizes_of(config).largest_matrix * _ITEMSIZE[formats.compute]
     blocks = (block for block, _ in kinds_of_blocks(config))
     largest = max(part.rows * part.columns for block in blocks for part in block.linears)
     return largest * _ITEMSIZE[formats.compute]

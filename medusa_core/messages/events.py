@@ -74,6 +74,7 @@ class ModelLoaded(Message):
         continues_text: It has no chat template: it goes on with a text as it stands.
         serving: Names of the sources that can draft for it.
         chat_template: Its template; empty where it has none.
+        runner_note: How it runs where transformers runs it, for people; empty for families here.
         place: The machine on which it runs, for people; empty for this one. Of a model elsewhere
             nothing is known but its name and maybe its context: all numbers are 0.
     """
@@ -103,6 +104,7 @@ class ModelLoaded(Message):
     serving: frozenset[str] = frozenset()
     chat_template: str = ""
     place: str = ""
+    runner_note: str = ""
 
     @property
     def is_remote(self) -> bool:

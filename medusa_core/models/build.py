@@ -11,6 +11,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.family import find_family
 from medusa_core.models.layer_shapes import SharedRows
+from medusa_core.models.mamba_decoder import MambaDecoder
 from medusa_core.models.precision import Precision
 from medusa_core.models.traits_decoder import TraitsDecoder
 from medusa_core.models.weights import Weights
@@ -23,11 +24,11 @@ def decoder_of(config: ModelConfig) -> type[Decoder]:
         return own()
     if config.traits.is_usual:
         return Decoder
-    return TraitsDecoder
+    return TraitsDecoder if config.traits.mamba is None else MambaDecoder
 
 
 # Written by old programs, and computed anew by all; and what belongs to others, or guesses only.
-_HARMLESS = re.compile(r".*rotary_emb\.inv_freq|medusa_heads?\..*|model\.mtp_layers\..*")
+_HARMLESS = re.compile(r".*rotary_emb\.inv_freq|medusa_heads?\..*|model\.mtp_layers\..*|mtp\..*")
 
 
 def build_decoder(

@@ -14,7 +14,13 @@ from medusa_core.messages import Advice
 from medusa_core.models.advice import read_advice
 from medusa_core.models.checkpoints.gguf_config import usual_type
 from medusa_core.models.checkpoints.packing import Packing
-from medusa_core.models.family import find_family
+from medusa_core.models.family import (
+    LEAST,
+    MOST,
+    family_registry,
+    find_family,
+    unknown_family,
+)
 from medusa_core.models.layer_shapes import LayerShape, RowShape, StateShape, rows_of, state_of
 from medusa_core.models.quant.choice import (
     NO_TYPES,
@@ -90,7 +96,8 @@ class ModelConfig:
     `quantization` is the format that the checkpoint's linear layers have already, or empty; of a
     GGUF file the type that most have. `stored_types` then has that of every matrix in blocks, by
     its tensor's name, and `file_type` GGUF's name of the mix, such as Q4_K_M. `sees`: it could also
-    look at pictures; that part isn't loaded.
+    look at pictures; that part isn't loaded. `transformers_text` is the whole `config.json` of a
+    model that transformers runs; empty for families of ours.
     """
 
     model_type: str
@@ -113,6 +120,12 @@ class ModelConfig:
     packing: Packing | None = None
     advice: Advice | None = None
     sees: bool = False
+    transformers_text: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        """Does a family of this engine describe it? Else transformers runs it."""
+        return not self.transformers_text
 
     @property
     def usual_context(self) -> int:
@@ -189,8 +202,11 @@ def parse_config(
         ModelError: It describes something that this engine doesn't run.
     """
     sees = isinstance(raw.get("vision_config"), Mapping)
-    raw = _text_part(raw)
-    family = find_family(_text(raw.get("model_type", "")))
+    whole, raw = raw, _text_part(raw)
+    model_type = _text(raw.get("model_type", ""))
+    if model_type not in family_registry().names:
+        return _through_transformers(model_type, whole, generation)
+    family = find_family(model_type)
     raw = raw if family.as_usual is None else family.as_usual(raw)
     traits = family.traits(raw)
     context = _size(raw, "max_position_embeddings", _MOST_CONTEXT, 2048)
@@ -221,6 +237,39 @@ def parse_config(
     )
     _check(config, raw)
     return config
+
+
+def _through_transformers(
+    model_type: str, raw: Mapping[str, Any], generation: Mapping[str, Any]
+) -> ModelConfig:
+    """What no family of ours describes, if transformers runs it.
+
+    Raises:
+        ModelError: It doesn't, or the files make no sense.
+    """
+    from medusa_core.models.through_transformers.known import read_facts, why_not_transformers
+
+    if why := why_not_transformers(raw):
+        raise unknown_family(model_type, why)
+    facts = read_facts(raw)
+    return ModelConfig(
+        model_type=facts.model_type,
+        vocab_size=facts.vocab_size,
+        hidden_size=facts.hidden_size,
+        intermediate_size=facts.intermediate_size,
+        num_layers=facts.num_layers,
+        num_heads=facts.num_heads,
+        num_kv_heads=facts.num_kv_heads,
+        head_dim=facts.head_dim,
+        rms_norm_eps=1e-6,
+        context_tokens=facts.context_tokens,
+        rope=RopeConfig(),
+        tie_embeddings=facts.is_tied,
+        traits=Traits(),
+        eos_token_ids=_read_eos(raw, generation),
+        advice=read_advice(generation),
+        transformers_text=facts.text,
+    )
 
 
 def _text_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -364,7 +413,7 @@ def _strength(kind: str, scaling: Mapping[str, Any], factor: float, old: int) ->
 def _factors(scaling: Mapping[str, Any], key: str) -> tuple[float, ...]:
     factors = scaling.get(key)
     are_numbers = isinstance(factors, list) and all(
-        isinstance(factor, int | float) and not isinstance(factor, bool) and 0 < factor < 1e31
+        isinstance(factor, int | float) and not isinstance(factor, bool) and 1e-6 < factor < 1e31
         for factor in factors
     )
     if not are_numbers or not isinstance(factors, list):
@@ -428,7 +477,7 @@ def _size(raw: Mapping[str, Any], key: str, most: int, default: int | None = Non
 def _number(raw: Mapping[str, Any], key: str, default: float) -> float:
     value = raw.get(key)
     value = default if value is None else value
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e12:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not LEAST <= value <= MOST:
         raise ModelError(
             f"config.json: {key} is {_shown(value)}, not a positive number.",
             "Download config.json again.",

@@ -39,18 +39,48 @@ class Mlp:
         return (self.gate_up, self.down)
 
 
+@dataclass(frozen=True, slots=True)
+class PlainMlp:
+    """An MLP without a gate.
+
+    Attributes:
+        up: Its first projection.
+        down: Its last one.
+    """
+
+    up: QuantLinear
+    down: QuantLinear
+
+    def __call__(self, x: Tensor, active: Active) -> Tensor:
+        """[n, hidden] → [n, hidden]"""
+        made = self.up(x)
+        return self.down(active(made, made))
+
+    @property
+    def linears(self) -> tuple[QuantLinear, ...]:
+        return (self.up, self.down)
+
+
 class ExpertMlps:
-    """The experts of a block and their router.
+    """The experts of a block, their router, and the MLP that all rows pass through beside them.
 
     Attributes:
         linears: All linear layers.
     """
 
-    def __init__(self, experts: Experts, router: QuantLinear, mlps: Sequence[Mlp]) -> None:
+    def __init__(
+        self,
+        experts: Experts,
+        router: QuantLinear,
+        mlps: Sequence[Mlp | PlainMlp],
+        shared: Mlp | PlainMlp | None = None,
+    ) -> None:
         self._traits = experts
         self._router = router
         self._mlps = tuple(mlps)
-        self.linears = (router, *(linear for mlp in self._mlps for linear in mlp.linears))
+        self._shared = shared
+        beside = () if shared is None else shared.linears
+        self.linears = (router, *beside, *(one for mlp in self._mlps for one in mlp.linears))
 
     def __call__(self, x: Tensor, active: Active) -> Tensor:
         """[n, hidden] → [n, hidden]
@@ -64,7 +94,7 @@ class ExpertMlps:
             rows, place = torch.nonzero(chosen == number, as_tuple=True)
             made = self._mlps[number](x.index_select(0, rows), active)
             y.index_add_(0, rows, made * shares[rows, place, None])
-        return y
+        return y if self._shared is None else y.add_(self._shared(x, active))
 
     def _shares(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Of every row its experts and their shares. [n, chosen] each"""

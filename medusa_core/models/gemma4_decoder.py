@@ -362,7 +362,7 @@ class Gemma4Decoder(TraitsDecoder):
         assert parts.mlp is not None
         first, second, third, fourth = (
             self.read_norm(weights, f"{parts.prefix}.{name}", config.hidden_size)
-            for name in norm_names(config.traits.norm_places)
+            for name in norm_names(config)
         )
         owner, rows = self._rows_read(index)
         attention = f"{parts.prefix}.self_attn"

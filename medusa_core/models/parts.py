@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Required, TypedDict
 
 from medusa_core.models.config import ModelConfig
@@ -31,6 +31,7 @@ class PartPiece:
         total: Rows of the whole tensor; 0 where it is the whole.
         head_dim: Of its heads, all of which are turned as a whole; 0 where they are the model's
             usual ones.
+        stride: From one run of its rows to the next; 0 for a single run.
     """
 
     name: str
@@ -39,6 +40,7 @@ class PartPiece:
     first: int = 0
     total: int = 0
     head_dim: int = 0
+    stride: int = 0
 
     @property
     def of(self) -> int:
@@ -47,7 +49,13 @@ class PartPiece:
 
     def take(self, tensor: Tensor) -> Tensor:
         """Its rows of the tensor. [of, ...] → [rows, ...]"""
-        return tensor[self.first : self.first + self.rows] if self.total else tensor
+        if not self.total:
+            return tensor
+        if not self.stride:
+            return tensor[self.first : self.first + self.rows]
+        num_runs = self.total // self.stride
+        runs = tensor.view(num_runs, self.stride, *tensor.shape[1:])
+        return runs[:, self.first : self.first + self.rows // num_runs].flatten(0, 1)
 
     def in_pairs(self, rows: Tensor, usual: HeadRows) -> Tensor:
         """Its rows as `interleave_rows` orders them, if positions turn them. [rows, ...]"""
@@ -69,6 +77,8 @@ class LinearPart:
         columns: Columns of all of them.
         has_bias: Each piece has a bias.
         stays_dense: It is kept as plain numbers in any weight format.
+        tiled: Where its columns are of one head of each group, then of each group's next: how many
+            groups and heads; None for one group after the other, as what it reads.
     """
 
     name: str
@@ -76,6 +86,7 @@ class LinearPart:
     columns: int
     has_bias: bool = False
     stays_dense: bool = False
+    tiled: tuple[int, int] | None = None
 
     @property
     def rows(self) -> int:
@@ -87,6 +98,19 @@ class LinearPart:
         """Whether it is a whole tensor of a checkpoint, its rows in their order."""
         return len(self.pieces) == 1 and not self.pieces[0].turns and not self.pieces[0].total
 
+    def within(self, name: str) -> LinearPart:
+        """The part whose pieces are rows of one tensor, one below the other."""
+        pieces, first = [], 0
+        for piece in self.pieces:
+            pieces.append(PartPiece(name, piece.rows, piece.turns, first, self.rows))
+            first += piece.rows
+        return replace(self, pieces=tuple(pieces))
+
+    @property
+    def in_pairs(self) -> LinearPart:
+        """The part whose heads are stored as the neighbouring pairs that are turned."""
+        return replace(self, pieces=tuple(replace(piece, turns=False) for piece in self.pieces))
+
     def fitting(self, wanted: QuantSpec, formats: PartFormats) -> QuantSpec:
         """The weight format that it takes where one is wanted."""
         wanted = formats.dense if self.stays_dense else wanted
@@ -95,10 +119,20 @@ class LinearPart:
 
 @dataclass(frozen=True, slots=True)
 class MlpParts:
-    """The linear parts of an MLP."""
+    """The linear parts of an MLP.
+
+    Attributes:
+        gate_up: Its gate and what that gates; one of both where it has no gate.
+        down: Its last projection.
+    """
 
     gate_up: LinearPart
     down: LinearPart
+
+    @property
+    def has_gate(self) -> bool:
+        """Whether there is a gate."""
+        return self.gate_up.rows > self.down.columns
 
     @property
     def linears(self) -> tuple[LinearPart, ...]:
@@ -158,11 +192,12 @@ def shared_parts(config: ModelConfig, index: int) -> BlockParts:
         PartPiece(f"{attention}.v_proj", kv),
     )
     output = (PartPiece(f"{attention}.o_proj", hidden),)
-    norms = dict.fromkeys((f"{prefix}.{name}" for name in norm_names(traits.norm_places)), hidden)
+    norms = dict.fromkeys((f"{prefix}.{name}" for name in norm_names(config)), hidden)
+    q_norm, k_norm = (f"{attention}.{name}" for name in qk_norm_names(config))
     if traits.qk_norm:
-        norms |= dict.fromkeys((f"{attention}.{name}_norm" for name in ("q", "k")), config.head_dim)
+        norms |= dict.fromkeys((q_norm, k_norm), config.head_dim)
     if traits.wide_qk_norm:
-        norms |= {f"{attention}.q_norm": inner, f"{attention}.k_norm": kv}
+        norms |= {q_norm: inner, k_norm: kv}
     return BlockParts(
         prefix=prefix,
         vectors=norms,
@@ -215,14 +250,26 @@ def mlp_parts(config: ModelConfig, name: str, prefix: str, width: int) -> MlpPar
     )
 
 
-def norm_names(places: NormPlaces) -> tuple[str, ...]:
+def norm_names(config: ModelConfig) -> tuple[str, ...]:
     """Names of a block's norms, in the order in which rows meet them."""
     attention, mlp = "post_attention_layernorm", "post_feedforward_layernorm"
-    if places is NormPlaces.BEHIND:
-        return (attention, mlp)
-    if places is NormPlaces.AROUND:
-        return ("input_layernorm", attention, "pre_feedforward_layernorm", mlp)
-    return ("input_layernorm", attention)
+    names: tuple[str, ...] = ("input_layernorm", attention)
+    if config.traits.norm_places is NormPlaces.BEHIND:
+        names = (attention, mlp)
+    elif config.traits.norm_places is NormPlaces.AROUND:
+        names = ("input_layernorm", attention, "pre_feedforward_layernorm", mlp)
+    return _in_family(config, names)
+
+
+def qk_norm_names(config: ModelConfig) -> tuple[str, ...]:
+    """Names of the norms of queries and of keys."""
+    return _in_family(config, ("q_norm", "k_norm"))
+
+
+def _in_family(config: ModelConfig, names: tuple[str, ...]) -> tuple[str, ...]:
+    """What a family calls its norms, by their usual names."""
+    own = find_family(config.model_type).names
+    return tuple(own.get(name, name) for name in names)
 
 
 def lm_head_part(config: ModelConfig) -> LinearPart:
@@ -242,6 +289,10 @@ def per_layer_tensors(config: ModelConfig) -> dict[str, tuple[int, ...]]:
 
 def num_linear_parameters(config: ModelConfig) -> int:
     """Weights of the linear parts of all blocks."""
+    if not config.is_ours:
+        from medusa_core.models.through_transformers.sizes import sizes_of  # asks transformers
+
+        return sum(rows * columns for rows, columns in sizes_of(config).matrices)
     return sum(
         count * sum(part.rows * part.columns for part in block.linears)
         for block, count in kinds_of_blocks(config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -22,6 +23,7 @@ class Activation(str, Enum):
     SILU = "silu"
     GELU_TANH = "gelu_pytorch_tanh"
     BOUNDED = "bounded"  # GPT-OSS calls it silu
+    RELU2 = "relu2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,69 @@ class PerLayerEmbeddings:
 
 
 @dataclass(frozen=True, slots=True)
+class DeltaNet:
+    """What gated delta nets have beyond the sizes of their state (Yang et al. 2024).
+
+    Attributes:
+        is_fused: Their projections are two tensors, each key head's rows together, as in
+            Qwen3-Next; else they are four.
+        tiled: Layers whose last projection reads one head of each key head, then the next, as
+            llama.cpp stores them.
+    """
+
+    is_fused: bool = False
+    tiled: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Mamba:
+    """What Mamba-2 layers have beyond the sizes of their state (Dao and Gu 2024).
+
+    Attributes:
+        has_bias: The projection into a layer has a bias.
+        has_out_bias: So has the one out of it.
+        has_conv_bias: So has its convolution.
+        has_norm: What a layer makes is normalised, each group on its own.
+        gates_first: It passes through its gate before it is normalised.
+        least_step: The shortest time step Δ.
+        most_step: The longest.
+        name: What a block calls it.
+    """
+
+    has_bias: bool = False
+    has_out_bias: bool = False
+    has_conv_bias: bool = True
+    has_norm: bool = True
+    gates_first: bool = True
+    least_step: float = 0.0
+    most_step: float = math.inf
+    name: str = "mamba"
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """What Falcon-H1 multiplies within a block.
+
+    Attributes:
+        attention_in: What attention reads.
+        attention_out: What it makes.
+        mamba_in: What the Mamba layer beside it reads.
+        mamba_out: What that makes.
+        projected: What that reads once projected: gate, x, B, C and Δ.
+        gate: Of the MLP.
+        down: What the MLP makes.
+    """
+
+    attention_in: float = 1.0
+    attention_out: float = 1.0
+    mamba_in: float = 1.0
+    mamba_out: float = 1.0
+    projected: tuple[float, float, float, float, float] = (1.0, 1.0, 1.0, 1.0, 1.0)
+    gate: float = 1.0
+    down: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Traits:
     """What one checkpoint has beyond what all families share.
 
@@ -71,6 +136,7 @@ class Traits:
         output_bias: So has the projection behind attention.
         mlp_bias: So have the three projections of the MLP.
         qk_norm: Queries and keys are normalised per head before they are turned.
+        norms_turned: They are normalised behind it: a norm's weight meets turned numbers.
         window: Tokens that attention looks back on, in any layer; None for all. Within so many
             tokens the window shows everything, so longer contexts are not offered.
         wide_qk_norm: Queries and keys are normalised over all heads at once.
@@ -101,12 +167,17 @@ class Traits:
         keys_are_values: Layers whose values are their keys' projection.
         normalises_values: Values are normalised per head, without a weight.
         scales_layers: What leaves a layer is multiplied with a number of its own.
+        delta_net: What its layers with a state have; None without gated delta nets.
+        mamba: What its layers with a state have; None without Mamba-2 layers.
+        factors: What parts of a block are multiplied with; None for nothing.
+        fuses_gate: An MLP's gate and up are rows of one tensor.
     """
 
     qkv_bias: bool = False
     output_bias: bool = False
     mlp_bias: bool = False
     qk_norm: bool = False
+    norms_turned: bool = False
     window: int | None = None
     wide_qk_norm: bool = False
     norm_places: NormPlaces = NormPlaces.BEFORE
@@ -133,6 +204,10 @@ class Traits:
     keys_are_values: frozenset[int] = frozenset()
     normalises_values: bool = False
     scales_layers: bool = False
+    delta_net: DeltaNet | None = None
+    mamba: Mamba | None = None
+    factors: Factors | None = None
+    fuses_gate: bool = False
 
     @property
     def score_bounds(self) -> tuple[float, float]:

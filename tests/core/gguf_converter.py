@@ -27,6 +27,12 @@ _ARCHITECTURES = {
     "qwen2": gguf.MODEL_ARCH.QWEN2,
     "qwen3": gguf.MODEL_ARCH.QWEN3,
     "qwen3_moe": gguf.MODEL_ARCH.QWEN3MOE,
+    "exaone4": gguf.MODEL_ARCH.EXAONE4,
+    "seed_oss": gguf.MODEL_ARCH.SEED_OSS,
+    "hunyuan_v1_dense": gguf.MODEL_ARCH.HUNYUAN_DENSE,
+    "ernie4_5": gguf.MODEL_ARCH.ERNIE4_5,
+    "glm4": gguf.MODEL_ARCH.GLM4,
+    "gemma": gguf.MODEL_ARCH.GEMMA,
     "gemma2": gguf.MODEL_ARCH.GEMMA2,
     "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
     **dict.fromkeys(("gemma4_text", "gemma4_unified_text"), gguf.MODEL_ARCH.GEMMA4),
@@ -35,9 +41,18 @@ _ARCHITECTURES = {
     "smollm3": gguf.MODEL_ARCH.SMOLLM3,
     **dict.fromkeys(("olmo2", "olmo3"), gguf.MODEL_ARCH.OLMO2),
     "gpt_oss": gguf.MODEL_ARCH.GPT_OSS,
+    "qwen3_5_text": gguf.MODEL_ARCH.QWEN35,
+    "qwen3_5_moe_text": gguf.MODEL_ARCH.QWEN35MOE,
+}
+_DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text")
+_NO_WEIGHTS = {
+    ".layer_scalar": ".layer_scalar.weight",
+    ".sinks": ".sinks.weight",
+    ".A_log": ".A_log",
+    ".dt_bias": ".dt_proj.bias",
 }
 _TURNS_PAIRS = ("llama", "mistral", "ministral3", "granite", "smollm3")
-_GEMMAS = ("gemma2", "gemma3_text")
+_GEMMAS = ("gemma", "gemma2", "gemma3_text")
 _GEMMA4 = ("gemma4_text", "gemma4_unified_text")
 _HAS_WINDOWS = ("gemma2", "gemma3_text", *_GEMMA4, "phi3", "olmo3", "gpt_oss")
 
@@ -58,12 +73,16 @@ def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
     _add_multipliers(writer, raw)
     if raw["model_type"] in _GEMMA4:
         add_gemma4(writer, raw)
+    if raw["model_type"] in _DELTA_NETS:
+        _add_states(writer, raw)
     names = gguf.get_tensor_name_map(architecture, raw["num_hidden_layers"])
     for name, tensor in _stored(raw, tensors).items():
         stem, _, ending = name.rpartition(".")
         theirs = names.get_name(stem)
-        assert theirs is not None, name
-        add_as(writer, f"{theirs}.{ending}", tensor.float().contiguous().numpy(), kind)
+        full_name = f"{theirs}.{ending}" if theirs else names.get_name(name)  # one without ending
+        assert full_name is not None, name
+        numbers = tensor.float().contiguous().numpy()
+        add_as(writer, full_name, numbers, "f32" if "conv1d" in full_name else kind)
     make_tokenizer(raw["vocab_size"]).save(str(folder / "tokenizer.json"))
     add_byte_level(writer, folder / "tokenizer.json", "gpt-2")
     writer.add_chat_template(TEMPLATE)
@@ -76,7 +95,7 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     writer.add_block_count(raw["num_hidden_layers"])
     writer.add_context_length(raw["max_position_embeddings"])
     writer.add_embedding_length(raw["hidden_size"])
-    if raw["model_type"] not in _GEMMA4:
+    if "intermediate_size" in raw and raw["model_type"] not in _GEMMA4:
         writer.add_feed_forward_length(raw["intermediate_size"])
     writer.add_head_count(raw["num_attention_heads"])
     if raw["model_type"] not in _GEMMA4:
@@ -90,12 +109,33 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
         writer.add_expert_count(experts)
         writer.add_expert_used_count(raw["num_experts_per_tok"])
         writer.add_expert_feed_forward_length(
-            raw.get("moe_intermediate_size", raw["intermediate_size"])
+            raw.get("moe_intermediate_size") or raw["intermediate_size"]
         )
     if raw["model_type"] in _HAS_WINDOWS:
         writer.add_sliding_window(raw["sliding_window"] or 0)
-    if raw["model_type"] == "olmo3":
+    if raw["model_type"] == "exaone4" and raw["sliding_window"]:
+        writer.add_sliding_window(raw["sliding_window"])
+    if raw["model_type"] in ("olmo3", "exaone4") and raw["sliding_window"]:
         writer.add_sliding_window_pattern([t == "sliding_attention" for t in raw["layer_types"]])
+
+
+def _add_states(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
+    """What gated delta nets hold."""
+    heads = raw["linear_num_value_heads"]
+    writer.add_ssm_conv_kernel(raw["linear_conv_kernel_dim"])
+    writer.add_ssm_state_size(raw["linear_key_head_dim"])
+    writer.add_ssm_group_count(raw["linear_num_key_heads"])
+    writer.add_ssm_time_step_rank(heads)
+    writer.add_ssm_inner_size(raw["linear_value_head_dim"] * heads)
+    kinds = raw["layer_types"]
+    if kinds[3:4] == ["full_attention"] and kinds.count("full_attention") == 1:
+        writer.add_full_attention_interval(4)
+    else:
+        marks = [kind == "linear_attention" for kind in kinds]
+        writer.add_array(f"{writer.arch}.attention.recurrent_layers", marks)
+    writer.add_rope_dimension_sections([11, 11, 10, 0])
+    if "shared_expert_intermediate_size" in raw:
+        writer.add_expert_shared_feed_forward_length(raw["shared_expert_intermediate_size"])
 
 
 def _add_rope(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
@@ -104,7 +144,7 @@ def _add_rope(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     head_dim = raw.get("head_dim") or raw["hidden_size"] // raw["num_attention_heads"]
     if raw["model_type"] not in _GEMMA4:
         writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
-    writer.add_rope_freq_base(rope["rope_theta"])
+    writer.add_rope_freq_base(rope["rope_theta"] * _of_alpha(rope, head_dim))
     if rope["rope_type"] in ("linear", "yarn"):
         writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
         writer.add_rope_scaling_factor(rope["factor"])
@@ -161,6 +201,12 @@ def add_gemma4(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     writer.add_tensor("rope_freqs.weight", factors.numpy())
 
 
+def _of_alpha(rope: dict[str, Any], head_dim: int) -> float:
+    """What Hunyuan's alpha stretches the base of the frequencies by."""
+    alpha: float = rope.get("alpha", 1.0)
+    return float(alpha ** (head_dim / (head_dim - 2)))
+
+
 def _llama3_factors(rope: dict[str, Any], head_dim: int) -> Tensor:
     """How far each pair's positions are stretched."""
     old, low, high = (
@@ -191,7 +237,10 @@ def _stored(raw: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor
     kind, stored = raw["model_type"], dict[str, Tensor]()
     experts: dict[str, dict[int, Tensor]] = defaultdict(dict)
     for name, tensor in tensors.items():
-        if kind in _GEMMAS and name.endswith("norm.weight"):
+        if kind in _DELTA_NETS:
+            tensor = _of_delta_net(raw, name, tensor)
+        is_moved = kind in _GEMMAS or (kind in _DELTA_NETS and ".linear_attn." not in name)
+        if is_moved and name.endswith("norm.weight"):
             tensor = tensor + 1
         if kind in _TURNS_PAIRS and ".q_proj." in name:
             tensor = _paired(tensor, raw["num_attention_heads"])
@@ -204,11 +253,32 @@ def _stored(raw: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor
             number, _, part = rest.partition(".")
             experts[f"{before}.experts.{part}"][int(number)] = tensor
         else:
-            lacks_ending = name.endswith((".sinks", ".layer_scalar"))
-            stored[f"{name}.weight" if lacks_ending else name] = tensor
+            ending = next((one for one in _NO_WEIGHTS if name.endswith(one)), "")
+            stored[name.removesuffix(ending) + _NO_WEIGHTS.get(ending, "")] = tensor
     for name, found in experts.items():
         stored[name] = torch.stack([found[number] for number in sorted(found)])
     return stored
+
+
+def _of_delta_net(raw: dict[str, Any], name: str, tensor: Tensor) -> Tensor:
+    """Its heads one of each key head, then the next; how fast it forgets, not the logarithm."""
+    _, of_mixer, part = name.partition(".linear_attn.")
+    groups, heads = raw["linear_num_key_heads"], raw["linear_num_value_heads"]
+    keys = 2 * groups * raw["linear_key_head_dim"]
+
+    def tiled(rows: Tensor) -> Tensor:
+        grouped = rows.reshape(groups, heads // groups, -1, *rows.shape[1:])
+        return grouped.transpose(0, 1).reshape(rows.shape)
+
+    if part == "A_log":
+        tensor = -tensor.exp()
+    if part == "conv1d.weight":
+        tensor = tensor.squeeze(1)
+    if part in ("conv1d.weight", "in_proj_qkv.weight"):
+        return torch.cat([tensor[:keys], tiled(tensor[keys:])])
+    if part == "out_proj.weight":
+        return tiled(tensor.t()).t()
+    return tiled(tensor) if of_mixer and part != "norm.weight" else tensor
 
 
 def _of_gpt_oss(name: str, tensor: Tensor) -> dict[str, Tensor]:

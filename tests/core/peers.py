@@ -6,13 +6,18 @@ from typing import Any
 
 import torch
 from transformers import (
+    Ernie4_5Config,
+    Exaone4Config,
     Gemma2Config,
     Gemma3TextConfig,
     Gemma4TextConfig,
     Gemma4UnifiedTextConfig,
+    GemmaConfig,
+    Glm4Config,
     GptOssConfig,
     GraniteConfig,
     GraniteMoeHybridConfig,
+    HunYuanDenseV1Config,
     LlamaConfig,
     Ministral3Config,
     MistralConfig,
@@ -21,8 +26,12 @@ from transformers import (
     Phi3Config,
     PreTrainedModel,
     Qwen2Config,
+    Qwen3_5MoeTextConfig,
+    Qwen3_5TextConfig,
     Qwen3Config,
     Qwen3MoeConfig,
+    Qwen3NextConfig,
+    SeedOssConfig,
     SmolLM3Config,
 )
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
@@ -61,6 +70,25 @@ GRANITE4 = {
     "position_embedding_type": "rope",
     "mamba_n_heads": 8,
     "mamba_d_head": 8,
+}
+# Smaller weights: a gated delta net normalises what it reads, however little that is.
+DELTA_NET = {
+    "num_hidden_layers": 4,
+    "head_dim": 16,
+    "initializer_range": 0.1,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 6,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 12,
+    "pad_token_id": 0,
+}
+SHARED_EXPERT = {
+    **{name: size for name, size in SIZES.items() if name != "intermediate_size"},
+    **DELTA_NET,
+    "num_experts": 6,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 24,
+    "shared_expert_intermediate_size": 40,
 }
 # The old context is short, so that queries grow within the texts of the tests.
 GROWING = {
@@ -252,6 +280,29 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     "qwen 3 with experts, all chosen": lambda: Qwen3MoeConfig(
         **SIZES, **EXPERTS, head_dim=16, num_experts_per_tok=6, attention_bias=True
     ),
+    "qwen 3.5": lambda: Qwen3_5TextConfig(**{**SIZES, **DELTA_NET}),
+    "qwen 3.5, tied, one key head": lambda: Qwen3_5TextConfig(
+        **{**SIZES, **DELTA_NET, "linear_num_key_heads": 1},
+        tie_word_embeddings=True,
+        attention_bias=True,
+        linear_conv_kernel_dim=3,
+        rope_parameters={
+            "rope_type": "default",
+            "rope_theta": 1e7,
+            "partial_rotary_factor": 0.5,
+            "mrope_section": [2, 1, 1],
+            "mrope_interleaved": True,
+        },
+    ),
+    "qwen 3.5, most layers attend": lambda: Qwen3_5TextConfig(
+        **{**SIZES, **DELTA_NET, "linear_num_key_heads": 6},
+        layer_types=["full_attention", "linear_attention", "full_attention", "full_attention"],
+    ),
+    "qwen 3.5 with experts": lambda: Qwen3_5MoeTextConfig(**SHARED_EXPERT),
+    "qwen 3 next": lambda: Qwen3NextConfig(**SHARED_EXPERT),
+    "qwen 3 next, shares as they are": lambda: Qwen3NextConfig(
+        **SHARED_EXPERT, norm_topk_prob=False, linear_conv_kernel_dim=2
+    ),
     "granite 4": lambda: GraniteMoeHybridConfig(**SIZES, **GRANITE4),
     "granite 4 without turns": lambda: GraniteMoeHybridConfig(
         **SIZES, **{**GRANITE4, "position_embedding_type": "nope"}, tie_word_embeddings=True
@@ -292,6 +343,63 @@ CONFIGS: dict[str, Callable[[], Any]] = {
             "original_max_position_embeddings": 64,
         },
     ),
+    "exaone 4": lambda: Exaone4Config(
+        **{**SIZES, "num_hidden_layers": 5},
+        sliding_window=24,
+        sliding_window_pattern=4,
+        rope_parameters=LLAMA3_ROPE,
+    ),
+    "exaone 4, small": lambda: Exaone4Config(
+        **SIZES,
+        head_dim=16,
+        sliding_window=None,
+        layer_types=["full_attention"] * 2,
+        tie_word_embeddings=True,
+    ),
+    "exaone 4, all see all": lambda: Exaone4Config(
+        **SIZES, sliding_window=16, layer_types=["full_attention"] * 2
+    ),
+    "seed-oss": lambda: SeedOssConfig(**SIZES, head_dim=16, pad_token_id=0),
+    "seed-oss with biases": lambda: SeedOssConfig(
+        **SIZES, head_dim=16, attention_out_bias=True, mlp_bias=True, pad_token_id=0
+    ),
+    "seed-oss without biases": lambda: SeedOssConfig(
+        **SIZES, attention_bias=False, tie_word_embeddings=True, head_dim=None, pad_token_id=0
+    ),
+    "hunyuan": lambda: HunYuanDenseV1Config(
+        **SIZES,
+        head_dim=16,
+        rope_parameters={"rope_type": "dynamic", "rope_theta": 1e4, "alpha": 1000.0, "factor": 1.0},
+        tie_word_embeddings=True,
+    ),
+    "hunyuan with biases": lambda: HunYuanDenseV1Config(**SIZES, head_dim=8, attention_bias=True),
+    "hunyuan, longer": lambda: HunYuanDenseV1Config(
+        **SIZES,
+        head_dim=16,
+        rope_parameters={
+            "rope_type": "yarn",
+            "rope_theta": 1e4,
+            "factor": 4.0,
+            "original_max_position_embeddings": 128,
+        },
+    ),
+    "ernie 4.5": lambda: Ernie4_5Config(**SIZES, head_dim=16),
+    "ernie 4.5 with biases": lambda: Ernie4_5Config(**SIZES, head_dim=16, use_bias=True),
+    "ernie 4.5, untied": lambda: Ernie4_5Config(
+        **{**SIZES, "num_key_value_heads": 4}, head_dim=8, tie_word_embeddings=False
+    ),
+    "glm 4": lambda: Glm4Config(**SIZES, head_dim=16, pad_token_id=0),
+    "glm 4 without biases": lambda: Glm4Config(
+        **SIZES, head_dim=8, attention_bias=False, tie_word_embeddings=True, pad_token_id=0
+    ),
+    "glm 4, all of a head turned": lambda: Glm4Config(
+        **SIZES, head_dim=16, partial_rotary_factor=1.0, pad_token_id=0
+    ),
+    "gemma": lambda: GemmaConfig(**SIZES, head_dim=16),
+    "gemma, every head its keys": lambda: GemmaConfig(
+        **{**SIZES, "num_key_value_heads": 4}, head_dim=8
+    ),
+    "gemma with biases": lambda: GemmaConfig(**SIZES, head_dim=16, attention_bias=True),
     "gpt-oss, every head its keys": lambda: GptOssConfig(
         **{**SIZES, "num_key_value_heads": 4}, **{**GPT_OSS, "num_experts_per_tok": 1}
     ),

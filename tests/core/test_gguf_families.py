@@ -12,11 +12,16 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from transformers import (
+    Ernie4_5Config,
+    Exaone4Config,
     Gemma2Config,
     Gemma3TextConfig,
     Gemma4TextConfig,
+    GemmaConfig,
+    Glm4Config,
     GptOssConfig,
     GraniteConfig,
+    HunYuanDenseV1Config,
     LlamaConfig,
     Ministral3Config,
     MistralConfig,
@@ -25,8 +30,11 @@ from transformers import (
     Phi3Config,
     PreTrainedModel,
     Qwen2Config,
+    Qwen3_5MoeTextConfig,
+    Qwen3_5TextConfig,
     Qwen3Config,
     Qwen3MoeConfig,
+    SeedOssConfig,
     SmolLM3Config,
 )
 
@@ -42,7 +50,7 @@ from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.rope import inverse_frequencies
 from medusa_core.system.files.gguf import read_beginning, read_gguf
 from tests.core.gguf_converter import convert
-from tests.core.peers import LLAMA3_ROPE, SIZES, make_peer
+from tests.core.peers import DELTA_NET, LLAMA3_ROPE, SHARED_EXPERT, SIZES, make_peer
 from tests.core.test_hostile_gguf import check_mutations
 from tests.core.test_model_against_transformers import (
     TOKEN_IDS,
@@ -59,6 +67,12 @@ GEMMA4 = {
     "layer_types": ["sliding_attention", "full_attention", "sliding_attention"] * 2
     + ["full_attention"],
     "final_logit_softcapping": 30.0,
+}
+# llama.cpp has one size of keys' heads and values'; blocks are 32 numbers wide.
+WIDE_STATES = DELTA_NET | {
+    "linear_key_head_dim": 32,
+    "linear_value_head_dim": 32,
+    "linear_num_value_heads": 6,
 }
 YARN = {
     "rope_type": "yarn",
@@ -129,6 +143,25 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         tie_word_embeddings=True,
         rope_parameters=LONGROPE,
     ),
+    "exaone4": lambda: Exaone4Config(
+        **SIZES, sliding_window=None, layer_types=["full_attention"] * 2, tie_word_embeddings=True
+    ),
+    "exaone4, longer": lambda: Exaone4Config(
+        **{**SIZES, "num_hidden_layers": 64},  # llama.cpp: only then it has windows
+        sliding_window=24,
+        sliding_window_pattern=4,
+        rope_parameters=LLAMA3_ROPE,
+    ),
+    "seed_oss": lambda: SeedOssConfig(**SIZES, head_dim=16, pad_token_id=0),
+    "hunyuan-dense": lambda: HunYuanDenseV1Config(
+        **SIZES,
+        head_dim=16,
+        rope_parameters={"rope_type": "dynamic", "rope_theta": 1e4, "alpha": 9.0, "factor": 1.0},
+        tie_word_embeddings=True,
+    ),
+    "ernie4_5": lambda: Ernie4_5Config(**SIZES, head_dim=16),
+    "glm4": lambda: Glm4Config(**SIZES, head_dim=16, pad_token_id=0),
+    "gemma": lambda: GemmaConfig(**SIZES, head_dim=16),
     "qwen3moe": lambda: Qwen3MoeConfig(
         **SIZES,
         head_dim=16,
@@ -137,6 +170,13 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         moe_intermediate_size=32,
         norm_topk_prob=True,
     ),
+    "qwen35": lambda: Qwen3_5TextConfig(**SIZES | WIDE_STATES),
+    "qwen35, tied, other layers": lambda: Qwen3_5TextConfig(
+        **SIZES | WIDE_STATES | {"linear_num_key_heads": 1},
+        layer_types=["full_attention", "linear_attention", "linear_attention", "full_attention"],
+        tie_word_embeddings=True,
+    ),
+    "qwen35moe": lambda: Qwen3_5MoeTextConfig(**SHARED_EXPERT | WIDE_STATES),
     "ministral3": lambda: Ministral3Config(
         **SIZES,
         head_dim=16,
@@ -154,6 +194,7 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     ),
 }
 BLOCKS = (
+    "qwen35",
     "qwen3moe",
     "ministral3",
     "llama",
@@ -166,6 +207,9 @@ BLOCKS = (
     "olmo3",
     "phi4, longer",
     "smollm3",
+    "hunyuan-dense",
+    "glm4",
+    "ernie4_5",
 )
 RUNS = tuple(n for n in CONFIGS if CONFIGS[n]().model_type in family_registry().names)
 
@@ -245,7 +289,7 @@ def rounded(peer: PreTrainedModel, kind: str) -> None:
     of = gguf.GGMLQuantizationType[kind.upper()]
     with torch.no_grad():
         for parameter in peer.parameters():
-            if parameter.dim() > 1:
+            if parameter.dim() > 1 and parameter.shape[-1] > 4:  # convolutions stay as they are
                 stored = gguf.quants.quantize(parameter.numpy(), of)
                 numbers = gguf.quants.dequantize(stored, of).astype(np.float32)
                 parameter.copy_(torch.from_numpy(numbers))
@@ -294,7 +338,13 @@ def test_llama_cpp_gives_the_scores_of_transformers(name: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["gemma3, longer", "phi4, longer", "qwen3moe", "gpt-oss", "olmo3"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("gemma3, longer", "phi4, longer", "qwen3moe", "gpt-oss", "olmo3"),
+        *("exaone4, longer", "hunyuan-dense", "glm4", "ernie4_5", "seed_oss"),
+    ],
+)
 def test_mutations_of_other_architectures_are_refused_or_load(name: str, tmp_path: Path) -> None:
     _, path = saved(name, tmp_path)
     assert check_mutations(path.read_bytes(), tmp_path, range(200)) > 60
@@ -370,12 +420,12 @@ def written(
 @pytest.mark.parametrize(
     ("architecture", "reason", "instead"),
     [
-        ("qwen35", "recurrent", "Qwen3 "),
+        ("qwen3next", "safetensors", "Qwen3.5"),
         ("gemma3n", "streams", "Gemma 4"),
         ("granitehybrid", "recurrent", "Granite 3"),
         ("mamba", "recurrent", "Qwen3"),
-        ("clip", "part of a model that sees", "text part"),
-        ("bert", "isn't known", "llama"),
+        ("clip", "part of a model that sees", "model itself"),
+        ("gptj", "isn't known", "llama"),
     ],
 )
 def test_what_is_not_supported_is_told_with_what_to_take(

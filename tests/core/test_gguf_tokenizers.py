@@ -26,6 +26,7 @@ LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+SEED = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}").replace(r"+[\r\n]*|", "+|")
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 GPT4O = (
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
@@ -105,6 +106,7 @@ SPLITS = {
     "smollm": smollm(),
     "gpt-4o": regex(GPT4O),
     "tekken": regex(TEKKEN),
+    "seed-coder": regex(SEED),
 }
 
 

@@ -23,8 +23,19 @@ from medusa_core.system.files.safetensors_header import (
     read_header,
 )
 
-# How models that also see name their text part's tensors, and what these are called without it.
-_TEXT_PARTS = (("language_model.", ""), ("model.language_model.", "model."))
+# How models that also see name their text part's tensors, and what these are called without it;
+# Nemotron-H calls its whole model so.
+_TEXT_PARTS = (
+    ("language_model.", ""),
+    ("model.language_model.", "model."),
+    ("backbone.", "model."),
+)
+# What some families call otherwise.
+_USUAL = {
+    "model.embeddings": "model.embed_tokens",
+    "model.norm_f": "model.norm",
+    "model.final_layernorm": "model.norm",
+}
 
 EachPiece = Callable[[memoryview], None]
 
@@ -222,11 +233,19 @@ def _text_names(names: Iterable[str]) -> dict[str, str]:
     """
     for prefix, shown in _TEXT_PARTS:
         found = {
-            shown + name.removeprefix(prefix): name for name in names if name.startswith(prefix)
+            _usual(shown + name.removeprefix(prefix)): name
+            for name in names
+            if name.startswith(prefix)
         }
         if found:
             return found | {name: name for name in names if name.startswith("lm_head.")}
-    return {name: name for name in names}
+    return {_usual(name): name for name in names}
+
+
+def _usual(name: str) -> str:
+    """The name that most families give a tensor."""
+    stem, dot, ending = name.rpartition(".")
+    return f"{_USUAL.get(stem, stem)}{dot}{ending}"
 
 
 def missing_tensor(name: str) -> CheckpointError:

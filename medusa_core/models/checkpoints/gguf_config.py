@@ -199,7 +199,8 @@ def _plain(value: object) -> object:
         return plain_float(value)
     if isinstance(value, str | int):
         return value
-    numbers = set(value) if hasattr(value, "__iter__") else set()
+    # Layers that have nothing of it say 0.
+    numbers = set(value) - {0} if hasattr(value, "__iter__") else set()
     if len(numbers) != 1:
         raise ModelError(
             "The layers of this model differ in their sizes.", "Choose one whose layers are alike."

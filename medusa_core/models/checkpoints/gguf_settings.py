@@ -8,10 +8,11 @@ gave their models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from medusa_core.errors import ModelError
+from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.system.files.gguf import Gguf
 
 Settings = dict[str, Any]
@@ -217,6 +218,27 @@ def _olmo2(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     return {"model_type": "olmo3", "layer_types": _layer_types(gguf, known, every=4)}
 
 
+def _exaone4(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    """The small one has no windows, and turns all layers."""
+    if not _positive(known.get("sliding_window")):
+        count = known.get("num_hidden_layers")
+        count = count if isinstance(count, int) and 0 < count <= _MOST_LAYERS else 0
+        return {"sliding_window": None, "layer_types": ["full_attention"] * count}
+    return {"layer_types": _layer_types(gguf, known, every=4)}
+
+
+def _seed_oss(gguf: Gguf, _: Mapping[str, Any]) -> Settings:
+    return {"attention_out_bias": "blk.0.attn_output.bias" in gguf.tensors}
+
+
+def _ernie(_: Gguf, known: Mapping[str, Any]) -> Settings:
+    return {"use_bias": known.get("attention_bias")}
+
+
+def _glm4(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    return {"partial_rotary_factor": _turned_part(gguf, known)}
+
+
 def _gpt_oss(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     settings: Settings = {
         "num_local_experts": gguf.of_model("expert_count"),
@@ -232,6 +254,132 @@ def _gpt_oss(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     return settings
 
 
+def _mamba(gguf: Gguf) -> Settings:
+    """The sizes of Mamba-2 layers, and biases wherever a layer has them."""
+    settings: Settings = {
+        "mamba_n_heads": gguf.of_model("ssm.time_step_rank"),
+        "mamba_n_groups": gguf.of_model("ssm.group_count"),
+        "mamba_d_state": gguf.of_model("ssm.state_size"),
+        "mamba_d_ssm": gguf.of_model("ssm.inner_size"),
+        "mamba_d_conv": gguf.of_model("ssm.conv_kernel"),
+    }
+    biases = {
+        "attention_bias": "attn_q",
+        "mlp_bias": "ffn_up",
+        "mamba_conv_bias": "ssm_conv1d",
+        "mamba_proj_bias": "ssm_in",
+    }
+    for key, part in biases.items():
+        settings[key] = any(name.endswith(f".{part}.bias") for name in gguf.tensors)
+    return settings
+
+
+def _granitehybrid(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    shared, experts = known.get("intermediate_size"), gguf.of_model("expert_count")
+    if experts:
+        shared = gguf.of_model("expert_shared_feed_forward_length")
+    turns = gguf.of_model("rope.scaling.finetuned") is not False
+    return _mamba(gguf) | {
+        "layer_types": _mixers(gguf, known),
+        "shared_intermediate_size": shared,
+        "num_local_experts": experts,
+        "num_experts_per_tok": gguf.of_model("expert_used_count"),
+        "position_embedding_type": "rope" if turns else "nope",
+        "fuses_gate": False,
+    }
+
+
+def _mixers(gguf: Gguf, known: Mapping[str, Any]) -> list[str] | None:
+    """What mixes the rows of each layer: attention where it has heads of keys."""
+    count, heads = known.get("num_hidden_layers"), list(_each(gguf, "attention.head_count_kv"))
+    if not isinstance(count, int) or len(heads) not in (1, count) or count > _MOST_LAYERS:
+        return None
+    heads = heads if len(heads) == count else heads * count
+    return ["attention" if number else "mamba" for number in heads]
+
+
+def _falcon_h1(gguf: Gguf, _: Mapping[str, Any]) -> Settings:
+    """Its factors are in its weights."""
+    return _mamba(gguf) | {
+        "projectors_bias": any(name.endswith(".ssm_out.bias") for name in gguf.tensors),
+        "mamba_rms_norm": any(name.endswith(".ssm_norm.weight") for name in gguf.tensors),
+        "mamba_norm_before_gate": False,
+    }
+
+
+def _nemotron_h(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    """An MLP has a width, attention heads of keys; what has neither is a Mamba-2 layer."""
+    mixers = _mixers(gguf, known)
+    widths = list(_each(gguf, "feed_forward_length"))
+    kinds = mixers
+    if mixers is not None and len(widths) == len(mixers):
+        kinds = ["mlp" if wide else one for wide, one in zip(widths, mixers, strict=True)]
+    eps = known.get("rms_norm_eps", gguf.of_model("attention.layer_norm_epsilon"))
+    sizes = _mamba(gguf)
+    heads, inner = sizes["mamba_n_heads"], sizes["mamba_d_ssm"]
+    fits = isinstance(heads, int) and isinstance(inner, int) and heads > 0
+    return sizes | {
+        "layers_block_type": kinds,
+        "mamba_d_head": inner // heads if fits else None,
+        "rms_norm_eps": plain_float(eps) if isinstance(eps, float) else None,
+        "hidden_act": "relu2",
+        "partial_rotary_factor": 1.0,  # nothing is turned, whatever the file says
+    }
+
+
+def _each(gguf: Gguf, key: str) -> Iterator[float]:
+    """A number of the model for each layer, or one for all."""
+    value = gguf.of_model(key)
+    if isinstance(value, int):
+        yield value
+    else:
+        yield from gguf.numbers(f"{gguf.architecture}.{key}")
+
+
+def _qwen35(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    """The sizes of gated delta nets, and which layers are some."""
+    heads, inner = gguf.of_model("ssm.time_step_rank"), gguf.of_model("ssm.inner_size")
+    count, groups = num_layers(gguf), gguf.of_model("ssm.group_count")
+    marks = list(gguf.numbers(f"{gguf.architecture}.attention.recurrent_layers"))[:count]
+    every = gguf.of_model("full_attention_interval")
+    tiles = [
+        index
+        for index in range(count)
+        if (tensor := gguf.tensors.get(f"blk.{index}.ssm_out.weight")) is not None
+        and tensor.kind in BLOCK_SIZES
+        and heads != groups
+    ]
+    settings: Settings = {
+        "num_hidden_layers": count,
+        "linear_num_key_heads": groups,
+        "linear_num_value_heads": heads,
+        "linear_key_head_dim": gguf.of_model("ssm.state_size"),
+        "linear_conv_kernel_dim": gguf.of_model("ssm.conv_kernel"),
+        "partial_rotary_factor": _turned_part(gguf, known),
+        "attention_bias": any(name.endswith(".attn_q.bias") for name in gguf.tensors),
+        "full_attention_interval": every,
+        "tiled_outputs": tiles,
+        "num_experts": gguf.of_model("expert_count"),
+        "num_experts_per_tok": gguf.of_model("expert_used_count"),
+        "moe_intermediate_size": gguf.of_model("expert_feed_forward_length"),
+        "shared_expert_intermediate_size": gguf.of_model("expert_shared_feed_forward_length"),
+    }
+    if marks:
+        kinds = ("full_attention", "linear_attention")
+        settings["layer_types"] = [kinds[bool(mark)] for mark in marks]
+    if isinstance(heads, int) and isinstance(inner, int) and heads > 0:
+        settings["linear_value_head_dim"] = inner // heads
+    return settings
+
+
+def num_layers(gguf: Gguf) -> int:
+    """Layers of the model itself, without those that only guess; 0 where a file doesn't say."""
+    count, guessing = gguf.of_model("block_count"), gguf.of_model("nextn_predict_layers") or 0
+    if not isinstance(count, int) or not isinstance(guessing, int) or count > _MOST_LAYERS:
+        return 0
+    return max(0, count - guessing)
+
+
 _SETTINGS: dict[str, Callable[[Gguf, Mapping[str, Any]], Settings]] = {
     "llama": _llama,
     "mistral3": _mistral3,
@@ -242,7 +390,15 @@ _SETTINGS: dict[str, Callable[[Gguf, Mapping[str, Any]], Settings]] = {
     "phi3": _phi3,
     "granite": _granite,
     "olmo2": _olmo2,
+    "exaone4": _exaone4,
+    "seed_oss": _seed_oss,
+    "ernie4_5": _ernie,
+    "glm4": _glm4,
     "gpt-oss": _gpt_oss,
+    **dict.fromkeys(("qwen35", "qwen35moe"), _qwen35),
+    "granitehybrid": _granitehybrid,
+    "falcon-h1": _falcon_h1,
+    "nemotron_h": _nemotron_h,
 }
 
 

@@ -24,6 +24,7 @@ _REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _LLAMA3 = rf"{_CONTRACTIONS}{_WORDS}|\p{{N}}{{1,3}}{_REST}"
 _QWEN2 = rf"{_CONTRACTIONS}{_WORDS}|\p{{N}}{_REST}"
+_SEED = rf"{_CONTRACTIONS}{_WORDS}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+|\s*[\r\n]+|\s+(?!\S)|\s+"
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _GPT4O = (
     rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_CONTRACTIONS}?"
@@ -52,17 +53,22 @@ _DEEPSEEK_V3 = (
 _LLAMA3_NAMES = ("llama3", "llama-v3", "llama-bpe", "falcon3", "pixtral")
 # By `tokenizer.ggml.pre`: patterns whose matches stand alone, one after another.
 _SPLITS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("gpt-2", "gpt2", "phi-2", "mpt", "olmo", "jais", "default"), (_GPT2,)),
-    **dict.fromkeys((*_LLAMA3_NAMES, "dbrx", "smaug-bpe", "olmo2"), (_LLAMA3,)),
+    **dict.fromkeys(
+        ("gpt-2", "gpt2", "phi-2", "mpt", "olmo", "jais", "exaone4", "default"), (_GPT2,)
+    ),
+    **dict.fromkeys(
+        (*_LLAMA3_NAMES, "dbrx", "smaug-bpe", "olmo2", "chatglm-bpe", "glm4"), (_LLAMA3,)
+    ),
     **dict.fromkeys(("qwen2", "deepseek-r1-qwen", "megrez"), (_QWEN2,)),
     **dict.fromkeys(("smollm", "starcoder", "refact", "command-r", "codeshell"), (r"\p{N}", _GPT2)),
     **dict.fromkeys(("gpt-4o", "llama4"), (_GPT4O,)),
     "tekken": (_TEKKEN,),
+    "seed-coder": (_SEED,),
     "deepseek-coder": _DEEPSEEK_CODER,
-    "deepseek-v3": _DEEPSEEK_V3,
+    **dict.fromkeys(("deepseek-v3", "hunyuan-dense"), _DEEPSEEK_V3),
 }
 _BOS_FIRST = (*_LLAMA3_NAMES, "tekken")  # where a file doesn't say
-_WHOLE = (*_LLAMA3_NAMES, "tekken")  # a word that is a token isn't merged
+_WHOLE = (*_LLAMA3_NAMES, "tekken", "glm4")  # a word that is a token isn't merged
 # Phi 3's other special tokens swallow the line break that its template puts behind them.
 _NOT_SWALLOWING = frozenset({"<unk>", "<s>", "<|endoftext|>"})
 _GEMMA4 = "gemma4"  # SentencePiece's pieces, which merges of the file put together

@@ -65,12 +65,14 @@ class Runner(Protocol):
             behind the final norm first.
         waited: How long passes have waited so far; of a card, as far as it has come with its work.
         workers: The threads of a compiled step, which may compute heads, too; None without one.
+        plain_why: Why trees must be nothing but a root, for people; empty where they needn't.
     """
 
     hidden_dtype: torch.dtype
     cache_dtype: torch.dtype
     taps: tuple[int, ...]
     workers: Workers | None = None
+    plain_why: str = ""
 
     @property
     def waited(self) -> Waited: ...
