@@ -219,8 +219,13 @@ class Traits:
     fuses_gate: bool = False
 
     @property
+    def score_bounds(self) -> tuple[float, float]:
+        """What scores of the vocabulary are divided by, and their cap; 0 for none."""
+        return self.score_divisor, self.score_cap or 0.0
+
+    @property
     def is_usual(self) -> bool:
-        """Has it only what Llama and its near relatives have, which the compiled step knows?"""
+        """Has it only what Llama and its near relatives have?"""
         usual = Traits(
             qkv_bias=self.qkv_bias,
             output_bias=self.output_bias,

@@ -52,7 +52,7 @@ _ARCHITECTURES = {
 }
 _DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text")
 _NO_WEIGHTS = {
-<<<<<<< HEAD
+    ".layer_scalar": ".layer_scalar.weight",
     ".sinks": ".sinks.weight",
     ".A_log": ".A_log",
     ".dt_bias": ".dt_proj.bias",
@@ -60,19 +60,9 @@ _NO_WEIGHTS = {
 }
 _TURNS_PAIRS = ("llama", "mistral", "ministral3", "granite", "smollm3", "granitemoehybrid")
 _GEMMAS = ("gemma", "gemma2", "gemma3_text")
-_LFM2 = ("lfm2", "lfm2_moe")
-_HAS_WINDOWS = ("gemma2", "gemma3_text", "phi3", "olmo3", "gpt_oss")
-=======
-    ".layer_scalar": ".layer_scalar.weight",
-    ".sinks": ".sinks.weight",
-    ".A_log": ".A_log",
-    ".dt_bias": ".dt_proj.bias",
-}
-_TURNS_PAIRS = ("llama", "mistral", "ministral3", "granite", "smollm3")
-_GEMMAS = ("gemma", "gemma2", "gemma3_text")
 _GEMMA4 = ("gemma4_text", "gemma4_unified_text")
+_LFM2 = ("lfm2", "lfm2_moe")
 _HAS_WINDOWS = ("gemma2", "gemma3_text", *_GEMMA4, "phi3", "olmo3", "gpt_oss")
->>>>>>> gemma4
 
 
 def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
@@ -117,11 +107,11 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     writer.add_block_count(raw["num_hidden_layers"])
     writer.add_context_length(raw["max_position_embeddings"])
     writer.add_embedding_length(raw["hidden_size"])
-<<<<<<< HEAD
-    if "intermediate_size" in raw:
+    if "intermediate_size" in raw and raw["model_type"] not in _GEMMA4:
         writer.add_feed_forward_length(_inner_width(raw))
     writer.add_head_count(raw["num_attention_heads"])
-    writer.add_head_count_kv(_kv_heads(raw))
+    if raw["model_type"] not in _GEMMA4:
+        writer.add_head_count_kv(_kv_heads(raw))
     writer.add_layer_norm_rms_eps(raw.get("rms_norm_eps", raw.get("norm_eps")))
     if raw["model_type"] in _LFM2:
         writer.add_vocab_size(raw["vocab_size"])
@@ -129,16 +119,7 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     if raw["model_type"] == "lfm2_moe":
         writer.add_leading_dense_block_count(raw["num_dense_layers"])
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
-    if raw.get("head_dim") and raw["model_type"] != "granite":
-=======
-    if "intermediate_size" in raw and raw["model_type"] not in _GEMMA4:
-        writer.add_feed_forward_length(raw["intermediate_size"])
-    writer.add_head_count(raw["num_attention_heads"])
-    if raw["model_type"] not in _GEMMA4:
-        writer.add_head_count_kv(raw["num_key_value_heads"])
-    writer.add_layer_norm_rms_eps(raw["rms_norm_eps"])
     if raw.get("head_dim") and raw["model_type"] not in ("granite", *_GEMMA4):
->>>>>>> gemma4
         writer.add_key_length(raw["head_dim"])
         writer.add_value_length(raw["head_dim"])
     experts = raw.get("num_local_experts") or raw.get("num_experts")

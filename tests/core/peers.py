@@ -151,7 +151,6 @@ GROWING = {
     "mscale_all_dim": 1.0,
     "llama_4_scaling_beta": 0.1,
 }
-<<<<<<< HEAD
 LFM2 = {
     "num_hidden_layers": 4,
     "max_position_embeddings": 2048,  # room for the states of several sessions
@@ -166,10 +165,8 @@ LFM2_MOE: dict[str, Any] = {
     "moe_intermediate_size": 32,
     "num_dense_layers": 1,
 }
-=======
 GEMMA4 = {"head_dim": 8, "global_head_dim": 16, "sliding_window": 24, "pad_token_id": 0}
 EVERY_THIRD = ["sliding_attention", "sliding_attention", "full_attention"]
->>>>>>> gemma4
 # The models that people run, as their config.json describes them, with small sizes.
 CONFIGS: dict[str, Callable[[], Any]] = {
     "llama 2, vicuna": lambda: LlamaConfig(**{**SIZES, "num_key_value_heads": 4}),
@@ -548,11 +545,7 @@ def make_peer(name: str, config: Any) -> PreTrainedModel:
             if parameter_name.endswith("bias") or "norm" in parameter_name:
                 parameter.add_(torch.randn_like(parameter) * 0.2)
         for buffer_name, buffer in model.named_buffers():
-<<<<<<< HEAD
-            if buffer_name.endswith("bias"):
-=======
-            if buffer_name.endswith("layer_scalar"):
->>>>>>> gemma4
+            if buffer_name.endswith(("bias", "layer_scalar")):
                 buffer.add_(torch.randn_like(buffer) * 0.2)
     return model
 

@@ -65,8 +65,13 @@ USUAL: dict[str, Any] = {
 # windows in some layers, which these texts leave behind; windows in all; experts.
 WITH_TREES: dict[str, dict[str, Any]] = {
     "gpt2": {
-        "vocab_size": VOCAB_SIZE, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 512,
-        "bos_token_id": 0, "eos_token_id": EOS_ID,
+        "vocab_size": VOCAB_SIZE,
+        "n_embd": 32,
+        "n_layer": 2,
+        "n_head": 4,
+        "n_positions": 512,
+        "bos_token_id": 0,
+        "eos_token_id": EOS_ID,
     },
     "stablelm": USUAL,
     "cohere2": USUAL
@@ -77,14 +82,25 @@ WITH_TREES: dict[str, dict[str, Any]] = {
 # Those that don't: states alone, states beside keys and values, and positions without masks.
 PLAIN: dict[str, dict[str, Any]] = {
     "mamba": {
-        "vocab_size": VOCAB_SIZE, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 8,
-        "bos_token_id": 0, "eos_token_id": EOS_ID, "pad_token_id": 0,
+        "vocab_size": VOCAB_SIZE,
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "state_size": 8,
+        "bos_token_id": 0,
+        "eos_token_id": EOS_ID,
+        "pad_token_id": 0,
     },
     "jamba": USUAL
     | {"attn_layer_period": 2, "attn_layer_offset": 1, "num_experts": 2, "pad_token_id": 0},
     "bloom": {
-        "vocab_size": VOCAB_SIZE, "hidden_size": 32, "n_layer": 2, "n_head": 4,
-        "bos_token_id": 0, "eos_token_id": EOS_ID, "pad_token_id": 0, "seq_length": 512,
+        "vocab_size": VOCAB_SIZE,
+        "hidden_size": 32,
+        "n_layer": 2,
+        "n_head": 4,
+        "bos_token_id": 0,
+        "eos_token_id": EOS_ID,
+        "pad_token_id": 0,
+        "seq_length": 512,
     },
 }
 EVERY = WITH_TREES | PLAIN

@@ -8,17 +8,12 @@ from dataclasses import dataclass, field
 
 _TOP = {
     "token_embd": "model.embed_tokens",
-<<<<<<< HEAD
     "token_embd_norm": "model.norm",  # LFM2's last one
-    "output_norm": "model.norm",
-    "output": "lm_head",
-=======
     "output_norm": "model.norm",
     "output": "lm_head",
     "per_layer_token_embd": "model.embed_tokens_per_layer",
     "per_layer_model_proj": "model.per_layer_model_projection",
     "per_layer_proj_norm": "model.per_layer_projection_norm",
->>>>>>> gemma4
 }
 _BLOCK = {
     "attn_norm": "input_layernorm",
