@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.family import find_family
-from medusa_core.models.layer_shapes import RowShape, SharedRows
+from medusa_core.models.layer_shapes import LayerShape, RowShape, SharedRows, StateShape
 from medusa_core.models.traits import Activation
 from medusa_core.system.native.lanes import fits_lanes
 
@@ -17,6 +17,13 @@ def is_compiled(config: ModelConfig) -> bool:
         and traits.experts is None
         and not traits.has_sinks
         and traits.activation is not Activation.BOUNDED
-        and all(isinstance(shape, RowShape | SharedRows) for shape in config.layers)
+        and all(map(_is_known, config.layers))
         and fits_lanes(*config.row_sizes)
     )
+
+
+def _is_known(shape: LayerShape) -> bool:
+    """Whether a layer attends, or convolves and holds no state beside."""
+    if isinstance(shape, StateShape):
+        return shape.num_heads == 0
+    return isinstance(shape, RowShape | SharedRows)

@@ -40,6 +40,19 @@ class PlainTokens:
 
 
 @dataclass(frozen=True, slots=True)
+class PlainConvolution:
+    """A short convolution between two gates; see `lfm2_decoder`.
+
+    Attributes:
+        weight: That of the row itself is the last. [channels, width]
+        bias: [channels], or None.
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+
+
+@dataclass(frozen=True, slots=True)
 class PlainBlock:
     """One block; what is None, it doesn't have.
 
@@ -62,6 +75,8 @@ class PlainBlock:
         shares_rows: It attends to an earlier layer's rows, and projects to queries alone.
         keys_are_values: There is no projection to values: they are what that to keys gives.
         scale: What leaves it is multiplied with.
+        convolution: What stands in the place of attention; `qkv` then projects to its two gates and
+            its input: the first gate, the second, the input.
     """
 
     linears: Mapping[str, QuantLinear]
@@ -80,3 +95,4 @@ class PlainBlock:
     shares_rows: bool = False
     keys_are_values: bool = False
     scale: float = 1.0
+    convolution: PlainConvolution | None = None

@@ -46,13 +46,14 @@ class PanelCache(KvCache):
         self._library = library
         self._layers = (LayerRowsStruct * config.num_layers)()
         # Of every layer which part its rows are in, and where there: its own, or an earlier one's.
-        self._places: list[tuple[int, int]] = []
+        self._places: list[tuple[int, int] | None] = []
         groups = list(row_groups(config).values())
         for layer, shape in enumerate(config.layers):
             owner = shape.layer if isinstance(shape, SharedRows) else layer
-            part = next(part for part, layers in enumerate(groups) if owner in layers)
-            self._places.append((part, groups[part].index(owner)))
+            part = next((part for part, layers in enumerate(groups) if owner in layers), None)
+            self._places.append(None if part is None else (part, groups[part].index(owner)))
             self._layers[layer].is_shared = owner != layer
+        self._stateful = [layer for layer, at in enumerate(self._places) if at is None]
         self._struct = CacheStruct(
             layers=addressof(self._layers),
             num_layers=config.num_layers,
@@ -64,10 +65,15 @@ class PanelCache(KvCache):
     def _point(self) -> None:
         """Let the structures point at the memory."""
         self._struct.capacity = self.capacity
-        for struct, (part, place) in zip(self._layers, self._places, strict=True):
-            rows = self._parts[part][place]
-            struct.words = rows.data_ptr()
-            _, struct.kv_heads, _, struct.head_dim = rows.shape
+        for struct, at in zip(self._layers, self._places, strict=True):
+            if at is not None:
+                rows = self._parts[at[0]][at[1]]
+                struct.words = rows.data_ptr()
+                _, struct.kv_heads, _, struct.head_dim = rows.shape
+        if self.states is not None:
+            for place, layer in enumerate(self._stateful):
+                self._layers[layer].tail = self.states.layer(place).tail.data_ptr()
+                self._layers[layer].inputs = self.states.steps.inputs[place].data_ptr()
 
     def stretch(self, memory: Tensor) -> None:
         super().stretch(memory)

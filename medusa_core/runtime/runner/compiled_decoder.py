@@ -28,6 +28,7 @@ from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.structs import (
     AttentionStruct,
     BlockStruct,
+    ConvolutionStruct,
     DecoderStruct,
     LinearStruct,
     NormsStruct,
@@ -168,12 +169,22 @@ class NativeDecoder:
             ),
             query_scale=block.query_scale,
             scale=block.scale,
+            convolution=self._convolution(block),
             kv_heads=block.num_kv_heads,
             head_dim=block.head_dim,
             inner=block.inner,
-            width=(config.num_heads + num_own * block.num_kv_heads) * block.head_dim,
+            width=(config.num_heads + num_own * block.num_kv_heads) * block.head_dim
+            if block.convolution is None
+            else 3 * config.hidden_size,
             keys_are_values=block.keys_are_values,
         )
+
+    def _convolution(self, block: PlainBlock) -> ConvolutionStruct:
+        if block.convolution is None:
+            return ConvolutionStruct()
+        weight, bias = block.convolution.weight, block.convolution.bias
+        its_bias = None if bias is None else self._floats(bias)
+        return ConvolutionStruct(self._floats(weight.t()), its_bias, *weight.shape)
 
     def _norm(self, norm: RmsNorm | None) -> int | None:
         return None if norm is None else self._floats(norm.weight)

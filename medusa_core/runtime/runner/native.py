@@ -57,12 +57,14 @@ class _Rows(NamedTuple):
         parents: Of each row the one before it, −1 for what follows the committed rows. int32
         depths: How many rows come before each. int32
         kv: The cache that they stand behind.
+        decided: All of them will be committed.
     """
 
     token_ids: Sequence[int]
     parents: array[int]
     depths: array[int]
     kv: KvCache
+    decided: bool = False
 
 
 class _Layers(NamedTuple):
@@ -81,8 +83,8 @@ class _Layers(NamedTuple):
 
 def _rows_of(placed: Sequence[PlacedTree]) -> list[_Rows]:
     return [
-        _Rows(tree.token_ids, tree.shape.parent_array, tree.shape.depth_array, kv)
-        for tree, kv, _ in placed
+        _Rows(tree.token_ids, tree.shape.parent_array, tree.shape.depth_array, kv, decided)
+        for tree, kv, decided in placed
     ]
 
 
@@ -152,7 +154,7 @@ class NativeRunner(Runner):
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         count = len(token_ids)
-        rows = _Rows(token_ids, *self._chain(count), kv)
+        rows = _Rows(token_ids, *self._chain(count), kv, decided=True)
         pool = self.workers.prefill if count > 1 else self.workers.decoding
         hidden = self._forward([rows], count - 1 if only_last else 0, pool)
         kv.commit(range(count))
@@ -193,9 +195,10 @@ class NativeRunner(Runner):
         token_ids = [token_id for part in parts for token_id in part.token_ids]
         count, sequences = len(token_ids), (SequenceStruct * len(parts))()
         structs: list[CacheStruct | None] = []  # as long as the pass takes
-        for sequence, (its_ids, parents, depths, kv) in zip(sequences, parts, strict=True):
+        for sequence, (its_ids, parents, depths, kv, decided) in zip(sequences, parts, strict=True):
             assert isinstance(kv, PanelCache)  # from new_cache
-            kv.reserve(len(its_ids))
+            kv.reserve(len(its_ids), decided)
+            sequence.is_decided = decided
             sequence.rows, sequence.length = len(its_ids), kv.length
             sequence.parents = parents.buffer_info()[0]
             sequence.depths = depths.buffer_info()[0]

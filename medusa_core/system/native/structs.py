@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
 
 # Goes up with every change of a structure or a signature, here and in abi.c.
-ABI_VERSION = 7
+ABI_VERSION = 8
 
 
 class PoolStruct(Structure):
@@ -74,6 +74,17 @@ class AttentionStruct(Structure):
     )
 
 
+class ConvolutionStruct(Structure):
+    """`Convolution` of convolution.h."""
+
+    _fields_ = (
+        ("weight", c_void_p),
+        ("bias", c_void_p),
+        ("channels", c_int32),
+        ("width", c_int32),
+    )
+
+
 class BlockStruct(Structure):
     """`Block` of decoder.h."""
 
@@ -92,6 +103,7 @@ class BlockStruct(Structure):
         ("positions", c_void_p),
         ("token_norm", c_void_p),
         ("attention", AttentionStruct),
+        ("convolution", ConvolutionStruct),
         ("query_scale", c_float),
         ("scale", c_float),
         ("kv_heads", c_int32),
@@ -130,6 +142,8 @@ class LayerRowsStruct(Structure):
 
     _fields_ = (
         ("words", c_void_p),
+        ("tail", c_void_p),
+        ("inputs", c_void_p),
         ("kv_heads", c_int32),
         ("head_dim", c_int32),
         ("is_shared", c_int32),
@@ -157,6 +171,8 @@ class SequenceStruct(Structure):
         ("parents", c_void_p),
         ("depths", c_void_p),
         ("cache", c_void_p),
+        ("is_decided", c_int32),
+        ("reserved", c_int32),
     )
 
 

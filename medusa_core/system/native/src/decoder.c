@@ -15,8 +15,10 @@ typedef struct {
 
 static int64_t larger_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Numbers of a row that the heads of a block mix. */
-static int64_t mixed_width(const Block *b) { return (int64_t)b->attention.heads * b->head_dim; }
+/* Numbers of a row that the first half of a block makes. */
+static int64_t mixed_width(const Block *b) {
+    return b->convolution.width > 0 ? b->convolution.channels : (int64_t)b->attention.heads * b->head_dim;
+}
 
 static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Buffers *buffers) {
     int64_t qkv = 0, mixed = 0, inner = 0;
@@ -208,20 +210,24 @@ static void place(Pool *pool, const Placing *job) {
 }
 
 /* Every sequence's rows over its own cache. */
-static void attend_all(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, int32_t first,
+static void mix(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, int32_t first,
                        const Buffers *buffers) {
     const Block *b = d->blocks + layer;
     int64_t before = 0;
     for (int32_t s = 0; s < pass->num_sequences; s++) {
         const Sequence *sequence = pass->sequences + s;
         const Rows *rows = &sequence->rows;
-        float *qkv = buffers->qkv + before * b->width;
+        float *qkv = buffers->qkv + before * b->width, *mixed = buffers->mixed + before * mixed_width(b);
+        before += rows->rows;
+        if (b->convolution.width > 0) {
+            convolve_gated(rows->rows < ROWS_EACH ? NULL : pool, &b->convolution, rows,
+                           sequence->is_decided, first, &sequence->cache->layers[layer].memory, qkv, mixed);
+            continue;
+        }
         Placing job = {d, b, sequence, qkv, layer};
         place(pool, &job);
-        attend(pool, sequence->cache, layer, &b->attention, rows, first, qkv, b->width,
-               buffers->mixed + before * mixed_width(b), buffers->attention,
-               attention_scratch(b->head_dim, rows->length, rows->rows));
-        before += rows->rows;
+        attend(pool, sequence->cache, layer, &b->attention, rows, first, qkv, b->width, mixed,
+               buffers->attention, attention_scratch(b->head_dim, rows->length, rows->rows));
     }
 }
 
@@ -292,7 +298,7 @@ static void run_block(const Decoder *d, const Pass *pass, Pool *pool, int32_t la
     int32_t rows = pass->rows, wanted = rows - first;
     const float *from = entering(pool, d, &b->attention_norms, buffers->x, rows, buffers);
     linear(pool, &b->qkv, from, buffers->packed, rows, NULL, buffers->qkv);
-    attend_all(d, pass, pool, layer, first, buffers);
+    mix(d, pass, pool, layer, first, buffers);
     float *x = buffers->x + (int64_t)first * d->hidden;
     const float *mixed = buffers->mixed + first * mixed_width(b);
     add_half(pool, d, &b->output, &b->attention_norms, mixed, wanted, buffers, x);

@@ -7,6 +7,7 @@
 
 #include "attention.h"
 #include "cache.h"
+#include "convolution.h"
 #include "linear.h"
 #include "pool.h"
 
@@ -30,7 +31,8 @@ typedef struct {
 
 /* Attention, then an MLP, then maybe what the token brings to this layer, through a gate. A row behind
    `qkv` holds queries, keys and values, head by head; where the layer attends to the rows of an earlier
-   one, queries alone. */
+   one, queries alone. A block may convolve in the place of attention: there `qkv` makes what
+   `convolve_gated` reads. */
 typedef struct {
     Linear qkv, output, gate_up, down, token_gate, token_projection;
     Norms attention_norms, mlp_norms;
@@ -38,6 +40,7 @@ typedef struct {
     const Positions *positions; /* or NULL: queries and keys aren't turned */
     const float *token_norm;    /* of what `token_projection` makes */
     Attention attention;
+    Convolution convolution;
     float query_scale;
     float scale; /* what leaves the block is multiplied with it */
     int32_t kv_heads, head_dim, inner;
@@ -68,6 +71,8 @@ typedef struct {
 typedef struct {
     Rows rows;
     const Cache *cache;
+    int32_t is_decided; /* all rows will be committed: a part of a prompt, a chain */
+    int32_t reserved;
 } Sequence;
 
 /* Rows of one or more sequences. What a row has to do with others is its sequence's alone. */
