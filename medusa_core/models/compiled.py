@@ -11,13 +11,20 @@ from medusa_core.system.native.lanes import fits_lanes
 
 def is_compiled(config: ModelConfig) -> bool:
     """Whether the compiled step knows all that a target's blocks are made of."""
+    if not config.is_ours:
+        return False
     traits, family = config.traits, find_family(config.model_type)
     return (
         (family.decoder is None or family.tells_blocks)
         and traits.experts is None
         and not traits.has_sinks
+<<<<<<< HEAD
         and traits.activation is not Activation.BOUNDED
         and all(map(_is_known, config.layers))
+=======
+        and traits.activation in (Activation.SILU, Activation.GELU_TANH)
+        and all(isinstance(shape, RowShape | SharedRows) for shape in config.layers)
+>>>>>>> native-traits
         and fits_lanes(*config.row_sizes)
     )
 

@@ -70,6 +70,7 @@ class PlainBlock:
         num_kv_heads: Heads of keys, and of values.
         head_dim: Numbers of a head.
         inner: Numbers between the two halves of the MLP.
+        norms_turned: Queries and keys are normalised behind the turn, not before it.
         v_norm: Of values, as `q_norm`.
         token_norm: Of what `token_projection` makes.
         shares_rows: It attends to an earlier layer's rows, and projects to queries alone.
@@ -90,6 +91,7 @@ class PlainBlock:
     num_kv_heads: int
     head_dim: int
     inner: int
+    norms_turned: bool = False
     v_norm: Tensor | None = None
     token_norm: Tensor | None = None
     shares_rows: bool = False

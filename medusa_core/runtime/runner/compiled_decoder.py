@@ -158,8 +158,8 @@ class NativeDecoder:
             **linears,
             attention_norms=NormsStruct(*norms[:2]),
             mlp_norms=NormsStruct(*norms[2:]),
-            q_norm=self._part_norm(block.q_norm),
-            k_norm=self._part_norm(block.k_norm),
+            q_norm=self._part_norm(block.q_norm, block.norms_turned),
+            k_norm=self._part_norm(block.k_norm, block.norms_turned),
             v_norm=self._part_norm(block.v_norm),
             token_norm=None if block.token_norm is None else self._floats(block.token_norm),
             token_width=0 if self._tokens is None else self._tokens.width,
@@ -189,10 +189,10 @@ class NativeDecoder:
     def _norm(self, norm: RmsNorm | None) -> int | None:
         return None if norm is None else self._floats(norm.weight)
 
-    def _part_norm(self, weight: Tensor | None) -> PartNormStruct:
+    def _part_norm(self, weight: Tensor | None, is_behind: bool = False) -> PartNormStruct:
         if weight is None:
             return PartNormStruct()
-        return PartNormStruct(self._floats(weight), len(weight))
+        return PartNormStruct(self._floats(weight), len(weight), is_behind)
 
     def _floats(self, vector: Tensor) -> int:
         self._kept.append(vector.float().contiguous())

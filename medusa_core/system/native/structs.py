@@ -60,7 +60,7 @@ class PartNormStruct(Structure):
     _fields_ = (
         ("weight", c_void_p),
         ("together", c_int32),
-        ("reserved", c_int32),
+        ("is_behind", c_int32),
     )
 
 

@@ -177,14 +177,15 @@ static void place_head(const Placing *job, int32_t head, int32_t r) {
         put_value(sequence->cache, job->layer, kv_head, slot, value);
     }
     const PartNorm *its_norm = kv_head < 0 ? &b->q_norm : &b->k_norm;
-    if (its_norm->together == size) norm_parts(x, its_norm, size, eps);
+    if (its_norm->together == size && !its_norm->is_behind) norm_parts(x, its_norm, size, eps);
     if (b->positions != NULL) {
         const float *growth = b->positions->growth;
         if (kv_head < 0 && growth != NULL) scale *= growth[position];
-        turn(x, b->positions->turns + position * size, size, scale, x);
-    } else {
-        for (int32_t i = 0; i < size; i += LANES) store(x + i, load(x + i) * scale);
+        turn(x, b->positions->turns + position * size, size, its_norm->is_behind ? 1.0f : scale, x);
     }
+    if (its_norm->is_behind) norm_parts(x, its_norm, size, eps);
+    if (b->positions == NULL || its_norm->is_behind)
+        for (int32_t i = 0; i < size; i += LANES) store(x + i, load(x + i) * scale);
     if (kv_head >= 0) put_key(sequence->cache, job->layer, kv_head, slot, x);
 }
 

@@ -26,7 +26,7 @@ typedef struct {
 typedef struct {
     const float *weight;
     int32_t together;
-    int32_t reserved;
+    int32_t is_behind; /* of what has been turned by its position */
 } PartNorm;
 
 /* Attention, then an MLP, then maybe what the token brings to this layer, through a gate. A row behind
