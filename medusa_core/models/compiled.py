@@ -18,13 +18,8 @@ def is_compiled(config: ModelConfig) -> bool:
         (family.decoder is None or family.tells_blocks)
         and traits.experts is None
         and not traits.has_sinks
-<<<<<<< HEAD
-        and traits.activation is not Activation.BOUNDED
-        and all(map(_is_known, config.layers))
-=======
         and traits.activation in (Activation.SILU, Activation.GELU_TANH)
-        and all(isinstance(shape, RowShape | SharedRows) for shape in config.layers)
->>>>>>> native-traits
+        and all(map(_is_known, config.layers))
         and fits_lanes(*config.row_sizes)
     )
 

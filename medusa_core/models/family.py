@@ -45,13 +45,8 @@ class FamilySpec:
     decoder: Callable[[], type[Decoder]] | None = None
     parts: Callable[[ModelConfig, int], BlockParts] | None = None
     as_usual: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
-<<<<<<< HEAD
     names: Mapping[str, str] = field(default_factory=dict)
     tells_blocks: bool = False
-=======
-    tells_blocks: bool = False
-    names: Mapping[str, str] = field(default_factory=dict)
->>>>>>> native-traits
 
 
 @cache
