@@ -44,6 +44,19 @@ class PlainTokens:
 
 
 @dataclass(frozen=True, slots=True)
+class PlainConvolution:
+    """A short convolution between two gates; see `lfm2_decoder`.
+
+    Attributes:
+        weight: That of the row itself is the last. [channels, width]
+        bias: [channels], or None.
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+
+
+@dataclass(frozen=True, slots=True)
 class PlainBlock:
     """One block; what is None, it doesn't have.
 
@@ -70,6 +83,8 @@ class PlainBlock:
         is_gated: Behind queries, keys and values `qkv` gives gates of what attention gives.
         net: What stands in the place of attention, its rows behind `qkv`.
         net_place: Among the layers with states.
+        convolution: What stands in the place of attention; `qkv` then projects to its two gates and
+            its input: the first gate, the second, the input.
     """
 
     linears: Mapping[str, QuantLinear]
@@ -92,3 +107,4 @@ class PlainBlock:
     is_gated: bool = False
     net: DeltaNetMixer | None = None
     net_place: int = 0
+    convolution: PlainConvolution | None = None

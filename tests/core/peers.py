@@ -153,6 +153,8 @@ GROWING = {
 }
 LFM2 = {
     "num_hidden_layers": 4,
+    "hidden_size": 64,  # wide enough for the compiled step
+    "initializer_range": 0.2,
     "max_position_embeddings": 2048,  # room for the states of several sessions
     "layer_types": ["conv", "full_attention", "conv", "conv"],
     "pad_token_id": 0,

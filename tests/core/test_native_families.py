@@ -78,7 +78,7 @@ COMPILED = [name for name in CONFIGS if is_known(wide_config(name))]
 # One of each family, by all that its members have.
 FULLEST = (
     *("gemma 2", "gemma 3, longer", "gemma 4 E2B", "gemma 4 12B", "olmo 3, longer"),
-    *("granite 4 with factors", "ministral 3", "qwen 3.5"),
+    *("granite 4 with factors", "ministral 3", "qwen 3.5", "lfm 2 with biases, untied"),
 )
 
 

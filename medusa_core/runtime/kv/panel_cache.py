@@ -81,6 +81,7 @@ class PanelCache(KvCache):
             part = next((part for part, layers in enumerate(groups) if owner in layers), None)
             self._places.append(None if part is None else (part, groups[part].index(owner)))
             self._layers[layer].is_shared = owner != layer or part is None
+        self._stateful = [layer for layer, at in enumerate(self._places) if at is None]
         self._struct = CacheStruct(
             layers=addressof(self._layers),
             num_layers=config.num_layers,
@@ -93,13 +94,15 @@ class PanelCache(KvCache):
     def _point(self) -> None:
         """Let the structures point at the memory."""
         self._struct.capacity = self.capacity
-        for struct, found in zip(self._layers, self._places, strict=True):
-            if found is None:
-                continue
-            part, place = found
-            rows = self._parts[part][place]
-            struct.words = rows.data_ptr()
-            _, struct.kv_heads, _, struct.head_dim = rows.shape
+        for struct, at in zip(self._layers, self._places, strict=True):
+            if at is not None:
+                rows = self._parts[at[0]][at[1]]
+                struct.words = rows.data_ptr()
+                _, struct.kv_heads, _, struct.head_dim = rows.shape
+        if self.states is not None:
+            for place, layer in enumerate(self._stateful):
+                self._layers[layer].tail = self.states.layer(place).tail.data_ptr()
+                self._layers[layer].inputs = self.states.steps.inputs[place].data_ptr()
 
     def stretch(self, memory: Tensor) -> None:
         super().stretch(memory)

@@ -30,6 +30,7 @@ from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.structs import (
     AttentionStruct,
     BlockStruct,
+    ConvolutionStruct,
     DecoderStruct,
     DeltaNetStruct,
     LinearStruct,
@@ -161,6 +162,8 @@ class NativeDecoder:
         if net is not None:
             mixed = net.shape.num_heads * net.shape.value_dim
             width = net.shape.channels + mixed
+        if block.convolution is not None:
+            mixed, width = config.hidden_size, 3 * config.hidden_size
         return BlockStruct(
             **linears,
             attention_norms=NormsStruct(*norms[:2]),
@@ -176,6 +179,7 @@ class NativeDecoder:
             ),
             query_scale=block.query_scale,
             scale=block.scale,
+            convolution=self._convolution(block),
             kv_heads=block.num_kv_heads,
             head_dim=block.head_dim,
             inner=block.inner,
@@ -197,6 +201,13 @@ class NativeDecoder:
             tiles=0 if net.tiled is None else net.tiled[0],
             eps=net.norm.eps,
         )
+
+    def _convolution(self, block: PlainBlock) -> ConvolutionStruct:
+        if block.convolution is None:
+            return ConvolutionStruct()
+        weight, bias = block.convolution.weight, block.convolution.bias
+        its_bias = None if bias is None else self._floats(bias)
+        return ConvolutionStruct(self._floats(weight.t()), its_bias, *weight.shape)
 
     def _norm(self, norm: RmsNorm | None) -> int | None:
         return None if norm is None else self._floats(norm.weight)

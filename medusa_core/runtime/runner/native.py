@@ -198,9 +198,10 @@ class NativeRunner(Runner):
         for sequence, (its_ids, parents, depths, kv, decided) in zip(sequences, parts, strict=True):
             assert isinstance(kv, PanelCache)  # from new_cache
             kv.reserve(len(its_ids), decided)
+            sequence.is_decided = decided
             if isinstance(kv.states, PanelStates) and kv.states_struct is not None:
                 sequence.states = addressof(kv.states_struct)
-                sequence.pending, sequence.decided = kv.states.take_unapplied(), decided
+                sequence.pending = kv.states.take_unapplied()
             sequence.rows, sequence.length = len(its_ids), kv.length
             sequence.parents = parents.buffer_info()[0]
             sequence.depths = depths.buffer_info()[0]

@@ -119,6 +119,17 @@ class DeltaNetStruct(Structure):
     )
 
 
+class ConvolutionStruct(Structure):
+    """`Convolution` of convolution.h."""
+
+    _fields_ = (
+        ("weight", c_void_p),
+        ("bias", c_void_p),
+        ("channels", c_int32),
+        ("width", c_int32),
+    )
+
+
 class BlockStruct(Structure):
     """`Block` of decoder.h."""
 
@@ -138,6 +149,7 @@ class BlockStruct(Structure):
         ("positions", c_void_p),
         ("token_norm", c_void_p),
         ("attention", AttentionStruct),
+        ("convolution", ConvolutionStruct),
         ("query_scale", c_float),
         ("scale", c_float),
         ("kv_heads", c_int32),
@@ -179,6 +191,8 @@ class LayerRowsStruct(Structure):
 
     _fields_ = (
         ("words", c_void_p),
+        ("tail", c_void_p),
+        ("inputs", c_void_p),
         ("kv_heads", c_int32),
         ("head_dim", c_int32),
         ("is_shared", c_int32),
@@ -208,7 +222,7 @@ class SequenceStruct(Structure):
         ("cache", c_void_p),
         ("states", c_void_p),
         ("pending", c_int32),
-        ("decided", c_int32),
+        ("is_decided", c_int32),
     )
 
 

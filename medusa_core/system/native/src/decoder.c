@@ -213,20 +213,24 @@ static void place(Pool *pool, const Placing *job) {
 }
 
 /* Every sequence's rows over its own cache. */
-static void attend_all(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, int32_t first,
+static void mix(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, int32_t first,
                        const Buffers *buffers) {
     const Block *b = d->blocks + layer;
     int64_t before = 0;
     for (int32_t s = 0; s < pass->num_sequences; s++) {
         const Sequence *sequence = pass->sequences + s;
         const Rows *rows = &sequence->rows;
-        float *qkv = buffers->qkv + before * b->width;
+        float *qkv = buffers->qkv + before * b->width, *mixed = buffers->mixed + before * b->mixed;
+        before += rows->rows;
+        if (b->convolution.width > 0) {
+            convolve_gated(rows->rows < ROWS_EACH ? NULL : pool, &b->convolution, rows,
+                           sequence->is_decided, first, &sequence->cache->layers[layer].memory, qkv, mixed);
+            continue;
+        }
         Placing job = {d, b, sequence, qkv, layer};
         place(pool, &job);
-        attend(pool, sequence->cache, layer, &b->attention, rows, first, qkv, b->width,
-               buffers->mixed + before * b->mixed, buffers->attention,
-               attention_scratch(b->head_dim, rows->length, rows->rows));
-        before += rows->rows;
+        attend(pool, sequence->cache, layer, &b->attention, rows, first, qkv, b->width, mixed,
+               buffers->attention, attention_scratch(b->head_dim, rows->length, rows->rows));
     }
 }
 
@@ -238,7 +242,7 @@ static void recur_all(const Pass *pass, Pool *pool, const Block *b, const Buffer
         const Sequence *sequence = pass->sequences + s;
         sequences[s] = (Recurrent){&sequence->rows,
                                    sequence->states,
-                                   sequence->decided,
+                                   sequence->is_decided,
                                    buffers->qkv + before * b->width,
                                    buffers->gates + before * 2 * b->net->shape.heads,
                                    buffers->mixed + before * b->mixed};
@@ -344,7 +348,7 @@ static void run_block(const Decoder *d, const Pass *pass, Pool *pool, int32_t la
         linear(pool, &b->gates, from, buffers->packed, rows, NULL, buffers->gates);
         recur_all(pass, pool, b, buffers);
     } else {
-        attend_all(d, pass, pool, layer, first, buffers);
+        mix(d, pass, pool, layer, first, buffers);
         if (b->gates_at) gate(pass, pool, b, first, buffers);
     }
     float *x = buffers->x + (int64_t)first * d->hidden;

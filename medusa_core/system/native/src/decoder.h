@@ -7,6 +7,7 @@
 
 #include "attention.h"
 #include "cache.h"
+#include "convolution.h"
 #include "linear.h"
 #include "pool.h"
 #include "recurrence.h"
@@ -31,7 +32,8 @@ typedef struct {
 
 /* Attention, then an MLP, then maybe what the token brings to this layer, through a gate. A row behind
    `qkv` holds queries, keys and values, head by head; where the layer attends to the rows of an earlier
-   one, queries alone. */
+   one, queries alone. A block may convolve in the place of attention: there `qkv` makes what
+   `convolve_gated` reads. */
 typedef struct {
     Linear qkv, output, gate_up, down, gates, token_gate, token_projection;
     Norms attention_norms, mlp_norms;
@@ -39,6 +41,7 @@ typedef struct {
     const Positions *positions; /* or NULL: queries and keys aren't turned */
     const float *token_norm;    /* of what `token_projection` makes */
     Attention attention;
+    Convolution convolution;
     float query_scale;
     float scale; /* what leaves the block is multiplied with it */
     int32_t kv_heads, head_dim, inner;
@@ -74,7 +77,7 @@ typedef struct {
     const Cache *cache;
     const States *states; /* of layers with a state, or NULL */
     int32_t pending;      /* steps that are applied before the pass */
-    int32_t decided;      /* all rows will be committed */
+    int32_t is_decided;   /* all rows will be committed: a part of a prompt, a chain */
 } Sequence;
 
 /* Rows of one or more sequences. What a row has to do with others is its sequence's alone. */

@@ -329,6 +329,6 @@ static void settle_tail(const States *states, int32_t layer, int32_t count) {
 void settle(Pool *pool, const States *states, int32_t count) {
     Settling job = {states, count};
     if (count == 0) return;
-    share(pool, settle_head, &job, states->layers * states->shape.heads);
+    if (states->shape.heads) share(pool, settle_head, &job, states->layers * states->shape.heads);
     for (int32_t l = 0; l < states->layers; l++) settle_tail(states, l, count);
 }
