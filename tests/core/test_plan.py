@@ -104,7 +104,6 @@ def test_parameters_are_counted_as_published() -> None:
         "gemma-4-e4b": 4_644_441_130,
         "gemma-4-12b": 11_907_350_320,
         "gemma-4-31b": 30_697_345_340,
-        "lfm2.5-1.2b": 1_170_340_608,
         "lfm2-8b-a1b": 8_339_929_856,
     }
     assert set(shape_names()) == set(expected)
