@@ -33,6 +33,11 @@ GPT4O = (
     r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+QWEN35 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
+    r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+SEED = QWEN2.replace(r"[^\s\p{L}\p{N}]+[\r\n]*", r"[^\s\p{L}\p{N}\r\n]+")
 TEKKEN = (
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
     r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}"
@@ -88,6 +93,13 @@ def deepseek(*patterns: str, has_digits: bool) -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.Sequence([*splits, *digits, as_bytes])
 
 
+def falcon() -> pre_tokenizers.PreTokenizer:
+    threes = pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), behavior="isolated")
+    return pre_tokenizers.Sequence(
+        [pre_tokenizers.Punctuation(behavior="contiguous"), gpt2(), threes]
+    )
+
+
 SPLITS = {
     "deepseek-coder": deepseek(
         *("[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-\ud7ff]+"), has_digits=True
@@ -99,7 +111,13 @@ SPLITS = {
         r"""| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+""",
         has_digits=False,
     ),
+    "exaone4": gpt2(),
+    "falcon": falcon(),
     "gpt-2": gpt2(),
+    "hunyuan": regex(QWEN2),
+    "lfm2": regex(LLAMA3),
+    "qwen35": regex(QWEN35),
+    "seed-coder": regex(SEED),
     "llama-bpe": regex(LLAMA3),
     "qwen2": regex(QWEN2),
     "smollm": smollm(),
@@ -108,11 +126,14 @@ SPLITS = {
 }
 
 
+NORMAL_FORM = ("qwen2", "qwen35")  # texts are brought into it
+
+
 def train(pre: str, folder: Path) -> PreTrainedTokenizerFast:
-    tokenizer = Tokenizer(models.BPE(ignore_merges=pre in ("llama-bpe", "tekken")))
+    tokenizer = Tokenizer(models.BPE(ignore_merges=pre in ("llama-bpe", "lfm2", "tekken")))
     tokenizer.pre_tokenizer = SPLITS[pre]
     tokenizer.decoder = decoders.ByteLevel()
-    if pre == "qwen2":
+    if pre in NORMAL_FORM:
         tokenizer.normalizer = normalizers.NFC()
     trainer = trainers.BpeTrainer(
         vocab_size=600,
@@ -140,7 +161,7 @@ def test_ids_are_those_of_transformers_on_500_texts(pre: str, tmp_path: Path) ->
     for text in texts(500, seed=2):
         ids = reference.encode(text, add_special_tokens=False)
         assert ours.encode(text) == ids, text
-        if pre != "qwen2":  # which brings texts into a normal form
+        if pre not in NORMAL_FORM:
             assert ours.decode(ids) == text
     assert ours.encode("<|user|>hi<|end|>")[0] == reference.convert_tokens_to_ids("<|user|>")
 
@@ -254,6 +275,33 @@ def test_gemmas_ids_are_those_of_transformers_on_500_texts(
         assert ours.encode(text) == ids, text
         assert ours.decode(ids) == text
     assert ours.encode_prompt("hi")[0] == gemma.bos_id()
+
+
+def test_gemma_4s_ids_are_those_of_transformers_on_500_texts(
+    gemma: sentencepiece.SentencePieceProcessor, tmp_path: Path
+) -> None:
+    size = gemma.get_piece_size()
+    vocabulary = {gemma.id_to_piece(number): number for number in range(size)}
+    scores = {piece: gemma.get_score(number) for piece, number in vocabulary.items()}
+    merges = generate_merges(vocabulary, scores)
+    reference = GemmaTokenizer(vocab=vocabulary, merges=merges)
+    own = ("<mask>", "<start_of_turn>", "<end_of_turn>", "<table>", "</h1>")
+    reference.add_tokens([AddedToken(text, normalized=False) for text in own])
+    writer = gguf.GGUFWriter(tmp_path / "x.gguf", "gemma4")
+    writer.add_tokenizer_model("gemma4")
+    writer.add_token_list(list(vocabulary))
+    writer.add_token_types([kind_of(gemma, number, own) for number in range(size)])
+    writer.add_token_merges([" ".join(pair) for pair in merges])
+    writer.add_bos_token_id(gemma.bos_id())
+    writer.add_tensor("token_embd.weight", np.zeros((4, 4), np.float32))
+    finish(writer)
+    ours = ModelFiles.open(tmp_path / "x.gguf").tokenizer
+    for text in (*texts(500, seed=6), "  two  spaces  ", "<start_of_turn>user\nhi<end_of_turn>\n"):
+        ids = reference.encode(text, add_special_tokens=False)
+        assert ours.encode(text) == ids, text
+        assert ours.decode(ids) == text
+    assert ours.encode_prompt("hi")[0] == gemma.bos_id()
+    assert not ours.strips_space
 
 
 def test_a_stream_keeps_gemmas_first_space(

@@ -1,4 +1,4 @@
-"""The tokenizer in a GGUF file: SentencePiece's, or byte-level BPE with its split pattern."""
+"""The tokenizer in a GGUF file: SentencePiece's, its merges (Gemma 4), or byte-level BPE's."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
+from medusa_core.models.text.gguf_splits import SPLITS
 from medusa_core.models.text.seam import tokenizer_errors
 from medusa_core.models.text.sentencepiece import (
     MOST_PIECE_CHARS,
+    SPACE,
     Piece,
     PieceKind,
     build_sentencepiece,
@@ -18,56 +20,12 @@ from medusa_core.models.text.sentencepiece import (
 from medusa_core.models.text.written_template import WrittenTemplate
 from medusa_core.system.files.gguf import Gguf
 
-_CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-_WORDS = r"|[^\r\n\p{L}\p{N}]?\p{L}+"
-_REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-_LLAMA3 = rf"{_CONTRACTIONS}{_WORDS}|\p{{N}}{{1,3}}{_REST}"
-_QWEN2 = rf"{_CONTRACTIONS}{_WORDS}|\p{{N}}{_REST}"
-_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-_GPT4O = (
-    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_CONTRACTIONS}?"
-    rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_CONTRACTIONS}?"
-    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-_TEKKEN = (
-    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+"
-    rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*"
-    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-
-_CJK = r"[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
-_DEEPSEEK_CODER = (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _CJK, r"\p{N}")
-_LETTERS_OR_MARKS = (
-    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"
-    r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-_DEEPSEEK_V3 = (
-    r"\p{N}{1,3}",
-    r"[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
-    _LETTERS_OR_MARKS,
-)
-
-_LLAMA3_NAMES = ("llama3", "llama-v3", "llama-bpe", "falcon3", "pixtral")
-# By `tokenizer.ggml.pre`: patterns whose matches stand alone, one after another.
-_SPLITS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("gpt-2", "gpt2", "phi-2", "mpt", "olmo", "jais", "default"), (_GPT2,)),
-    **dict.fromkeys((*_LLAMA3_NAMES, "dbrx", "smaug-bpe", "olmo2"), (_LLAMA3,)),
-    **dict.fromkeys(("qwen2", "deepseek-r1-qwen", "megrez"), (_QWEN2,)),
-    **dict.fromkeys(("smollm", "starcoder", "refact", "command-r", "codeshell"), (r"\p{N}", _GPT2)),
-    **dict.fromkeys(("gpt-4o", "llama4"), (_GPT4O,)),
-    "tekken": (_TEKKEN,),
-    "deepseek-coder": _DEEPSEEK_CODER,
-    "deepseek-v3": _DEEPSEEK_V3,
-}
-_BOS_FIRST = (*_LLAMA3_NAMES, "tekken")  # where a file doesn't say
-_WHOLE = (*_LLAMA3_NAMES, "tekken")  # a word that is a token isn't merged
 # Phi 3's other special tokens swallow the line break that its template puts behind them.
 _NOT_SWALLOWING = frozenset({"<unk>", "<s>", "<|endoftext|>"})
-_MODELS = ("llama", "gpt2")
+_MODELS = ("llama", "gpt2", "gemma4")
 _NAMED = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
 _CALLED = ("name", "basename", "finetune")
+_UNKNOWN = "<unk>"
 _MOST_CHARS = 4096
 _TOKENS = "tokenizer.ggml.tokens"
 
@@ -86,7 +44,7 @@ def make_gguf_tokenizer(gguf: Gguf) -> tuple[RustTokenizer, bool]:
     if model not in _MODELS:
         raise TokenizerError(
             f"{path.name} has a tokenizer of kind {model[:40]!r}, which isn't supported.",
-            "Supported are llama (SentencePiece) and gpt2 (byte-level BPE).",
+            "Supported are llama (SentencePiece), gemma4 and gpt2 (byte-level BPE).",
         )
     texts, kinds = gguf.texts(_TOKENS), gguf.numbers("tokenizer.ggml.token_type")
     most = MOST_PIECE_CHARS if model == "llama" else _MOST_CHARS
@@ -98,6 +56,8 @@ def make_gguf_tokenizer(gguf: Gguf) -> tuple[RustTokenizer, bool]:
     with tokenizer_errors(f"The tokenizer in {path.name} can't be read", "Download it again."):
         if model == "gpt2":
             return _byte_level(gguf, path, texts, kinds), True
+        if model == "gemma4":
+            return _merged_pieces(gguf, path, texts, kinds), False
         return _sentencepiece(gguf, path, texts, kinds), False
 
 
@@ -137,11 +97,54 @@ def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -
 
 def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> RustTokenizer:
     pre = gguf.text("tokenizer.ggml.pre", "default")
-    if pre not in _SPLITS:
+    way = SPLITS.get(pre)
+    if way is None:
         raise TokenizerError(
             f"{path.name} splits texts in the way {pre[:40]!r}, which isn't supported.",
-            f"Supported are {', '.join(sorted(_SPLITS))}.",
+            f"Supported are {', '.join(sorted(SPLITS))}.",
         )
+    vocabulary, merges = _merges(gguf, path, texts, kinds)
+    tokenizer = RustTokenizer(
+        models.BPE(vocab=vocabulary, merges=merges, ignore_merges=not way.merges_words)
+    )
+    splits = [pre_tokenizers.Split(Regex(one), behavior="isolated") for one in way.patterns]
+    as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*splits, as_bytes])
+    tokenizer.decoder = decoders.ByteLevel()
+    if way.normal_form:
+        tokenizer.normalizer = normalizers.NFC()
+    _add_tokens(tokenizer, texts, kinds)
+    _begin(tokenizer, gguf, texts, default=way.begins)
+    return tokenizer
+
+
+def _merged_pieces(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> RustTokenizer:
+    """Pieces as SentencePiece's, merged in the order of a list: Gemma 4's."""
+    vocabulary, merges = _merges(gguf, path, texts, kinds)
+    tokenizer = RustTokenizer(
+        models.BPE(
+            vocab=vocabulary,
+            merges=merges,
+            unk_token=_UNKNOWN if _UNKNOWN in vocabulary else None,
+            fuse_unk=True,
+            byte_fallback=True,
+        )
+    )
+    tokenizer.normalizer = normalizers.Replace(" ", SPACE)
+    # No token holds a line break beside other characters.
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"\n+"), behavior="isolated")
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
+    _add_tokens(tokenizer, texts, kinds)
+    _begin(tokenizer, gguf, texts, default=True)
+    return tokenizer
+
+
+def _merges(
+    gguf: Gguf, path: Path, texts: list[str], kinds: list[int]
+) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """The vocabulary of BPE, and its merges in their order."""
     merges = [_pair(path, merge) for merge in gguf.texts("tokenizer.ggml.merges")]
     if not merges and any(
         len(text) > 1 and kind == PieceKind.NORMAL for text, kind in zip(texts, kinds, strict=True)
@@ -150,23 +153,17 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
     vocabulary = {text: number for number, text in enumerate(texts)}
     if len(vocabulary) != len(texts):
         raise _damaged(path, "a token is there twice")
-    tokenizer = RustTokenizer(
-        models.BPE(vocab=vocabulary, merges=merges, ignore_merges=pre in _WHOLE)
-    )
-    splits = [pre_tokenizers.Split(Regex(one), behavior="isolated") for one in _SPLITS[pre]]
-    as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*splits, as_bytes])
-    tokenizer.decoder = decoders.ByteLevel()
-    if pre == "qwen2":
-        tokenizer.normalizer = normalizers.NFC()
+    return vocabulary, merges
+
+
+def _add_tokens(tokenizer: RustTokenizer, texts: list[str], kinds: list[int]) -> None:
+    """Tokens that texts are split at first."""
     special, own = (
         [text for text, kind in zip(texts, kinds, strict=True) if kind == wanted]
         for wanted in (PieceKind.CONTROL, PieceKind.USER_DEFINED)
     )
     tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in special])
     tokenizer.add_tokens([AddedToken(text, normalized=False) for text in own])
-    _begin(tokenizer, gguf, texts, default=pre in _BOS_FIRST)
-    return tokenizer
 
 
 def _begin(tokenizer: RustTokenizer, gguf: Gguf, texts: list[str], default: bool) -> None:
@@ -187,10 +184,10 @@ def _flag(gguf: Gguf, key: str, default: bool) -> bool:
 
 
 def _pair(path: Path, merge: str) -> tuple[str, str]:
-    first, _, second = merge.partition(" ")
-    if not first or not second:
+    middle = merge.find(" ", 1)  # a piece may begin with a space
+    if middle < 0 or not merge[middle + 1 :]:
         raise _damaged(path, "a merge isn't two pieces")
-    return first, second
+    return merge[:middle], merge[middle + 1 :]
 
 
 def _damaged(path: Path, reason: str) -> TokenizerError:

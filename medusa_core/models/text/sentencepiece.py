@@ -24,7 +24,7 @@ from medusa_core.models.text.seam import tokenizer_errors
 
 _MOST_BYTES = 64 << 20  # the largest published file has five
 MOST_PIECE_CHARS = 256  # of a piece: every place where it can be cut in two is tried
-_SPACE = "\u2581"
+SPACE = "\u2581"
 _BPE = 2
 
 
@@ -97,12 +97,12 @@ def build_sentencepiece(
             byte_fallback=True,
         )
     )
-    spaces = normalizers.Replace(" ", _SPACE)
-    first = [normalizers.Prepend(_SPACE)] if puts_space else []
+    spaces = normalizers.Replace(" ", SPACE)
+    first = [normalizers.Prepend(SPACE)] if puts_space else []
     tokenizer.normalizer = normalizers.Sequence([*first, spaces])
     tokenizer.decoder = decoders.Sequence(
         [
-            decoders.Replace(_SPACE, " "),
+            decoders.Replace(SPACE, " "),
             decoders.ByteFallback(),
             decoders.Fuse(),
             decoders.Strip(" ", 1, 0),
@@ -132,9 +132,9 @@ def build_sentencepiece(
 
 def _as_written(piece: Piece) -> Piece:
     """Own symbols are looked for in the text itself, whose spaces are spaces."""
-    if piece.kind is not PieceKind.USER_DEFINED or _SPACE not in piece.text:
+    if piece.kind is not PieceKind.USER_DEFINED or SPACE not in piece.text:
         return piece
-    return piece._replace(text=piece.text.replace(_SPACE, " "))
+    return piece._replace(text=piece.text.replace(SPACE, " "))
 
 
 def _no_bytes(name: str) -> TokenizerError:
