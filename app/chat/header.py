@@ -204,7 +204,11 @@ class Header(QFrame):
         """Say how far the model is."""
         text = describe(status)
         loaded = status.loaded
-        notes = () if loaded is None else (machine_words(loaded), loaded.device_note)
+        notes = (
+            ()
+            if loaded is None
+            else (machine_words(loaded), loaded.device_note, loaded.runner_note.rstrip("."))
+        )
         self.state_label.setText(text)
         self.state_label.setAccessibleName(self.tr("Model: {0}").format(text))
         explain(self.state_label, ". ".join(filter(None, (text, *notes))))

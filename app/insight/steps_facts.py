@@ -35,7 +35,7 @@ def memory_of(loaded: ModelLoaded | None) -> ModelMemory | None:
     if loaded is None or loaded.is_remote:
         return None
     plan = loaded.plan
-    per_token = plan.kv_bytes / max(1, plan.context_tokens) / MIB
+    per_token = (plan.kv_bytes - plan.state_bytes) / max(1, plan.context_tokens) / MIB
     return ModelMemory(
         per_token, plan.kv_bytes / MIB, (plan.weights_bytes + plan.heads_bytes) / MIB
     )
@@ -69,6 +69,13 @@ def describe_answer(
             QCoreApplication.translate(
                 "Insight", "{0:.2f}× plain decoding, whose steps take {1}."
             ).format(Number(factor), micro(done.plain_step_s))
+        )
+    if done is not None and done.num_reread_tokens:
+        text.append(
+            QCoreApplication.translate(
+                "Insight",
+                "{0:,} tokens of the prompt were read again: no state was known behind them.",
+            ).format(Number(done.num_reread_tokens))
         )
     memory = memory_of(loaded)
     if memory is not None and loaded is not None:

@@ -76,11 +76,11 @@ def _tokens_per_s(target: Target, placed: Sequence[PlacedTree]) -> float:
     for _ in range(_STEPS):
         scores = target.runner.logits(target.runner.verify(*placed))
         scores.argmax(dim=-1).tolist()
-        for _, kv in placed:
-            kv.commit((0,))
+        for each in placed:
+            each.kv.commit((0,))
     seconds = time.perf_counter() - started
-    for _, kv in placed:
-        kv.truncate(LENGTH)
+    for each in placed:
+        each.kv.truncate(LENGTH)
     return _STEPS * len(placed) / seconds
 
 

@@ -230,7 +230,7 @@ def _step_cost(args: argparse.Namespace) -> dict[str, object]:
     if args.shape and disk_of(args) is not None:
         return _offload_plan(args)
     target = _random(args) if args.shape else open_target(args)
-    modes = [name for name in _names(args.modes) if drafter_registry().get(name).serves(target)]
+    modes = [name for name in _names(args.modes) if drafter_registry().get(name).can_draft(target)]
     report = measure_step_report(target, modes, args.max_new_tokens)
     print(step_table(report))
     return as_json(report)
@@ -407,8 +407,9 @@ def _drafters(args: argparse.Namespace, target: Target, modes: Sequence[str]) ->
         raise RequestError("There is no mode to run.", "Name some with --modes none,medusa.")
     chosen = {name: name for name in modes}
     for name in modes:
-        if name != AUTO and not (spec := drafter_registry().get(name)).serves(target):
-            raise RequestError(f"{target.name} can't use the drafter {name!r}.", spec.hint)
+        if name != AUTO and not (spec := drafter_registry().get(name)).can_draft(target):
+            hint = spec.hint_for(target)
+            raise RequestError(f"{target.name} can't use the drafter {name!r}.", hint)
     if AUTO in modes:
         shows_drafts = model_dirs(args)[0] == demo_model_dir()
         chosen[AUTO] = drafter_of_window(target, known_of(args, target), shows_drafts)

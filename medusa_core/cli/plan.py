@@ -106,7 +106,11 @@ def run(args: argparse.Namespace) -> int:
         )
         choice = choice if in_tiers is None else in_tiers.choice
     if args.json:
-        fields = as_json(choice) | ({} if in_tiers is None else in_tiers.as_json())
+        fields = (
+            as_json(choice)
+            | {"runner_note": runner_note(config)}
+            | ({} if in_tiers is None else in_tiers.as_json())
+        )
         _print_json(args, fields)
     else:
         every = choices(config, heads, budget, context, draft_model)
@@ -131,6 +135,7 @@ def as_json(choice: Recommendation) -> dict[str, object]:
         "heads_bytes": plan.heads_bytes,
         "draft_model_bytes": plan.draft_model_bytes,
         "kv_bytes": plan.kv_bytes,
+        "state_bytes": plan.state_bytes,
         "scratch_bytes": plan.scratch_bytes,
         "runtime_bytes": plan.runtime_bytes,
         "other_bytes": plan.other_bytes,
@@ -144,6 +149,17 @@ def as_json(choice: Recommendation) -> dict[str, object]:
         "lack": choice.lack,
         "formats": choice.formats._asdict(),
     }
+
+
+def runner_note(config: ModelConfig) -> str:
+    """How a model runs where transformers does, for people; empty for families here."""
+    if config.is_ours:
+        return ""
+    from medusa_core.models.through_transformers.sizes import sizes_of
+
+    why = sizes_of(config).plain_why
+    how = f"one token a step, as {why}" if why else "with token trees if its attention keeps masks"
+    return f"runs through transformers, {how}"
 
 
 def shape_names() -> tuple[str, ...]:
@@ -236,11 +252,14 @@ def _table(
         f"{model} as {_name(choice, stored)} on {budget.name}, context {plan.context_tokens:,}",
         "",
     ]
+    if note := runner_note(config):
+        lines[1:1] = [f"  {note}"]
     rows = {
         "weights": plan.weights_bytes,
         "heads": plan.heads_bytes - plan.draft_model_bytes,
         "draft model": plan.draft_model_bytes,
-        "KV cache": plan.kv_bytes,
+        "KV cache": plan.kv_bytes - plan.state_bytes,
+        **({"states": plan.state_bytes} if plan.state_bytes else {}),
         "scratch": plan.scratch_bytes,
         "runtime": plan.runtime_bytes,
         "other programs": plan.other_bytes,
@@ -261,7 +280,8 @@ def _name(choice: Recommendation, stored: str) -> str:
     name = formats.linears or stored or "dense"
     name += f", heads {formats.heads}" if formats.heads else ""
     name += f", lm_head {formats.lm_head}" if formats.lm_head else ""
-    return name + (", token vectors in RAM" if formats.embedding_in_ram else "")
+    name += ", token vectors in RAM" if formats.embedding_in_ram else ""
+    return name + (f", per-layer embeddings: {formats.per_layer}" if formats.per_layer else "")
 
 
 def _verdict(plan: MemoryPlan) -> str:

@@ -99,7 +99,7 @@ class Decoding:
         self.drafter = self._resting if self.tuning.rests and not is_shared else self._awake
         # A path longer than the budget could not be kept: no rows for it near the end.
         length = self.kv.length
-        self.max_rows = min(self._most_rows, self.kv.capacity - length)
+        self.max_rows = min(self._most_rows, self.kv.most_rows, self.kv.capacity - length)
         if is_shared:
             self.max_rows = min(self.max_rows, self.tuning.shared_rows(length, sharers))
 

@@ -72,7 +72,7 @@ class Chunk(NamedTuple):
     def placed(self) -> PlacedTree:
         """For the runner."""
         shape = TreeShape.chain(len(self.token_ids))
-        return PlacedTree(TokenTree(shape, tuple(self.token_ids)), self.kv)
+        return PlacedTree(TokenTree(shape, tuple(self.token_ids)), self.kv, decided=True)
 
 
 class Output(NamedTuple):

@@ -248,8 +248,10 @@ def _check(settings: GenerateSettings, drafter: DrafterSpec, target: Target) -> 
     Raises:
         RequestError: The drafter doesn't serve the target, or a token is none of it.
     """
-    if not drafter.serves(target):
-        raise RequestError(f"{target.name} can't use the drafter {drafter.name!r}.", drafter.hint)
+    if not drafter.can_draft(target):
+        raise RequestError(
+            f"{target.name} can't use the drafter {drafter.name!r}.", drafter.hint_for(target)
+        )
     check_tokens(settings, target.config.vocab_size)
 
 

@@ -68,6 +68,7 @@ def decode_step(
         with Catch(errors, prompt):
             prompt.append(output)
             if prompt.chunk.is_last:
+                prompt.chunk.kv.checkpoint()
                 observe(prompt.decoding, first_token(prompt.decoding, output))
     return errors
 

@@ -233,6 +233,7 @@ def _describe(
         serving=_serving(target),
         load_s=load_s,
         device_note=target.device_note,
+        runner_note=target.runner_note,
         end_ids=target.eos_token_ids,
         special_tokens=target.tokenizer.special_tokens,
         advice=target.config.advice,

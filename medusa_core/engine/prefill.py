@@ -23,6 +23,7 @@ class Prefill:
         decoding: As `PrefillSequence` has it.
         chunk: As `PrefillSequence` has it, once `begin` was called.
         num_cached: Tokens of the prompt whose rows were there already.
+        num_reread: Tokens that are read again, as their state isn't known.
         seconds: Of all chunks of the prompt.
         ended: When the first token was decided, as `time.perf_counter` tells it.
         reread_s: Seconds of all chunks that were read again.
@@ -49,6 +50,7 @@ class Prefill:
         self.decoding = decoding
         self.chunk: Chunk
         self.num_cached = num_cached
+        self.num_reread = session.num_forgotten
         self.seconds = self.ended = self.reread_s = 0.0
         self._session, self._reader = session, reader
         self._started = 0.0

@@ -147,4 +147,5 @@ class Report:
             num_rested=tuning.num_rested,
             settings=self._settings,
             plain_step_s=tuning.plain_step_s(len(self._answer.token_ids)),
+            num_reread_tokens=prefill.num_reread,
         )

@@ -23,6 +23,7 @@ class Session:
         chunks: Reads prompts.
         memory: What sources of drafts keep of the conversation, by their names.
         is_preempted: Its cache was given to others: it may not be used until `make_room`.
+        num_forgotten: Tokens that the last `reuse` would have kept, had their states been known.
     """
 
     def __init__(self, target: Target) -> None:
@@ -31,6 +32,7 @@ class Session:
         self.token_ids: list[int] = []
         self.memory: SourceMemory = {}
         self.is_preempted = False
+        self.num_forgotten = 0
         self.kv: KvCache = target.allocate_cache(1)
 
     def reuse(self, prompt_ids: list[int], most: int | None = None) -> int:
@@ -47,7 +49,8 @@ class Session:
         common = num_common(prompt_ids[:-1], self.token_ids[: self.kv.length])
         common = common if most is None else min(common, most)
         self.cut(common)
-        return common
+        self.num_forgotten = common - self.kv.length
+        return self.kv.length
 
     def make_room(self, num_tokens: int, num_drafts: int, shares: int = 1) -> None:
         """Let the cache hold that many rows.
@@ -83,6 +86,6 @@ class Session:
         self.memory.clear()
 
     def cut(self, num_tokens: int) -> None:
-        """Forget the tokens from `num_tokens` on, and their rows."""
-        del self.token_ids[num_tokens:]
+        """Forget the tokens from `num_tokens` on, and their rows; where states hold more, those."""
         self.kv.truncate(num_tokens)
+        del self.token_ids[self.kv.length :]

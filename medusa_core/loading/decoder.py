@@ -107,6 +107,8 @@ def open_decoder(
         ClusterError: The machines that are to have the layers can't be used.
         TierError: The disk has no room for layers, or fails.
     """
+    if not parts.config.is_ours:
+        return _open_transformers(parts, report)
     if not options.cluster:
         store = offload_store(plan, parts.precision, options, {"files": parts.key})
         model = _read_decoder(parts, options.quantized_dir, store, report)
@@ -133,6 +135,17 @@ def open_decoder(
     )
 
 
+def _open_transformers(parts: DecoderParts, report: OnProgress) -> Opened:
+    """What transformers runs; imported here alone, as that takes a second."""
+    from medusa_core.models.through_transformers.weights import read_transformers_model
+    from medusa_core.runtime.runner.transformers import TransformersRunner
+
+    report("weights", 0.0, f"Reading the weights of {parts.title}")
+    model = read_transformers_model(parts.files.path, parts.config, parts.precision, parts.formats)
+    report("weights", 1.0, f"Trying what {parts.title} can do")
+    return Opened(model, TransformersRunner(model, parts.precision), model.num_parameters)
+
+
 def _read_decoder(
     parts: DecoderParts, quantized_dir: Path | None, store: OffloadStore | None, report: OnProgress
 ) -> Decoder:
@@ -148,7 +161,9 @@ def _read_decoder(
     kept = QuantizedModels(quantized_dir)
     if (path := kept.find(parts.key)) is not None:
         try:
-            quantized_weights = QuantizedWeights(path, config, parts.precision, formats, after_part)
+            quantized_weights = QuantizedWeights(
+                path, config, parts.precision, formats, after_part, parts.checkpoint
+            )
             return decoder_of(config)(config, parts.precision, quantized_weights)
         except CheckpointError as error:
             kept.discard(path, error)

@@ -31,6 +31,7 @@ from medusa_core.models.datastore.phrases import (
     PhraseTable,
     read_phrases,
 )
+from medusa_core.models.decoder import Decoder
 from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import hardware_of, precision_of, settle_device
@@ -42,6 +43,7 @@ from medusa_core.models.text.raw_text import RawText
 from medusa_core.models.text.same_vocabulary import check_same_vocabulary
 from medusa_core.models.text.template import Template
 from medusa_core.models.text.tokenizer import Tokenizer
+from medusa_core.models.through_transformers.formats import check_options
 from medusa_core.runtime.cluster.joining import join_cluster
 from medusa_core.runtime.cluster.layer_range import client_config
 from medusa_core.runtime.kv.size import whole_rows
@@ -86,8 +88,9 @@ def load_target(
     config, precision, formats = parts.config, parts.precision, parts.formats
     decoder, runner, num_parameters = open_decoder(parts, planned.plan, options, report, join)
     with _leaving_on_failure(runner):
+        blocks = decoder if isinstance(decoder, Decoder) else None
         shared_weights = SharedWeights(
-            decoder.lm_head, config.vocab_size, decoder.embedding, decoder
+            decoder.lm_head, config.vocab_size, decoder.embedding, blocks
         )
         heads, trees = None, None
         if planned.heads_dir is not None:
@@ -157,7 +160,14 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
     template = RawText() if options.is_raw else files.template
     phrases = read_phrases(options.phrases_dir or files.path, config.vocab_size)
     checkpoint = files.checkpoint()
-    check_header(checkpoint, config)
+    check_options(
+        config,
+        formats,
+        has_adapter=options.adapter_dir is not None,
+        is_divided=bool(options.cluster),
+    )
+    if config.is_ours:  # else transformers compares them as it reads
+        check_header(checkpoint, config)
     if heads_dir is None and options.takes_own_heads and has_own_heads(checkpoint.names):
         heads_dir = files.path
     shape = HeadsShape() if heads_dir is None else read_shape(heads_dir)

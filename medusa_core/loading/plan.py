@@ -47,7 +47,8 @@ def plan_target(
     plan = plan_memory(config, heads, formats, budget, wanted, sessions, draft_model, adapter)
     if plan.fit is not Fit.NO:
         return plan
-    if not options.cluster and (options.memory_gib or options.has_disk):
+    may_divide = config.is_ours and not options.cluster
+    if may_divide and (options.memory_gib or options.has_disk):
         if adapter.pairs:
             raise RequestError(
                 "With an adapter all layers must fit the device.",

@@ -78,6 +78,15 @@ class Target:
     learned: EarlierAnswers | None = None
 
     @property
+    def runner_note(self) -> str:
+        """How it runs where no family here describes it, for people; empty for families here."""
+        if self.config.is_ours:
+            return ""
+        why = self.runner.plain_why
+        how = f"one token a step, as {why}" if why else "with token trees"
+        return f"Runs through transformers, {how}."
+
+    @property
     def num_sessions(self) -> int:
         """How many conversations have room for a whole context at once."""
         return self.caches.num_rows // whole_rows(self.config.context_tokens)

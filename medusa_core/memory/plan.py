@@ -6,20 +6,33 @@ scratch is an upper estimate. Nothing here needs torch or a file.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
+from medusa_core.models.compiled import is_compiled
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.family import find_family
+from medusa_core.models.layer_shapes import rows_of
 from medusa_core.models.lora.adapter_shape import (
     AdapterShape,
     beside_parts,
 )
-from medusa_core.models.parts import LinearPart, block_parts, kinds_of_blocks, lm_head_part
+from medusa_core.models.parts import (
+    PER_LAYER_NORM,
+    PER_LAYER_PROJECTION,
+    PER_LAYER_TABLE,
+    BlockParts,
+    LinearPart,
+    block_parts,
+    kinds_of_blocks,
+    lm_head_part,
+    per_layer_tensors,
+)
+from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.choice import (
     PartFormats,
     dense_format_of,
@@ -30,10 +43,14 @@ from medusa_core.models.quant.format import (
 )
 from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.runtime.kv.size import (
+    num_states,
     row_bytes,
+    state_rows,
     whole_rows,
 )
-from medusa_core.system.native.lanes import fits_lanes
+
+if TYPE_CHECKING:
+    from medusa_core.models.through_transformers.sizes import TransformersSizes
 
 FIRST_CHUNK_ROWS = 64  # quick on most devices, and as many as the largest usual tree has
 _CARD_CHUNK_ROWS = 512
@@ -79,7 +96,7 @@ def plan_memory(
     """
     context = min(context_tokens, config.context_tokens)
     both = [(config, formats)] if draft_model is None else [(config, formats), draft_model]
-    ram = sum(embedding_bytes(*model) for model in both if model[1].embedding_in_ram)
+    ram = sum(_ram_bytes(*model) for model in both)
     weights, *drafts = (_on_device_bytes(*model) for model in both)
     in_adapter = adapter_bytes(config, adapter, formats)
     weights += in_adapter
@@ -93,6 +110,11 @@ def plan_memory(
             own += kv_bytes(of, its, min(tokens, of.context_tokens), is_alone)
         return own
 
+    states = sum(
+        states_bytes(of, its, context, number > 0 or not in_adapter)
+        for number, (of, its) in enumerate(both)
+    )
+
     def scratch(tokens: int) -> int:
         return sum(scratch_bytes(*model, min(tokens, model[0].context_tokens)) for model in both)
 
@@ -104,6 +126,7 @@ def plan_memory(
         weights_bytes=weights,
         heads_bytes=in_heads,
         kv_bytes=sessions * caches(context),
+        state_bytes=sessions * states,
         scratch_bytes=scratch(context),
         runtime_bytes=budget.runtime_bytes,
         other_bytes=budget.other_bytes,
@@ -119,14 +142,22 @@ def plan_memory(
 
 
 def _on_device_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of weights but for token vectors that stay in the computer's memory."""
-    ram = embedding_bytes(config, formats) if formats.embedding_in_ram else 0
-    return weights_bytes(config, formats) - ram
+    """Bytes of weights but for tables that stay in the computer's memory, below a card."""
+    return weights_bytes(config, formats) - _ram_bytes(config, formats)
+
+
+def _ram_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes of tables that stay in the computer's memory, below a card."""
+    tokens = embedding_bytes(config, formats) if formats.embedding_in_ram else 0
+    is_below = formats.per_layer == "ram" and formats.device != "cpu"
+    return tokens + (per_layer_table_bytes(config, formats) if is_below else 0)
 
 
 @lru_cache(maxsize=256)
 def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of the target's weights, the token vectors included."""
+    if not config.is_ours:
+        return _transformers_bytes(config, formats)
     item = max(4, _ITEMSIZE[formats.compute])  # norms are computed in 32 bits at least
     # What a file holds in blocks may differ from layer to layer.
     every = ((block_parts(config, index), 1) for index in range(config.num_layers))
@@ -134,9 +165,7 @@ def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
         count * sum(part_bytes(part, config, formats) for part in block.linears)
         for block, count in (every if formats.keeps_blocks else kinds_of_blocks(config))
     )
-    # A norm keeps its epsilon beside its weight.
-    block = block_parts(config, 0)
-    vectors = (sum(size + 1 for size in block.vectors.values()) + sum(block.more.values())) * item
+    vectors = item * sum(count * _vector_numbers(block) for block, count in kinds_of_blocks(config))
     last_norm = (config.hidden_size + 1) * item
     lm_head = 0
     if not formats.shares_embedding(config.tie_embeddings):
@@ -146,13 +175,29 @@ def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
             if formats.keeps_blocks
             else _matrix_bytes(part, formats.lm_head, formats)
         )
-    return (
-        in_linears
-        + config.num_layers * vectors
-        + last_norm
-        + lm_head
-        + embedding_bytes(config, formats)
+    tables = embedding_bytes(config, formats) + per_layer_table_bytes(config, formats)
+    return in_linears + vectors + last_norm + lm_head + tables + _per_layer_bytes(config, formats)
+
+
+def _transformers_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes of a model that transformers runs."""
+    sizes = _sizes_of(config)
+    in_matrices = sum(
+        formats.linears.nbytes(rows, columns, formats.device) for rows, columns in sizes.matrices
     )
+    return in_matrices + sizes.num_others * _ITEMSIZE[formats.compute] + sizes.buffer_bytes
+
+
+def _sizes_of(config: ModelConfig) -> TransformersSizes:
+    from medusa_core.models.through_transformers.sizes import sizes_of  # which asks transformers
+
+    return sizes_of(config)
+
+
+def _vector_numbers(block: BlockParts) -> int:
+    """Numbers of a block that aren't linear parts; a norm keeps its epsilon beside its weight."""
+    others = sum(math.prod(shape) for shape in block.more.values())
+    return sum(size + 1 for size in block.vectors.values()) + others
 
 
 def adapter_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartFormats) -> int:
@@ -167,7 +212,9 @@ def adapter_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartForma
 
 
 def experts_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of all experts among the weights."""
+    """Bytes of all experts among the weights; of what transformers runs it isn't known."""
+    if not config.is_ours:
+        return 0
     layers = (block_parts(config, index) for index in range(config.num_layers))
     parts = (part for block in layers for mlp in block.experts for part in mlp.linears)
     return sum(part_bytes(part, config, formats) for part in parts)
@@ -176,6 +223,28 @@ def experts_bytes(config: ModelConfig, formats: PartFormats) -> int:
 def embedding_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of the token vectors."""
     return formats.embedding.nbytes(config.vocab_size, config.hidden_size, formats.device)
+
+
+def per_layer_table_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes of the table of per-layer embeddings in memory; 0 where it stays in its file."""
+    of = config.traits.per_layer
+    if of is None or formats.per_layer == "disk":
+        return 0
+    columns = config.num_layers * of.width
+    kind = config.stored_type(f"{PER_LAYER_TABLE}.weight")
+    if kind and formats.per_layer == "ram":
+        return of.vocab_size * BLOCK_SIZES[kind].row_bytes(columns)
+    return formats.embedding.nbytes(of.vocab_size, columns, formats.device)
+
+
+def _per_layer_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes of what makes per-layer embeddings beside their table."""
+    found, item = per_layer_tensors(config), _ITEMSIZE[formats.compute]
+    if not found:
+        return 0
+    # A norm is computed in 32 bits at least, and keeps its epsilon.
+    in_norm = (math.prod(found[PER_LAYER_NORM]) + 1) * max(4, item)
+    return math.prod(found[PER_LAYER_PROJECTION]) * item + in_norm
 
 
 def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) -> int:
@@ -222,12 +291,32 @@ def kv_bytes(
         context_tokens: Longest prompt plus answer.
         is_alone: No adapter lies beside its weights; the compiled step knows none.
     """
-    compiles = is_alone and formats.compiles and fits_lanes(*config.row_sizes)
+    row, states = _cache_bytes(config, formats, context_tokens, is_alone)
+    return row * whole_rows(context_tokens) + states
+
+
+def states_bytes(
+    config: ModelConfig, formats: PartFormats, context_tokens: int, is_alone: bool = True
+) -> int:
+    """Those of `kv_bytes` that states of recurrent layers take."""
+    return _cache_bytes(config, formats, context_tokens, is_alone)[1]
+
+
+def _cache_bytes(
+    config: ModelConfig, formats: PartFormats, context_tokens: int, is_alone: bool
+) -> tuple[int, int]:
+    """Bytes of a token's keys and values, and of all states beside them."""
+    if not config.is_ours:
+        sizes, itemsize = _sizes_of(config), _ITEMSIZE[formats.compute]
+        numbers = sum(2 * shape.num_kv_heads * shape.head_dim for shape in sizes.layers)
+        num = num_states(whole_rows(context_tokens), context_tokens)
+        return numbers * itemsize, num * sizes.state_bytes
+    compiles = is_alone and formats.compiles and is_compiled(config)
     compiles = compiles and (not config.quantization or formats.keeps_blocks)
-    compiles = compiles and config.traits.is_usual
-    compiles = compiles and find_family(config.model_type).decoder is None
     itemsize = _ITEMSIZE[formats.compute if compiles else formats.cache]
-    return row_bytes(config, itemsize, formats.cache_format) * whole_rows(context_tokens)
+    row = row_bytes(config, itemsize, formats.cache_format)
+    states = num_states(whole_rows(context_tokens), context_tokens)
+    return row, row * states * state_rows(config, _ITEMSIZE[formats.compute], row)
 
 
 def chunk_rows(device: str) -> int:
@@ -250,15 +339,20 @@ def scratch_bytes(
         prompt_rows: Most rows of a prompt that are read at once; 0 for the device's usual.
     """
     rows, item = prompt_rows or chunk_rows(formats.device), max(4, _ITEMSIZE[formats.compute])
-    group = config.num_heads // config.num_kv_heads
-    hidden = rows * (8 * config.hidden_size + 4 * config.intermediate_size) * item
+    shapes = {shape for shape in map(rows_of, config.layers) if shape is not None}
+    group = max((config.num_heads // shape.num_kv_heads for shape in shapes), default=1)
+    width = max((config.intermediate_size, *config.traits.mlp_widths))
+    of = config.traits.per_layer
+    per_layer = 0 if of is None else 4 * config.num_layers * of.width
+    hidden = rows * (8 * config.hidden_size + 4 * width + per_layer) * item
     logits = 2 * _SCORED_ROWS * config.vocab_size * item
-    masks = 2 * group * rows * context_tokens * _ITEMSIZE[formats.compute]
+    masks = (1 + max(1, len(shapes))) * group * rows * context_tokens * _ITEMSIZE[formats.compute]
     # A card's kernels keep no scores.
     scores = 0 if formats.device == "cuda" else config.num_heads * rows * context_tokens * item
     rotations = whole_rows(context_tokens) * config.head_dim * item
     # One layer's keys and values, where they are multiplied in another dtype.
-    widened = 2 * config.num_kv_heads * config.head_dim * whole_rows(context_tokens) * item
+    in_row = max((shape.num_kv_heads * shape.head_dim for shape in shapes), default=0)
+    widened = 2 * in_row * whole_rows(context_tokens) * item
     is_card_other = formats.device == "cuda" and formats.cache != formats.compute
     widened *= is_card_other or bool(formats.cache_format)
     fixed = hidden + logits + rotations + _unpacked_bytes(config, formats)
@@ -269,7 +363,10 @@ def _unpacked_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """On CUDA, prefill unpacks one 4-bit matrix at a time."""
     if formats.device == "cpu" or formats.linears.is_dense:
         return 0
-    largest = max(part.rows * part.columns for part in block_parts(config, 0).linears)
+    if not config.is_ours:
+        return _sizes_of(config).largest_matrix * _ITEMSIZE[formats.compute]
+    blocks = (block for block, _ in kinds_of_blocks(config))
+    largest = max(part.rows * part.columns for block in blocks for part in block.linears)
     return largest * _ITEMSIZE[formats.compute]
 
 

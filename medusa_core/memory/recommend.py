@@ -15,6 +15,7 @@ from medusa_core.models.quant.format import (
     Hardware,
     quant_registry,
 )
+from medusa_core.models.through_transformers.formats import lack_of
 
 _USUAL_CONTEXT = 4096
 _SHORT_CONTEXT = 2048
@@ -72,7 +73,8 @@ def plan_choice(
     plan = plan_memory(
         config, heads, formats, budget, context_tokens, draft_model=drafts, adapter=adapter
     )
-    return Recommendation(wanted, plan.context_tokens, plan, formats.linears.lack(budget.hardware))
+    lack = lack_of(config, formats) or formats.linears.lack(budget.hardware)
+    return Recommendation(wanted, plan.context_tokens, plan, lack)
 
 
 def settle_draft_model(
@@ -96,7 +98,7 @@ def settle_draft_model(
 def draft_formats(config: ModelConfig, wanted: WeightFormats) -> WeightFormats:
     """The weight formats of a draft model beside a target in these."""
     own = WeightFormats(embedding_in_ram=wanted.embedding_in_ram)
-    return own if config.quantization else wanted
+    return own if config.quantization or not config.is_ours else wanted
 
 
 def choices(

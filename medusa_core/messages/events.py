@@ -74,6 +74,7 @@ class ModelLoaded(Message):
         continues_text: It has no chat template: it goes on with a text as it stands.
         serving: Names of the sources that can draft for it.
         chat_template: Its template; empty where it has none.
+        runner_note: How it runs where transformers runs it, for people; empty for families here.
         place: The machine on which it runs, for people; empty for this one. Of a model elsewhere
             nothing is known but its name and maybe its context: all numbers are 0.
     """
@@ -103,6 +104,7 @@ class ModelLoaded(Message):
     serving: frozenset[str] = frozenset()
     chat_template: str = ""
     place: str = ""
+    runner_note: str = ""
 
     @property
     def is_remote(self) -> bool:
@@ -391,6 +393,8 @@ class GenerationDone(Message):
             doesn't say, −1 for an answer of this computer. Such an answer has no steps and no ids.
         num_drafted: Tokens that were drafted there; 0 where it doesn't say.
         num_draft_accepted: Those of them that were accepted.
+        num_reread_tokens: Tokens of the prompt that the session had read before, and that were read
+            again, as no state of recurrent layers was known there.
     """
 
     text: str
@@ -410,6 +414,7 @@ class GenerationDone(Message):
     num_remote_tokens: int = -1
     num_drafted: int = 0
     num_draft_accepted: int = 0
+    num_reread_tokens: int = 0
 
     @property
     def is_remote(self) -> bool:

@@ -475,6 +475,7 @@ class MemoryPlan:
         is_live: Other programs' share was measured, not assumed.
         draft_model_bytes: Of `heads_bytes`: the weights of a draft model.
         placement: Which layers lie where; None where all lie on the device.
+        state_bytes: Of `kv_bytes`: states of recurrent layers, as large for any context.
     """
 
     weights_bytes: int
@@ -492,6 +493,7 @@ class MemoryPlan:
     is_live: bool
     draft_model_bytes: int = 0
     placement: Placement | None = None
+    state_bytes: int = 0
 
     @property
     def model_bytes(self) -> int:
@@ -554,6 +556,8 @@ class WeightFormats(NamedTuple):
         cache: Keys and values: `q4`, or empty for plain numbers.
         attended: Rows whose values attention takes, those of the largest weights; 0 for all, which
             alone is exact.
+        per_layer: Where per-layer embeddings lie: `disk`, in the model's file, which is read row by
+            row; `ram`; or `device`. Empty for the disk.
     """
 
     linears: str = ""
@@ -563,3 +567,4 @@ class WeightFormats(NamedTuple):
     embedding_in_ram: bool = False
     cache: str = ""
     attended: int = 0
+    per_layer: str = ""

@@ -14,7 +14,14 @@ from medusa_core.messages import Advice
 from medusa_core.models.advice import read_advice
 from medusa_core.models.checkpoints.gguf_config import usual_type
 from medusa_core.models.checkpoints.packing import Packing
-from medusa_core.models.family import find_family
+from medusa_core.models.family import (
+    LEAST,
+    MOST,
+    family_registry,
+    find_family,
+    unknown_family,
+)
+from medusa_core.models.layer_shapes import LayerShape, RowShape, StateShape, rows_of, state_of
 from medusa_core.models.quant.choice import (
     NO_TYPES,
     StoredTypes,
@@ -31,6 +38,7 @@ _MOST_TOKENS = 1 << 20
 _MOST_CONTEXT = 1 << 24
 _MOST_EOS = 1 << 10
 _OUTER = ("eos_token_id", "tie_word_embeddings", "quantization_config")
+_SENSES = ("vision_config", "audio_config")
 _ROPE_KINDS = ("default", "linear", "llama3", "yarn", "longrope", "factors")
 
 
@@ -88,7 +96,8 @@ class ModelConfig:
     `quantization` is the format that the checkpoint's linear layers have already, or empty; of a
     GGUF file the type that most have. `stored_types` then has that of every matrix in blocks, by
     its tensor's name, and `file_type` GGUF's name of the mix, such as Q4_K_M. `sees`: it could also
-    look at pictures; that part isn't loaded.
+    look at pictures; that part isn't loaded. `transformers_text` is the whole `config.json` of a
+    model that transformers runs; empty for families of ours.
     """
 
     model_type: str
@@ -111,6 +120,12 @@ class ModelConfig:
     packing: Packing | None = None
     advice: Advice | None = None
     sees: bool = False
+    transformers_text: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        """Does a family of this engine describe it? Else transformers runs it."""
+        return not self.transformers_text
 
     @property
     def usual_context(self) -> int:
@@ -118,6 +133,22 @@ class ModelConfig:
         is_long = self.rope.kind == "longrope"
         old = self.rope.original_context_tokens if is_long else self.context_tokens
         return min(old, self.context_tokens)
+
+    @property
+    def layers(self) -> tuple[LayerShape, ...]:
+        """What a session holds of each layer."""
+        usual = RowShape(self.num_kv_heads, self.head_dim)
+        return self.traits.layers or (usual,) * self.num_layers
+
+    @property
+    def state_layers(self) -> tuple[StateShape, ...]:
+        """The states that a session holds, in the order of their layers: all are alike."""
+        return tuple(state for shape in self.traits.layers if (state := state_of(shape)))
+
+    def mlp_width(self, layer: int) -> int:
+        """Numbers between the two halves of a layer's MLP."""
+        widths = self.traits.mlp_widths
+        return widths[layer] if widths else self.intermediate_size
 
     @property
     def head_rows(self) -> HeadRows:
@@ -145,9 +176,14 @@ class ModelConfig:
         return _types(self.stored_types).get(name, "")
 
     @property
-    def row_sizes(self) -> tuple[int, int, int]:
+    def row_sizes(self) -> tuple[int, ...]:
         """Widths of the rows that a step multiplies."""
-        return self.hidden_size, self.intermediate_size, self.head_dim
+        shapes = (rows_of(shape) for shape in self.layers)
+        heads = {shape.head_dim for shape in shapes if shape is not None}
+        inner = {self.mlp_width(layer) for layer in range(self.num_layers)}
+        of_tokens = self.traits.per_layer
+        each_layer = () if of_tokens is None else (of_tokens.width,)
+        return self.hidden_size, *sorted(inner | heads), *each_layer
 
 
 def parse_config(
@@ -166,8 +202,11 @@ def parse_config(
         ModelError: It describes something that this engine doesn't run.
     """
     sees = isinstance(raw.get("vision_config"), Mapping)
-    raw = _text_part(raw)
-    family = find_family(_text(raw.get("model_type", "")))
+    whole, raw = raw, _text_part(raw)
+    model_type = _text(raw.get("model_type", ""))
+    if model_type not in family_registry().names:
+        return _through_transformers(model_type, whole, generation)
+    family = find_family(model_type)
     raw = raw if family.as_usual is None else family.as_usual(raw)
     traits = family.traits(raw)
     context = _size(raw, "max_position_embeddings", _MOST_CONTEXT, 2048)
@@ -200,16 +239,70 @@ def parse_config(
     return config
 
 
+def _through_transformers(
+    model_type: str, raw: Mapping[str, Any], generation: Mapping[str, Any]
+) -> ModelConfig:
+    """What no family of ours describes, if transformers runs it.
+
+    Raises:
+        ModelError: It doesn't, or the files make no sense.
+    """
+    from medusa_core.models.through_transformers.known import read_facts, why_not_transformers
+
+    if why := why_not_transformers(raw):
+        raise unknown_family(model_type, why)
+    facts = read_facts(raw)
+    return ModelConfig(
+        model_type=facts.model_type,
+        vocab_size=facts.vocab_size,
+        hidden_size=facts.hidden_size,
+        intermediate_size=facts.intermediate_size,
+        num_layers=facts.num_layers,
+        num_heads=facts.num_heads,
+        num_kv_heads=facts.num_kv_heads,
+        head_dim=facts.head_dim,
+        rms_norm_eps=1e-6,
+        context_tokens=facts.context_tokens,
+        rope=RopeConfig(),
+        tie_embeddings=facts.is_tied,
+        traits=Traits(),
+        eos_token_ids=_read_eos(raw, generation),
+        advice=read_advice(generation),
+        transformers_text=facts.text,
+    )
+
+
 def _text_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Of a model that also sees, what reads and writes text."""
     text = raw.get("text_config")
-    if not isinstance(text, Mapping) or "vision_config" not in raw:
+    if not isinstance(text, Mapping) or not raw.keys() & _SENSES:
         return raw
     outer = {name: raw[name] for name in _OUTER if name in raw and name not in text}
     return {**text, **outer}
 
 
+def _check_layers(config: ModelConfig) -> None:
+    """See that what a family says of its layers is said of each."""
+    traits = config.traits
+    for listed in (traits.layers, traits.mlp_widths, traits.windows):
+        if listed and len(listed) != config.num_layers:
+            raise ModelError(
+                f"config.json: {len(listed)} layers are described, and there are "
+                f"{config.num_layers}.",
+                "Download config.json again.",
+            )
+    if len(set(config.state_layers)) > 1:
+        raise ModelError(
+            "Recurrent layers of different sizes aren't supported.", "Choose another model."
+        )
+    if all(rows_of(shape) is None for shape in config.layers):
+        raise ModelError(
+            "A model without attention layers isn't supported.", "Choose another model."
+        )
+
+
 def _check(config: ModelConfig, raw: Mapping[str, Any]) -> None:
+    _check_layers(config)
     if config.num_heads % config.num_kv_heads:
         raise ModelError(
             f"{config.num_heads} attention heads can't share {config.num_kv_heads} KV heads "
@@ -320,7 +413,7 @@ def _strength(kind: str, scaling: Mapping[str, Any], factor: float, old: int) ->
 def _factors(scaling: Mapping[str, Any], key: str) -> tuple[float, ...]:
     factors = scaling.get(key)
     are_numbers = isinstance(factors, list) and all(
-        isinstance(factor, int | float) and not isinstance(factor, bool) and 0 < factor < 1e6
+        isinstance(factor, int | float) and not isinstance(factor, bool) and 1e-6 < factor < 1e31
         for factor in factors
     )
     if not are_numbers or not isinstance(factors, list):
@@ -384,7 +477,7 @@ def _size(raw: Mapping[str, Any], key: str, most: int, default: int | None = Non
 def _number(raw: Mapping[str, Any], key: str, default: float) -> float:
     value = raw.get(key)
     value = default if value is None else value
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e12:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not LEAST <= value <= MOST:
         raise ModelError(
             f"config.json: {key} is {_shown(value)}, not a positive number.",
             "Download config.json again.",

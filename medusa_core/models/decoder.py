@@ -18,19 +18,61 @@ from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.parts import FINAL_NORM, block_parts, lm_head_part
+from medusa_core.models.plain_block import PlainBlock, PlainTokens, PositionTable
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.rope import Rope, interleave_rows, rotate
+from medusa_core.models.row_tree import RowTree
 from medusa_core.models.weights import Weights
 
 LINEARS = ("qkv", "output", "gate_up", "down")  # of a block
 
 
+class LayerState(NamedTuple):
+    """What a recurrent layer remembers of all committed rows.
+
+    Attributes:
+        state: [heads, key_dim, value_dim], float32 or float64
+        tail: The last inputs of its convolution. [conv_width − 1, channels], likewise
+    """
+
+    state: Tensor
+    tail: Tensor
+
+
+class RecurrentSteps(NamedTuple):
+    """What rows would change in a recurrent layer: S becomes decay · S + key · updateᵀ.
+
+    Attributes:
+        keys: [n, key heads, key_dim]
+        updates: [n, heads, value_dim]
+        decays: Logarithms. [n, heads]
+        inputs: Of the convolution. [n, channels]
+    """
+
+    keys: Tensor
+    updates: Tensor
+    decays: Tensor
+    inputs: Tensor
+
+
 class LayerCache(Protocol):
-    """Where a block stores keys and values, and reads those of all rows before."""
+    """Where a block stores what it remembers, and reads that of all rows before."""
 
     def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Store the reserved rows of one layer; see `kv.tensor.TensorCache.write`."""
+
+    def read(self, layer: int) -> tuple[Tensor, Tensor]:
+        """What `write` gave for a layer in this pass."""
+
+    def state(self, layer: int) -> LayerState:
+        """The state of a recurrent layer behind all committed rows; it isn't to be changed."""
+
+    def put_state(self, layer: int, state: LayerState) -> None:
+        """Take the state behind all rows of a decided chain but the last."""
+
+    def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
+        """Take the steps of all rows of a pass; of a decided chain that of the last row."""
 
 
 class SequenceRows(NamedTuple):
@@ -39,12 +81,14 @@ class SequenceRows(NamedTuple):
     Attributes:
         rows: Which of the pass they are.
         mask: Additive attention mask, or None; see `attend_by_products`.
-        kv: Cache with as many rows reserved; takes their keys and values.
+        kv: Cache with as many rows reserved; takes what is remembered of them.
+        tree: How they depend on each other; None in models that don't ask.
     """
 
     rows: slice
     mask: Tensor | None
     kv: LayerCache
+    tree: RowTree | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +171,63 @@ class Decoder:
             return None
         return self.embedding.index_select(0, torch.tensor(token_ids)).to(self._compute)
 
+    @property
+    def looked_up_width(self) -> int:
+        """Numbers of a row of `offloaded_vectors`; 0 where that gives None."""
+        return 0 if self.embeds_here else self.config.hidden_size
+
+    def entering(self, token_ids: Tensor, looked_up: Tensor | None) -> Tensor:
+        """What enters the first layer.
+
+        Args:
+            token_ids: Of the rows of a pass. [n], on the model's device.
+            looked_up: Of `offloaded_vectors` for them, brought to the device.
+
+        Returns:
+            [n, hidden]
+        """
+        return self.embed(token_ids) if looked_up is None else looked_up
+
+    def keep(self, rows: Tensor) -> None:
+        """Only these rows of a pass go on. [k], int64"""
+
     def turns(self, num_positions: int) -> Tensor:
         """The rotation of every pair at every position. [positions, head_dim / 2], complex"""
         return self._rope.turns(num_positions)
+
+    def position_tables(self, num_positions: int) -> tuple[PositionTable, ...]:
+        """What so many positions do; `plain_block` says which of the tables serves a block."""
+        return (PositionTable(self._rope.turns(num_positions)),)
+
+    def brought(self, token_ids: Sequence[int]) -> Tensor | None:
+        """What tokens bring to each layer besides what enters the first; None for nothing.
+
+        Returns:
+            [n, layers · width]
+        """
+        return None
+
+    def plain_tokens(self) -> PlainTokens | None:
+        """What makes vectors for all layers of it, as plain data."""
+        return None
+
+    def plain_block(self, index: int) -> PlainBlock:
+        """A block as plain data."""
+        block, config = self.blocks[index], self.config
+        weight = None if block.qk_norm is None else block.qk_norm.weight
+        return PlainBlock(
+            linears={name: getattr(block, name) for name in LINEARS},
+            norms=(block.attention_norm, None, block.mlp_norm, None),
+            q_norm=None if weight is None else weight[0],
+            k_norm=None if weight is None else weight[config.num_heads],
+            table=0,
+            query_scale=config.head_dim**-0.5,
+            window=None,  # no more context is offered than it shows
+            attention_cap=None,
+            num_kv_heads=config.num_kv_heads,
+            head_dim=config.head_dim,
+            inner=config.intermediate_size,
+        )
 
     def rotations(self, positions: Tensor, num_positions: int) -> Tensor:
         """Position factors for `block`; see `Rope.rotations`."""
@@ -213,7 +311,10 @@ class Decoder:
 
 def _read_block(config: ModelConfig, weights: Weights, index: int) -> Block:
     parts = block_parts(config, index)
-    assert parts.mlp is not None  # experts aren't usual
+    # Experts and other mixers aren't usual.
+    assert parts.mlp is not None
+    assert parts.qkv is not None
+    assert parts.output is not None
     hidden, eps = config.hidden_size, config.rms_norm_eps
     return Block(
         attention_norm=RmsNorm(weights.vector(f"{parts.prefix}.input_layernorm", hidden), eps),

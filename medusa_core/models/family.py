@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # a plan needs no torch, and a config knows its family
 
 
 _MOST_LAYERS = 1 << 10
+LEAST, MOST = 1e-30, 1e12  # numbers of a configuration; what is divided by them stays finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,13 @@ class FamilySpec:
         name: `model_type` in its `config.json`.
         traits: What a `config.json` of it says.
         decoder: Imports and gives the decoder of a family that traits don't describe; None for one
-            that follows them. The compiled step declines what isn't usual.
+            that follows them.
         parts: The parts of its block of that number, if traits don't describe them.
+        tells_blocks: Its own decoder tells its blocks as plain data, for the compiled step.
         as_usual: A `config.json` of it with the usual names for what it calls otherwise; may refuse
             what can't be run.
+        names: What its norms are called where they aren't called as in Llama or Gemma, by those
+            names.
     """
 
     name: str
@@ -41,24 +45,14 @@ class FamilySpec:
     decoder: Callable[[], type[Decoder]] | None = None
     parts: Callable[[ModelConfig, int], BlockParts] | None = None
     as_usual: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    tells_blocks: bool = False
 
 
 @cache
 def family_registry() -> Registry[FamilySpec]:
     """All families."""
     return Registry(families, "model family", FamilySpec)
-
-
-_RECURRENT = "some of their layers carry a state that can't be taken back when drafts are rejected"
-_SHARED = "some of their layers share keys and values"
-# Well-known types that can't be run here: why, and what to take instead.
-_REFUSED = {
-    **dict.fromkeys(("qwen3_5", "qwen3_5_text", "qwen3_next"), (_RECURRENT, "Choose Qwen3.")),
-    **dict.fromkeys(("gemma4", "gemma4_text", "gemma3n"), (_SHARED, "Choose Gemma 3.")),
-    **dict.fromkeys(
-        ("mamba", "mamba2", "falcon_mamba", "jamba", "rwkv"), (_RECURRENT, "Choose Llama.")
-    ),
-}
 
 
 def find_family(model_type: str) -> FamilySpec:
@@ -70,13 +64,21 @@ def find_family(model_type: str) -> FamilySpec:
     for spec in family_registry().specs:
         if spec.name == model_type:
             return spec
-    why, instead = _REFUSED.get(model_type, ("", ""))
-    if why:
-        raise ModelError(f"Models of type {model_type} aren't supported: {why}.", instead)
-    raise ModelError(
-        f"Models of type {reprlib.repr(model_type or 'unknown')} aren't supported.",
+    raise unknown_family(model_type, "no family here describes them")
+
+
+def unknown_family(model_type: str, why: str) -> ModelError:
+    """What to say of models that can't be run.
+
+    Args:
+        model_type: Theirs.
+        why: The reason, for people.
+    """
+    return ModelError(
+        f"Models of type {reprlib.repr(model_type or 'unknown')} aren't supported: {why}.",
         f"Supported are {', '.join(family_registry().names)}: Llama, Vicuna, TinyLlama, Yi, "
-        "Mistral, Qwen2, Qwen3, Gemma 2 and 3, OLMo 2 and 3, Granite, SmolLM3 and their relatives.",
+        "Mistral, Qwen2, Qwen3, Gemma 2 to 4, OLMo 2 and 3, Granite, SmolLM3 and their relatives; "
+        "and through transformers most others that write text.",
     )
 
 
@@ -136,7 +138,7 @@ def positive(raw: Mapping[str, Any], key: str, default: float | None) -> float |
     value = raw.get(key)
     if value is None:
         return default
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e12:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not LEAST <= value <= MOST:
         raise ModelError(
             f"config.json: {key} is {reprlib.repr(value)}.", "Download config.json again."
         )

@@ -15,11 +15,12 @@ from medusa_core.models.build import build_decoder
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import Decoder, SequenceRows
-from medusa_core.models.family import find_family
+from medusa_core.models.decoder import Decoder, LayerState, RecurrentSteps, SequenceRows
+from medusa_core.models.layer_shapes import state_of
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision, choose_device, hardware_of, precision_of
 from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.row_tree import RowTree
 from medusa_core.runtime.runner.rows import additive_mask
 from medusa_core.training.frozen import FrozenWeights
 from medusa_core.training.lora import LoraForm, LoraModule
@@ -30,14 +31,36 @@ _NUMBERS_OF_A_ROW = 12  # of hidden and inner size each, about, that a block kee
 
 
 class _Fresh:
-    """A sequence that is read as a whole: its keys and values are those of the pass."""
+    """A sequence that is read as a whole: what is remembered of it is of the pass alone."""
 
-    def __init__(self, num_kv_heads: int) -> None:
-        self._num_kv_heads = num_kv_heads
+    def __init__(self, config: ModelConfig, precision: Precision) -> None:
+        self._config, self._device = config, precision.device
+        self._dtype = torch.promote_types(precision.compute, torch.float32)
+        self._rows: dict[int, tuple[Tensor, Tensor]] = {}
 
     def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
-        keys, values = torch.split(rows, self._num_kv_heads, dim=1)
-        return keys.transpose(0, 1), values.transpose(0, 1)
+        keys, values = rows.transpose(0, 1).chunk(2)
+        self._rows[layer] = keys, values
+        return keys, values
+
+    def read(self, layer: int) -> tuple[Tensor, Tensor]:
+        return self._rows[layer]
+
+    def state(self, layer: int) -> LayerState:
+        shape = state_of(self._config.layers[layer])
+        assert shape is not None  # a recurrent layer asks
+        sizes = (shape.num_heads, shape.key_dim, shape.value_dim)
+        state, tail = (
+            torch.zeros(each, dtype=self._dtype, device=self._device)
+            for each in (sizes, (shape.conv_width - 1, shape.channels))
+        )
+        return LayerState(state, tail)
+
+    def put_state(self, layer: int, state: LayerState) -> None:
+        """Nothing comes after the pass."""
+
+    def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
+        """Nothing comes after the pass."""
 
 
 class AdaptedTarget:
@@ -85,7 +108,8 @@ class AdaptedTarget:
             sees = torch.ones(length, length, dtype=torch.bool, device=device).tril_()
             mask = additive_mask(sees, 0, self._group, scores) if length > 1 else None
             rows = slice(start, start + length)
-            sequences.append(SequenceRows(rows, mask, _Fresh(self.config.num_kv_heads)))
+            tree = RowTree.chain(length, device)
+            sequences.append(SequenceRows(rows, mask, _Fresh(self.config, self._precision), tree))
             start += length
         embedded = decoder.embed(torch.cat(list(texts)).to(device))
         x = embedded.to(torch.promote_types(embedded.dtype, torch.float32))
@@ -156,11 +180,6 @@ def check_family(config: ModelConfig) -> None:
     if config.traits.experts is not None:
         raise TrainingError(
             "Models whose rows pass through experts can't be trained together with heads.",
-            "Leave out --joint: heads alone learn from such a model, too.",
-        )
-    if find_family(config.model_type).decoder is not None:
-        raise TrainingError(
-            f"Models of type {config.model_type} can't be trained together with heads.",
             "Leave out --joint: heads alone learn from such a model, too.",
         )
 

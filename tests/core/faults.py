@@ -106,9 +106,9 @@ class FaultyRunner(ResidentRunner):
     def verify(self, *placed: PlacedTree) -> Tensor:
         parts = [
             SomeRows(tree.token_ids, self._layout(RowLayout.of_tree(tree.shape)), kv.length)
-            for tree, kv in placed
+            for tree, kv, _ in placed
         ]
-        return self._forward(parts, [kv for _, kv in placed])
+        return self._forward(parts, [each.kv for each in placed])
 
 
 class WrongStateRunner(FaultyRunner):

@@ -286,7 +286,7 @@ def test_a_machine_that_is_slow_for_a_moment_makes_nothing_look_dear(
         now_s += seconds * (2.0 if is_slow else 1.0)
 
     def slow_verify(*placed: PlacedTree) -> Tensor:
-        pass_by(1e-4 * sum(tree.shape.num_nodes for tree, _ in placed))
+        pass_by(1e-4 * sum(each.tree.shape.num_nodes for each in placed))
         return verify(*placed)
 
     def slow_start(self: HeadsSource, root_id: int, most_rows: int) -> None:

@@ -41,7 +41,7 @@ class NotingRunner(ResidentRunner):
         self.passes: list[tuple[int, ...]] = []
 
     def verify(self, *placed: PlacedTree) -> Tensor:
-        self.passes.append(tuple(tree.shape.num_nodes for tree, _ in placed))
+        self.passes.append(tuple(each.tree.shape.num_nodes for each in placed))
         return super().verify(*placed)
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:

@@ -45,7 +45,7 @@ class CountingRunner(ResidentRunner):
         return super().extend(token_ids, kv, only_last)
 
     def verify(self, *placed: PlacedTree) -> Tensor:
-        self.num_verified += sum(tree.shape.num_nodes for tree, _ in placed)
+        self.num_verified += sum(each.tree.shape.num_nodes for each in placed)
         return super().verify(*placed)
 
 

@@ -182,7 +182,7 @@ def test_trees_share_the_rows_of_a_pass(load: LoadTarget) -> None:
 
     class Counting(ResidentRunner):
         def verify(self, *placed: PlacedTree) -> Tensor:
-            reported.append((len(placed), sum(tree.shape.num_nodes for tree, _ in placed)))
+            reported.append((len(placed), sum(each.tree.shape.num_nodes for each in placed)))
             return super().verify(*placed)
 
     resident = load("grouped", "float64")

@@ -38,7 +38,7 @@ from medusa_core.system.files.safetensors_header import TensorShapes, read_heade
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 _PICKLED_WEIGHTS = "pytorch_model*.bin"
-_EMBEDDING = "embed_tokens.weight"
+_EMBEDDINGS = ("embed_tokens.weight", "backbone.embeddings.weight")
 _MERGED = "medusa_head."
 
 
@@ -119,7 +119,7 @@ def _weights(
 ) -> Contents:
     """A model, with heads among its tensors or beside them; or heads in a model's file."""
     shapes = _read_shapes(folder, weights, problems)
-    if shapes and not any(tensor.endswith(_EMBEDDING) for tensor in shapes):
+    if shapes and not any(tensor.endswith(_EMBEDDINGS) for tensor in shapes):
         heads = _heads(name, shapes, config, problems)
         kind = ContentsKind.UNKNOWN if heads is None else ContentsKind.HEADS
         return Contents(kind, "safetensors", tuple(problems), None, heads)

@@ -1,4 +1,4 @@
-"""The tokenizer in a GGUF file: SentencePiece's, its merges (Gemma 4), or byte-level BPE's."""
+"""The tokenizer in a GGUF file: SentencePiece's, or byte-level BPE with its split pattern."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from medusa_core.models.text.gguf_splits import SPLITS
 from medusa_core.models.text.seam import tokenizer_errors
 from medusa_core.models.text.sentencepiece import (
     MOST_PIECE_CHARS,
-    SPACE,
     Piece,
     PieceKind,
     build_sentencepiece,
@@ -22,10 +21,10 @@ from medusa_core.system.files.gguf import Gguf
 
 # Phi 3's other special tokens swallow the line break that its template puts behind them.
 _NOT_SWALLOWING = frozenset({"<unk>", "<s>", "<|endoftext|>"})
-_MODELS = ("llama", "gpt2", "gemma4")
+_GEMMA4 = "gemma4"  # SentencePiece's pieces, which merges of the file put together
+_MODELS = ("llama", "gpt2", _GEMMA4)
 _NAMED = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
 _CALLED = ("name", "basename", "finetune")
-_UNKNOWN = "<unk>"
 _MOST_CHARS = 4096
 _TOKENS = "tokenizer.ggml.tokens"
 
@@ -44,7 +43,7 @@ def make_gguf_tokenizer(gguf: Gguf) -> tuple[RustTokenizer, bool]:
     if model not in _MODELS:
         raise TokenizerError(
             f"{path.name} has a tokenizer of kind {model[:40]!r}, which isn't supported.",
-            "Supported are llama (SentencePiece), gemma4 and gpt2 (byte-level BPE).",
+            "Supported are llama and gemma4 (SentencePiece) and gpt2 (byte-level BPE).",
         )
     texts, kinds = gguf.texts(_TOKENS), gguf.numbers("tokenizer.ggml.token_type")
     most = MOST_PIECE_CHARS if model == "llama" else _MOST_CHARS
@@ -56,8 +55,6 @@ def make_gguf_tokenizer(gguf: Gguf) -> tuple[RustTokenizer, bool]:
     with tokenizer_errors(f"The tokenizer in {path.name} can't be read", "Download it again."):
         if model == "gpt2":
             return _byte_level(gguf, path, texts, kinds), True
-        if model == "gemma4":
-            return _merged_pieces(gguf, path, texts, kinds), False
         return _sentencepiece(gguf, path, texts, kinds), False
 
 
@@ -80,18 +77,23 @@ def token_texts(gguf: Gguf) -> frozenset[str]:
 
 
 def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> RustTokenizer:
-    scores = gguf.numbers("tokenizer.ggml.scores")
-    if len(scores) != len(texts):
+    scores, merges = gguf.numbers("tokenizer.ggml.scores"), None
+    is_gemma4 = gguf.text("tokenizer.ggml.model") == _GEMMA4
+    if is_gemma4:
+        merges = [_pair(path, merge) for merge in gguf.texts("tokenizer.ggml.merges")]
+    elif len(scores) != len(texts):
         raise _damaged(path, "its tokens have other scores than there are tokens")
     kind_of = {kind: PieceKind(kind) for kind in set(kinds)}
+    of_pieces = [0.0] * len(texts) if is_gemma4 else scores
     pieces = [
         Piece(text, score, kind_of[kind])
-        for text, score, kind in zip(texts, scores, kinds, strict=True)
+        for text, score, kind in zip(texts, of_pieces, kinds, strict=True)
     ]
     swallowing = frozenset(texts) - _NOT_SWALLOWING if gguf.architecture == "phi3" else frozenset()
-    puts_space = _flag(gguf, "add_space_prefix", default=True)
-    tokenizer = build_sentencepiece(pieces, puts_space, path.name, swallowing)
-    _begin(tokenizer, gguf, texts, default=True)
+    puts_space = not is_gemma4 and _flag(gguf, "add_space_prefix", default=True)
+    tokenizer = build_sentencepiece(pieces, puts_space, path.name, swallowing, merges)
+    begins = is_gemma4 or _flag(gguf, "add_bos_token", default=True)  # whatever a Gemma 4 says
+    _begin(tokenizer, gguf, texts, begins)
     return tokenizer
 
 
@@ -103,7 +105,14 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
             f"{path.name} splits texts in the way {pre[:40]!r}, which isn't supported.",
             f"Supported are {', '.join(sorted(SPLITS))}.",
         )
-    vocabulary, merges = _merges(gguf, path, texts, kinds)
+    merges = [_pair(path, merge) for merge in gguf.texts("tokenizer.ggml.merges")]
+    if not merges and any(
+        len(text) > 1 and kind == PieceKind.NORMAL for text, kind in zip(texts, kinds, strict=True)
+    ):
+        raise _damaged(path, "its tokens' merges are missing")
+    vocabulary = {text: number for number, text in enumerate(texts)}
+    if len(vocabulary) != len(texts):
+        raise _damaged(path, "a token is there twice")
     tokenizer = RustTokenizer(
         models.BPE(vocab=vocabulary, merges=merges, ignore_merges=not way.merges_words)
     )
@@ -113,63 +122,20 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
     tokenizer.decoder = decoders.ByteLevel()
     if way.normal_form:
         tokenizer.normalizer = normalizers.NFC()
-    _add_tokens(tokenizer, texts, kinds)
-    _begin(tokenizer, gguf, texts, default=way.begins)
-    return tokenizer
-
-
-def _merged_pieces(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> RustTokenizer:
-    """Pieces as SentencePiece's, merged in the order of a list: Gemma 4's."""
-    vocabulary, merges = _merges(gguf, path, texts, kinds)
-    tokenizer = RustTokenizer(
-        models.BPE(
-            vocab=vocabulary,
-            merges=merges,
-            unk_token=_UNKNOWN if _UNKNOWN in vocabulary else None,
-            fuse_unk=True,
-            byte_fallback=True,
-        )
-    )
-    tokenizer.normalizer = normalizers.Replace(" ", SPACE)
-    # No token holds a line break beside other characters.
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"\n+"), behavior="isolated")
-    tokenizer.decoder = decoders.Sequence(
-        [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
-    )
-    _add_tokens(tokenizer, texts, kinds)
-    _begin(tokenizer, gguf, texts, default=True)
-    return tokenizer
-
-
-def _merges(
-    gguf: Gguf, path: Path, texts: list[str], kinds: list[int]
-) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """The vocabulary of BPE, and its merges in their order."""
-    merges = [_pair(path, merge) for merge in gguf.texts("tokenizer.ggml.merges")]
-    if not merges and any(
-        len(text) > 1 and kind == PieceKind.NORMAL for text, kind in zip(texts, kinds, strict=True)
-    ):
-        raise _damaged(path, "its tokens' merges are missing")
-    vocabulary = {text: number for number, text in enumerate(texts)}
-    if len(vocabulary) != len(texts):
-        raise _damaged(path, "a token is there twice")
-    return vocabulary, merges
-
-
-def _add_tokens(tokenizer: RustTokenizer, texts: list[str], kinds: list[int]) -> None:
-    """Tokens that texts are split at first."""
     special, own = (
         [text for text, kind in zip(texts, kinds, strict=True) if kind == wanted]
         for wanted in (PieceKind.CONTROL, PieceKind.USER_DEFINED)
     )
     tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in special])
     tokenizer.add_tokens([AddedToken(text, normalized=False) for text in own])
+    _begin(tokenizer, gguf, texts, _flag(gguf, "add_bos_token", default=way.begins))
+    return tokenizer
 
 
-def _begin(tokenizer: RustTokenizer, gguf: Gguf, texts: list[str], default: bool) -> None:
-    """Put the beginning-of-text token before every text, where the file asks for it."""
+def _begin(tokenizer: RustTokenizer, gguf: Gguf, texts: list[str], begins: bool) -> None:
+    """Put the beginning-of-text token before every text, where a text begins so."""
     number = gguf.entries.get("tokenizer.ggml.bos_token_id")
-    if not _flag(gguf, "add_bos_token", default) or not isinstance(number, int):
+    if not begins or not isinstance(number, int):
         tokenizer.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
     elif 0 <= number < len(texts):
         text = texts[number]
@@ -184,10 +150,10 @@ def _flag(gguf: Gguf, key: str, default: bool) -> bool:
 
 
 def _pair(path: Path, merge: str) -> tuple[str, str]:
-    middle = merge.find(" ", 1)  # a piece may begin with a space
-    if middle < 0 or not merge[middle + 1 :]:
+    first, _, second = merge.partition(" ")
+    if not first or not second:
         raise _damaged(path, "a merge isn't two pieces")
-    return merge[:middle], merge[middle + 1 :]
+    return first, second
 
 
 def _damaged(path: Path, reason: str) -> TokenizerError:

@@ -24,7 +24,7 @@ from medusa_core.models.text.seam import tokenizer_errors
 
 _MOST_BYTES = 64 << 20  # the largest published file has five
 MOST_PIECE_CHARS = 256  # of a piece: every place where it can be cut in two is tried
-SPACE = "\u2581"
+_SPACE = "\u2581"
 _BPE = 2
 
 
@@ -70,6 +70,7 @@ def build_sentencepiece(
     puts_space: bool,
     name: str = "The tokenizer",
     swallowing: frozenset[str] = frozenset(),
+    merges: list[tuple[str, str]] | None = None,
 ) -> RustTokenizer:
     """Build a tokenizer of the pieces of a BPE model with bytes.
 
@@ -78,11 +79,12 @@ def build_sentencepiece(
         puts_space: A text gets a space before it.
         name: Of the file that they are from.
         swallowing: Pieces behind which spaces and line breaks are left out.
+        merges: Pairs of pieces in the order in which they are merged; None for that of the scores.
 
     Raises:
         TokenizerError: They are no such model's.
     """
-    pieces = [_as_written(piece) for piece in pieces]
+    pieces = [_as_written(piece, merges is not None) for piece in pieces]
     texts = [piece.text for piece in pieces]
     if "<0x00>" not in texts or len(set(texts)) != len(texts):
         raise _no_bytes(name)
@@ -91,18 +93,18 @@ def build_sentencepiece(
     tokenizer = RustTokenizer(
         models.BPE(
             vocab=vocabulary,
-            merges=_merges(pieces, vocabulary),
+            merges=_merges(pieces, vocabulary) if merges is None else merges,
             unk_token=unknown[0] if unknown else None,
             fuse_unk=True,
             byte_fallback=True,
         )
     )
-    spaces = normalizers.Replace(" ", SPACE)
-    first = [normalizers.Prepend(SPACE)] if puts_space else []
+    spaces = normalizers.Replace(" ", _SPACE)
+    first = [normalizers.Prepend(_SPACE)] if puts_space else []
     tokenizer.normalizer = normalizers.Sequence([*first, spaces])
     tokenizer.decoder = decoders.Sequence(
         [
-            decoders.Replace(SPACE, " "),
+            decoders.Replace(_SPACE, " "),
             decoders.ByteFallback(),
             decoders.Fuse(),
             decoders.Strip(" ", 1, 0),
@@ -130,11 +132,13 @@ def build_sentencepiece(
     return tokenizer
 
 
-def _as_written(piece: Piece) -> Piece:
-    """Own symbols are looked for in the text itself, whose spaces are spaces."""
-    if piece.kind is not PieceKind.USER_DEFINED or SPACE not in piece.text:
+def _as_written(piece: Piece, is_merged: bool) -> Piece:
+    """Own symbols are looked for in the text itself, whose spaces are spaces; or merged."""
+    if piece.kind is not PieceKind.USER_DEFINED or _SPACE not in piece.text:
         return piece
-    return piece._replace(text=piece.text.replace(SPACE, " "))
+    if is_merged:
+        return piece._replace(kind=PieceKind.NORMAL)
+    return piece._replace(text=piece.text.replace(_SPACE, " "))
 
 
 def _no_bytes(name: str) -> TokenizerError:

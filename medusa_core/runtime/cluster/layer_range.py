@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
+from medusa_core.errors import ClusterError
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.traits import Traits
 
@@ -51,7 +52,17 @@ def share_config(config: ModelConfig, share: LayerRange) -> ModelConfig:
 
 
 def client_config(config: ModelConfig) -> ModelConfig:
-    """Of a target whose layers are with other machines, the sizes of what stays with the client."""
+    """Of a target whose layers are with other machines, the sizes of what stays with the client.
+
+    Raises:
+        ClusterError: Its layers can't be divided.
+    """
+    if config.traits.layers:
+        raise ClusterError(
+            f"Layers of {config.model_type} models can't be with other machines: some hold states, "
+            "or use what others hold.",
+            "Load it on this computer, or choose a model such as Qwen3 or Llama.",
+        )
     return share_config(config, NO_LAYERS)
 
 

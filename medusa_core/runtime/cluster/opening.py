@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from secrets import token_hex
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from medusa_core.messages import WeightFormats
 from medusa_core.models.config import ModelConfig
@@ -32,6 +32,9 @@ from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import Runner
 
+if TYPE_CHECKING:
+    from medusa_core.models.through_transformers.weights import TransformersModel
+
 
 class Opened(NamedTuple):
     """A target that has been read.
@@ -43,7 +46,7 @@ class Opened(NamedTuple):
         num_parameters: Of the whole; tied ones counted once.
     """
 
-    model: Decoder
+    model: Decoder | TransformersModel
     runner: Runner
     num_parameters: int
 

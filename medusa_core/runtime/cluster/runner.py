@@ -108,14 +108,14 @@ class ClusterRunner(Runner):
     def verify(self, *placed: PlacedTree) -> Tensor:
         caches: list[RemoteCache] = []
         ids: list[int] = []
-        for tree, kv in placed:
+        for tree, kv, _ in placed:
             assert isinstance(kv, RemoteCache)  # from new_cache
             kv.open(tree.token_ids)
             caches.append(kv)
             ids += tree.token_ids
 
         def sequences() -> tuple[RowsRequest, ...]:
-            shapes = [tree.shape for tree, _ in placed]
+            shapes = [each.tree.shape for each in placed]
             return tuple(
                 RowsRequest(kv.order(), shape.num_nodes, shape.paths, shape.parents)
                 for kv, shape in zip(caches, shapes, strict=True)

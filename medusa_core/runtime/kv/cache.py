@@ -1,27 +1,38 @@
-"""What a cache of keys and values is, with room for a tree behind what is committed.
+"""What a cache is: keys and values, and states, with room for a tree behind what is committed.
 
-One tensor holds all layers, so that keeping an accepted path is one piece of work for the whole
-model. Slots `length … length + n` take the rows of the forward pass under way; `commit` keeps some.
+One tensor holds all layers whose rows have one shape, so that keeping an accepted path is one piece
+of work for the whole model. Slots `length … length + n` take the rows of the forward pass under
+way; `commit` keeps some.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from medusa_core.errors import EngineError, OutOfMemoryError
 from medusa_core.models.config import ModelConfig
+from medusa_core.runtime.kv.size import (
+    STEP_ROWS,
+    num_checkpoints,
+    row_groups,
+    state_bytes,
+    state_itemsize,
+    state_rows,
+)
+from medusa_core.runtime.kv.states import States
 
 
 class KvCache(ABC):
-    """Keys and values of one session.
+    """Keys, values and states of one session.
 
     Attributes:
         length: Committed rows.
         capacity: Slots in all.
+        states: Of recurrent layers; None where there are none.
     """
 
     def __init__(
@@ -32,7 +43,8 @@ class KvCache(ABC):
         capacity: int,
         num_spare: int = 0,
         memory: Tensor | None = None,
-        width: int = 0,
+        width_of: Callable[[int], int] = int,
+        compute: torch.dtype = torch.float32,
     ) -> None:
         """Take the memory.
 
@@ -43,57 +55,102 @@ class KvCache(ABC):
             capacity: Slots.
             num_spare: Slots behind these, for padding rows. All slots then begin as zeros, as
                 steps of fixed width read beyond what is written.
-            memory: Where the cache lies, for `capacity` slots with the spare ones among them;
-                None takes memory of its own.
-            width: Numbers of a head in a slot; 0 for the heads' own.
+            memory: Where the cache lies, the states first, then `capacity` slots with the spare
+                ones among them; None takes memory of its own.
+            width_of: Numbers of a head in a slot, by its head_dim.
+            compute: Dtype that the model computes in.
         """
         self._num_spare = num_spare
         slots = capacity + num_spare
         if memory is not None:
             capacity, slots = capacity - num_spare, capacity
-        shape = (config.num_layers, 2, config.num_kv_heads, slots, width or config.head_dim)
-        self._data = _allocate(shape, dtype, device) if memory is None else memory.view(shape)
+        self._shapes = [
+            (len(layers), 2, shape.num_kv_heads, width_of(shape.head_dim))
+            for shape, layers in row_groups(config).items()
+        ]
+        row = sum(torch.Size(shape).numel() for shape in self._shapes)
+        self._num_state_rows = state_rows(config, compute.itemsize, row * dtype.itemsize)
+        if memory is None:
+            memory = _allocate((slots + self._num_state_rows) * row, dtype, device, slots)
+        self._states_size = self._num_state_rows * row
+        self._memory = memory
+        self._parts = self._parts_of(memory, slots)
         if num_spare:
-            self._data.zero_()
+            memory[self._states_size :].zero_()
         self.length = 0
         self.capacity = capacity
+        self.states = self._new_states(config, compute)
+
+    def _parts_of(self, memory: Tensor, slots: int) -> list[Tensor]:
+        """Of each shape its layers' rows. [layers, 2, kv heads, slots, width]"""
+        parts, at = [], self._states_size
+        for layers, two, heads, width in self._shapes:
+            size = layers * two * heads * slots * width
+            parts.append(memory[at : at + size].view(layers, two, heads, slots, width))
+            at += size
+        return parts
+
+    def _new_states(self, config: ModelConfig, compute: torch.dtype) -> States | None:
+        layers = config.state_layers
+        if not layers:
+            return None
+        item = state_itemsize(compute.itemsize)
+        dtype = torch.float64 if item > 4 else torch.float32
+        nbytes = state_bytes(config, compute.itemsize)
+        own = self._memory[: self._states_size].view(torch.uint8)[:nbytes].view(dtype)
+        return States(layers[0], len(layers), num_checkpoints(layers[0], len(layers), item), own)
 
     @property
     def nbytes(self) -> int:
         """Bytes that the cache takes."""
-        return self._data.nbytes
+        return self._memory.nbytes
+
+    @property
+    def most_rows(self) -> int:
+        """Rows of a tree that it can take back."""
+        return self.capacity if self.states is None else min(STEP_ROWS, self.capacity)
 
     def stretch(self, memory: Tensor) -> None:
         """Go on in a longer piece of memory that begins where the old one does.
 
         Args:
-            memory: For whole slots, the spare ones among them.
+            memory: For the states and whole slots, the spare ones among them.
         """
-        old = self._data
-        shape = (*old.shape[:3], memory.numel() // (old.numel() // old.shape[3]), old.shape[4])
-        new = memory.view(shape)
-        before, after = (self._first_rows(data, self.length) for data in (old, new))
+        row = sum(torch.Size(shape).numel() for shape in self._shapes)
+        slots = (memory.numel() - self._states_size) // row
+        new = self._parts_of(memory, slots)
         # From the last layer on: each lies behind what is left of those before it.
-        for layer in reversed(range(len(new))):
-            kept = before[layer].clone()
-            if self._num_spare:
-                new[layer].zero_()
-            after[layer].copy_(kept)
-        self._data = new
-        self.capacity = shape[3] - self._num_spare
+        for old_part, new_part in zip(reversed(self._parts), reversed(new), strict=True):
+            before, after = (self._first_rows(part, self.length) for part in (old_part, new_part))
+            for layer in reversed(range(len(new_part))):
+                kept = before[layer].clone()
+                if self._num_spare:
+                    new_part[layer].zero_()
+                after[layer].copy_(kept)
+        self._memory, self._parts = memory, new
+        self.capacity = slots - self._num_spare
 
     def take_over(self, other: KvCache) -> None:
         """Hold what another cache of this kind holds."""
         self.length = other.length
-        rows = self._first_rows(self._data, self.length)
-        rows.copy_(other._first_rows(other._data, self.length))
+        for mine, theirs in zip(self._parts, other._parts, strict=True):
+            self._first_rows(mine, self.length).copy_(self._first_rows(theirs, self.length))
+        if self.states is not None and other.states is not None:
+            self.states.take_over(other.states)
 
-    def reserve(self, num_rows: int) -> None:
-        """Open `num_rows` slots behind the committed rows for one forward pass."""
+    def reserve(self, num_rows: int, decided: bool = False) -> None:
+        """Open `num_rows` slots behind the committed rows for one forward pass.
+
+        Args:
+            num_rows: They.
+            decided: All of them will be committed, such as those of a prompt.
+        """
         if self.length + num_rows > self.capacity:
             raise EngineError(
                 f"{num_rows} rows don't fit behind {self.length} of {self.capacity} slots."
             )
+        if self.states is not None:
+            self.states.begin(num_rows, decided)
 
     def commit(self, slots: Sequence[int]) -> None:
         """Keep some of the reserved rows, in order, and forget the rest.
@@ -101,7 +158,9 @@ class KvCache(ABC):
         Args:
             slots: Offsets among the reserved rows, ascending.
         """
-        self.gather(slots)
+        self._gather_rows(slots)
+        if self.states is not None:
+            self.states.commit(slots)
         self.length += len(slots)
 
     def gather(self, slots: Sequence[int]) -> None:
@@ -110,38 +169,64 @@ class KvCache(ABC):
         Args:
             slots: As in `commit`.
         """
+        self._gather_rows(slots)
+        if self.states is not None:
+            self.states.gather(slots)
+
+    def _gather_rows(self, slots: Sequence[int]) -> None:
         if slots and slots[-1] != len(slots) - 1:  # else they lie there already
             self._move(slots)
 
     def truncate(self, length: int) -> None:
-        """Forget all rows from `length` on."""
-        self.length = min(self.length, length)
+        """Forget all rows from `length` on; with states maybe more: see `self.length` behind it."""
+        length = min(self.length, length)
+        if self.states is not None:
+            length = self.states.truncate(length, self.length)
+        self.length = length
+
+    def checkpoint(self) -> None:
+        """Keep the states of now, so that a truncation needs to go no further back."""
+        if self.states is not None:
+            self.states.checkpoint(self.length)
 
     def fill(self, length: int) -> None:
         """Hold `length` rows of nothing: for measurements."""
-        self._first_rows(self._data, length).zero_()
+        for part in self._parts:
+            self._first_rows(part, length).zero_()
+        if self.states is not None:
+            self.states.clear()
         self.length = length
 
     @abstractmethod
     def committed(self) -> Tensor:
-        """A copy of what is committed. [layers, 2, kv heads, length, head_dim]"""
+        """A copy of what is committed. [layers, 2, kv heads, length, head_dim]
+
+        Where layers differ or hold states: all numbers one after the other. [any]
+        """
+
+    def joined(self, rows: Sequence[Tensor]) -> Tensor:
+        """The committed rows of each shape, and the states behind them, as `committed` has it."""
+        if len(rows) == 1 and self.states is None:
+            return rows[0].clone()
+        states = [] if self.states is None else list(self.states.tensors())
+        return torch.cat([part.flatten() for part in (*rows, *states)])
 
     @abstractmethod
     def _first_rows(self, data: Tensor, length: int) -> Tensor:
-        """A view of a cache's tensor with its first `length` rows, and maybe a few more."""
+        """A view of a part with its first `length` rows, and maybe a few more."""
 
     @abstractmethod
     def _move(self, slots: Sequence[int]) -> None:
         """Bring some of the reserved rows to the front."""
 
 
-def _allocate(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+def _allocate(size: int, dtype: torch.dtype, device: torch.device, slots: int) -> Tensor:
     try:
         # Slots are written before they are read, and a CPU takes their pages only then.
-        return torch.empty(shape, dtype=dtype, device=device)
+        return torch.empty(size, dtype=dtype, device=device)
     except RuntimeError as error:
         raise OutOfMemoryError(
-            f"No memory for a KV cache of {shape[3]} tokens.",
+            f"No memory for a KV cache of {slots} tokens.",
             "Close other programs, start a new chat, or choose a smaller model.",
-            num_tokens=shape[3],
+            num_tokens=slots,
         ) from error

@@ -14,10 +14,7 @@ from torch import Tensor
 from medusa_core.errors import OutOfMemoryError
 from medusa_core.models.config import ModelConfig
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.size import (
-    ROUND_ROWS,
-    row_bytes,
-)
+from medusa_core.runtime.kv.size import ROUND_ROWS, num_states, row_bytes, state_rows
 
 NewCache = Callable[[int, Tensor], KvCache]
 
@@ -28,7 +25,7 @@ class CachePool:
     """Allocates caches in one piece of memory; a cache that is forgotten is released.
 
     Attributes:
-        num_rows: Rows in all.
+        num_rows: Rows in all, beside those that states take the place of.
         nbytes: Bytes in all.
         row_bytes: Bytes of a row.
         evict: Asked to forget a cache that nobody uses now; says False where there is none.
@@ -41,6 +38,7 @@ class CachePool:
         device: torch.device,
         num_rows: int,
         cache: str = "",
+        compute_itemsize: int = 4,
     ) -> None:
         """Take the memory.
 
@@ -50,15 +48,20 @@ class CachePool:
             device: Where they lie.
             num_rows: Rows that were planned.
             cache: How rows are kept, `q4`; empty for plain numbers.
+            compute_itemsize: Bytes of a number that the model computes in.
 
         Raises:
             OutOfMemoryError: The device has no room for them.
         """
-        self._row = row_bytes(config, dtype.itemsize, cache) // dtype.itemsize
+        row = row_bytes(config, dtype.itemsize, cache)
+        self._row = row // dtype.itemsize
         self.num_rows = _rounded_up(num_rows)
+        self._state_rows = state_rows(config, compute_itemsize, row)  # of each cache
+        states = num_states(self.num_rows, config.context_tokens) * self._state_rows
+        self._all_rows = self.num_rows + states
         try:
             with torch.inference_mode(False):  # else only inference could write into it
-                self._memory = torch.empty(self.num_rows * self._row, dtype=dtype, device=device)
+                self._memory = torch.empty(self._all_rows * self._row, dtype=dtype, device=device)
         except RuntimeError as error:
             raise OutOfMemoryError(
                 f"No memory for a KV cache of {num_rows} tokens.",
@@ -72,8 +75,9 @@ class CachePool:
 
     @property
     def free_rows(self) -> int:
-        """Rows of the largest part that could be lent now."""
-        return max((len(gap) for gap in self._gaps()), default=0)
+        """Rows of the largest cache that could be lent now."""
+        largest = max((len(gap) for gap in self._gaps()), default=0)
+        return max(0, largest - self._state_rows)
 
     def allocate(self, new_cache: NewCache, least: int, wanted: int = 0) -> KvCache:
         """Allocate a cache; caches that nobody uses are evicted for it.
@@ -130,7 +134,7 @@ class CachePool:
         self._allocated.pop(cache, None)
 
     def _allocate(self, new_cache: NewCache, rows: range) -> KvCache:
-        cache = new_cache(len(rows), self._part(rows))
+        cache = new_cache(len(rows) - self._state_rows, self._part(rows))
         self._allocated[cache] = rows
         return cache
 
@@ -139,20 +143,26 @@ class CachePool:
 
     def _find(self, least: int, wanted: int) -> range | None:
         """Where a cache goes: into the first gap that is large enough, else into the largest."""
-        wanted = max(_rounded_up(wanted), _rounded_up(least))
+        least, wanted = self._sizes(least, wanted)
         gaps = self._gaps()
         for gap in gaps:
             if len(gap) >= wanted:
                 return gap[:wanted]
         largest = max(gaps, key=len, default=range(0))
-        return largest if len(largest) >= _rounded_up(least) else None
+        return largest if len(largest) >= least else None
+
+    def _sizes(self, least: int, wanted: int) -> tuple[int, int]:
+        """Rows that a cache takes with its states: at least, and where there is room."""
+        least = _rounded_up(least) + self._state_rows
+        return least, max(_rounded_up(wanted) + self._state_rows, least)
 
     def _behind(self, cache: KvCache, least: int, wanted: int) -> range | None:
         """The cache's rows with free ones behind them, if these are enough."""
         rows = self._allocated[cache]
+        least, wanted = self._sizes(least, wanted)
         free = next((gap.stop for gap in self._gaps() if gap.start == rows.stop), rows.stop)
-        stop = min(free, rows.start + max(_rounded_up(wanted), _rounded_up(least)))
-        return range(rows.start, stop) if stop - rows.start >= _rounded_up(least) else None
+        stop = min(free, rows.start + wanted)
+        return range(rows.start, stop) if stop - rows.start >= least else None
 
     def _gaps(self) -> list[range]:
         """What isn't lent, in order."""
@@ -160,7 +170,7 @@ class CachePool:
         for rows in sorted(self._allocated.values(), key=lambda rows: rows.start):
             gaps.append(range(free, rows.start))
             free = rows.stop
-        return [gap for gap in (*gaps, range(free, self.num_rows)) if gap]
+        return [gap for gap in (*gaps, range(free, self._all_rows)) if gap]
 
     def _lack(self, least: int) -> OutOfMemoryError:
         return OutOfMemoryError(

@@ -17,6 +17,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.runtime.kv.size import (
     group_size,
     packed_bytes,
+    row_groups,
 )
 from medusa_core.runtime.kv.tensor import TensorCache
 
@@ -42,20 +43,29 @@ class QuantizedCache(TensorCache):
         """Take the memory; see `KvCache`."""
         super().__init__(config, precision, capacity, num_spare, memory)
         self._reads = precision.cache
-        self._group = group_size(config.head_dim)
+        self._groups = [group_size(shape.head_dim) for shape in row_groups(config)]
 
-    def _layout(self, config: ModelConfig, precision: Precision) -> tuple[torch.dtype, int]:
-        return torch.uint8, packed_bytes(config.head_dim)
+    def _dtype(self, precision: Precision) -> torch.dtype:
+        return torch.uint8
+
+    @staticmethod
+    def _width(head_dim: int) -> int:
+        return packed_bytes(head_dim)
 
     def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
-        keys, values = super().write(layer, pack(rows, self._group))
-        return self._unpacked(keys), self._unpacked(values)
+        return super().write(layer, pack(rows, self._groups[self._places[layer][0]]))
+
+    def read(self, layer: int) -> tuple[Tensor, Tensor]:
+        part = self._places[layer][0]
+        keys, values = super().read(layer)
+        return self._unpacked(keys, part), self._unpacked(values, part)
 
     def committed(self) -> Tensor:
-        return self._unpacked(super().committed())
+        rows = (part[:, :, :, : self.length] for part in self._parts)
+        return self.joined([self._unpacked(each, part) for part, each in enumerate(rows)])
 
-    def _unpacked(self, packed: Tensor) -> Tensor:
-        return unpack(packed, self._group).to(self._reads)
+    def _unpacked(self, packed: Tensor, part: int) -> Tensor:
+        return unpack(packed, self._groups[part]).to(self._reads)
 
 
 def pack(rows: Tensor, group: int) -> Tensor:

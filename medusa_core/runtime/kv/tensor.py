@@ -9,13 +9,17 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.decoder import LayerState, RecurrentSteps
+from medusa_core.models.layer_shapes import state_of
 from medusa_core.models.precision import Precision
 from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.size import row_groups
+from medusa_core.runtime.kv.states import States
 
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """Views into the cache for the forward pass under way, one per layer.
+    """Views into a part for the forward pass under way, one per layer.
 
     Attributes:
         fresh: The reserved slots. [2, kv heads, n, head_dim]
@@ -29,7 +33,7 @@ class _Pending:
 
 
 class TensorCache(KvCache):
-    """Keys and values as they are. [layers, 2, kv heads, slots, head_dim]
+    """Keys and values as they are, and states beside them.
 
     Attributes:
         address: Where they lie: it changes when the cache grows.
@@ -44,28 +48,50 @@ class TensorCache(KvCache):
         memory: Tensor | None = None,
     ) -> None:
         """Take the memory; see `KvCache`."""
-        dtype, width = self._layout(config, precision)
-        super().__init__(config, dtype, precision.device, capacity, num_spare, memory, width)
+        super().__init__(
+            config,
+            self._dtype(precision),
+            precision.device,
+            capacity,
+            num_spare,
+            memory,
+            self._width,
+            precision.compute,
+        )
+        # Of every layer with rows of its own, which part they are in, and where there.
+        self._places = {
+            layer: (part, place)
+            for part, layers in enumerate(row_groups(config).values())
+            for place, layer in enumerate(layers)
+        }
+        held = (layer for layer, shape in enumerate(config.layers) if state_of(shape) is not None)
+        self._state_places = {layer: place for place, layer in enumerate(held)}
         self._fixed: tuple[Tensor, int] | None = None
-        self._pending: _Pending | None = None
+        self._pending: dict[int, _Pending] = {}
         self._num_reserved = 0
 
-    def _layout(self, config: ModelConfig, precision: Precision) -> tuple[torch.dtype, int]:
-        """Dtype and numbers of a head in a slot."""
-        return precision.cache, config.head_dim
+    def _dtype(self, precision: Precision) -> torch.dtype:
+        """Of keys and values."""
+        return precision.cache
+
+    @staticmethod
+    def _width(head_dim: int) -> int:
+        """Numbers of a head in a slot."""
+        return head_dim
 
     @property
     def address(self) -> int:
-        return self._data.data_ptr()
+        return self._memory.data_ptr()
 
     def stretch(self, memory: Tensor) -> None:
         super().stretch(memory)
-        self._pending = None  # its views are of the old shape
+        self._pending.clear()  # its views are of the old shape
 
-    def reserve(self, num_rows: int) -> None:
-        super().reserve(num_rows)
+    def reserve(self, num_rows: int, decided: bool = False) -> None:
+        super().reserve(num_rows, decided)
         self._num_reserved = num_rows
-        self._pending = self._fixed = None
+        self._pending.clear()
+        self._fixed = None
 
     def reserve_slots(self, slots: Tensor, width: int) -> None:
         """Open slots that only the device knows; the first `width` slots are read.
@@ -86,34 +112,53 @@ class TensorCache(KvCache):
         Returns:
             All keys and all values up to the last reserved row, each [kv heads, s, head_dim].
         """
+        part, place = self._places[layer]
         if self._fixed is not None:
-            return self._write_fixed(layer, rows, *self._fixed)
-        pending = self._pending = self._pending or self._views()
-        fresh = pending.fresh[layer]
-        _, num_kv, num_rows, head_dim = fresh.shape
-        fresh.copy_(rows.view(num_rows, 2, num_kv, head_dim).permute(1, 2, 0, 3))
-        return pending.keys[layer], pending.values[layer]
+            whole = self._parts[part][place]
+            _, num_kv, _, head_dim = whole.shape
+            fresh = rows.view(len(rows), 2, num_kv, head_dim).permute(1, 2, 0, 3)
+            whole.index_copy_(2, self._fixed[0], fresh.to(whole.dtype))
+        else:
+            fresh = self._views(part).fresh[place]
+            _, num_kv, num_rows, head_dim = fresh.shape
+            fresh.copy_(rows.view(num_rows, 2, num_kv, head_dim).permute(1, 2, 0, 3))
+        return self.read(layer)
 
-    def _write_fixed(
-        self, layer: int, rows: Tensor, slots: Tensor, width: int
-    ) -> tuple[Tensor, Tensor]:
-        whole = self._data[layer]
-        _, num_kv, _, head_dim = whole.shape
-        fresh = rows.view(len(rows), 2, num_kv, head_dim).permute(1, 2, 0, 3)
-        whole.index_copy_(2, slots, fresh.to(whole.dtype))
-        return whole[0, :, :width], whole[1, :, :width]
+    def read(self, layer: int) -> tuple[Tensor, Tensor]:
+        """What `write` gave for a layer in this pass."""
+        part, place = self._places[layer]
+        if self._fixed is not None:
+            whole, width = self._parts[part][place], self._fixed[1]
+            return whole[0, :, :width], whole[1, :, :width]
+        pending = self._views(part)
+        return pending.keys[place], pending.values[place]
 
-    def _views(self) -> _Pending:
+    def _views(self, part: int) -> _Pending:
         """All layers at once: slicing layer by layer would cost as much as the copies."""
-        end = self.length + self._num_reserved
-        return _Pending(
-            fresh=self._data[:, :, :, self.length : end].unbind(0),
-            keys=self._data[:, 0, :, :end].unbind(0),
-            values=self._data[:, 1, :, :end].unbind(0),
-        )
+        if part not in self._pending:
+            data, end = self._parts[part], self.length + self._num_reserved
+            self._pending[part] = _Pending(
+                fresh=data[:, :, :, self.length : end].unbind(0),
+                keys=data[:, 0, :, :end].unbind(0),
+                values=data[:, 1, :, :end].unbind(0),
+            )
+        return self._pending[part]
+
+    def state(self, layer: int) -> LayerState:
+        return self._own_states().layer(self._state_places[layer])
+
+    def put_state(self, layer: int, state: LayerState) -> None:
+        self._own_states().put_state(self._state_places[layer], state)
+
+    def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
+        self._own_states().put(self._state_places[layer], steps)
+
+    def _own_states(self) -> States:
+        assert self.states is not None  # the layers of this model have none
+        return self.states
 
     def committed(self) -> Tensor:
-        return self._data[:, :, :, : self.length].clone()
+        return self.joined([part[:, :, :, : self.length] for part in self._parts])
 
     def _first_rows(self, data: Tensor, length: int) -> Tensor:
         return data[:, :, :, :length]
@@ -121,7 +166,8 @@ class TensorCache(KvCache):
     def _move(self, slots: Sequence[int]) -> None:
         # One after the other: slots ascend, so that none is overwritten before it is read, and no
         # list of them has to be brought to the device.
-        rows = self._data[:, :, :, self.length :]
-        for place, slot in enumerate(slots):
-            if place != slot:
-                rows[:, :, :, place] = rows[:, :, :, slot]
+        for part in self._parts:
+            rows = part[:, :, :, self.length :]
+            for place, slot in enumerate(slots):
+                if place != slot:
+                    rows[:, :, :, place] = rows[:, :, :, slot]

@@ -22,6 +22,7 @@ from medusa_core.models.quant.layout import (
     LinearLayout,
     QuantLinear,
 )
+from medusa_core.models.token_table import TokenTable
 from medusa_core.models.weights import Weights
 from medusa_core.runtime.offload.layer_entries import (
     LayerEntry,
@@ -182,11 +183,14 @@ class OffloadedWeights:
     def vector(self, name: str, size: int) -> Tensor:
         return self._inner.vector(name, size)
 
-    def named(self, name: str, size: int) -> Tensor:
-        return self._inner.named(name, size)
+    def named(self, name: str, *shape: int) -> Tensor:
+        return self._inner.named(name, *shape)
 
     def embedding(self) -> Tensor:
         return self._inner.embedding()
+
+    def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
+        return self._inner.token_table(name, rows, columns)
 
     def lm_head(self, part: LinearPart, embedding: Tensor) -> QuantLinear:
         return self._inner.lm_head(part, embedding)

@@ -14,6 +14,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.beside_linear import BesideLinear
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.models.row_tree import RowTree
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.quantized import QuantizedCache
 from medusa_core.runtime.kv.tensor import TensorCache
@@ -87,17 +88,19 @@ class ResidentRunner(Runner):
 
     def verify(self, *placed: PlacedTree) -> Tensor:
         with self._threads_for(reads_prompts(placed)):
-            return self._forward(_rows_of(placed), [kv for _, kv in placed])
+            return self._forward(_rows_of(placed), [each.kv for each in placed])
 
     def verify_pruned(
         self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
     ) -> Tensor:
         layer, count = layer_of(pruners), self._model.config.num_layers
-        some = self._begin(_rows_of(placed), [kv for _, kv in placed])
+        some = self._begin(_rows_of(placed), [each.kv for each in placed])
         x = self._through(range(layer), self._entering(some), some, None, [])
         left, kept = keep_some(placed, pruners, x)
-        x = x.index_select(0, torch.tensor(kept).to(x.device))
-        some = self._begin(_rows_of(left), [kv for _, kv in left])
+        places = torch.tensor(kept).to(x.device)
+        x = x.index_select(0, places)
+        self._model.keep(places)
+        some = self._begin(_rows_of(left), [each.kv for each in left], enters=False)
         tapped: list[Tensor] = []
         x = self._through(range(layer, count), x, some, None, tapped)
         return self._end(x, tapped)
@@ -107,7 +110,7 @@ class ResidentRunner(Runner):
         ids = self._padded(token_ids, kv)
         layout = RowLayout.of_chain(len(ids))
         with self._threads_for(reads_prompt=count > 1):
-            rows = SomeRows(ids, layout, kv.length)
+            rows = SomeRows(ids, layout, kv.length, decided=True)
             hidden = self._forward([rows], [kv], count - 1 if only_last else None)
         kv.commit(range(count))
         return hidden if only_last else hidden[:count]
@@ -132,7 +135,7 @@ class ResidentRunner(Runner):
         longer than a short chunk itself.
         """
         pad = -len(token_ids) % ROUND_ROWS
-        fits = kv.length + len(token_ids) + pad <= kv.capacity
+        fits = kv.length + len(token_ids) + pad <= kv.capacity and kv.states is None
         if len(token_ids) == 1 or not fits or self._precision.device.type != "cpu":
             return token_ids
         return [*token_ids, *[token_ids[-1]] * pad]
@@ -155,10 +158,12 @@ class ResidentRunner(Runner):
         x = self._through(layers, self._entering(some), some, only_row, tapped)
         return self._end(x, tapped)
 
-    def _begin(self, parts: Sequence[SomeRows], caches: Sequence[KvCache]) -> _Placed:
-        """Bring rows to the device, and open slots for them."""
+    def _begin(
+        self, parts: Sequence[SomeRows], caches: Sequence[KvCache], enters: bool = True
+    ) -> _Placed:
+        """Bring rows to the device, and open slots for them; `enters`: with their vectors."""
         token_ids = [token_id for part in parts for token_id in part.token_ids]
-        vectors = self._model.offloaded_vectors(token_ids)
+        vectors = self._model.offloaded_vectors(token_ids) if enters else None
         rows = place_rows(parts, self._precision.device, vectors)
         sequences = list(self._sequences(parts, caches, rows))
         last_places = (part.length + max(part.layout.offsets) + 1 for part in parts)
@@ -167,8 +172,7 @@ class ResidentRunner(Runner):
 
     def _entering(self, some: _Placed) -> Tensor:
         """What enters the first layer."""
-        vectors = some.rows.vectors
-        return self._model.embed(some.rows.token_ids) if vectors is None else vectors
+        return self._model.entering(some.rows.token_ids, some.rows.vectors)
 
     def _through(
         self,
@@ -205,17 +209,21 @@ class ResidentRunner(Runner):
         for part, kv, sees in zip(parts, caches, rows.sees, strict=True):
             assert isinstance(kv, TensorCache)  # from new_cache
             count = len(part.token_ids)
-            kv.reserve(count)
-            mask = None
+            kv.reserve(count, part.decided)
+            mask = tree = None
             if sees is not None:
                 mask = additive_mask(sees, part.length, self._group, self._precision.scores)
-            yield SequenceRows(slice(start, start + count), mask, kv)
+            if kv.states is not None:
+                seen = rows.positions.new_ones(1, 1, dtype=torch.bool) if sees is None else sees
+                tree = RowTree(seen, part.layout.sees is None, part.decided)
+            yield SequenceRows(slice(start, start + count), mask, kv, tree)
             start += count
 
 
 def _rows_of(placed: Sequence[PlacedTree]) -> list[SomeRows]:
     return [
-        SomeRows(tree.token_ids, RowLayout.of_tree(tree.shape), kv.length) for tree, kv in placed
+        SomeRows(tree.token_ids, RowLayout.of_tree(tree.shape), kv.length, decided)
+        for tree, kv, decided in placed
     ]
 
 

@@ -52,11 +52,13 @@ class SomeRows(NamedTuple):
         token_ids: Their tokens.
         layout: Their places.
         length: Committed rows before them.
+        decided: All of them will be committed.
     """
 
     token_ids: Sequence[int]
     layout: RowLayout
     length: int
+    decided: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,17 @@ _USUAL_TREE_ROWS = 64  # that no tree goes beyond unless somebody wants it to
 
 
 class PlacedTree(NamedTuple):
-    """A token tree, and the cache that its root stands behind."""
+    """A token tree, and the cache that its root stands behind.
+
+    Attributes:
+        tree: The tree.
+        kv: The cache.
+        decided: All nodes will be committed, a chain as they are: a chunk of a prompt.
+    """
 
     tree: TokenTree
     kv: KvCache
+    decided: bool = False
 
 
 class Waited(NamedTuple):
@@ -58,12 +65,14 @@ class Runner(Protocol):
             behind the final norm first.
         waited: How long passes have waited so far; of a card, as far as it has come with its work.
         workers: The threads of a compiled step, which may compute heads, too; None without one.
+        plain_why: Why trees must be nothing but a root, for people; empty where they needn't.
     """
 
     hidden_dtype: torch.dtype
     cache_dtype: torch.dtype
     taps: tuple[int, ...]
     workers: Workers | None = None
+    plain_why: str = ""
 
     @property
     def waited(self) -> Waited: ...
@@ -126,7 +135,8 @@ class Runner(Protocol):
             OutOfMemoryError: The device has no room for it.
         """
         kept_as = precision.cache_format
-        return CachePool(config, self.cache_dtype, precision.device, num_rows, kept_as)
+        item = precision.compute.itemsize
+        return CachePool(config, self.cache_dtype, precision.device, num_rows, kept_as, item)
 
     @property
     def buffer_bytes(self) -> int:
@@ -177,14 +187,14 @@ def keep_some(
         What is left of the trees, and which of all rows that is.
     """
     left, rows, start = [], [], 0
-    for (tree, kv), pruner in zip(placed, pruners, strict=True):
+    for (tree, kv, decided), pruner in zip(placed, pruners, strict=True):
         count = tree.shape.num_nodes
         nodes: Sequence[int] = range(count)
         if pruner is not None:
             nodes = pruner.keep(entering[start : start + count])
             kv.gather(nodes)
             tree = tree if len(nodes) == count else tree.only(nodes)
-        left.append(PlacedTree(tree, kv))
+        left.append(PlacedTree(tree, kv, decided))
         rows += [start + node for node in nodes]
         start += count
     return left, rows
@@ -192,7 +202,7 @@ def keep_some(
 
 def reads_prompts(placed: Sequence[PlacedTree]) -> bool:
     """Whether a pass has so many rows that prompts are among them: more threads serve it."""
-    return sum(tree.shape.num_nodes for tree, _ in placed) > _USUAL_TREE_ROWS
+    return sum(each.tree.shape.num_nodes for each in placed) > _USUAL_TREE_ROWS
 
 
 def layer_of(pruners: Sequence[Pruner | None]) -> int:

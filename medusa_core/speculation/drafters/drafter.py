@@ -78,6 +78,16 @@ class DrafterSpec:
         """Its name."""
         return self.choice.name
 
+    def can_draft(self, target: Target) -> bool:
+        """Can it draft for this target? One that decodes plainly takes no guesses."""
+        takes_guesses = not target.runner.plain_why or not self.drafts
+        return takes_guesses and self.serves(target)
+
+    def hint_for(self, target: Target) -> str:
+        """What to do where it can't draft for this target."""
+        why = target.runner.plain_why
+        return f"Choose the drafter 'none': {why}." if why else self.hint
+
     @property
     def drafts(self) -> bool:
         """Whether it ever guesses."""

@@ -37,7 +37,7 @@ def _alone(source: SourceSpec) -> DrafterSpec:
 
 def serving_drafters(target: Target) -> tuple[DrafterSpec, ...]:
     """All that can draft for a target, by preference."""
-    serving = (spec for spec in drafter_registry().specs if spec.serves(target))
+    serving = (spec for spec in drafter_registry().specs if spec.can_draft(target))
     return tuple(sorted(serving, key=lambda spec: spec.preference))
 
 

@@ -155,7 +155,7 @@ class DraftModelSource:
         wanted = [paths.path(index) for index in range(paths.num)]
         inner = {path[:length] for path in wanted for length in range(1, len(path) + 1)}
         kv = self._need_memory().kv
-        if len(inner) + 1 > min(self._room, kv.capacity - kv.length):
+        if len(inner) + 1 > min(self._room, kv.most_rows, kv.capacity - kv.length):
             return None
         shape = TreeShape.from_paths(inner)
         tree = TokenTree(shape, (self._text[-1], *(path[-1] for path in shape.paths[1:])))

@@ -1,0 +1,55 @@
+"""What of the weight formats and options is there for models that transformers runs."""
+
+from __future__ import annotations
+
+from medusa_core.errors import RequestError
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.quant.choice import PartFormats
+
+_IN_FOUR_BITS = ("nf4", "nf4-dq")
+_HINT = "Leave the option out, or choose a model of a family that has a runner here."
+
+
+def lack_of(config: ModelConfig, formats: PartFormats) -> str:
+    """Why a model can't be read in these formats, for people; empty if it can."""
+    if config.is_ours:
+        return ""
+    dense = (formats.lm_head, formats.embedding)
+    if not all(spec.is_dense for spec in dense) or formats.embedding_in_ram:
+        return "Through transformers, the first and last layer are plain numbers on the device."
+    is_card = formats.device == "cuda"
+    if formats.linears.is_dense or (is_card and formats.linears.name in _IN_FOUR_BITS):
+        return ""
+    return "Through transformers, weights are plain numbers, or nf4 on a card."
+
+
+def check_options(
+    config: ModelConfig, formats: PartFormats, *, has_adapter: bool, is_divided: bool
+) -> None:
+    """Refuse what isn't there for a model that transformers runs.
+
+    Args:
+        config: Of the model.
+        formats: Of its parts.
+        has_adapter: A LoRA is to change it.
+        is_divided: Its layers are to lie on other machines.
+
+    Raises:
+        RequestError: Something isn't.
+    """
+    if config.is_ours:
+        return
+    if lack := lack_of(config, formats):
+        raise RequestError(lack, "Leave the weight format open.")
+    wanted = {
+        "No adapter": has_adapter,
+        "No division over machines": is_divided,
+        "No cache in few bits": bool(formats.cache_format),
+        "No sparse attention": bool(formats.attended),
+    }
+    for name, is_wanted in wanted.items():
+        if is_wanted:
+            raise RequestError(
+                f"{name} is there for {config.model_type} models, which run through transformers.",
+                _HINT,
+            )

@@ -1,0 +1,185 @@
+"""Which models transformers runs, and what it makes of their `config.json`.
+
+transformers is imported when a model is met that no family here describes, and not before: that
+takes a second. What a file says is bounded before transformers reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import reprlib
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from medusa_core.errors import ModelError
+from medusa_core.models.through_transformers.quietly import quietly
+
+# Several times what the largest published models have; more is a damaged file.
+_MOST = {
+    "num_hidden_layers": 1 << 10,
+    "num_attention_heads": 1 << 12,
+    "num_key_value_heads": 1 << 12,
+    "head_dim": 1 << 12,
+    "hidden_size": 1 << 17,
+    "intermediate_size": 1 << 19,
+    "vocab_size": 1 << 20,
+    "max_position_embeddings": 1 << 24,
+}
+_MOST_NUMBER = 1 << 24
+_MOST_LISTED = 1 << 16
+_UNBOUNDED = ("theta", "base", "_id", "_ids")  # ends of names whose numbers say nothing of sizes
+_CONTEXTS = ("max_position_embeddings", "context_length", "seq_length", "max_seq_len", "n_ctx")
+_ENDLESS = 1 << 17  # offered of models whose files name no longest context
+_BOTH_WAYS = "they read a text in both directions"
+_OF_ANOTHER = "they are one half of a model that also reads something else"
+_REFUSED = {
+    **dict.fromkeys(
+        (
+            *("bert", "bert-generation", "big_bird", "camembert", "data2vec-text", "electra"),
+            *("ernie", "megatron-bert", "rembert", "roberta", "roberta-prelayernorm", "roc_bert"),
+            *("roformer", "xlm", "xlm-roberta", "xlm-roberta-xl", "xlnet", "xmod"),
+        ),
+        _BOTH_WAYS,
+    ),
+    **dict.fromkeys(
+        (
+            *("bart", "bigbird_pegasus", "blenderbot", "blenderbot-small", "marian", "mbart"),
+            *("mvp", "pegasus", "plbart", "prophetnet", "trocr", "whisper", "musicgen"),
+            *("musicgen_melody", "moshi", "git", "mllama", "fuyu"),
+        ),
+        _OF_ANOTHER,
+    ),
+}
+
+
+class TransformersFacts(NamedTuple):
+    """What a `config.json` means to transformers; sizes as `ModelConfig` has them."""
+
+    model_type: str
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    context_tokens: int
+    is_tied: bool
+    text: str
+
+
+def why_not_transformers(raw: Mapping[str, Any]) -> str:
+    """Why transformers can't run a model, for people; empty if it can.
+
+    Args:
+        raw: Its `config.json`.
+    """
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    model_type = raw.get("model_type")
+    if not isinstance(model_type, str) or model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        if "auto_map" in raw:
+            return "they bring a program of their own, which is never executed"
+        return "neither a family here nor transformers knows them as a model that writes text"
+    if any(isinstance(raw.get(part), Mapping) for part in ("vision_config", "audio_config")):
+        return "they also see or hear, and only such families as are written here run without that"
+    return _REFUSED.get(model_type, "")
+
+
+def read_facts(raw: Mapping[str, Any]) -> TransformersFacts:
+    """Check a `config.json` that `why_not_transformers` has nothing against.
+
+    Raises:
+        ModelError: It makes no sense.
+    """
+    if raw.get("quantization_config"):
+        raise ModelError(
+            f"The checkpoint is quantized already, and {raw['model_type']} models run through "
+            "transformers, which this engine gives plain numbers.",
+            "Choose the unquantized version of this model.",
+        )
+    config = transformers_config(raw)
+    sizes = {name: _size(config, name) for name in ("vocab_size", "hidden_size")}
+    layers, heads = (
+        _size(config, f"num_{name}", 1) for name in ("hidden_layers", "attention_heads")
+    )
+    hidden = sizes["hidden_size"]
+    contexts = (getattr(config, name, None) for name in _CONTEXTS)
+    longest = next((tokens for tokens in contexts if isinstance(tokens, int) and tokens > 0), 0)
+    return TransformersFacts(
+        model_type=config.model_type,
+        **sizes,
+        intermediate_size=_size(config, "intermediate_size", 4 * hidden),
+        num_layers=layers,
+        num_heads=heads,
+        num_kv_heads=_size(config, "num_key_value_heads", heads),
+        head_dim=_size(config, "head_dim", max(1, hidden // heads)),
+        context_tokens=min(longest or _ENDLESS, _MOST["max_position_embeddings"]),
+        is_tied=bool(getattr(config, "tie_word_embeddings", False)),
+        text=json.dumps(dict(raw), sort_keys=True),
+    )
+
+
+def transformers_config(raw: Mapping[str, Any]) -> Any:
+    """A `config.json` as transformers has it; no program is executed that comes with a model.
+
+    Raises:
+        ModelError: It makes no sense.
+    """
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    kind: Any = CONFIG_MAPPING[raw["model_type"]]
+    for path, number in _numbers(raw, ""):
+        name = path.rpartition(".")[2]
+        if abs(number) > _MOST_NUMBER and not name.endswith(_UNBOUNDED):
+            raise _senseless(path, number)
+    for usual, most in _MOST.items():
+        name = kind.attribute_map.get(usual, usual)
+        value = raw.get(name)
+        if value is not None and (_is_no_size(value) or value > most):
+            raise _senseless(name, value)
+    fields = {name: value for name, value in raw.items() if name not in ("auto_map", "dtype")}
+    try:
+        with quietly():
+            return kind.from_dict(fields)
+    except Exception as error:  # whatever the class of a family thinks of its fields
+        raise ModelError(
+            f"config.json: transformers can't read it as a {raw['model_type']} model "
+            f"({type(error).__name__}).",
+            "Download config.json again.",
+        ) from error
+
+
+def _numbers(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, float]]:
+    """All numbers of a `config.json`, by name; of too many or too deep ones the count."""
+    if isinstance(value, bool) or depth > 16:
+        return
+    if isinstance(value, int | float):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _numbers(inner, f"{path}.{name}" if path else str(name), depth + 1)
+    elif isinstance(value, list):
+        if len(value) > _MOST_LISTED:
+            raise _senseless(path, len(value))
+        for inner in value:
+            yield from _numbers(inner, path, depth + 1)
+
+
+def _size(config: Any, name: str, default: int = 0) -> int:
+    value = getattr(config, name, None)
+    value = default if value is None else value
+    if _is_no_size(value) or value > _MOST[name]:
+        raise _senseless(name, value)
+    return int(value)
+
+
+def _is_no_size(value: object) -> bool:
+    return not isinstance(value, int) or isinstance(value, bool) or value < 1
+
+
+def _senseless(name: str, value: object) -> ModelError:
+    return ModelError(
+        f"config.json: {name} is {reprlib.repr(value)}, which no model has.",
+        "Download config.json again.",
+    )

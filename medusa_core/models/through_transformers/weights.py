@@ -1,0 +1,176 @@
+"""A model that transformers runs, with its weights: a body, and a head that scores its states.
+
+Nothing is fetched, and no program that comes with a model is executed.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from medusa_core.errors import CheckpointError, ModelError, OutOfMemoryError
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.precision import Precision
+from medusa_core.models.quant.choice import PartFormats
+from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.linear import DenseLinear
+from medusa_core.models.through_transformers.known import transformers_config
+from medusa_core.models.through_transformers.quietly import quietly
+from medusa_core.models.through_transformers.sizes import body_of, carrier_of, sizes_of
+
+_HARMLESS = ("rotary_emb.inv_freq", "medusa_head", "mtp_layers", ".masked_bias", ".attn.bias")
+
+
+class TransformersModel:
+    """A model that transformers runs.
+
+    Attributes:
+        config: Its sizes.
+        theirs: Its configuration as transformers has it.
+        body: Makes states of tokens.
+        layers: The blocks of the body, in their order; empty where they can't be told.
+        carries: The argument in which the body takes what a session has read.
+        embedding: Token vectors. [vocabulary, hidden]
+        lm_head: Projection to the vocabulary; heads may share it.
+        num_parameters: Parameters, tied ones counted once.
+        nbytes: Bytes of all that it holds.
+    """
+
+    def __init__(self, config: ModelConfig, model: Any) -> None:
+        self.config = config
+        self.theirs: Any = model.config
+        self.body: Any = body_of(model)
+        self.layers: tuple[nn.Module, ...] = _blocks_of(self.body, config.num_layers)
+        self.carries = carrier_of(self.body, config.model_type)
+        self.embedding: Tensor = model.get_input_embeddings().weight.detach()
+        projection: Any = model.get_output_embeddings()
+        self.lm_head: QuantLinear = DenseLinear(projection.weight.detach(), _detached(projection))
+        self.num_parameters = sizes_of(config).num_parameters
+        self.nbytes = sum(tensor.nbytes for tensor in (*model.parameters(), *model.buffers()))
+        self._model = model
+        self._output: Any = None
+
+    def states(self, **takes: Any) -> Tensor:
+        """What the body makes of one sequence. [n, hidden]"""
+        output = self.body(**takes)
+        self._output = type(output)
+        states: Tensor = output.last_hidden_state[0]
+        return states
+
+    def logits(self, states: Tensor) -> Tensor:
+        """The scores behind states, as the whole model computes them. [n, hidden] → [n, vocabulary]
+
+        A head may do more than project: so the whole model runs, with these states from its body.
+        """
+        placeholder = torch.zeros(1, len(states), dtype=torch.long, device=states.device)
+        given = self._output(last_hidden_state=states.unsqueeze(0))
+        self.body.forward = lambda *_, **__: given
+        try:
+            return self.whole(placeholder)
+        finally:
+            del self.body.forward  # the class's is left
+
+    def whole(self, token_ids: Tensor) -> Tensor:
+        """The scores behind a text, by the whole model. [1, n] → [n, vocabulary]"""
+        scores: Tensor = self._model(input_ids=token_ids, use_cache=False).logits[0]
+        return scores
+
+
+def read_transformers_model(
+    folder: Path, config: ModelConfig, precision: Precision, formats: PartFormats
+) -> TransformersModel:
+    """Read a model's weights.
+
+    Args:
+        folder: Of the model, in Hugging Face layout.
+        config: Its sizes.
+        precision: What it computes in, and where.
+        formats: Weight formats of its parts.
+
+    Raises:
+        CheckpointError: A tensor is missing, misshapen, or none that the model has.
+        ModelError: transformers can't read it.
+        OutOfMemoryError: The device has no room.
+    """
+    from transformers import AutoModelForCausalLM
+
+    theirs = transformers_config(json.loads(config.transformers_text))
+    read: Any = AutoModelForCausalLM.from_pretrained  # whose types know one of its results
+    try:
+        with quietly():
+            model, found = read(
+                folder,
+                config=theirs,
+                dtype=precision.compute,
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+                output_loading_info=True,
+                **_placing(precision, formats),
+            )
+            model = model.eval().requires_grad_(requires_grad=False)
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise OutOfMemoryError(
+            f"The weights of {folder.name} don't fit the memory.",
+            "Close other programs, or choose a smaller model.",
+        ) from error
+    except Exception as error:  # whatever transformers meets in a damaged file
+        raise ModelError(
+            f"transformers can't read {folder.name}: {type(error).__name__}: {error}",
+            "Download the model again; its tensors and config.json may be of different models.",
+        ) from error
+    _check_tensors(config, found)
+    return TransformersModel(config, model)
+
+
+def _placing(precision: Precision, formats: PartFormats) -> dict[str, Any]:
+    """Where the weights go, and in how many bits."""
+    # Experts are multiplied together in 32 bits at most.
+    one_by_one = {"experts_implementation": "eager"}
+    placing: dict[str, Any] = one_by_one if precision.compute == torch.float64 else {}
+    if precision.device.type == "cpu":
+        return placing
+    placing["device_map"] = {"": precision.device}
+    if not formats.linears.is_dense:
+        from transformers import BitsAndBytesConfig
+
+        placing["quantization_config"] = BitsAndBytesConfig(
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_compute_dtype=precision.compute,
+            bnb_4bit_use_double_quant=formats.linears.name == "nf4-dq",
+        )
+    return placing
+
+
+def _check_tensors(config: ModelConfig, found: Any) -> None:
+    """Refuse what would be another model than the one that was published."""
+    missing = sorted(found["missing_keys"])
+    if missing:
+        raise CheckpointError(
+            f"{len(missing)} tensors of a {config.model_type} model are missing: "
+            f"{', '.join(missing[:8])}.",
+            "The weights and config.json belong to different models; download both again.",
+        )
+    unread = sorted(
+        name for name in found["unexpected_keys"] if not any(part in name for part in _HARMLESS)
+    )
+    if unread:
+        raise CheckpointError(
+            f"A {config.model_type} model has no place for {len(unread)} of the tensors: "
+            f"{', '.join(unread[:8])}.",
+            "Without them it would be another model: choose a checkpoint of a supported kind.",
+        )
+
+
+def _blocks_of(body: nn.Module, count: int) -> tuple[nn.Module, ...]:
+    lists = (module for module in body.modules() if isinstance(module, nn.ModuleList))
+    return next((tuple(blocks) for blocks in lists if len(blocks) == count), ())
+
+
+def _detached(projection: Any) -> Tensor | None:
+    return None if projection.bias is None else projection.bias.detach()

@@ -1,0 +1,219 @@
+"""The states of a session's recurrent layers, and what takes tokens back.
+
+A pass leaves the states as they are and writes one step for each of its rows: key, update and decay
+of the state, and the input of the convolution. The steps of the accepted path are applied when the
+next pass begins, all layers at once. So a rejected row has changed nothing, and cutting within the
+last commit costs nothing. Further back, the latest earlier state is taken up again.
+
+With A_j the product of the decays up to step j: S = A_m·S0 + Σ (A_m / A_j)·k_j·u_jᵀ. Sources of
+the form: Yang et al., "Gated Delta Networks" (2024), section 3; Dao and Gu, "Mamba-2" (2024),
+section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import EngineError
+from medusa_core.models.decoder import LayerState, RecurrentSteps
+from medusa_core.models.layer_shapes import StateShape
+from medusa_core.runtime.kv.size import STEP_ROWS
+
+
+class _Held(NamedTuple):
+    """States of all layers, or of one session at an earlier length.
+
+    Attributes:
+        state: [layers, heads, key_dim, value_dim]
+        tail: The last inputs of the convolution. [layers, conv_width − 1, channels]
+    """
+
+    state: Tensor
+    tail: Tensor
+
+
+class States:
+    """The recurrent part of a cache.
+
+    Attributes:
+        num_pending: Committed rows at the end whose steps aren't applied yet.
+    """
+
+    def __init__(self, shape: StateShape, num_layers: int, num_earlier: int, memory: Tensor):
+        """Begin with empty states.
+
+        Args:
+            shape: Of each layer.
+            num_layers: How many hold a state.
+            num_earlier: Earlier states that are kept.
+            memory: Where all of it lies. [any], float32 or float64
+        """
+        self._shape, self._num_layers = shape, num_layers
+        at = 0
+
+        def take(*sizes: int) -> Tensor:
+            nonlocal at
+            tensor = memory[at : at + torch.Size(sizes).numel()].view(sizes)
+            at += tensor.numel()
+            return tensor
+
+        def hold() -> _Held:
+            return _Held(
+                take(num_layers, shape.num_heads, shape.key_dim, shape.value_dim),
+                take(num_layers, shape.conv_width - 1, shape.channels),
+            )
+
+        self._memory = memory
+        self._now = hold()
+        self._steps = RecurrentSteps(
+            take(num_layers, STEP_ROWS, shape.num_key_heads, shape.key_dim),
+            take(num_layers, STEP_ROWS, shape.num_heads, shape.value_dim),
+            take(num_layers, STEP_ROWS, shape.num_heads),
+            take(num_layers, STEP_ROWS, shape.channels),
+        )
+        self._earlier = [hold() for _ in range(num_earlier)]
+        self._lengths: dict[int, int] = {}  # of the earlier states, by their places; oldest first
+        self.num_pending = 0
+        self._is_decided = self._is_torn = False
+        self.clear()
+
+    @property
+    def steps(self) -> RecurrentSteps:
+        """The steps of the pass under way. [layers, STEP_ROWS, …]"""
+        return self._steps
+
+    def clear(self) -> None:
+        """Hold nothing."""
+        self._now.state.zero_()
+        self._now.tail.zero_()
+        self.num_pending = 0
+        self._is_decided = self._is_torn = False
+
+    def begin(self, num_rows: int, decided: bool) -> None:
+        """Apply what was committed; a pass of so many rows begins.
+
+        Args:
+            num_rows: They.
+            decided: All of them will be committed: all steps but the last are applied at once.
+
+        Raises:
+            EngineError: They are more than can be taken back.
+        """
+        if num_rows > STEP_ROWS and not decided:
+            raise EngineError(f"{num_rows} rows of a tree are more than {STEP_ROWS}.")
+        self.settle()
+        self._is_decided = self._is_torn = decided
+
+    def settle(self) -> None:
+        """Apply the steps of all committed rows."""
+        count, self.num_pending = self.num_pending, 0
+        if count:
+            keys, updates, decays, inputs = (part[:, :count] for part in self._steps)
+            apply_steps(self._now.state, keys, updates, decays)
+            kept = torch.cat([self._now.tail, inputs], dim=1)
+            self._now.tail.copy_(kept[:, kept.shape[1] - self._now.tail.shape[1] :])
+
+    def layer(self, place: int) -> LayerState:
+        """What one layer begins a pass with."""
+        return LayerState(self._now.state[place], self._now.tail[place])
+
+    def put(self, place: int, steps: RecurrentSteps) -> None:
+        """Take the steps of the rows of a pass in one layer; of decided rows those of the last."""
+        for kept, new in zip(self._steps, steps, strict=True):
+            kept[place, : len(new)].copy_(new)
+
+    def put_state(self, place: int, state: LayerState) -> None:
+        """Take the state behind all decided rows but the last in one layer."""
+        self._now.state[place].copy_(state.state)
+        self._now.tail[place].copy_(state.tail)
+
+    def commit(self, slots: Sequence[int]) -> None:
+        """Keep the steps of some rows of the pass, in order."""
+        if self._is_decided:
+            self.num_pending, self._is_decided, self._is_torn = 1, False, False
+        else:
+            self.gather(slots)
+            self.num_pending = len(slots)
+
+    def gather(self, slots: Sequence[int]) -> None:
+        """Bring the steps of some rows of the pass to the front; the others are lost."""
+        if slots and slots[-1] != len(slots) - 1:
+            rows = torch.tensor(slots, device=self._memory.device)
+            for part in self._steps:
+                part[:, : len(slots)] = part.index_select(1, rows)
+
+    def truncate(self, length: int, committed: int) -> int:
+        """Forget rows.
+
+        Args:
+            length: How many are to be left.
+            committed: How many there are.
+
+        Returns:
+            How many are left: fewer where no state of that length is known.
+        """
+        base = committed - self.num_pending
+        for place, earlier in list(self._lengths.items()):
+            if earlier > length:
+                del self._lengths[place]
+        if length >= base and not self._is_torn:
+            self.num_pending = length - base
+            return length
+        if not self._lengths:
+            self.clear()
+            return 0
+        place = max(self._lengths, key=self._lengths.__getitem__)
+        self._copy(self._earlier[place], self._now)
+        self.num_pending, self._is_torn, self._is_decided = 0, False, False
+        return self._lengths[place]
+
+    def checkpoint(self, committed: int) -> None:
+        """Keep the states of now, in the place of the oldest ones where there is no other."""
+        length = committed - self.num_pending
+        if length == 0 or length in self._lengths.values():
+            return
+        free = [place for place in range(len(self._earlier)) if place not in self._lengths]
+        place = free[0] if free else next(iter(self._lengths))
+        self._lengths.pop(place, None)
+        self._copy(self._now, self._earlier[place])
+        self._lengths[place] = length
+
+    def take_over(self, other: States) -> None:
+        """Hold what other states of the same shape hold."""
+        self._memory.copy_(other._memory)
+        self.num_pending, self._lengths = other.num_pending, dict(other._lengths)
+        self._is_decided, self._is_torn = other._is_decided, other._is_torn
+
+    def tensors(self) -> Iterator[Tensor]:
+        """States and tails behind all committed rows; they are the states' own."""
+        self.settle()
+        yield from self._now
+
+    @staticmethod
+    def _copy(source: _Held, to: _Held) -> None:
+        for mine, theirs in zip(to, source, strict=True):
+            mine.copy_(theirs)
+
+
+def apply_steps(state: Tensor, keys: Tensor, updates: Tensor, decays: Tensor) -> None:
+    """Change states by consecutive steps.
+
+    Args:
+        state: [..., heads, key_dim, value_dim]; takes the result.
+        keys: [..., n, key heads, key_dim]
+        updates: [..., n, heads, value_dim]
+        decays: Logarithms. [..., n, heads]
+    """
+    if not state.numel():
+        return
+    num_heads, num_key_heads = updates.shape[-2], keys.shape[-2]
+    total = decays.cumsum(dim=-2)
+    last = total[..., -1:, :]
+    scaled = updates * (last - total).exp().unsqueeze(-1)  # what is left of each update
+    by_head = keys.repeat_interleave(num_heads // num_key_heads, dim=-2)
+    state.mul_(last.exp().transpose(-1, -2).unsqueeze(-1))
+    state.add_(by_head.movedim(-3, -1) @ scaled.movedim(-3, -2))

@@ -1,0 +1,237 @@
+"""A cache as transformers reads and writes it, in memory of ours.
+
+Keys and values of attention lie as in a `TensorCache`, so that rows are chosen, cut and moved as
+everywhere. States of recurrent layers can't be taken back: where there are some, what is cut is
+read again from the beginning.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+from transformers import Cache
+from transformers.cache_utils import (
+    CacheLayerMixin,
+    DynamicLayer,
+    LinearAttentionAndFullAttentionLayer,
+    LinearAttentionAndSlidingWindowAttentionLayer,
+    LinearAttentionCacheLayerMixin,
+    LinearAttentionLayer,
+)
+
+from medusa_core.errors import EngineError
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.precision import Precision
+from medusa_core.models.through_transformers.sizes import empty_layers, sizes_of
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.tensor import TensorCache
+
+_ROWS_AND_STATE = (
+    LinearAttentionAndFullAttentionLayer,
+    LinearAttentionAndSlidingWindowAttentionLayer,
+)
+
+
+def rows_config(config: ModelConfig) -> ModelConfig:
+    """Sizes of the layers of a model that hold keys and values, as a `TensorCache` has them."""
+    layers = sizes_of(config).layers
+    return replace(config, num_layers=len(layers), traits=replace(config.traits, layers=layers))
+
+
+class RowsLayer(CacheLayerMixin):
+    """A layer of transformers' cache whose keys and values lie in a `TensorCache`.
+
+    Attributes:
+        rows: The cache, while a pass reads it.
+        index: Which of its layers.
+    """
+
+    is_sliding = False  # all rows are there, and masks say which are seen
+
+    def __init__(self, index: int) -> None:
+        CacheLayerMixin.__init__(self)
+        self.is_initialized = True
+        self.index = index
+        self.rows: TransformersCache | None = None
+        self._length = 0
+
+    def begin(self, rows: TransformersCache, length: int) -> None:
+        """Begin a pass behind so many rows."""
+        self.rows, self._length = rows, length
+
+    def end(self) -> None:
+        """End it: else cache and layer would hold each other."""
+        self.rows, self._length = None, 0
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """The memory is there."""
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
+    ) -> tuple[Tensor, Tensor]:
+        """[1, kv heads, n, head_dim] → all rows. [1, kv heads, s, head_dim]"""
+        assert self.rows is not None  # in a pass
+        start = self._length
+        self._length += key_states.shape[2]
+        return self.rows.put(self.index, start, key_states, value_states)
+
+    def get_seq_length(self) -> int:
+        return self._length
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self._length + query_length, 0
+
+    def get_max_length(self) -> int:
+        return -1
+
+
+class RowsAndStateLayer(LinearAttentionLayer, RowsLayer):  # type: ignore[override]  # as theirs
+    """A layer that has attention and a recurrent part side by side."""
+
+    is_compileable = False
+
+    def __init__(self, index: int, number_of_states: int) -> None:
+        RowsLayer.__init__(self, index)
+        LinearAttentionLayer.__init__(self, number_of_states=number_of_states)
+
+    def lazy_initialization(self, *args: Any, **kwargs: Any) -> None:
+        if not args:
+            LinearAttentionLayer.lazy_initialization(self, **kwargs)
+
+
+class TransformersCache(TensorCache):
+    """Keys, values and states of one session of a model that transformers runs."""
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        theirs: Any,
+        precision: Precision,
+        capacity: int,
+        memory: Tensor | None = None,
+        is_plain: bool = False,
+    ) -> None:
+        """Take the memory.
+
+        Args:
+            config: Of the model.
+            theirs: Its configuration as transformers has it.
+            precision: What it computes in, and where.
+            capacity: Slots.
+            is_plain: Passes have one row that isn't decided.
+            memory: As `KvCache` has it.
+        """
+        super().__init__(rows_config(config), precision, capacity, memory=memory)
+        self._theirs, self._is_plain = theirs, is_plain
+        self._layers = _layers_of(theirs)
+        self._has_states = any(
+            isinstance(layer, LinearAttentionCacheLayerMixin) for layer in self._layers
+        )
+        self._num_pending = 0
+        self._is_measured = False
+
+    @contextmanager
+    def reading(self, first: int = 0) -> Iterator[Cache]:
+        """What a pass takes.
+
+        Args:
+            first: Which of the reserved rows is its first.
+        """
+        rows = [layer for layer in self._layers if isinstance(layer, RowsLayer)]
+        for layer in rows:
+            layer.begin(self, self.length + first)
+        try:
+            yield Cache(layers=list(self._layers))
+        finally:
+            for layer in rows:
+                layer.end()
+
+    @property
+    def recurrent_states(self) -> list[Tensor]:
+        """The states of recurrent layers."""
+        return [
+            state
+            for layer in self._layers
+            if isinstance(layer, LinearAttentionCacheLayerMixin)
+            for state in layer.recurrent_states.values()
+            if state is not None
+        ]
+
+    def put(self, index: int, start: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Store keys and values of a layer from a slot on; see `RowsLayer.update`."""
+        part, place = self._places[index]
+        whole, end = self._parts[part][place], start + keys.shape[2]
+        # Keys and values may be narrower than their place.
+        own = [
+            whole[side, : new.shape[1], :end, : new.shape[3]]
+            for side, new in enumerate((keys, values))
+        ]
+        for mine, new in zip(own, (keys, values), strict=True):
+            mine[:, start:].copy_(new[0])
+        return own[0].unsqueeze(0), own[1].unsqueeze(0)
+
+    @property
+    def most_rows(self) -> int:
+        return 1 if self._is_plain else self.capacity
+
+    def reserve(self, num_rows: int, decided: bool = False) -> None:
+        if self._has_states and self._num_pending and not self._is_measured:
+            raise EngineError(
+                "The last pass changed states that can't be taken back.",
+                "Ask again: the conversation is read anew.",
+            )
+        super().reserve(num_rows, decided)
+        self._num_pending = num_rows
+
+    def commit(self, slots: Sequence[int]) -> None:
+        if self._has_states and len(slots) != self._num_pending and not self._is_measured:
+            raise EngineError(
+                "A model with states that can't be taken back keeps all rows of a pass or none.",
+                "Choose the drafter 'none'.",
+            )
+        super().commit(slots)
+        self._num_pending = 0
+
+    def truncate(self, length: int) -> None:
+        """As `KvCache` has it; of states nothing is left but the whole or nothing."""
+        if self._has_states and (self._num_pending or length < self.length):
+            self._forget()
+            length = 0
+        super().truncate(length)
+        self._num_pending = 0
+
+    def fill(self, length: int) -> None:
+        super().fill(length)
+        self._forget()
+        self._is_measured = True
+
+    def take_over(self, other: KvCache) -> None:
+        assert isinstance(other, TransformersCache)  # of one runner
+        super().take_over(other)
+        self._layers = copy.deepcopy(other._layers)
+        self._num_pending, self._is_measured = other._num_pending, other._is_measured
+
+    def _forget(self) -> None:
+        self._layers = _layers_of(self._theirs)
+        self._is_measured = False
+
+
+def _layers_of(theirs: Any) -> list[Any]:
+    """What transformers would make for each layer, with keys and values in memory of ours."""
+    layers: list[Any] = []
+    num_rows = 0
+    for layer in empty_layers(theirs):
+        if isinstance(layer, _ROWS_AND_STATE):
+            layers.append(RowsAndStateLayer(num_rows, layer.number_of_states))
+        elif isinstance(layer, DynamicLayer):
+            layers.append(RowsLayer(num_rows))
+        else:
+            layers.append(layer)
+            continue
+        num_rows += 1
+    return layers
