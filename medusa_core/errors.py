@@ -3,6 +3,7 @@
 MedusaError
 ├── ModelError            a checkpoint, its tokenizer or its template can't be used
 │   ├── CheckpointError   a file is missing, truncated or not what its header says
+│   ├── CompanionError    a file that goes with a model, and isn't one
 │   ├── HeadsError        Medusa heads that don't fit, or aren't Medusa heads
 │   ├── AdapterError      an adapter that doesn't fit, or is no plain LoRA
 │   ├── TokenizerError    a tokenizer of a kind that can't be streamed
@@ -100,6 +101,10 @@ class ModelError(MedusaError):
 
 class CheckpointError(ModelError):
     """A checkpoint file is missing, truncated or not what its header says."""
+
+
+class CompanionError(ModelError):
+    """A file that goes with a model, or does something else than write text."""
 
 
 class HeadsError(ModelError):

@@ -29,6 +29,7 @@ from medusa_core.system.files.gguf import (
     is_first,
     names_of,
 )
+from medusa_core.system.files.gguf_companions import is_companion
 
 _TEXT_FILES = re.compile(
     r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab"
@@ -104,7 +105,7 @@ class Listing:
             for file in self.files
             if file.path.endswith(SUFFIX)
             and is_first(Path(file.path))
-            and not Path(file.path).name.startswith("mmproj")
+            and not is_companion(Path(file.path).name)
         )
 
     @property
@@ -155,6 +156,12 @@ class Listing:
                 f"{self.repo} holds {len(self.ggufs)} GGUF files, of which one is enough.",
                 f"Choose one: --file {printable(self.ggufs[0].path)}, for example.",
                 kind="gguf",
+            )
+        if companions := [file.path for file in self.files if file.path.endswith(SUFFIX)]:
+            raise UnusableRepoError(
+                f"{self.repo} holds only files that go with a model, such as "
+                f"{printable(companions[0])}.",
+                "Choose the repository of the model itself.",
             )
         if self.pickles:
             raise UnusableRepoError(

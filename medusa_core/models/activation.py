@@ -19,7 +19,7 @@ def active_of(traits: Traits) -> Active:
     """The function of gate and up. [n, width] each"""
     if traits.activation is Activation.BOUNDED:
         return partial(_bounded, bound=traits.activation_bound)
-    return _silu if traits.activation is Activation.SILU else _gelu
+    return {Activation.SILU: _silu, Activation.RELU2: _relu}.get(traits.activation, _gelu)
 
 
 def _silu(gate: Tensor, up: Tensor) -> Tensor:
@@ -28,6 +28,11 @@ def _silu(gate: Tensor, up: Tensor) -> Tensor:
 
 def _gelu(gate: Tensor, up: Tensor) -> Tensor:
     return F.gelu(gate, approximate="tanh") * up
+
+
+def _relu(gate: Tensor, up: Tensor) -> Tensor:
+    """Of an MLP whose gate is what it gates: ReLU² (So et al. 2021)."""
+    return F.relu(gate) * up
 
 
 def _bounded(gate: Tensor, up: Tensor, bound: float) -> Tensor:

@@ -1,7 +1,8 @@
 """MLPs of which each row passes through a few: rows are grouped by expert, each is read once.
 
-Source: Shazeer et al. 2017, "Outrageously Large Neural Networks"; of Qwen 3 (Qwen Team 2025) the
-order: shares of all experts, of these the largest, which may be made to add up to one.
+Sources: Shazeer et al. 2017, "Outrageously Large Neural Networks"; of Qwen 3 (Qwen Team 2025) the
+order: shares of all experts, of these the largest, which may be made to add up to one; of DeepSeek
+V3 (DeepSeek-AI 2024, section 2.1.2) shares by a sigmoid, and a bias that only chooses.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from torch import Tensor
 from medusa_core.models.activation import Active
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.traits import Experts
+
+_LEAST = 1e-6  # is added to a sum of shares by a sigmoid, which may all be near zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +42,59 @@ class Mlp:
         return (self.gate_up, self.down)
 
 
+@dataclass(frozen=True, slots=True)
+class PlainMlp:
+    """An MLP without a gate.
+
+    Attributes:
+        up: Its first projection.
+        down: Its last one.
+    """
+
+    up: QuantLinear
+    down: QuantLinear
+
+    def __call__(self, x: Tensor, active: Active) -> Tensor:
+        """[n, hidden] → [n, hidden]"""
+        made = self.up(x)
+        return self.down(active(made, made))
+
+    @property
+    def linears(self) -> tuple[QuantLinear, ...]:
+        return (self.up, self.down)
+
+
 class ExpertMlps:
-    """The experts of a block and their router.
+    """The experts of a block, their router, and the MLP that all rows pass through beside them.
 
     Attributes:
         linears: All linear layers.
     """
 
-    def __init__(self, experts: Experts, router: QuantLinear, mlps: Sequence[Mlp]) -> None:
+    def __init__(
+        self,
+        experts: Experts,
+        router: QuantLinear,
+        mlps: Sequence[Mlp | PlainMlp],
+        shared: Mlp | PlainMlp | None = None,
+        bias: Tensor | None = None,
+    ) -> None:
+        """Take the parts.
+
+        Args:
+            experts: How they are chosen.
+            router: Gives their scores.
+            mlps: They.
+            shared: What all rows pass through beside them.
+            bias: What is added to shares where experts are chosen. [experts]
+        """
         self._traits = experts
         self._router = router
+        self._bias = bias
         self._mlps = tuple(mlps)
-        self.linears = (router, *(linear for mlp in self._mlps for linear in mlp.linears))
+        self._shared = shared
+        beside = () if shared is None else shared.linears
+        self.linears = (router, *beside, *(one for mlp in self._mlps for one in mlp.linears))
 
     def __call__(self, x: Tensor, active: Active) -> Tensor:
         """[n, hidden] → [n, hidden]
@@ -64,7 +108,7 @@ class ExpertMlps:
             rows, place = torch.nonzero(chosen == number, as_tuple=True)
             made = self._mlps[number](x.index_select(0, rows), active)
             y.index_add_(0, rows, made * shares[rows, place, None])
-        return y
+        return y if self._shared is None else y.add_(self._shared(x, active))
 
     def _shares(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Of every row its experts and their shares. [n, chosen] each"""
@@ -73,7 +117,17 @@ class ExpertMlps:
         if experts.chooses_first:
             best, chosen = scores.to(wide).topk(experts.chosen, dim=-1)
             return torch.softmax(best, dim=-1).to(x.dtype), chosen
-        shares, chosen = torch.softmax(scores, dim=-1, dtype=wide).topk(experts.chosen, dim=-1)
+        if experts.is_sigmoid:
+            shares, chosen = self._chosen_by_bias(torch.sigmoid(scores.to(wide)))
+        else:
+            shares, chosen = torch.softmax(scores, dim=-1, dtype=wide).topk(experts.chosen, dim=-1)
         if experts.normalises:
-            shares = shares / shares.sum(dim=-1, keepdim=True)
-        return shares.to(x.dtype), chosen
+            least = _LEAST if experts.is_sigmoid else 0.0
+            shares = shares / (shares.sum(dim=-1, keepdim=True) + least)
+        return (shares * experts.scale).to(x.dtype), chosen
+
+    def _chosen_by_bias(self, shares: Tensor) -> tuple[Tensor, Tensor]:
+        """The shares of the chosen experts, and which they are. [n, chosen] each"""
+        biased = shares if self._bias is None else shares + self._bias
+        chosen = biased.topk(self._traits.chosen, dim=-1).indices
+        return shares.gather(-1, chosen), chosen

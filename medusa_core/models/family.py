@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # a plan needs no torch, and a config knows its family
 
 
 _MOST_LAYERS = 1 << 10
+LEAST, MOST = 1e-30, 1e12  # numbers of a configuration; what is divided by them stays finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,13 @@ class FamilySpec:
         name: `model_type` in its `config.json`.
         traits: What a `config.json` of it says.
         decoder: Imports and gives the decoder of a family that traits don't describe; None for one
-            that follows them. The compiled step declines what isn't usual.
+            that follows them.
         parts: The parts of its block of that number, if traits don't describe them.
+        tells_blocks: Its own decoder tells its blocks as plain data, for the compiled step.
         as_usual: A `config.json` of it with the usual names for what it calls otherwise; may refuse
             what can't be run.
+        names: What its norms are called where they aren't called as in Llama or Gemma, by those
+            names.
     """
 
     name: str
@@ -41,6 +45,8 @@ class FamilySpec:
     decoder: Callable[[], type[Decoder]] | None = None
     parts: Callable[[ModelConfig, int], BlockParts] | None = None
     as_usual: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    tells_blocks: bool = False
 
 
 @cache
@@ -71,7 +77,7 @@ def unknown_family(model_type: str, why: str) -> ModelError:
     return ModelError(
         f"Models of type {reprlib.repr(model_type or 'unknown')} aren't supported: {why}.",
         f"Supported are {', '.join(family_registry().names)}: Llama, Vicuna, TinyLlama, Yi, "
-        "Mistral, Qwen2, Qwen3, Gemma 2 and 3, OLMo 2 and 3, Granite, SmolLM3 and their relatives; "
+        "Mistral, Qwen2, Qwen3, Gemma 2 to 4, OLMo 2 and 3, Granite, SmolLM3 and their relatives; "
         "and through transformers most others that write text.",
     )
 
@@ -132,7 +138,7 @@ def positive(raw: Mapping[str, Any], key: str, default: float | None) -> float |
     value = raw.get(key)
     if value is None:
         return default
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e12:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not LEAST <= value <= MOST:
         raise ModelError(
             f"config.json: {key} is {reprlib.repr(value)}.", "Download config.json again."
         )

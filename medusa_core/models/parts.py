@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Required, TypedDict
 
 from medusa_core.models.config import ModelConfig
@@ -14,6 +14,7 @@ from medusa_core.models.traits import NormPlaces
 if TYPE_CHECKING:
     from torch import Tensor  # a plan needs no torch
 
+    from medusa_core.models.config import HeadRows
     from medusa_core.models.quant.choice import PartFormats
     from medusa_core.models.quant.format import QuantSpec
 
@@ -28,6 +29,9 @@ class PartPiece:
         turns: Its rows belong to heads that rotary embedding turns.
         first: Which of the tensor's rows is its first.
         total: Rows of the whole tensor; 0 where it is the whole.
+        head_dim: Of its heads, all of which are turned as a whole; 0 where they are the model's
+            usual ones.
+        stride: From one run of its rows to the next; 0 for a single run.
     """
 
     name: str
@@ -35,6 +39,8 @@ class PartPiece:
     turns: bool = False
     first: int = 0
     total: int = 0
+    head_dim: int = 0
+    stride: int = 0
 
     @property
     def of(self) -> int:
@@ -43,7 +49,22 @@ class PartPiece:
 
     def take(self, tensor: Tensor) -> Tensor:
         """Its rows of the tensor. [of, ...] → [rows, ...]"""
-        return tensor[self.first : self.first + self.rows] if self.total else tensor
+        if not self.total:
+            return tensor
+        if not self.stride:
+            return tensor[self.first : self.first + self.rows]
+        num_runs = self.total // self.stride
+        runs = tensor.view(num_runs, self.stride, *tensor.shape[1:])
+        return runs[:, self.first : self.first + self.rows // num_runs].flatten(0, 1)
+
+    def in_pairs(self, rows: Tensor, usual: HeadRows) -> Tensor:
+        """Its rows as `interleave_rows` orders them, if positions turn them. [rows, ...]"""
+        from medusa_core.models.rope import interleave_rows
+
+        if not self.turns:
+            return rows
+        size, turned = (self.head_dim, self.head_dim) if self.head_dim else usual
+        return interleave_rows(rows, size, turned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +77,8 @@ class LinearPart:
         columns: Columns of all of them.
         has_bias: Each piece has a bias.
         stays_dense: It is kept as plain numbers in any weight format.
+        tiled: Where its columns are of one head of each group, then of each group's next: how many
+            groups and heads; None for one group after the other, as what it reads.
     """
 
     name: str
@@ -63,6 +86,7 @@ class LinearPart:
     columns: int
     has_bias: bool = False
     stays_dense: bool = False
+    tiled: tuple[int, int] | None = None
 
     @property
     def rows(self) -> int:
@@ -74,6 +98,19 @@ class LinearPart:
         """Whether it is a whole tensor of a checkpoint, its rows in their order."""
         return len(self.pieces) == 1 and not self.pieces[0].turns and not self.pieces[0].total
 
+    def within(self, name: str) -> LinearPart:
+        """The part whose pieces are rows of one tensor, one below the other."""
+        pieces, first = [], 0
+        for piece in self.pieces:
+            pieces.append(PartPiece(name, piece.rows, piece.turns, first, self.rows))
+            first += piece.rows
+        return replace(self, pieces=tuple(pieces))
+
+    @property
+    def in_pairs(self) -> LinearPart:
+        """The part whose heads are stored as the neighbouring pairs that are turned."""
+        return replace(self, pieces=tuple(replace(piece, turns=False) for piece in self.pieces))
+
     def fitting(self, wanted: QuantSpec, formats: PartFormats) -> QuantSpec:
         """The weight format that it takes where one is wanted."""
         wanted = formats.dense if self.stays_dense else wanted
@@ -82,10 +119,20 @@ class LinearPart:
 
 @dataclass(frozen=True, slots=True)
 class MlpParts:
-    """The linear parts of an MLP."""
+    """The linear parts of an MLP.
+
+    Attributes:
+        gate_up: Its gate and what that gates; one of both where it has no gate.
+        down: Its last projection.
+    """
 
     gate_up: LinearPart
     down: LinearPart
+
+    @property
+    def has_gate(self) -> bool:
+        """Whether there is a gate."""
+        return self.gate_up.rows > self.down.columns
 
     @property
     def linears(self) -> tuple[LinearPart, ...]:
@@ -145,11 +192,12 @@ def shared_parts(config: ModelConfig, index: int) -> BlockParts:
         PartPiece(f"{attention}.v_proj", kv),
     )
     output = (PartPiece(f"{attention}.o_proj", hidden),)
-    norms = dict.fromkeys((f"{prefix}.{name}" for name in norm_names(traits.norm_places)), hidden)
+    norms = dict.fromkeys((f"{prefix}.{name}" for name in norm_names(config)), hidden)
+    q_norm, k_norm = (f"{attention}.{name}" for name in qk_norm_names(config))
     if traits.qk_norm:
-        norms |= dict.fromkeys((f"{attention}.{name}_norm" for name in ("q", "k")), config.head_dim)
+        norms |= dict.fromkeys((q_norm, k_norm), config.head_dim)
     if traits.wide_qk_norm:
-        norms |= {f"{attention}.q_norm": inner, f"{attention}.k_norm": kv}
+        norms |= {q_norm: inner, k_norm: kv}
     return BlockParts(
         prefix=prefix,
         vectors=norms,
@@ -202,20 +250,41 @@ def mlp_parts(config: ModelConfig, name: str, prefix: str, width: int) -> MlpPar
     )
 
 
-def norm_names(places: NormPlaces) -> tuple[str, ...]:
+def norm_names(config: ModelConfig) -> tuple[str, ...]:
     """Names of a block's norms, in the order in which rows meet them."""
     attention, mlp = "post_attention_layernorm", "post_feedforward_layernorm"
-    if places is NormPlaces.BEHIND:
-        return (attention, mlp)
-    if places is NormPlaces.AROUND:
-        return ("input_layernorm", attention, "pre_feedforward_layernorm", mlp)
-    return ("input_layernorm", attention)
+    names: tuple[str, ...] = ("input_layernorm", attention)
+    if config.traits.norm_places is NormPlaces.BEHIND:
+        names = (attention, mlp)
+    elif config.traits.norm_places is NormPlaces.AROUND:
+        names = ("input_layernorm", attention, "pre_feedforward_layernorm", mlp)
+    return _in_family(config, names)
+
+
+def qk_norm_names(config: ModelConfig) -> tuple[str, ...]:
+    """Names of the norms of queries and of keys."""
+    return _in_family(config, ("q_norm", "k_norm"))
+
+
+def _in_family(config: ModelConfig, names: tuple[str, ...]) -> tuple[str, ...]:
+    """What a family calls its norms, by their usual names."""
+    own = find_family(config.model_type).names
+    return tuple(own.get(name, name) for name in names)
 
 
 def lm_head_part(config: ModelConfig) -> LinearPart:
     """The projection to the vocabulary: the embedding again where the two are tied."""
     name = EMBEDDING if config.tie_embeddings else "lm_head"
     return LinearPart("lm_head", (PartPiece(name, config.vocab_size),), config.hidden_size)
+
+
+def per_layer_tensors(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """What makes per-layer embeddings beside their table: shapes by the tensors' whole names."""
+    of = config.traits.per_layer
+    if of is None:
+        return {}
+    total = config.num_layers * of.width
+    return {PER_LAYER_PROJECTION: (total, config.hidden_size), PER_LAYER_NORM: (of.width,)}
 
 
 def num_linear_parameters(config: ModelConfig) -> int:
@@ -230,16 +299,31 @@ def num_linear_parameters(config: ModelConfig) -> int:
     )
 
 
+def in_tiles(heads: Tensor, tiled: tuple[int, int]) -> Tensor:
+    """Heads that stand by key head, one of each key head and then the next.
+
+    Args:
+        heads: [n, heads · value_dim]
+        tiled: How many key heads and heads.
+    """
+    groups, count = tiled
+    return heads.view(len(heads), groups, count // groups, -1).transpose(1, 2).flatten(1)
+
+
 def kinds_of_blocks(config: ModelConfig) -> Iterator[tuple[BlockParts, int]]:
     """One block of every kind, and how many there are of it."""
     experts, layers = config.traits.experts, config.layers
     plain = frozenset[int]() if experts is None else experts.plain_layers
     alike: dict[object, list[int]] = defaultdict(list)
     for index, shape in enumerate(layers):
-        alike[shape, config.mlp_width(index), index in plain].append(index)
+        has_values = index not in config.traits.keys_are_values
+        alike[shape, config.mlp_width(index), index in plain, has_values].append(index)
     for indices in alike.values():
         yield block_parts(config, indices[0]), len(indices)
 
 
 EMBEDDING = "model.embed_tokens"
 FINAL_NORM = "model.norm"
+PER_LAYER_TABLE = "model.embed_tokens_per_layer"
+PER_LAYER_PROJECTION = "model.per_layer_model_projection.weight"
+PER_LAYER_NORM = "model.per_layer_projection_norm.weight"

@@ -18,9 +18,16 @@ from medusa_core.models.activation import active_of
 from medusa_core.models.attention import by_kv_head, by_row
 from medusa_core.models.config import ModelConfig, RopeConfig
 from medusa_core.models.decoder import Decoder, SequenceRows
-from medusa_core.models.experts import ExpertMlps, Mlp
+from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp
 from medusa_core.models.norm import RmsNorm
-from medusa_core.models.parts import BlockParts, MlpParts, block_parts, norm_names
+from medusa_core.models.parts import (
+    BlockParts,
+    MlpParts,
+    block_parts,
+    norm_names,
+    qk_norm_names,
+)
+from medusa_core.models.plain_block import PlainBlock, PositionTable
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.rope import Rope, interleave_rows, rotate
@@ -37,6 +44,8 @@ class TraitsBlock:
         q_norm: Of queries: of each head, or of all at once.
         sinks: The scores of each query head that stand for no row. [q heads]
         k_norm: Of keys, likewise.
+        head_scales: What turned heads are multiplied with where the norms' weights come behind the
+            turn; else None. [q heads + 2 · kv heads, head_dim]
         qkv: The fused projections.
         output: The projection behind attention.
         mlp: What follows attention: one MLP, or experts.
@@ -45,10 +54,11 @@ class TraitsBlock:
     norms: tuple[RmsNorm | None, RmsNorm | None, RmsNorm | None, RmsNorm | None]
     q_norm: RmsNorm | None
     k_norm: RmsNorm | None
+    head_scales: Tensor | None
     sinks: Tensor | None
     qkv: QuantLinear
     output: QuantLinear
-    mlp: Mlp | ExpertMlps
+    mlp: Mlp | PlainMlp | ExpertMlps
 
 
 @dataclass(slots=True)
@@ -122,6 +132,40 @@ class TraitsDecoder(Decoder):
         self._pass = _Pass(positions, turned, local, still)
         return turned
 
+    def position_tables(self, num_positions: int) -> tuple[PositionTable, ...]:
+        growth, traits = None, self.config.traits
+        if traits.query_growth:
+            growth = self._growth(torch.arange(num_positions))
+        tables = (PositionTable(self._rope.turns(num_positions), growth),)
+        if traits.local_theta is None:
+            return tables
+        return (*tables, PositionTable(self._local_rope.turns(num_positions)))
+
+    def plain_block(self, index: int) -> PlainBlock:
+        block, config = self._own[index], self.config
+        traits, mlp = config.traits, block.mlp
+        assert isinstance(mlp, Mlp)  # experts can't be told so
+        window = traits.windows[index] if traits.windows else None
+        is_local = window is not None and traits.local_theta is not None
+        return PlainBlock(
+            linears={
+                "qkv": block.qkv,
+                "output": block.output,
+                "gate_up": mlp.gate_up,
+                "down": mlp.down,
+            },
+            norms=block.norms,
+            q_norm=None if block.q_norm is None else block.q_norm.weight,
+            k_norm=None if block.k_norm is None else block.k_norm.weight,
+            table=None if index in traits.unturned else int(is_local),
+            query_scale=traits.attention_scale or config.head_dim**-0.5,
+            window=window,
+            attention_cap=traits.attention_cap,
+            num_kv_heads=config.num_kv_heads,
+            head_dim=config.head_dim,
+            inner=config.mlp_width(index),
+        )
+
     def block(
         self,
         index: int,
@@ -135,7 +179,10 @@ class TraitsDecoder(Decoder):
         before, behind, before_mlp, behind_mlp = weights.norms
         normed = x if before is None else before(x)
         qkv = self._normed(weights, weights.qkv(normed))
-        mixed = self.mixed(index, rotate(qkv, self._factors(index, now)), sequences, only_row)
+        turned = rotate(qkv, self._factors(index, now))
+        if weights.head_scales is not None:
+            turned = turned * weights.head_scales
+        mixed = self.mixed(index, turned, sequences, only_row)
         if only_row is not None:
             x = x[only_row : only_row + 1]
         x = self._add(x, weights.output(mixed.to(x.dtype)), behind)
@@ -214,7 +261,7 @@ class TraitsDecoder(Decoder):
         assert parts.output is not None
         norms = [
             self.read_norm(weights, f"{parts.prefix}.{name}", self.config.hidden_size)
-            for name in norm_names(traits.norm_places)
+            for name in norm_names(self.config)
         ]
         first, second, *others = norms
         placed: tuple[RmsNorm | None, RmsNorm | None, RmsNorm | None, RmsNorm | None]
@@ -225,14 +272,19 @@ class TraitsDecoder(Decoder):
         else:
             placed = (first, second, others[0], others[1])
         q_norm, k_norm = self._read_qk_norms(weights, f"{parts.prefix}.self_attn")
+        head_scales = None
+        if traits.norms_turned and q_norm is not None and k_norm is not None:
+            head_scales = self._head_scales(q_norm, k_norm)
+            q_norm, k_norm = _without_weight(q_norm), _without_weight(k_norm)
         return TraitsBlock(
             norms=placed,
             q_norm=q_norm,
             k_norm=k_norm,
+            head_scales=head_scales,
             sinks=self._read_sinks(weights, parts),
             qkv=weights.linear(parts.qkv),
             output=weights.linear(parts.output),
-            mlp=self._read_mlp(weights, parts),
+            mlp=self.read_mlp(weights, parts),
         )
 
     def _read_sinks(self, weights: Weights, parts: BlockParts) -> Tensor | None:
@@ -241,15 +293,20 @@ class TraitsDecoder(Decoder):
         name = f"{parts.prefix}.self_attn.sinks"
         return weights.named(name, self.config.num_heads).to(self._precision_scores)
 
-    def _read_mlp(self, weights: Weights, parts: BlockParts) -> Mlp | ExpertMlps:
-        def read(mlp: MlpParts) -> Mlp:
-            return Mlp(weights.linear(mlp.gate_up), weights.linear(mlp.down))
+    def read_mlp(self, weights: Weights, parts: BlockParts) -> Mlp | PlainMlp | ExpertMlps:
+        """What rows of a block pass through behind attention."""
 
-        experts = self.config.traits.experts
-        if parts.mlp is not None or experts is None or parts.router is None:
-            assert parts.mlp is not None
-            return read(parts.mlp)
-        return ExpertMlps(experts, weights.linear(parts.router), list(map(read, parts.experts)))
+        def read(mlp: MlpParts) -> Mlp | PlainMlp:
+            kind = Mlp if mlp.has_gate else PlainMlp
+            return kind(weights.linear(mlp.gate_up), weights.linear(mlp.down))
+
+        experts, one = self.config.traits.experts, parts.mlp
+        if experts is None or parts.router is None:
+            assert one is not None
+            return read(one)
+        shared = None if one is None else read(one)
+        router = weights.linear(parts.router)
+        return ExpertMlps(experts, router, list(map(read, parts.experts)), shared)
 
     def _read_qk_norms(
         self, weights: Weights, prefix: str
@@ -258,11 +315,29 @@ class TraitsDecoder(Decoder):
         if not (traits.qk_norm or traits.wide_qk_norm):
             return None, None
         found = []
-        for name, heads in (("q_norm", config.num_heads), ("k_norm", config.num_kv_heads)):
+        counts = (config.num_heads, config.num_kv_heads)
+        for name, heads in zip(qk_norm_names(config), counts, strict=True):
             size = config.head_dim * (heads if traits.wide_qk_norm else 1)
             vector = weights.vector(f"{prefix}.{name}", size) + traits.norm_offset
             found.append(RmsNorm(interleave_rows(vector, *config.head_rows), config.rms_norm_eps))
         return found[0], found[1]
+
+    def _head_scales(self, q_norm: RmsNorm, k_norm: RmsNorm) -> Tensor:
+        """Weights of the norms of all heads; values are taken as they are.
+
+        Turning leaves a head as long as it was, so that only the weight must come behind it.
+        """
+        config, q, k = self.config, q_norm.weight, k_norm.weight
+        sizes = (config.num_heads, config.num_kv_heads, config.num_kv_heads)
+        heads = [
+            weight.expand(size, -1)
+            for weight, size in zip((q, k, torch.ones_like(k)), sizes, strict=True)
+        ]
+        return torch.cat(heads)
+
+
+def _without_weight(norm: RmsNorm) -> RmsNorm:
+    return RmsNorm(torch.ones_like(norm.weight), norm.eps)
 
 
 def _local(config: ModelConfig) -> ModelConfig:

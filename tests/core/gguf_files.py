@@ -12,7 +12,10 @@ from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.bench.gguf_export import finish, open_writer, tensors_of
 from medusa_core.models.model_files import ModelFiles
+from medusa_core.models.quant.random_blocks import random_blocks
 from medusa_core.system.files.json_file import read_json
+
+LEAST_COLUMNS = 32  # of a block; convolutions have fewer, and are never rounded
 
 
 def write_as_gguf(
@@ -27,7 +30,7 @@ def write_as_gguf(
     Args:
         model_dir: Folder in Hugging Face layout.
         to: The file.
-        kind: GGUF's name of the type, in lower case; one that the package quantizes to.
+        kind: GGUF's name of the type, in lower case.
         pre: How its tokenizer splits texts.
         others: Types of some parts, by the last part of their names.
     """
@@ -60,12 +63,14 @@ def write_split(path: Path, folder: Path) -> tuple[Path, Path]:
 
 
 def add_as(writer: gguf.GGUFWriter, name: str, numbers: np.ndarray, kind: str) -> None:
-    """Add a tensor; matrices in a type that the package quantizes to."""
+    """Add a tensor; matrices in a type that the package doesn't quantize to are noise."""
     of = gguf.GGMLQuantizationType[kind.upper()]
-    if numbers.ndim == 1 or kind == "f32":
+    if numbers.ndim == 1 or kind == "f32" or numbers.shape[-1] < LEAST_COLUMNS:
         writer.add_tensor(name, numbers)
     elif kind == "f16":
         writer.add_tensor(name, numbers.astype(np.float16))
+    elif kind.startswith("iq"):
+        writer.add_tensor(name, random_blocks(kind, *numbers.shape).numpy(), raw_dtype=of)
     else:
         writer.add_tensor(name, gguf.quants.quantize(numbers, of), raw_dtype=of)
 

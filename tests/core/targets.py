@@ -5,7 +5,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.laws import decode, user_says
 from tests.core.mtp_files import write_mimo
+from tests.core.peer_files import write_peer
 from tests.core.streams_files import STREAMS, write_streams
 from tests.core.tight import with_layers_below
 from tests.core.tiny import (
@@ -50,10 +51,22 @@ HYDRA = TinySpec(hidden_size=64, intermediate_size=96, seed=11)
 SMALLER = TinySpec(num_layers=1, hidden_size=64, intermediate_size=48, seed=12)
 # Of which one layer lies on the device, and the others on a disk.
 STREAMED = TinySpec(num_layers=6, hidden_size=64, intermediate_size=96, seed=13)
+# Families with a decoder of their own, by their names in `peers.CONFIGS`.
+PEERS = {
+    "falcon_h1": "falcon h1 with norms",
+    "gemma4": "gemma 4 E2B",
+    "granitemoehybrid": "granite 4 hybrid with experts",
+    "lfm2": "lfm 2",
+    "lfm2_moe": "lfm 2 with experts",
+    "nemotron_h": "nemotron h",
+    "qwen3_5": "qwen 3.5",
+    "qwen3_5_moe": "qwen 3.5 with experts",
+}
 # Those of one drafter alone first.
 TARGET_NAMES = (
     *("grouped", "tied", "eagle", "mimo", "streams", "assisted", "learned"),
     *FAMILIES,
+    *PEERS,
     *("hydra", "pebble"),
 )
 OUTPUT = "said"  # the folder of what "learned" said before
@@ -150,6 +163,7 @@ _SAYING = {
     "streamed": _with_heads(STREAMED),
     "streams": _streams,
     **{name: _with_heads(spec) for name, spec in FAMILIES.items()},
+    **{name: partial(write_peer, peer) for name, peer in PEERS.items()},
     "hydra": _hydra,
 }
 _WRITERS: dict[str, Writer] = {

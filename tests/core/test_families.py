@@ -97,9 +97,9 @@ def test_the_plan_knows_every_weight_to_the_byte(name: str, tmp_path: Path) -> N
     peer_of(name).save_pretrained(tmp_path)
     config, model = ModelFiles.open(tmp_path).config, runner_of(tmp_path)._model
     formats = settle_formats(WeightFormats(), "float32", hardware_of(torch.device("cpu")))
-    vectors = sum(block_parts(config, 0).vectors.values()) * config.num_layers
-    num_norms = len(block_parts(config, 0).vectors) * config.num_layers + 1
-    assert vectors > 0
+    vectors = [block_parts(config, index).vectors for index in range(config.num_layers)]
+    num_norms = sum(map(len, vectors)) + 1 + (config.traits.per_layer is not None)
+    assert all(vectors)
     # A norm keeps its epsilon beside its weight.
     assert weights_bytes(config, formats) == model.nbytes + 4 * num_norms
 

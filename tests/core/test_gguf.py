@@ -143,9 +143,24 @@ def test_another_format_is_made_of_the_numbers(lm_head: str, pebbles: dict[str, 
     assert decode(target, plainly(SETTINGS), PROMPT).token_ids
 
 
+@pytest.mark.parametrize("kind", ["iq4_xs", "iq3_xxs", "iq2_xs", "iq1_m", "tq1_0"])
+def test_files_in_codes_of_a_codebook_take_what_was_planned(kind: str, tmp_path: Path) -> None:
+    tiny = write_tiny(tmp_path / "tiny", TinySpec(hidden_size=256, intermediate_size=256))
+    target = load_target(write_as_gguf(tiny, tmp_path / "x.gguf", kind))
+    assert target.formats.linears.name == kind
+    assert target.weights_bytes <= target.plan.weights_bytes <= 1.01 * target.weights_bytes
+
+
 @pytest.mark.parametrize(
     ("stored", "taken"),
-    [("q4_0", "nf4"), ("q4_k", "nf4"), ("mxfp4", "nf4"), ("q5_k", "int8"), ("q8_0", "int8")],
+    [
+        ("q4_0", "nf4"),
+        ("q4_k", "nf4"),
+        ("mxfp4", "nf4"),
+        ("iq2_xs", "nf4"),
+        ("q5_k", "int8"),
+        ("q8_0", "int8"),
+    ],
 )
 def test_a_card_takes_what_its_kernels_know(stored: str, taken: str) -> None:
     card = Hardware("cuda", (8, 6))

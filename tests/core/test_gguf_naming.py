@@ -71,6 +71,8 @@ def test_a_model_is_called_as_its_maker_says_or_as_its_file(
         ("x-q4_0.gguf", 15, "Q4_K_M"),
         ("qwen-q4_k_m.gguf", None, "Q4_K_M"),
         ("x.IQ4_NL.gguf", None, "IQ4_NL"),
+        ("x.gguf", 27, "IQ3_M"),
+        ("x-TQ2_0.gguf", None, "TQ2_0"),
         ("x-BF16.gguf", None, "BF16"),
         ("x-q6_k.gguf", 999, "Q6_K"),
         ("x-seq4_0.gguf", None, ""),

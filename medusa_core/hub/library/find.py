@@ -16,6 +16,7 @@ from medusa_core.hub.library.library_import import FolderList
 from medusa_core.hub.settings import settings_from
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.gguf import SUFFIX, is_first
+from medusa_core.system.files.gguf_companions import is_companion
 from medusa_core.system.resources import demo_model_dir, first_model_file
 from medusa_core.system.user_folders import places
 
@@ -106,7 +107,11 @@ def _gguf_of(snapshot: Path, repo: str, quant: str) -> Path:
     Raises:
         RequestError: None is, or several are.
     """
-    names = [path.name for path in sorted(snapshot.glob(f"*{SUFFIX}")) if is_first(path)]
+    names = [
+        path.name
+        for path in sorted(snapshot.glob(f"*{SUFFIX}"))
+        if is_first(path) and not is_companion(path.name)
+    ]
     found = with_quant(names, quant) if quant else names
     if len(found) == 1:
         return snapshot / found[0]

@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from medusa_core.errors import CheckpointError, HeadsError, ModelError
+from medusa_core.errors import CheckpointError, CompanionError, HeadsError, ModelError
 from medusa_core.hub.convert.convert_source import (
     HEADS_FILES,
     INDEX_FILE,
@@ -33,12 +33,13 @@ from medusa_core.models.lora.adapter_shape import (
 )
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.gguf import read_gguf
+from medusa_core.system.files.gguf_companions import is_companion
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.files.safetensors_header import TensorShapes, read_header
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 _PICKLED_WEIGHTS = "pytorch_model*.bin"
-_EMBEDDING = "embed_tokens.weight"
+_EMBEDDINGS = ("embed_tokens.weight", "backbone.embeddings.weight")
 _MERGED = "medusa_head."
 
 
@@ -97,6 +98,8 @@ def look_into(folder: Path, name: str = "") -> Contents:
 def _gguf(path: Path, name: str) -> Contents:
     try:
         sizes, _, _ = config_of(read_gguf(path))
+    except CompanionError as error:
+        return Contents(ContentsKind.UNKNOWN, "gguf", (f"{error.message} {error.hint}",))
     except ModelError as error:
         return Contents(ContentsKind.TARGET, "gguf", (f"{error.message} {error.hint}".strip(),))
     return Contents(ContentsKind.TARGET, "gguf", (), target_facts(name, sizes))
@@ -117,7 +120,7 @@ def _weights(
 ) -> Contents:
     """A model, with heads among its tensors or beside them; or heads in a model's file."""
     shapes = _read_shapes(folder, weights, problems)
-    if shapes and not any(tensor.endswith(_EMBEDDING) for tensor in shapes):
+    if shapes and not any(tensor.endswith(_EMBEDDINGS) for tensor in shapes):
         found: list[str] = []
         heads = _heads(name, shapes, config, found)
         if heads is not None or not _is_of_another_family(config):
@@ -169,7 +172,7 @@ def _other(folder: Path, name: str, config: dict[str, Any], problems: list[str])
         facts = target_facts(name, config)
         kind = ContentsKind.TARGET if facts else ContentsKind.UNKNOWN
         return Contents(kind, "pickle", (*problems, f"a pickle; {convert}"), facts)
-    if ggufs := sorted(folder.glob("*.gguf")):
+    if ggufs := sorted(folder.glob("*.gguf"), key=lambda path: (is_companion(path.name), path)):
         return _gguf(ggufs[0], name)
     return Contents(ContentsKind.UNKNOWN, "", (*problems, "no weights"), target_facts(name, config))
 

@@ -17,13 +17,26 @@ from medusa_core.models.checkpoints.checksum import (
     PIECE_BYTES,
     Checksum,
 )
+from medusa_core.models.token_table import StoredRows
 from medusa_core.system.files.safetensors_header import (
     TensorEntry,
     read_header,
 )
 
-# How models that also see name their text part's tensors, and what these are called without it.
-_TEXT_PARTS = (("language_model.", ""), ("model.language_model.", "model."))
+# How models that also see name their text part's tensors, and what these are called without it;
+# Nemotron-H calls its whole model so.
+_TEXT_PARTS = (
+    ("language_model.", ""),
+    ("model.language_model.", "model."),
+    ("backbone.", "model."),
+)
+# What some families call otherwise.
+_USUAL = {
+    "model.embeddings": "model.embed_tokens",
+    "model.norm_f": "model.norm",
+    "model.final_layernorm": "model.norm",
+    "model.embedding_norm": "model.norm",  # LFM2's
+}
 
 EachPiece = Callable[[memoryview], None]
 
@@ -125,6 +138,30 @@ class Checkpoint:
             )
         return tensor if dtype is None else tensor.to(dtype)
 
+    def stored_rows(self, name: str, shape: tuple[int, int]) -> StoredRows:
+        """Where the rows of a matrix lie in their file.
+
+        Args:
+            name: Of the tensor.
+            shape: The shape it must have.
+
+        Raises:
+            CheckpointError: It is missing, of another shape, or holds no floating-point numbers.
+        """
+        self._read.add(name)
+        self.check_shape(name, shape)
+        entry = self._entry(name)
+        dtype = DTYPES.get(entry.dtype)
+        if dtype is None or not dtype.is_floating_point:
+            raise CheckpointError(
+                f"{name} holds {entry.dtype}, not floating-point numbers.",
+                "Choose the unquantized version of this model.",
+            )
+        row_bytes = shape[1] * dtype.itemsize
+        return StoredRows(
+            self._file_of[name], entry.start, shape[0], row_bytes, lambda rows: rows.view(dtype)
+        )
+
     def integers(self, name: str) -> Tensor:
         """Read a tensor of whole numbers, as int64.
 
@@ -197,11 +234,19 @@ def _text_names(names: Iterable[str]) -> dict[str, str]:
     """
     for prefix, shown in _TEXT_PARTS:
         found = {
-            shown + name.removeprefix(prefix): name for name in names if name.startswith(prefix)
+            _usual(shown + name.removeprefix(prefix)): name
+            for name in names
+            if name.startswith(prefix)
         }
         if found:
             return found | {name: name for name in names if name.startswith("lm_head.")}
-    return {name: name for name in names}
+    return {_usual(name): name for name in names}
+
+
+def _usual(name: str) -> str:
+    """The name that most families give a tensor."""
+    stem, dot, ending = name.rpartition(".")
+    return f"{_USUAL.get(stem, stem)}{dot}{ending}"
 
 
 def missing_tensor(name: str) -> CheckpointError:

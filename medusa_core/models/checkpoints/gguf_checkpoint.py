@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -19,10 +21,14 @@ from medusa_core.models.checkpoints.gguf_config import find_architecture
 from medusa_core.models.checkpoints.gguf_names import (
     EACH_EXPERT,
     Architecture,
+    behind_layers,
     hugging_face_name,
 )
+from medusa_core.models.checkpoints.gguf_settings import num_layers
+from medusa_core.models.checkpoints.tiles import Tiles
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.block_types import block_type
+from medusa_core.models.token_table import Decode, StoredRows
 from medusa_core.system.files.gguf import (
     Gguf,
     GgufTensor,
@@ -32,7 +38,12 @@ from medusa_core.system.files.safetensors_header import TensorEntry
 _DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 _TURNED = {"q_proj": "attention.head_count", "k_proj": "attention.head_count_kv"}
 _SENSES = ("v.", "a.", "mm.")  # in front of the names of what sees and hears
+_CONVOLUTIONS = (".conv.weight", ".conv1d.weight")  # here a matrix, there one of each channel
 _MOST_EXPERTS = 1 << 10
+# Vectors of Mamba-2 layers, which are stored as matrices.
+_FLAT = (".A_log", ".D", ".dt_bias", ".mamba.norm.weight", ".mixer.norm.weight")
+_NORMS = ("norm.weight", "norm_embedding.weight", "norm_hidden.weight")
+_NORM_OF_STATES = ".linear_attn.norm.weight"  # nothing is added to it
 _READ_ELSEWHERE = frozenset(
     ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 )
@@ -50,6 +61,7 @@ class GgufCheckpoint(Checkpoint):
         self._gguf = gguf
         self._architecture = find_architecture(gguf)
         self._tensors = dict(_named(gguf, self._architecture))
+        self._tiles = Tiles.of(gguf) if self._architecture.tiles_heads else None
         super().__init__({name: tensor.path for name, tensor in self._tensors.items()})
 
     @property
@@ -68,9 +80,23 @@ class GgufCheckpoint(Checkpoint):
         stored = self.raw(name)
         kind = self._tensor(name).kind
         numbers = block_type(kind).dequantize(stored) if kind in BLOCK_SIZES else stored
-        if numbers.dim() == 1 and name.endswith("norm.weight"):
+        if numbers.dim() == 1 and name.endswith(_NORMS) and not name.endswith(_NORM_OF_STATES):
             numbers = numbers - self._architecture.norm_offset
+        if name.endswith(".A_log"):  # stored as −exp of it
+            numbers = _logarithms(name, numbers)
         return numbers if dtype is None else numbers.to(dtype)
+
+    def stored_rows(self, name: str, shape: tuple[int, int]) -> StoredRows:
+        self._read.add(name)
+        self.check_shape(name, shape)
+        tensor = self._tensor(name)
+        if tensor.kind in BLOCK_SIZES:
+            decode: Decode = block_type(tensor.kind).dequantize
+        else:
+            dtype = _DTYPES[tensor.kind]
+            decode = lambda rows: rows.view(dtype)  # noqa: E731
+        row_bytes = tensor.nbytes // shape[0]
+        return StoredRows(tensor.path, tensor.start, shape[0], row_bytes, decode)
 
     def _raw(self, name: str, each_piece: EachPiece) -> Tensor:
         """A tensor as it is stored; of blocks uint8, [rows, bytes of a row]."""
@@ -82,16 +108,25 @@ class GgufCheckpoint(Checkpoint):
             rows = stored.view(-1, BLOCK_SIZES[tensor.kind].row_bytes(tensor.shape[-1]))
         else:
             rows = stored.view(_DTYPES[tensor.kind]).view(tensor.shape)
+        if self._tiles is not None:
+            return self._tiles.in_order(name, rows, tensor.kind not in BLOCK_SIZES)
         turned = next((key for part, key in _TURNED.items() if f".{part}." in name), "")
         if not turned or not self._architecture.turns_pairs:
             return rows
-        count = self._gguf.of_model(turned) or self._gguf.of_model("attention.head_count")
-        if not isinstance(count, int) or count < 1 or len(rows) % (2 * count):
+        count = self._num_heads(turned)
+        if count < 1 or len(rows) % (2 * count):
             raise CheckpointError(
                 f"{name} has {len(rows)} rows, which aren't those of {count} heads.",
                 "Download the file again.",
             )
         return _halves(rows, count)
+
+    def _num_heads(self, key: str) -> int:
+        """How many heads a layer with attention has."""
+        listed = self._gguf.numbers(f"{self._gguf.architecture}.{key}")
+        found = self._gguf.of_model(key) or self._gguf.of_model("attention.head_count")
+        count = max(listed, default=found)
+        return count if isinstance(count, int) else 0
 
     def _tensor(self, name: str) -> GgufTensor:
         if name not in self._tensors:
@@ -101,12 +136,13 @@ class GgufCheckpoint(Checkpoint):
 
 def _named(gguf: Gguf, of: Architecture) -> Iterator[tuple[str, GgufTensor]]:
     """All tensors of the text part by Hugging Face's names, each expert's on its own."""
+    count = num_layers(gguf) if gguf.of_model("nextn_predict_layers") else 0
     for theirs, tensor in gguf.tensors.items():
         if theirs in _READ_ELSEWHERE or theirs.startswith(_SENSES):
             continue
-        name = hugging_face_name(theirs, of)
+        name = behind_layers(hugging_face_name(theirs, of), count)
         if EACH_EXPERT not in name:
-            yield name, tensor
+            yield name, replace(tensor, shape=_shape(name, tensor.shape))
             continue
         count, *shape = tensor.shape
         if not shape or count > _MOST_EXPERTS:
@@ -119,6 +155,30 @@ def _named(gguf: Gguf, of: Architecture) -> Iterator[tuple[str, GgufTensor]]:
             start = tensor.start + expert * nbytes
             one = GgufTensor(tensor.path, tensor.kind, tuple(shape), start, nbytes)
             yield name.replace(EACH_EXPERT, str(expert)), one
+
+
+def _shape(name: str, stored: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that Hugging Face gives a tensor."""
+    if name.endswith(_FLAT):
+        return (math.prod(stored),)
+    if name.endswith(_CONVOLUTIONS) and len(stored) == 2:
+        return (stored[0], 1, stored[1])
+    if name.endswith(".shared_expert_gate.weight"):
+        return (1, math.prod(stored))
+    return stored
+
+
+def _logarithms(name: str, rates: Tensor) -> Tensor:
+    """Logarithms of what is stored with a minus.
+
+    Raises:
+        CheckpointError: Some of it isn't below 0.
+    """
+    if not bool((rates < 0).all()):
+        raise CheckpointError(
+            f"{name} is damaged: a state that grows without end.", "Download the file again."
+        )
+    return rates.neg().log()
 
 
 def _halves(rows: Tensor, num_heads: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -62,6 +63,7 @@ _ENDS = ("eos", "eot", "eom")
 _END_TEXTS = frozenset(
     {
         *("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>"),
+        *("<turn|>", "<|tool_response>"),  # of Gemma 4, which calls a tool and waits
         *("<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<EOT>", "_<EOT>", "[EOT]"),
         "<\uff5cend\u2581of\u2581sentence\uff5c>",
     }
@@ -102,7 +104,8 @@ def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str
     of = find_architecture(gguf)
     raw: dict[str, Any] = {"model_type": of.model_type}
     for name, key in (_SIZES | _MORE).items():
-        if (value := gguf.of_model(key)) is not None:
+        value = gguf.of_model(key)
+        if value is not None and not (key in of.by_layer and _differ(value)):
             raw[name] = _plain(value)
     raw[TITLE] = gguf.text(TITLE)
     raw["vocab_size"] = _vocab_size(gguf)
@@ -185,13 +188,19 @@ def usual_type(stored_types: Mapping[str, str]) -> str:
     return counted.most_common(1)[0][0] if counted else ""
 
 
+def _differ(value: object) -> bool:
+    """Is it a list of different numbers?"""
+    return isinstance(value, array) and len(set(value)) > 1
+
+
 def _plain(value: object) -> object:
     """A number without the digits that float32 doesn't have; of equal ones in a list the one."""
     if isinstance(value, float):
         return plain_float(value)
     if isinstance(value, str | int):
         return value
-    numbers = set(value) if hasattr(value, "__iter__") else set()
+    # Layers that have nothing of it say 0.
+    numbers = set(value) - {0} if hasattr(value, "__iter__") else set()
     if len(numbers) != 1:
         raise ModelError(
             "The layers of this model differ in their sizes.", "Choose one whose layers are alike."

@@ -8,10 +8,11 @@ gave their models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from medusa_core.errors import ModelError
+from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.system.files.gguf import Gguf
 
 Settings = dict[str, Any]
@@ -81,6 +82,82 @@ def _gemma3(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     }
 
 
+def _gemma4(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    """Sizes of layers with a window in the usual places; of those that see all beside them."""
+    kinds = _layer_types(gguf, known, every=6) or []
+    local_dim, turned = (
+        gguf.of_model(key) for key in ("attention.key_length_swa", "rope.dimension_count_swa")
+    )
+    if turned is not None and turned != local_dim:
+        raise ModelError(
+            "Of this Gemma 4 layers with a window turn a part of a head, which isn't supported.",
+            "Choose another file of this model.",
+        )
+    shared = gguf.of_model("attention.shared_kv_layers") or 0
+    own = [index for index, kind in enumerate(kinds) if kind == "full_attention"]
+    heads = _of_kinds(gguf, "attention.head_count_kv", kinds)
+    table = gguf.tensors.get("per_layer_token_embd.weight")
+    local_theta = gguf.of_model("rope.freq_base_swa")
+    scaling = known.get("rope_scaling") or {"rope_type": "default"}
+    return {
+        "head_dim": local_dim or known.get("head_dim"),
+        "global_head_dim": known.get("head_dim"),
+        "num_key_value_heads": heads["sliding_attention"],
+        "num_global_key_value_heads": heads["full_attention"],
+        "attention_k_eq_v": any(
+            f"blk.{index}.attn_k.weight" in gguf.tensors
+            and f"blk.{index}.attn_v.weight" not in gguf.tensors
+            for index in own
+        ),
+        "num_kv_shared_layers": shared,
+        "layer_types": kinds or None,
+        "hidden_size_per_layer_input": gguf.of_model("embedding_length_per_layer_input") or 0,
+        "vocab_size_per_layer_input": None if table is None else table.shape[0],
+        "rope_scaling": None,
+        "rope_parameters": {
+            "full_attention": {**scaling, "rope_theta": known.get("rope_theta", 1e6)},
+            "sliding_attention": {
+                "rope_theta": plain_float(local_theta)
+                if isinstance(local_theta, int | float)
+                else 10000.0
+            },
+        },
+        **_gemma4_widths(gguf, known, shared),
+    }
+
+
+def _of_kinds(gguf: Gguf, key: str, kinds: list[str]) -> dict[str, object]:
+    """A number that layers of a kind have alike, by the kinds."""
+    value = gguf.of_model(key)
+    found: dict[str, object] = dict.fromkeys(("sliding_attention", "full_attention"), value)
+    if isinstance(value, int):
+        return found
+    numbers = list(gguf.numbers(f"{gguf.architecture}.{key}"))
+    for kind in found:
+        of_kind = {one for one, its in zip(numbers, kinds, strict=False) if its == kind}
+        if len(numbers) != len(kinds) or len(of_kind) > 1:
+            raise _layers_differ()
+        found[kind] = next(iter(of_kind), None)
+    return found
+
+
+def _gemma4_widths(gguf: Gguf, known: Mapping[str, Any], shared: object) -> Settings:
+    """One width for all MLPs, or twice that in layers that share keys and values."""
+    if "intermediate_size" in known:
+        return {}
+    widths = list(gguf.numbers(f"{gguf.architecture}.feed_forward_length"))
+    num_own = len(widths) - shared if isinstance(shared, int) else 0
+    if not widths or widths != [widths[0]] * num_own + [2 * widths[0]] * (len(widths) - num_own):
+        raise _layers_differ()
+    return {"intermediate_size": widths[0], "use_double_wide_mlp": True}
+
+
+def _layers_differ() -> ModelError:
+    return ModelError(
+        "The layers of this model differ in their sizes.", "Choose one whose layers are alike."
+    )
+
+
 def _gemma_scalar(known: Mapping[str, Any], layers_of_largest: int) -> int | None:
     """What scores are divided by the root of: head_dim, but for the largest model."""
     if known.get("num_hidden_layers") == layers_of_largest:
@@ -141,6 +218,27 @@ def _olmo2(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     return {"model_type": "olmo3", "layer_types": _layer_types(gguf, known, every=4)}
 
 
+def _exaone4(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    """The small one has no windows, and turns all layers."""
+    if not _positive(known.get("sliding_window")):
+        count = known.get("num_hidden_layers")
+        count = count if isinstance(count, int) and 0 < count <= _MOST_LAYERS else 0
+        return {"sliding_window": None, "layer_types": ["full_attention"] * count}
+    return {"layer_types": _layer_types(gguf, known, every=4)}
+
+
+def _seed_oss(gguf: Gguf, _: Mapping[str, Any]) -> Settings:
+    return {"attention_out_bias": "blk.0.attn_output.bias" in gguf.tensors}
+
+
+def _ernie(_: Gguf, known: Mapping[str, Any]) -> Settings:
+    return {"use_bias": known.get("attention_bias")}
+
+
+def _glm4(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    return {"partial_rotary_factor": _turned_part(gguf, known)}
+
+
 def _gpt_oss(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     settings: Settings = {
         "num_local_experts": gguf.of_model("expert_count"),
@@ -156,16 +254,172 @@ def _gpt_oss(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     return settings
 
 
+def _lfm2(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    """A file has the width of the MLP as it is; `config.json` one that is still to be adjusted."""
+    attends = "sliding_attention" if _positive(known.get("sliding_window")) else "full_attention"
+    mixers = _mixers(gguf, known) or []
+    settings: Settings = {
+        "norm_eps": known.get("rms_norm_eps"),
+        "conv_L_cache": gguf.of_model("shortconv.l_cache"),
+        "conv_bias": "blk.0.shortconv.in_proj.bias" in gguf.tensors,
+        "layer_types": [attends if one == "attention" else "conv" for one in mixers] or None,
+        "block_auto_adjust_ff_dim": False,
+    }
+    if gguf.architecture != "lfm2moe":
+        return settings
+    return settings | {
+        **_qwen3moe(gguf, known),
+        "num_dense_layers": gguf.of_model("leading_dense_block_count") or 0,
+        "use_expert_bias": any(name.endswith("exp_probs_b.bias") for name in gguf.tensors),
+    }
+
+
+def _mamba(gguf: Gguf) -> Settings:
+    """The sizes of Mamba-2 layers, and biases wherever a layer has them."""
+    settings: Settings = {
+        "mamba_n_heads": gguf.of_model("ssm.time_step_rank"),
+        "mamba_n_groups": gguf.of_model("ssm.group_count"),
+        "mamba_d_state": gguf.of_model("ssm.state_size"),
+        "mamba_d_ssm": gguf.of_model("ssm.inner_size"),
+        "mamba_d_conv": gguf.of_model("ssm.conv_kernel"),
+    }
+    biases = {
+        "attention_bias": "attn_q",
+        "mlp_bias": "ffn_up",
+        "mamba_conv_bias": "ssm_conv1d",
+        "mamba_proj_bias": "ssm_in",
+    }
+    for key, part in biases.items():
+        settings[key] = any(name.endswith(f".{part}.bias") for name in gguf.tensors)
+    return settings
+
+
+def _granitehybrid(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    shared, experts = known.get("intermediate_size"), gguf.of_model("expert_count")
+    if experts:
+        shared = gguf.of_model("expert_shared_feed_forward_length")
+    turns = gguf.of_model("rope.scaling.finetuned") is not False
+    return _mamba(gguf) | {
+        "layer_types": _mixers(gguf, known),
+        "shared_intermediate_size": shared,
+        "num_local_experts": experts,
+        "num_experts_per_tok": gguf.of_model("expert_used_count"),
+        "position_embedding_type": "rope" if turns else "nope",
+        "fuses_gate": False,
+    }
+
+
+def _mixers(gguf: Gguf, known: Mapping[str, Any]) -> list[str] | None:
+    """What mixes the rows of each layer: attention where it has heads of keys."""
+    count, heads = known.get("num_hidden_layers"), list(_each(gguf, "attention.head_count_kv"))
+    if not isinstance(count, int) or len(heads) not in (1, count) or count > _MOST_LAYERS:
+        return None
+    heads = heads if len(heads) == count else heads * count
+    return ["attention" if number else "mamba" for number in heads]
+
+
+def _falcon_h1(gguf: Gguf, _: Mapping[str, Any]) -> Settings:
+    """Its factors are in its weights."""
+    return _mamba(gguf) | {
+        "projectors_bias": any(name.endswith(".ssm_out.bias") for name in gguf.tensors),
+        "mamba_rms_norm": any(name.endswith(".ssm_norm.weight") for name in gguf.tensors),
+        "mamba_norm_before_gate": False,
+    }
+
+
+def _nemotron_h(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    """An MLP has a width, attention heads of keys; what has neither is a Mamba-2 layer."""
+    mixers = _mixers(gguf, known)
+    widths = list(_each(gguf, "feed_forward_length"))
+    kinds = mixers
+    if mixers is not None and len(widths) == len(mixers):
+        kinds = ["mlp" if wide else one for wide, one in zip(widths, mixers, strict=True)]
+    eps = known.get("rms_norm_eps", gguf.of_model("attention.layer_norm_epsilon"))
+    sizes = _mamba(gguf)
+    heads, inner = sizes["mamba_n_heads"], sizes["mamba_d_ssm"]
+    fits = isinstance(heads, int) and isinstance(inner, int) and heads > 0
+    return sizes | {
+        "layers_block_type": kinds,
+        "mamba_d_head": inner // heads if fits else None,
+        "rms_norm_eps": plain_float(eps) if isinstance(eps, float) else None,
+        "hidden_act": "relu2",
+        "partial_rotary_factor": 1.0,  # nothing is turned, whatever the file says
+    }
+
+
+def _each(gguf: Gguf, key: str) -> Iterator[float]:
+    """A number of the model for each layer, or one for all."""
+    value = gguf.of_model(key)
+    if isinstance(value, int):
+        yield value
+    else:
+        yield from gguf.numbers(f"{gguf.architecture}.{key}")
+
+
+def _qwen35(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    """The sizes of gated delta nets, and which layers are some."""
+    heads, inner = gguf.of_model("ssm.time_step_rank"), gguf.of_model("ssm.inner_size")
+    count, groups = num_layers(gguf), gguf.of_model("ssm.group_count")
+    marks = list(gguf.numbers(f"{gguf.architecture}.attention.recurrent_layers"))[:count]
+    every = gguf.of_model("full_attention_interval")
+    tiles = [
+        index
+        for index in range(count)
+        if (tensor := gguf.tensors.get(f"blk.{index}.ssm_out.weight")) is not None
+        and tensor.kind in BLOCK_SIZES
+        and heads != groups
+    ]
+    settings: Settings = {
+        "num_hidden_layers": count,
+        "linear_num_key_heads": groups,
+        "linear_num_value_heads": heads,
+        "linear_key_head_dim": gguf.of_model("ssm.state_size"),
+        "linear_conv_kernel_dim": gguf.of_model("ssm.conv_kernel"),
+        "partial_rotary_factor": _turned_part(gguf, known),
+        "attention_bias": any(name.endswith(".attn_q.bias") for name in gguf.tensors),
+        "full_attention_interval": every,
+        "tiled_outputs": tiles,
+        "num_experts": gguf.of_model("expert_count"),
+        "num_experts_per_tok": gguf.of_model("expert_used_count"),
+        "moe_intermediate_size": gguf.of_model("expert_feed_forward_length"),
+        "shared_expert_intermediate_size": gguf.of_model("expert_shared_feed_forward_length"),
+    }
+    if marks:
+        kinds = ("full_attention", "linear_attention")
+        settings["layer_types"] = [kinds[bool(mark)] for mark in marks]
+    if isinstance(heads, int) and isinstance(inner, int) and heads > 0:
+        settings["linear_value_head_dim"] = inner // heads
+    return settings
+
+
+def num_layers(gguf: Gguf) -> int:
+    """Layers of the model itself, without those that only guess; 0 where a file doesn't say."""
+    count, guessing = gguf.of_model("block_count"), gguf.of_model("nextn_predict_layers") or 0
+    if not isinstance(count, int) or not isinstance(guessing, int) or count > _MOST_LAYERS:
+        return 0
+    return max(0, count - guessing)
+
+
 _SETTINGS: dict[str, Callable[[Gguf, Mapping[str, Any]], Settings]] = {
     "llama": _llama,
     "mistral3": _mistral3,
     "qwen3moe": _qwen3moe,
     "gemma2": _gemma2,
     "gemma3": _gemma3,
+    "gemma4": _gemma4,
     "phi3": _phi3,
     "granite": _granite,
     "olmo2": _olmo2,
+    "exaone4": _exaone4,
+    "seed_oss": _seed_oss,
+    "ernie4_5": _ernie,
+    "glm4": _glm4,
     "gpt-oss": _gpt_oss,
+    **dict.fromkeys(("lfm2", "lfm2moe"), _lfm2),
+    **dict.fromkeys(("qwen35", "qwen35moe"), _qwen35),
+    "granitehybrid": _granitehybrid,
+    "falcon-h1": _falcon_h1,
+    "nemotron_h": _nemotron_h,
 }
 
 

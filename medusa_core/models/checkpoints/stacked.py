@@ -1,8 +1,9 @@
 """Checkpoints that hold the experts of a layer in one tensor: here each expert stands on its own.
 
 GPT-OSS publishes them so: gate and up interleaved, as plain numbers with inputs as rows, or as
-MXFP4 with outputs as rows (blocks of 32 and their scales in two tensors).
-Source: transformers' `GptOssExperts` and its reader of MXFP4.
+MXFP4 with outputs as rows (blocks of 32 and their scales in two tensors). Granite 4 and Qwen3.5
+have outputs as rows, those of gates before the others.
+Source: transformers' `GptOssExperts` and its reader of MXFP4, and `GraniteMoeHybridExperts`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ from medusa_core.system.files.safetensors_header import TensorEntry
 _STACKED = re.compile(
     r"(?P<lead>.*\.mlp\.experts)\.(?P<part>gate_up|down)_proj(?P<kind>_bias|_blocks|_scales)?"
 )
+_GRANITE = re.compile(
+    r"(?P<lead>.*\.block_sparse_moe)\.(?P<part>input|output)_linear(?P<kind>\.weight)"
+)
+_ROUTER = ".mlp.router."  # of GPT-OSS
 _KIND = "mxfp4"
+_ENDINGS = {"_bias": "bias"}
+_DIMENSIONS = {"_bias": 2, "_blocks": 4}
 _BLOCK = 32
 _MOST_EXPERTS = 1 << 12
 
@@ -41,20 +48,28 @@ class _Place(NamedTuple):
         stored: The name of the tensor that holds it.
         expert: Which of it.
         first: The first of its outputs there.
-        step: From one of its outputs to the next: gate and up take turns.
+        step: From one of its outputs to the next: gate and up may take turns.
+        of: How many parts share the outputs.
         is_blocks: It is MXFP4.
+        has_inputs_first: Inputs are rows.
     """
 
     stored: str
     expert: int
     first: int
     step: int
-    is_blocks: bool
+    of: int
+    is_blocks: bool = False
+    has_inputs_first: bool = False
 
 
 def is_stacked(names: frozenset[str]) -> bool:
     """Whether some of these tensors hold all experts of a layer."""
-    return any(_STACKED.fullmatch(name) for name in names)
+    return any(_found(name) for name in names)
+
+
+def _found(name: str) -> re.Match[str] | None:
+    return _STACKED.fullmatch(name) or _GRANITE.fullmatch(name)
 
 
 class StackedCheckpoint(Checkpoint):
@@ -68,7 +83,8 @@ class StackedCheckpoint(Checkpoint):
         """
         super().__init__(files)
         self._places: dict[str, _Place] = {}
-        stacked = {name: found for name in self.names if (found := _STACKED.fullmatch(name))}
+        self._takes_turns = any(_ROUTER in name for name in self.names)
+        stacked = {name: found for name in self.names if (found := _found(name))}
         for name, found in stacked.items():
             self._places |= dict(self._experts(name, found))
         self.names = (self.names - stacked.keys()) | self._places.keys()
@@ -78,28 +94,36 @@ class StackedCheckpoint(Checkpoint):
         if kind == "_scales":  # they belong to the blocks
             return
         shape = self._entry(name).shape
-        if len(shape) < 2 or not 0 < shape[0] <= _MOST_EXPERTS:
+        if len(shape) != _DIMENSIONS.get(kind, 3) or not 0 < shape[0] <= _MOST_EXPERTS:
             raise CheckpointError(
                 f"{name} has shape {list(shape)}, which isn't one for each expert.",
                 "Download the file again.",
             )
-        ending = "bias" if kind == "_bias" else "weight"
-        parts = ("gate", "up") if part == "gate_up" else ("down",)
+        parts = ("gate", "up") if part in ("gate_up", "input") else ("down",)
+        count = len(parts)
         for expert in range(shape[0]):
-            for first, one in enumerate(parts):
-                place = _Place(name, expert, first, len(parts), kind == "_blocks")
-                yield f"{lead}.{expert}.{one}_proj.{ending}", place
+            for number, one in enumerate(parts):
+                if kind == ".weight" or not (kind or self._takes_turns):
+                    first = shape[1] // count * number
+                    place = _Place(name, expert, first, 1, count)
+                    experts = f"{lead.removesuffix('.experts')}.experts"
+                    yield f"{experts}.{expert}.{one}_proj.weight", place
+                    continue
+                is_blocks, is_plain = kind == "_blocks", not kind
+                place = _Place(name, expert, number, count, count, is_blocks, is_plain)
+                yield f"{lead}.{expert}.{one}_proj.{_ENDINGS.get(kind, 'weight')}", place
 
     def shape(self, name: str) -> tuple[int, ...]:
         place = self._places.get(name)
         if place is None:
             return super().shape(name)
         _, *shape = self._entry(place.stored).shape
+        outputs = shape[1 if place.has_inputs_first else 0] // place.of
         if len(shape) == 1:
-            return (shape[0] // place.step,)
+            return (outputs,)
         if place.is_blocks:
-            return (shape[0] // place.step, shape[1] * _BLOCK)
-        return (shape[1] // place.step, shape[0])
+            return (outputs, shape[1] * _BLOCK)
+        return (outputs, shape[0 if place.has_inputs_first else 1])
 
     def dtype(self, name: str) -> str:
         place = self._places.get(name)
@@ -123,8 +147,9 @@ class StackedCheckpoint(Checkpoint):
         if place.is_blocks:
             scales = place.stored.removesuffix("_blocks") + "_scales"
             return self._blocks(stored, self._slice(scales, place.expert, each_piece), place)
-        outputs = stored if stored.dim() == 1 else stored.t()
-        return outputs[place.first :: place.step].contiguous()
+        outputs = stored.t() if place.has_inputs_first else stored
+        count = len(outputs) // place.of
+        return outputs[place.first :: place.step][:count].contiguous()
 
     def _blocks(self, codes: Tensor, scales: Tensor, place: _Place) -> Tensor:
         """As GGUF's MXFP4 has them: an exponent, then low halves and high halves of 16.

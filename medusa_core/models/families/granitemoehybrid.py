@@ -1,4 +1,4 @@
-"""Granite 4 where every layer is attention and every row passes through the same MLP."""
+"""Granite 4: attention and Mamba-2 layers, an MLP that every row passes through, maybe experts."""
 
 from __future__ import annotations
 
@@ -8,58 +8,90 @@ from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
 from medusa_core.models.families.granite import granite_traits
-from medusa_core.models.family import FamilySpec
-from medusa_core.models.traits import Traits
+from medusa_core.models.family import FamilySpec, whole
+from medusa_core.models.mamba import layer_shapes, mamba_trait, mixer_kinds
+from medusa_core.models.traits import Experts, Traits
 
 if TYPE_CHECKING:
     from medusa_core.models.config import ModelConfig
-    from medusa_core.models.parts import BlockParts
+    from medusa_core.models.parts import BlockParts, MlpParts
 
-_ATTENTION = ("attention", "full_attention")
+_MOST_EXPERTS = 1 << 12
+_MOST_WIDTH = 1 << 19
 
 
 def _as_usual(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    kinds = raw.get("layer_types") or raw.get("layers_block_type") or []
-    if not isinstance(kinds, list) or any(kind not in _ATTENTION for kind in kinds) or not kinds:
-        raise ModelError(
-            "This Granite has layers that carry a state, which can't be taken back when drafts are "
-            "rejected.",
-            "Choose Granite 4 micro, 1B or 350M without the letter h, or Granite 3.",
-        )
-    if raw.get("num_local_experts"):
-        raise ModelError(
-            "This Granite has experts, which aren't supported in its family.",
-            "Choose Granite 4 micro, 1B or 350M without the letter h, or Granite 3.",
-        )
-    return {**raw, "intermediate_size": raw.get("shared_intermediate_size")}
+    """The MLP of every row is the usual one, and that of an expert is told apart."""
+    return {
+        **raw,
+        "intermediate_size": raw.get("shared_intermediate_size"),
+        "expert_width": raw.get("intermediate_size"),
+    }
 
 
 def _traits(raw: Mapping[str, Any]) -> Traits:
-    traits, count = granite_traits(raw), raw.get("num_hidden_layers")
+    kinds = mixer_kinds(raw, raw.get("layer_types") or raw.get("layers_block_type"))
+    traits = replace(
+        granite_traits(raw), experts=_experts(raw), fuses_gate=raw.get("fuses_gate", True) is True
+    )
+    if "mamba" in kinds:
+        traits = replace(traits, mamba=mamba_trait(raw), layers=layer_shapes(raw, kinds))
     if raw.get("position_embedding_type", "rope") == "rope":
         return traits
-    turned = range(count) if isinstance(count, int) and 0 < count < 1 << 10 else ()
-    return replace(traits, unturned=frozenset(turned))
+    return replace(traits, unturned=frozenset(range(len(kinds))))
+
+
+def _experts(raw: Mapping[str, Any]) -> Experts | None:
+    if not raw.get("num_local_experts"):
+        return None
+    count = whole(raw, "num_local_experts", _MOST_EXPERTS, 8)
+    chosen = whole(raw, "num_experts_per_tok", _MOST_EXPERTS, 2)
+    if chosen > count:
+        raise ModelError(
+            f"config.json: each token takes {chosen} of {count} experts.",
+            "Download config.json again.",
+        )
+    width = whole(raw, "expert_width", _MOST_WIDTH, 1)
+    return Experts(count, chosen, width, chooses_first=True)
 
 
 def _parts(config: ModelConfig, index: int) -> BlockParts:
-    """The shared parts; gate and up are rows of one tensor."""
-    from dataclasses import replace as replaced
+    """The shared parts, an MLP of its own name, and a Mamba-2 layer or attention."""
+    from medusa_core.models.mamba import with_mamba, without_attention
+    from medusa_core.models.parts import LinearPart, PartPiece, mlp_parts, shared_parts
 
-    from medusa_core.models.parts import MlpParts, PartPiece, shared_parts
+    parts = shared_parts(replace(config, traits=replace(config.traits, experts=None)), index)
+    experts, name = config.traits.experts, f"layers.{index}"
+    parts = replace(parts, mlp=_shared_mlp(config, name, f"{parts.prefix}.shared_mlp"))
+    if experts is not None:
+        prefix = f"{parts.prefix}.block_sparse_moe"
+        router = (PartPiece(f"{prefix}.router.layer", experts.count),)
+        parts = replace(
+            parts,
+            router=LinearPart(f"{name}.router", router, config.hidden_size, stays_dense=True),
+            experts=tuple(
+                mlp_parts(config, f"{name}.experts.{one}", f"{prefix}.experts.{one}", experts.width)
+                for one in range(experts.count)
+            ),
+        )
+    mixed = with_mamba(parts, config, index)
+    return without_attention(mixed) if mixed.mixer else mixed
 
-    parts, width = shared_parts(config, index), config.intermediate_size
-    assert parts.mlp is not None
-    mlp = f"{parts.prefix}.shared_mlp"
+
+def _shared_mlp(config: ModelConfig, name: str, prefix: str) -> MlpParts:
+    """The MLP of every row: gate and up are rows of one tensor, but in GGUF files."""
+    from medusa_core.models.parts import MlpParts, PartPiece, mlp_parts
+
+    width = config.intermediate_size
+    parts = mlp_parts(config, name, prefix, width)
+    if not config.traits.fuses_gate:
+        return parts
     gate_up = tuple(
-        PartPiece(f"{mlp}.input_linear", width, first=first, total=2 * width)
+        PartPiece(f"{prefix}.input_linear", width, first=first, total=2 * width)
         for first in (0, width)
     )
-    down = (PartPiece(f"{mlp}.output_linear", config.hidden_size),)
-    both = MlpParts(
-        replaced(parts.mlp.gate_up, pieces=gate_up), replaced(parts.mlp.down, pieces=down)
-    )
-    return replaced(parts, mlp=both)
+    down = (PartPiece(f"{prefix}.output_linear", config.hidden_size),)
+    return MlpParts(replace(parts.gate_up, pieces=gate_up), replace(parts.down, pieces=down))
 
 
 SPEC = FamilySpec("granitemoehybrid", _traits, parts=_parts, as_usual=_as_usual)

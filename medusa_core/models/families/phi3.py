@@ -21,22 +21,15 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
     """The shared parts, as rows of the tensors that hold several of them."""
     from dataclasses import replace
 
-    from medusa_core.models.parts import LinearPart, MlpParts, PartPiece, shared_parts
-
-    def fused(part: LinearPart, name: str) -> LinearPart:
-        pieces, first = [], 0
-        for piece in part.pieces:
-            pieces.append(PartPiece(name, piece.rows, piece.turns, first, part.rows))
-            first += piece.rows
-        return replace(part, pieces=tuple(pieces))
+    from medusa_core.models.parts import MlpParts, shared_parts
 
     parts = shared_parts(config, index)
     assert parts.mlp is not None
     assert parts.qkv is not None
-    gate_up = fused(parts.mlp.gate_up, f"{parts.prefix}.mlp.gate_up_proj")
+    gate_up = parts.mlp.gate_up.within(f"{parts.prefix}.mlp.gate_up_proj")
     return replace(
         parts,
-        qkv=fused(parts.qkv, f"{parts.prefix}.self_attn.qkv_proj"),
+        qkv=parts.qkv.within(f"{parts.prefix}.self_attn.qkv_proj"),
         mlp=MlpParts(gate_up, parts.mlp.down),
     )
 

@@ -19,7 +19,7 @@ from medusa_core.models.lora.adapter_shape import (
     AdapterShape,
     read_adapter_shape,
 )
-from medusa_core.models.parts import LinearPart
+from medusa_core.models.parts import LinearPart, in_tiles
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.beside_linear import (
     BesideLinear,
@@ -27,7 +27,6 @@ from medusa_core.models.quant.beside_linear import (
 )
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
-from medusa_core.models.rope import interleave_rows
 
 _ROWS_AT_ONCE = 512  # of weights that are 64 bits wide meanwhile
 
@@ -106,6 +105,8 @@ class Adapter:
         wide = torch.promote_types(precision.compute, torch.float32)
         names = list(dict.fromkeys(p.name for p in part.pieces if p.name in self.shape.pairs))
         factors = {name: self.factors(name, wide) for name in names}
+        if part.tiled is not None:
+            factors = {name: (in_tiles(a, part.tiled), b) for name, (a, b) in factors.items()}
 
         def here(matrix: Tensor) -> QuantLinear:
             return make_linear(matrix.to(precision.device, precision.compute).contiguous())
@@ -114,7 +115,7 @@ class Adapter:
         for piece in part.pieces:
             if piece.name in factors:
                 rows = piece.take(factors[piece.name][1])
-                rows = interleave_rows(rows, *self._heads) if piece.turns else rows
+                rows = piece.in_pairs(rows, self._heads)
                 start, end = starts[piece.name]
                 ups.append(Up(here(rows), slice(start, end), first_row, piece.rows))
             first_row += piece.rows

@@ -39,6 +39,11 @@ NF4 = TileSizes(11, 288)
 Q4_1 = TileSizes(12, 320)
 Q5_0 = TileSizes(13, 352)
 Q5_1 = TileSizes(14, 384)
+IQ4_XS = TileSizes(15, 288, 32)
+IQ3_S = TileSizes(16, 288, 32)
+IQ3_XXS = TileSizes(17, 288, 32)
+IQ2 = TileSizes(18, 288, 32)
+IQ1 = TileSizes(19, 288, 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,4 +80,14 @@ BLOCK_SIZES = {
     "q4_k": BlockSizes(256, 144, Q4_K),
     "q5_k": BlockSizes(256, 176, Q5_K),
     "q6_k": BlockSizes(256, 210, Q6_K),
+    "iq4_xs": BlockSizes(256, 136, IQ4_XS),
+    "iq3_s": BlockSizes(256, 110, IQ3_S),
+    "iq3_xxs": BlockSizes(256, 98, IQ3_XXS),
+    "iq2_s": BlockSizes(256, 82, IQ2),
+    "iq2_xs": BlockSizes(256, 74, IQ2),
+    "iq2_xxs": BlockSizes(256, 66, IQ2),
+    "iq1_m": BlockSizes(256, 56, IQ1),
+    "iq1_s": BlockSizes(256, 50, IQ1),
+    "tq2_0": BlockSizes(256, 66, Q4_0),
+    "tq1_0": BlockSizes(256, 54, Q4_0),
 }

@@ -1,7 +1,6 @@
 """How GGUF stores weights of few bits: blocks of numbers that share scales.
 
-Every type comes down to one form: a weight is scale × (code − offset) − least. A block's scale is
-`d`, or d × a small whole number for each part of a larger block; what is least, likewise.
+`blocks` has the one form that every type comes down to.
 
 Source: the layouts of llama.cpp's `ggml-common.h`, as its `gguf` package reads them.
 """
@@ -19,56 +18,14 @@ from medusa_core.models.quant.block_sizes import (
     BLOCK_SIZES,
     BlockSizes,
 )
+from medusa_core.models.quant.blocks import Blocks, bits, chunks, flat, float16_at, nibbles
+from medusa_core.models.quant.codebook_types import CODEBOOK_DECODERS
 
 _LEVELS = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)  # of iq4_nl
 # Of nf4_0: 124 times the levels of nf4. Of all multiples a byte can hold, 124 rounds them best:
 # 0.5 % of the norm of normally distributed weights is lost.
 _NF4_LEVELS = (-124, -86, -65, -49, -35, -23, -11, 0, 10, 20, 31, 42, 55, 70, 90, 124)
 _HALVES = (0, 1, 2, 3, 4, 6, 8, 12)  # twice the numbers of mxfp4, without a sign
-
-
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """Rows of weights as codes and scales.
-
-    Attributes:
-        codes: uint8. [rows, columns]
-        offset: The code that means zero.
-        d: Of every block, float16 or float32. [rows, blocks]
-        a: What a part's scale is a multiple of `d` by, int16; None where parts are blocks.
-            [rows, parts]
-        m: Of every block what its least is a multiple of; None where nothing is taken off.
-            [rows, blocks]
-        b: What a part's least is a multiple of `m` by, int16; None where parts are blocks.
-            [rows, parts]
-    """
-
-    codes: Tensor
-    offset: int
-    d: Tensor
-    a: Tensor | None = None
-    m: Tensor | None = None
-    b: Tensor | None = None
-
-    @property
-    def scales(self) -> Tensor:
-        """Of every part. float32 [rows, parts]"""
-        return _times(self.d, self.a)
-
-    @property
-    def leasts(self) -> Tensor | None:
-        """Of every part, or None. float32 [rows, parts]"""
-        return None if self.m is None else _times(self.m, self.b)
-
-    def numbers(self) -> Tensor:
-        """The weights. float32 [rows, columns]"""
-        rows, columns = self.codes.shape
-        scales, leasts = self.scales, self.leasts
-        parts = self.codes.view(rows, scales.shape[1], -1).float().sub_(self.offset)
-        numbers = parts.mul_(scales[..., None])
-        if leasts is not None:
-            numbers = numbers.sub_(leasts[..., None])
-        return numbers.view(rows, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,55 +69,27 @@ def block_type(name: str) -> BlockType:
     return BLOCK_TYPES[name]
 
 
-def _times(of_blocks: Tensor, of_parts: Tensor | None) -> Tensor:
-    wide = of_blocks.float()
-    if of_parts is None:
-        return wide
-    repeats = of_parts.shape[1] // wide.shape[1]
-    return wide.repeat_interleave(repeats, dim=1).mul_(of_parts)
-
-
-def _float16(stored: Tensor, at: int) -> Tensor:
-    """The number at that byte of every block. [rows, blocks]"""
-    return stored[..., at : at + 2].contiguous().view(torch.float16).squeeze(-1)
-
-
-def _nibbles(stored: Tensor) -> Tensor:
-    """Low nibbles, then high ones. [..., n] → [..., 2 n]"""
-    return torch.cat([stored & 15, stored >> 4], dim=-1)
-
-
-def _bits(stored: Tensor) -> Tensor:
-    """Every bit of the bytes. [..., n] → [..., 8 n]"""
-    shifts = torch.arange(8, dtype=torch.uint8)
-    return (stored[..., None] >> shifts & 1).flatten(-2)
-
-
-def _flat(codes: Tensor) -> Tensor:
-    return codes.flatten(1)
-
-
 def _q4_0(stored: Tensor) -> Blocks:
-    return Blocks(_flat(_nibbles(stored[..., 2:])), 8, _float16(stored, 0))
+    return Blocks(flat(nibbles(stored[..., 2:])), 8, float16_at(stored, 0))
 
 
 def _q4_1(stored: Tensor) -> Blocks:
-    codes = _flat(_nibbles(stored[..., 4:]))
-    return Blocks(codes, 0, _float16(stored, 0), m=-_float16(stored, 2))
+    codes = flat(nibbles(stored[..., 4:]))
+    return Blocks(codes, 0, float16_at(stored, 0), m=-float16_at(stored, 2))
 
 
 def _q5_0(stored: Tensor) -> Blocks:
-    codes = _nibbles(stored[..., 6:]) | _bits(stored[..., 2:6]) << 4
-    return Blocks(_flat(codes), 16, _float16(stored, 0))
+    codes = nibbles(stored[..., 6:]) | bits(stored[..., 2:6]) << 4
+    return Blocks(flat(codes), 16, float16_at(stored, 0))
 
 
 def _q5_1(stored: Tensor) -> Blocks:
-    codes = _nibbles(stored[..., 8:]) | _bits(stored[..., 4:8]) << 4
-    return Blocks(_flat(codes), 0, _float16(stored, 0), m=-_float16(stored, 2))
+    codes = nibbles(stored[..., 8:]) | bits(stored[..., 4:8]) << 4
+    return Blocks(flat(codes), 0, float16_at(stored, 0), m=-float16_at(stored, 2))
 
 
 def _q8_0(stored: Tensor) -> Blocks:
-    return Blocks(_flat(stored[..., 2:] ^ 128), 128, _float16(stored, 0))
+    return Blocks(flat(stored[..., 2:] ^ 128), 128, float16_at(stored, 0))
 
 
 def _iq4_nl(stored: Tensor) -> Blocks:
@@ -173,23 +102,18 @@ def _nf4_0(stored: Tensor) -> Blocks:
 
 def _by_table(stored: Tensor, numbers: tuple[int, ...]) -> Blocks:
     levels = torch.tensor([number + 128 for number in numbers], dtype=torch.uint8)
-    codes = levels[_nibbles(stored[..., 2:]).int()]
-    return Blocks(_flat(codes), 128, _float16(stored, 0))
+    codes = levels[nibbles(stored[..., 2:]).int()]
+    return Blocks(flat(codes), 128, float16_at(stored, 0))
 
 
 def _mxfp4(stored: Tensor) -> Blocks:
     levels = torch.tensor([128 + x for x in _HALVES] + [128 - x for x in _HALVES])
-    codes = levels.to(torch.uint8)[_nibbles(stored[..., 1:]).int()]
+    codes = levels.to(torch.uint8)[nibbles(stored[..., 1:]).int()]
     exponent = stored[..., 0].int()
     # 2^(exponent − 128), half of what the format says, as the levels are doubled; the two smallest
     # are below what a float's exponent holds.
     bits = torch.where(exponent < 2, 0x00200000 << exponent.clamp(max=1), exponent - 1 << 23)
-    return Blocks(_flat(codes), 128, bits.int().view(torch.float32))
-
-
-def _chunks(stored: Tensor, first: int, count: int, size: int) -> Tensor:
-    """[rows, blocks, count, size]"""
-    return stored[..., first : first + count * size].reshape(*stored.shape[:-1], count, size)
+    return Blocks(flat(codes), 128, bits.int().view(torch.float32))
 
 
 def _six_bits(stored: Tensor) -> tuple[Tensor, Tensor]:
@@ -197,47 +121,64 @@ def _six_bits(stored: Tensor) -> tuple[Tensor, Tensor]:
     low, mid, high = (stored[..., i : i + 4].short() for i in (0, 4, 8))
     scales = torch.cat([low & 63, high & 15 | (low >> 6) << 4], dim=-1)
     leasts = torch.cat([mid & 63, high >> 4 | (mid >> 6) << 4], dim=-1)
-    return _flat(scales), _flat(leasts)
+    return flat(scales), flat(leasts)
 
 
 def _q4_k(stored: Tensor) -> Blocks:
     a, b = _six_bits(stored[..., 4:16])
-    codes = _nibbles(_chunks(stored, 16, 4, 32))
-    return Blocks(_flat(codes), 0, _float16(stored, 0), a, _float16(stored, 2), b)
+    codes = nibbles(chunks(stored, 16, 4, 32))
+    return Blocks(flat(codes), 0, float16_at(stored, 0), a, float16_at(stored, 2), b)
 
 
 def _q5_k(stored: Tensor) -> Blocks:
     a, b = _six_bits(stored[..., 4:16])
     shifts = torch.arange(8, dtype=torch.uint8)[:, None]
-    high = _flat(_chunks(stored, 16, 1, 32) >> shifts & 1)
-    codes = _flat(_nibbles(_chunks(stored, 48, 4, 32))) | high << 4
-    return Blocks(codes, 0, _float16(stored, 0), a, _float16(stored, 2), b)
+    high = flat(chunks(stored, 16, 1, 32) >> shifts & 1)
+    codes = flat(nibbles(chunks(stored, 48, 4, 32))) | high << 4
+    return Blocks(codes, 0, float16_at(stored, 0), a, float16_at(stored, 2), b)
 
 
 def _q6_k(stored: Tensor) -> Blocks:
-    low = _nibbles(_chunks(stored, 0, 2, 64))
+    low = nibbles(chunks(stored, 0, 2, 64))
     shifts = torch.tensor([0, 2, 4, 6], dtype=torch.uint8)[:, None]
-    high = _chunks(stored, 128, 2, 32)[..., None, :] >> shifts & 3
+    high = chunks(stored, 128, 2, 32)[..., None, :] >> shifts & 3
     a = stored[..., 192:208].contiguous().view(torch.int8).short()
-    return Blocks(_flat(low) | _flat(high) << 4, 32, _float16(stored, 208), _flat(a))
+    return Blocks(flat(low) | flat(high) << 4, 32, float16_at(stored, 208), flat(a))
 
 
 def _q3_k(stored: Tensor) -> Blocks:
     shifts = torch.tensor([0, 2, 4, 6], dtype=torch.uint8)[:, None]
-    low = _flat(_chunks(stored, 32, 2, 32)[..., None, :] >> shifts & 3)
-    high = _flat(_chunks(stored, 0, 1, 32) >> torch.arange(8, dtype=torch.uint8)[:, None] & 1)
+    low = flat(chunks(stored, 32, 2, 32)[..., None, :] >> shifts & 3)
+    high = flat(chunks(stored, 0, 1, 32) >> torch.arange(8, dtype=torch.uint8)[:, None] & 1)
     scales = stored[..., 96:108].short()
     fours = torch.cat([scales[..., :8] & 15, scales[..., :8] >> 4], dim=-1)
     twos = torch.cat([scales[..., 8:] >> shift & 3 for shift in (0, 2, 4, 6)], dim=-1)
-    return Blocks(low | high << 2, 4, _float16(stored, 108), _flat(fours | twos << 4) - 32)
+    return Blocks(low | high << 2, 4, float16_at(stored, 108), flat(fours | twos << 4) - 32)
 
 
 def _q2_k(stored: Tensor) -> Blocks:
     scales = stored[..., :16].short()
     shifts = torch.tensor([0, 2, 4, 6], dtype=torch.uint8)[:, None]
-    codes = _flat(_chunks(stored, 16, 2, 32)[..., None, :] >> shifts & 3)
-    d, m = _float16(stored, 80), _float16(stored, 82)
-    return Blocks(codes, 0, d, _flat(scales & 15), m, _flat(scales >> 4))
+    codes = flat(chunks(stored, 16, 2, 32)[..., None, :] >> shifts & 3)
+    d, m = float16_at(stored, 80), float16_at(stored, 82)
+    return Blocks(codes, 0, d, flat(scales & 15), m, flat(scales >> 4))
+
+
+def _tq2_0(stored: Tensor) -> Blocks:
+    shifts = torch.tensor([0, 2, 4, 6], dtype=torch.uint8)[:, None]
+    codes = chunks(stored, 0, 2, 32)[..., None, :] >> shifts & 3
+    return Blocks(flat(codes), 1, float16_at(stored, 64))
+
+
+def _tq1_0(stored: Tensor) -> Blocks:
+    """A byte is a fraction of 256, of which each threefold shows the next digit to base 3."""
+    groups = ((0, 32, 5), (32, 16, 5), (48, 4, 4))  # first byte, bytes, digits of each
+    digits = []
+    for first, size, count in groups:
+        threefold = torch.tensor([3**place for place in range(count)], dtype=torch.uint8)
+        fractions = chunks(stored, first, 1, size) * threefold[:, None]
+        digits.append((fractions.short() * 3 >> 8).to(torch.uint8).flatten(2))
+    return Blocks(flat(torch.cat(digits, dim=2)), 1, float16_at(stored, 52))
 
 
 _DECODERS = {
@@ -254,5 +195,8 @@ _DECODERS = {
     "q4_k": _q4_k,
     "q5_k": _q5_k,
     "q6_k": _q6_k,
+    "tq1_0": _tq1_0,
+    "tq2_0": _tq2_0,
+    **CODEBOOK_DECODERS,
 }
 BLOCK_TYPES = {name: BlockType(name, sizes, _DECODERS[name]) for name, sizes in BLOCK_SIZES.items()}

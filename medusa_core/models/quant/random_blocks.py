@@ -15,6 +15,9 @@ _SCALES = {
     "q6_k": (208,),
     "q3_k": (108,),
     "q2_k": (80, 82),
+    **dict.fromkeys(("iq4_xs", "iq3_s", "iq3_xxs", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_s"), (0,)),
+    "tq2_0": (64,),
+    "tq1_0": (52,),
 }
 _SPREAD = {
     "q4_0": 0.2,
@@ -29,6 +32,16 @@ _SPREAD = {
     "q4_k": 0.005,
     "q5_k": 0.002,
     "q6_k": 0.0007,
+    "iq4_xs": 0.001,
+    "iq3_s": 0.006,
+    "iq3_xxs": 0.006,
+    "iq2_s": 0.02,
+    "iq2_xs": 0.02,
+    "iq2_xxs": 0.02,
+    "iq1_s": 0.12,
+    "iq1_m": 0.12,
+    "tq2_0": 1.2,
+    "tq1_0": 1.2,
 }
 _EXPONENTS = {"mxfp4": (115, 122)}  # of the type whose scale is a power of two
 
@@ -53,7 +66,17 @@ def random_blocks(of: str, rows: int, columns: int, seed: int = 0) -> Tensor:
     for at in _SCALES.get(of, ()):
         scales = torch.randn(len(blocks), generator=generator) * _SPREAD[of] / columns**0.5
         blocks[:, at : at + 2] = scales.half()[:, None].view(torch.uint8)
+    if of == "iq1_m":
+        _spread_scales(blocks, _SPREAD[of] / columns**0.5)
     if of in _EXPONENTS:
         blocks[:, 0] = torch.randint(*_EXPONENTS[of], (len(blocks),), generator=generator)
     repeats = -(-count // len(blocks))
     return blocks.repeat(repeats, 1)[:count].view(rows, -1)
+
+
+def _spread_scales(blocks: Tensor, scale: float) -> None:
+    """Give every block of IQ1_M one scale, whose float16 lies in four nibbles of its end."""
+    bits = int(torch.tensor(scale, dtype=torch.float16).view(torch.int16))
+    for word in range(4):
+        at = 48 + 2 * word + 1
+        blocks[:, at] = blocks[:, at] & 15 | (bits >> 4 * word & 15) << 4

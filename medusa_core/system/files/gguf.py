@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from medusa_core.errors import CheckpointError
+from medusa_core.system.files.gguf_companions import check_has_layers, check_is_model
 from medusa_core.system.files.gguf_header import (
     GgufArray,
     GgufHeader,
@@ -52,14 +53,23 @@ _TYPES = {
     12: ("q4_k", 256, 144),
     13: ("q5_k", 256, 176),
     14: ("q6_k", 256, 210),
+    16: ("iq2_xxs", 256, 66),
+    17: ("iq2_xs", 256, 74),
+    18: ("iq3_xxs", 256, 98),
+    19: ("iq1_s", 256, 50),
     20: ("iq4_nl", 32, 18),
+    21: ("iq3_s", 256, 110),
+    22: ("iq2_s", 256, 82),
+    23: ("iq4_xs", 256, 136),
+    29: ("iq1_m", 256, 56),
     30: ("bf16", 1, 2),
+    34: ("tq1_0", 256, 54),
+    35: ("tq2_0", 256, 66),
     39: ("mxfp4", 32, 17),
 }
 _UNREAD = {
-    9: "Q8_1", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 21: "IQ3_S",
-    22: "IQ2_S", 23: "IQ4_XS", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 29: "IQ1_M",
-    34: "TQ1_0", 35: "TQ2_0", 40: "NVFP4",
+    9: "Q8_1", 15: "Q8_K", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 40: "NVFP4",
+    41: "Q1_0",
 }  # fmt: skip
 
 
@@ -210,6 +220,7 @@ def read_gguf(path: Path) -> Gguf:
 
     Raises:
         CheckpointError: One is missing, damaged, of another kind, or holds a type that isn't read.
+        CompanionError: It goes with a model, and isn't one.
     """
     files = files_of(path)
     parts = [_read_file(file) for file in files]
@@ -218,6 +229,7 @@ def read_gguf(path: Path) -> Gguf:
         if twice := tensors.keys() & part.tensors.keys():
             raise damaged(part.files[0], f"it holds {min(twice)} once more")
         tensors |= part.tensors
+    check_has_layers(path.name, parts[0].entries, tensors)
     if not tensors:
         raise damaged(path, "it holds no tensors")
     return Gguf(files, parts[0].version, parts[0].entries, tensors)
@@ -258,6 +270,7 @@ def _read(header: GgufHeader, path: Path) -> Gguf:
         entries[key] = header.value()
     if wrong := wrong_kind(entries):
         raise header.damaged(wrong)
+    check_is_model(path.name, entries)
     found = [_Entry.read(header) for _ in range(num_tensors)]
     tensors = _placed(found, header, entries, path)
     return Gguf((path,), version, entries, tensors)

@@ -26,23 +26,39 @@ typedef struct {
 } Job;
 
 /* What a kind asks of the inputs' sums: by block or by half block. */
-INLINE int is_halved(int kind) { return kind == Q6_K || kind == WIDE; }
+INLINE int is_i_quant(int kind) { return kind >= IQ4_XS; }
+INLINE int is_halved(int kind) { return kind == Q6_K || kind == WIDE || is_i_quant(kind); }
 INLINE int has_pair(int kind) { return kind == Q4_1 || kind == Q5_1; } /* of scale and least */
-INLINE int is_super(int kind) { return kind == Q4_K || kind == Q5_K || kind == Q6_K; }
+INLINE int is_super(int kind) {
+    return kind == Q4_K || kind == Q5_K || kind == Q6_K || is_i_quant(kind);
+}
 INLINE int has_least(int kind) { return kind == Q4_K || kind == Q5_K || kind == WIDE || has_pair(kind); }
-INLINE int has_table(int kind) { return kind == MXFP4 || kind == IQ4_NL || kind == NF4; }
+INLINE int has_table(int kind) {
+    return kind == MXFP4 || kind == IQ4_NL || kind == NF4 || is_i_quant(kind);
+}
 INLINE int has_fifth(int kind) { return kind == Q5_0 || kind == Q5_1 || kind == Q5_K; }
 INLINE int is_wide(int kind) {
-    return kind == Q8_0 || kind == WIDE || kind == IQ4_NL || kind == NF4;
+    return kind == Q8_0 || kind == WIDE || kind == IQ4_NL || kind == NF4 || kind == IQ4_XS;
 }
 INLINE int offset_of(int kind) {
     if (is_wide(kind)) return ARE_SIGNED ? 0 : 128;
-    return kind == Q4_0 ? 8 : kind == MXFP4 ? 12 : kind == Q5_0 ? 16 : kind == Q6_K ? 32 : 0;
+    switch (kind) {
+    case Q4_0: return 8;
+    case IQ1: return 9;
+    case MXFP4: return 12;
+    case IQ3_S: return 15;
+    case Q5_0: return 16;
+    case Q6_K: return 32;
+    case IQ2: return 43;
+    case IQ3_XXS: return 62;
+    default: return 0;
+    }
 }
 
 /* The largest code. */
 INLINE int most_of(int kind) {
     if (is_wide(kind)) return 255;
+    if (is_i_quant(kind)) return 2 * offset_of(kind);
     return kind == Q6_K ? 63 : has_fifth(kind) ? 31 : kind == MXFP4 ? 24 : 15;
 }
 
@@ -63,7 +79,12 @@ INLINE int code_bytes(int kind) {
 INLINE int scale_bytes(int kind) {
     return TILE * (kind == WIDE ? 16 : has_pair(kind) ? 4 : kind == MXFP4 ? 1 : 2);
 }
-INLINE int super_bytes(int kind) { return TILE * (kind == Q6_K ? 2 : is_super(kind) ? 4 : 0); }
+INLINE int super_bytes(int kind) { return TILE * (!is_super(kind) ? 0 : is_halved(kind) ? 2 : 4); }
+
+/* What a kind's d is a multiple of. */
+INLINE float unit_of(int kind) {
+    return kind == IQ2 || kind == IQ1 ? 0.125f : kind == IQ3_XXS ? 0.25f : 1.0f;
+}
 
 static int64_t tile_bytes(const Linear *layer) {
     int kind = layer->kind;
@@ -131,12 +152,21 @@ INLINE Sums load_signed_bytes(const uint8_t *from) {
 INLINE Sums load_sums(const uint8_t *from) { return *(const Sums *)from; }
 INLINE Codes load_codes(const uint8_t *from) { return *(const Codes *)from; }
 
-/* Twice the numbers of MXFP4, 12 more; those of IQ4_NL, and 124 times those of nf4, 128 more. */
-static const uint8_t TABLES[3][16] = {
+/* Twice the numbers of MXFP4, 12 more; those of IQ4_NL, and 124 times those of nf4, 128 more; those of
+   the i-quants by their own offsets. */
+static const uint8_t TABLES[8][16] = {
     {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0},
     {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241},
     {4, 42, 63, 79, 93, 105, 117, 128, 138, 148, 159, 170, 183, 198, 218, 252},
+    {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241},
+    {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30},
+    {0, 10, 18, 26, 34, 42, 50, 58, 66, 74, 82, 90, 98, 106, 114, 124},
+    {0, 18, 35, 51, 68, 86},
+    {0, 2, 8, 10, 16, 18},
 };
+INLINE const uint8_t *table_of(int kind) {
+    return TABLES[is_i_quant(kind) ? 3 + kind - IQ4_XS : kind - MXFP4];
+}
 
 /* 2^(e − 128) of bytes e, the smallest two denormal. */
 INLINE Sums load_exponents(const uint8_t *from) {
@@ -158,7 +188,7 @@ INLINE void unpack(const uint8_t *from, Codes codes[WORDS], int kind) {
         }
     }
     if (has_table(kind))
-        for (int i = 0; i < WORDS; i++) codes[i] = look_up(codes[i], TABLES[kind - MXFP4]);
+        for (int i = 0; i < WORDS; i++) codes[i] = look_up(codes[i], table_of(kind));
     if (has_fifth(kind)) {
         Codes high = load_codes(from + WORDS / 2 * 64);
         for (int i = 0; i < WORDS; i++)
@@ -180,7 +210,7 @@ INLINE Scales scales_of(const uint8_t *from, int first, Sums d, Sums m, int kind
     } else if (kind == Q4_K || kind == Q5_K) {
         s.scale[0] = d * load_bytes(from + first);
         s.least[0] = m * load_bytes(from + TILE + first);
-    } else if (kind == Q6_K) {
+    } else if (kind == Q6_K || is_i_quant(kind)) {
         s.scale[0] = d * load_signed_bytes(from + first);
         s.scale[1] = d * load_signed_bytes(from + TILE + first);
     } else if (kind == WIDE) {
@@ -250,7 +280,7 @@ INLINE void tile(const Job *job, int32_t row, int32_t index, int rows, int kind)
         int32_t some = 1;
         if (is_super(kind)) {
             for (int s = 0; s < SPANS; s++) {
-                d[s] = load_float16(from + 2 * s * ABREAST);
+                d[s] = load_float16(from + 2 * s * ABREAST) * all_sums(unit_of(kind));
                 if (has_least(kind)) m[s] = load_float16(from + 2 * TILE + 2 * s * ABREAST);
             }
             from += super_bytes(kind);
@@ -293,14 +323,19 @@ typedef void Pack_row(const float *from, int32_t inputs, uint32_t *to, int64_t s
     }
 KIND(Q4_0) KIND(Q8_0) KIND(Q4_K) KIND(Q5_K) KIND(Q6_K) KIND(WIDE)
 KIND(MXFP4) KIND(IQ4_NL) KIND(NF4) KIND(Q4_1) KIND(Q5_0) KIND(Q5_1)
+KIND(IQ4_XS) KIND(IQ3_S) KIND(IQ3_XXS) KIND(IQ2) KIND(IQ1)
 #undef KIND
 
 static Rows_of_tile *const TILES[] = {tile_of_Q4_0, tile_of_Q8_0, tile_of_Q4_K,  tile_of_Q5_K,
                                       tile_of_Q6_K, tile_of_WIDE, tile_of_MXFP4, tile_of_IQ4_NL,
-                                      tile_of_NF4, tile_of_Q4_1, tile_of_Q5_0, tile_of_Q5_1};
+                                      tile_of_NF4, tile_of_Q4_1, tile_of_Q5_0, tile_of_Q5_1,
+                                      tile_of_IQ4_XS, tile_of_IQ3_S, tile_of_IQ3_XXS,
+                                      tile_of_IQ2, tile_of_IQ1};
 static Pack_row *const PACKS[] = {row_of_Q4_0, row_of_Q8_0, row_of_Q4_K,  row_of_Q5_K,
                                   row_of_Q6_K, row_of_WIDE, row_of_MXFP4, row_of_IQ4_NL,
-                                  row_of_NF4, row_of_Q4_1, row_of_Q5_0, row_of_Q5_1};
+                                  row_of_NF4, row_of_Q4_1, row_of_Q5_0, row_of_Q5_1,
+                                  row_of_IQ4_XS, row_of_IQ3_S, row_of_IQ3_XXS, row_of_IQ2,
+                                  row_of_IQ1};
 
 typedef struct {
     const Linear *layer;

@@ -32,6 +32,9 @@ static inline int32_t is_in_blocks(int32_t kind) { return kind >= Q4_0; }
 
    MXFP4        a byte, e; codes of 4 bits are places in a table: weight = 2^(e − 128) table[code].
    IQ4_NL, NF4  a float16 scale; weight = scale table[code].
+   IQ4_XS, IQ3_S, IQ3_XXS, IQ2, IQ1
+                scales as of Q6_K; codes of 4 bits are places in a table: weight = d a u table[code],
+                where u is a power of two of the kind.
 
    Inputs are rounded to 8 bits, each 32 of a row by their own largest number. */
 void blocks_linear(Pool *pool, const Linear *layer, const float *x, uint32_t *packed, int32_t rows,

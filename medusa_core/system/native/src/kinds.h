@@ -4,7 +4,8 @@
 #define MEDUSA_KINDS_H
 
 enum {
-    FULL, HALF, BYTE, Q4_0, Q8_0, Q4_K, Q5_K, Q6_K, WIDE, MXFP4, IQ4_NL, NF4, Q4_1, Q5_0, Q5_1
+    FULL, HALF, BYTE, Q4_0, Q8_0, Q4_K, Q5_K, Q6_K, WIDE, MXFP4, IQ4_NL, NF4, Q4_1, Q5_0, Q5_1,
+    IQ4_XS, IQ3_S, IQ3_XXS, IQ2, IQ1
 };
 
 #endif

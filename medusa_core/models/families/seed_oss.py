@@ -1,0 +1,20 @@
+"""Seed-OSS: Llama with biases on queries, keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from medusa_core.models.family import FamilySpec
+from medusa_core.models.traits import Traits
+
+
+def _traits(raw: Mapping[str, Any]) -> Traits:
+    return Traits(
+        qkv_bias=bool(raw.get("attention_bias", True)),
+        output_bias=bool(raw.get("attention_out_bias", False)),
+        mlp_bias=bool(raw.get("mlp_bias", False)),
+    )
+
+
+SPEC = FamilySpec("seed_oss", _traits)

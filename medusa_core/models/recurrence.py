@@ -1,0 +1,261 @@
+"""Recurrent layers over the rows of a tree, without a state for every row.
+
+A state is a matrix S of each head. A row i with the parent p decays it and writes one product into
+it: S_i = a_i S_p + k_i u_iᵀ, and reads o_i = S_iᵀ q_i. So the state at a row is the committed one,
+decayed, and the products of the row's ancestors: with A_i the product of the decays a along i's
+path,
+
+    S_i = A_i S_0 + Σ (A_i / A_j) k_j u_jᵀ    over i and its ancestors j.
+
+In Mamba-2 u is known before. In the gated delta net u_i = β_i (v_i − a_i S_pᵀ k_i) depends on the
+ancestors', which makes it one triangular system over all rows. Products of decays are kept as sums
+of logarithms.
+
+Sources: Gated Delta Networks (Yang et al. 2024), section 3.3, whose chunks are chains; Mamba-2
+(Dao and Gu 2024), section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from medusa_core.models.decoder import LayerState, RecurrentSteps, SequenceRows
+from medusa_core.models.row_tree import RowTree
+
+_PART_ROWS = 64  # of a decided chain: what is computed grows with the square of them
+
+
+def convolve(
+    inputs: Tensor, tail: Tensor, weight: Tensor, bias: Tensor | None, tree: RowTree | None
+) -> Tensor:
+    """Causal convolution of every channel by itself, along each row's own path.
+
+    Args:
+        inputs: [n, channels]
+        tail: Inputs of the last committed rows. [width − 1, channels]
+        weight: That of the row itself is the last. [channels, width]
+        bias: [channels], or None.
+        tree: Which row follows which; recurrent models' rows have one.
+
+    Returns:
+        [n, channels]; equal bits whatever rows stand beside.
+    """
+    assert tree is not None  # the layers of this model ask
+    count, width = len(inputs), weight.shape[1]
+    known = torch.cat([tail.to(inputs.dtype), inputs])
+    places = None if tree.is_chain else tree.inputs(width)
+    made = None
+    for tap in range(width):
+        rows = known[tap : tap + count] if places is None else known[places[:, tap]]
+        product = rows * weight[:, tap]
+        made = product if made is None else made.add_(product)
+    assert made is not None  # of a width of at least one
+    return made if bias is None else made.add_(bias)
+
+
+def delta_rule(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    beta: Tensor,
+    decays: Tensor,
+    inputs: Tensor,
+    sequence: SequenceRows,
+    layer: int,
+) -> Tensor:
+    """The gated delta rule over the rows of one sequence; the cache gets their steps.
+
+    Args:
+        q: Scaled. [n, key heads, key_dim]
+        k: [n, key heads, key_dim]; a key head serves consecutive heads.
+        v: [n, heads, value_dim]
+        beta: How much of its value a row writes. [n, heads]
+        decays: log a. [n, heads]
+        inputs: Of the layer's convolution, for the cache. [n, channels]
+        sequence: Whose rows they are.
+        layer: Which layer of the cache.
+
+    Returns:
+        [n, heads, value_dim], in the state's dtype.
+    """
+    before = sequence.kv.state(layer)
+    state, start = before.state, 0
+    q, k, v, beta, decays = (part.to(state.dtype) for part in (q, k, v, beta, decays))
+    made: list[Tensor] = []
+    written: list[Tensor] = []
+    for rows, sees in _parts(_tree(sequence), len(q)):
+        if made:
+            past = slice(start, rows.start)
+            state, start = folded_state(state, k[past], written[-1], decays[past]), rows.start
+        reach = _Reach.of(sees, decays[rows], k[rows])
+        aim = beta[rows].t()[..., None] * (v[rows].transpose(0, 1) - reach.recalled(k[rows], state))
+        updates = aim
+        if len(sees) > 1:
+            overlap = beta[rows].t()[..., None] * reach.products(k[rows])
+            # The solver reads what lies below the diagonal: parents precede their children.
+            updates = torch.linalg.solve_triangular(overlap, aim, upper=False, unitriangular=True)
+        made.append(reach.recalled(q[rows], state) + reach.products(q[rows]) @ updates)
+        written.append(updates.transpose(0, 1))
+    steps = RecurrentSteps(k, torch.cat(written), decays, inputs)
+    _put(sequence, layer, steps, LayerState(state, before.tail), start)
+    return torch.cat(made, dim=1).transpose(0, 1)
+
+
+def state_space(
+    q: Tensor,
+    k: Tensor,
+    x: Tensor,
+    decays: Tensor,
+    inputs: Tensor,
+    sequence: SequenceRows,
+    layer: int,
+) -> Tensor:
+    """Mamba-2's state space over the rows of one sequence; the cache gets their steps.
+
+    Args:
+        q: C. [n, key heads (its groups), key_dim (its state size)]
+        k: B. [n, key heads, key_dim]; a key head serves consecutive heads.
+        x: Δ x. [n, heads, value_dim]
+        decays: Δ A, which is log a. [n, heads]
+        inputs: Of the layer's convolution, for the cache. [n, channels]
+        sequence: Whose rows they are.
+        layer: Which layer of the cache.
+
+    Returns:
+        [n, heads, value_dim], in the state's dtype, without D x.
+    """
+    before = sequence.kv.state(layer)
+    state, start = before.state, 0
+    q, k, x, decays = (part.to(state.dtype) for part in (q, k, x, decays))
+    made: list[Tensor] = []
+    for rows, sees in _parts(_tree(sequence), len(q)):
+        if made:
+            past = slice(start, rows.start)
+            state, start = folded_state(state, k[past], x[past], decays[past]), rows.start
+        reach = _Reach.of(sees, decays[rows], k[rows])
+        own = reach.products(q[rows]) @ x[rows].transpose(0, 1)
+        made.append(reach.recalled(q[rows], state) + own)
+    steps = RecurrentSteps(k, x, decays, inputs)
+    _put(sequence, layer, steps, LayerState(state, before.tail), start)
+    return torch.cat(made, dim=1).transpose(0, 1)
+
+
+def short_convolution(
+    inputs: Tensor, weight: Tensor, bias: Tensor | None, sequence: SequenceRows, layer: int
+) -> Tensor:
+    """A layer's convolution where it has no other state; the cache gets its inputs.
+
+    Args:
+        inputs: [n, channels]
+        weight: [channels, width]
+        bias: [channels], or None.
+        sequence: Whose rows they are.
+        layer: Which layer of the cache.
+
+    Returns:
+        [n, channels]
+    """
+    before, nothing = sequence.kv.state(layer), inputs.new_zeros(len(inputs), 0, 0)
+    made = convolve(inputs, before.tail, weight, bias, sequence.tree)
+    _put(sequence, layer, RecurrentSteps(nothing, nothing, nothing.flatten(1), inputs), before, 0)
+    return made
+
+
+def folded_state(state: Tensor, keys: Tensor, updates: Tensor, decays: Tensor) -> Tensor:
+    """The state behind rows of a chain.
+
+    Args:
+        state: That before them. [heads, key_dim, value_dim]
+        keys: [n, key heads, key_dim]
+        updates: [n, heads, value_dim]
+        decays: [n, heads]
+
+    Returns:
+        [heads, key_dim, value_dim]
+    """
+    reached = decays.cumsum(0)
+    left = torch.exp(reached[-1] - reached)  # of each row's product in the end
+    heads = _by_key_head((updates * left[..., None]).transpose(0, 1), keys.shape[1])
+    written = keys.permute(1, 2, 0).unsqueeze(1) @ heads
+    return torch.addcmul(written.flatten(0, 1), torch.exp(reached[-1])[:, None, None], state)
+
+
+class _Reach(NamedTuple):
+    """How much of one row another one still finds.
+
+    Attributes:
+        keys: Of all rows. [key heads, n, key_dim]
+        left: A_i / A_j where row i sees row j, else 0. [heads, n, n]
+        decayed: A_i: what is left of the committed state at each row. [heads, n, 1]
+    """
+
+    keys: Tensor
+    left: Tensor
+    decayed: Tensor
+
+    @classmethod
+    def of(cls, sees: Tensor, decays: Tensor, keys: Tensor) -> _Reach:
+        reached = (sees.to(decays.dtype) @ decays).t()  # log A. [heads, n]
+        # Masked before the exponential, which grows without bound where i is no descendant of j.
+        apart = (reached[:, :, None] - reached[:, None, :]).masked_fill_(~sees, float("-inf"))
+        return cls(keys.transpose(0, 1), apart.exp_(), reached.exp()[..., None])
+
+    def products(self, rows: Tensor) -> Tensor:
+        """Of each row with the keys of all rows it sees. [n, key heads, dim] → [heads, n, n]"""
+        overlap = rows.transpose(0, 1) @ self.keys.transpose(1, 2)
+        return (_by_key_head(self.left, len(self.keys)) * overlap[:, None]).flatten(0, 1)
+
+    def recalled(self, rows: Tensor, state: Tensor) -> Tensor:
+        """What each row reads from the committed state. → [heads, n, value_dim]"""
+        found = rows.transpose(0, 1).unsqueeze(1) @ _by_key_head(state, len(self.keys))
+        return found.flatten(0, 1) * self.decayed
+
+
+def _by_key_head(heads: Tensor, num_key_heads: int) -> Tensor:
+    """[heads, ...] → [key heads, heads / key heads, ...]"""
+    return heads.view(num_key_heads, len(heads) // num_key_heads, *heads.shape[1:])
+
+
+def _tree(sequence: SequenceRows) -> RowTree:
+    assert sequence.tree is not None  # the layers of this model ask
+    return sequence.tree
+
+
+def _put(
+    sequence: SequenceRows, layer: int, steps: RecurrentSteps, before: LayerState, start: int
+) -> None:
+    """Give the cache what rows do to a state; of decided ones, the state before the last.
+
+    Args:
+        sequence: Whose rows they are.
+        layer: Which layer.
+        steps: Of all rows.
+        before: The state before the row `start`, and the tail before the first.
+        start: A row.
+    """
+    last = len(steps.inputs) - 1
+    if _tree(sequence).decided and last:
+        state, past = before.state, slice(start, last)
+        if state.numel() and start < last:
+            keys, updates, decays, _ = (part[past] for part in steps)
+            state = folded_state(state, keys, updates, decays)
+        known = torch.cat([before.tail, steps.inputs[:last]])
+        tail = known[len(known) - len(before.tail) :]
+        sequence.kv.put_state(layer, LayerState(state, tail))
+        steps = RecurrentSteps(*(part[last:] for part in steps))
+    sequence.kv.put_steps(layer, steps)
+
+
+def _parts(tree: RowTree, count: int) -> Iterator[tuple[slice, Tensor]]:
+    """Rows that are computed together, and which of them sees which.
+
+    A tree is one part. A decided chain may be long, so it goes from state to state.
+    """
+    size = _PART_ROWS if tree.decided else count
+    for start in range(0, count, size):
+        rows = slice(start, min(start + size, count))
+        yield rows, tree.sees[rows, rows]

@@ -1,0 +1,123 @@
+"""GGUF files that go with a model, or do something else than write text: what to say of them.
+
+Source: `general.type` in ggml's docs/gguf.md; the architectures of llama.cpp's `llama-arch.cpp`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from medusa_core.errors import CompanionError
+
+_MOST_CHARS = 80
+# Models that were quantized with an imatrix, or have layers that draft, may say so in their names.
+_NAMES = re.compile(
+    r"(?:^|[-._])(?:mmproj|dflash|eagle-?3)(?=[-._]|$)|^(?:mtp|imatrix)(?=[-._]|$)"
+    r"|^(?!.*Q\d).*[-._]imatrix$",
+    re.IGNORECASE,
+)
+_ITS_MODEL = "Choose the file of the model itself; often it lies in the same repository."
+_DRAFTS = "Load that model. This file isn't needed: under Drafter there are others."
+_WRITER = "Choose a model that writes text, such as Qwen3 or Llama."
+_TYPES = {
+    "adapter": (
+        "an adapter (LoRA), which changes a model",
+        "Load the model that it changes. Adapters are taken as folders with adapter_config.json.",
+    ),
+    "imatrix": ("statistics by which a model is brought into few bits", _ITS_MODEL),
+    "mmproj": ("the part of a model that sees or hears", _ITS_MODEL),
+}
+_VECTORS = "a model that turns texts into vectors and writes none"
+_SOUND = "a model that makes sound"
+_ARCHITECTURES = {
+    "dflash": ("a DFlash drafter, which guesses tokens for another model", _DRAFTS),
+    "eagle3": (
+        "an EAGLE-3 head, which guesses tokens for another model",
+        "Load that model, and choose the head as safetensors under Drafter.",
+    ),
+    "controlvector": ("a control vector, which steers a model", _ITS_MODEL),
+    **dict.fromkeys(
+        (
+            *("bert", "modern-bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "eurobert"),
+            *("jina-bert-v2", "jina-bert-v3", "gemma-embedding", "llama-embed", "t5encoder"),
+        ),
+        (_VECTORS, _WRITER),
+    ),
+    **dict.fromkeys(("wavtokenizer-dec", "qwen3tts", "pockettts"), (_SOUND, _WRITER)),
+}
+_ASSISTANT = "-assistant"
+_SENSES = {"vision": "sees", "audio": "hears"}
+
+
+def check_is_model(name: str, entries: Mapping[str, object]) -> None:
+    """Refuse a file that is no model that writes text.
+
+    Args:
+        name: The file's name.
+        entries: What it says of itself, by key.
+
+    Raises:
+        CompanionError: It goes with a model, or does something else.
+    """
+    kind, architecture = _text(entries, "general.type"), _text(entries, "general.architecture")
+    if kind in _TYPES:
+        what, hint = _TYPES[kind]
+    elif architecture == "clip":
+        what, hint = f"the part of a model that {_senses(entries)}", _ITS_MODEL
+    elif architecture.endswith(_ASSISTANT):
+        model = architecture.removesuffix(_ASSISTANT)
+        what, hint = f"an assistant, which guesses tokens for a model of type {model}", _DRAFTS
+    elif architecture in _ARCHITECTURES:
+        what, hint = _ARCHITECTURES[architecture]
+    else:
+        return
+    raise companion(name, what, hint, entries)
+
+
+def check_has_layers(
+    name: str, entries: Mapping[str, object], tensors: Mapping[str, object]
+) -> None:
+    """Refuse a file of which only the vocabulary, or only what drafts, is there.
+
+    Args:
+        name: The file's name.
+        entries: What it says of itself, by key.
+        tensors: Its tensors, of all files that are one model, by name.
+
+    Raises:
+        CompanionError: That is so.
+    """
+    is_one_of_several = "split.count" in entries
+    if not tensors and "tokenizer.ggml.tokens" in entries and not is_one_of_several:
+        raise companion(name, "a vocabulary without a model", _ITS_MODEL, entries)
+    drafts = any(".nextn." in tensor or tensor.startswith("nextn.") for tensor in tensors)
+    if drafts and not any(tensor.startswith("blk.0.") for tensor in tensors):
+        what = "the layer of a model that guesses tokens (MTP), without the model"
+        raise companion(name, what, _ITS_MODEL, entries)
+
+
+def companion(name: str, what: str, hint: str, entries: Mapping[str, object]) -> CompanionError:
+    """What to raise of a file that is no model; it names the model that the file belongs to."""
+    model = _text(entries, "general.base_model.0.name")
+    belongs = f" It belongs to {model}." if model else ""
+    return CompanionError(f"{name} is {what}.{belongs}", hint)
+
+
+def is_companion(file_name: str) -> bool:
+    """Is a file called as those are that go with a model?"""
+    return _NAMES.search(file_name.removesuffix(".gguf")) is not None
+
+
+def _senses(entries: Mapping[str, object]) -> str:
+    found = [
+        verb for key, verb in _SENSES.items() if entries.get(f"clip.has_{key}_encoder") is True
+    ]
+    return " and ".join(found) or "sees"
+
+
+def _text(entries: Mapping[str, object], key: str) -> str:
+    value = entries.get(key)
+    if not isinstance(value, str):
+        return ""
+    return "".join(char for char in value[:_MOST_CHARS] if char.isprintable()).strip()
