@@ -74,7 +74,19 @@ class ExpertMlps:
         router: QuantLinear,
         mlps: Sequence[Mlp | PlainMlp],
         shared: Mlp | PlainMlp | None = None,
+        scales: Tensor | None = None,
     ) -> None:
+        """Take the parts.
+
+        Args:
+            experts: How they are chosen.
+            router: Gives their scores.
+            mlps: They.
+            shared: What all rows pass through; None for nothing.
+            scales: What the share of each expert is multiplied with at last; None for nothing.
+                [experts]
+        """
+        self._scales = scales
         self._traits = experts
         self._router = router
         self._mlps = tuple(mlps)
@@ -82,13 +94,18 @@ class ExpertMlps:
         beside = () if shared is None else shared.linears
         self.linears = (router, *beside, *(one for mlp in self._mlps for one in mlp.linears))
 
-    def __call__(self, x: Tensor, active: Active) -> Tensor:
+    def __call__(self, x: Tensor, active: Active, routed: Tensor | None = None) -> Tensor:
         """[n, hidden] → [n, hidden]
 
         A row's experts are added in the order of their numbers, so that its result doesn't depend
         on the rows beside it.
+
+        Args:
+            x: What passes through experts.
+            active: Of their gates.
+            routed: What the router reads; None for the same. [n, hidden]
         """
-        shares, chosen = self._shares(x)
+        shares, chosen = self._shares(x if routed is None else routed)
         y = torch.zeros_like(x)
         for number in torch.unique(chosen).tolist():
             rows, place = torch.nonzero(chosen == number, as_tuple=True)
@@ -106,4 +123,6 @@ class ExpertMlps:
         shares, chosen = torch.softmax(scores, dim=-1, dtype=wide).topk(experts.chosen, dim=-1)
         if experts.normalises:
             shares = shares / shares.sum(dim=-1, keepdim=True)
+        if self._scales is not None:
+            shares = shares * self._scales[chosen]
         return shares.to(x.dtype), chosen

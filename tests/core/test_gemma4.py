@@ -292,7 +292,9 @@ HOSTILE: dict[str, dict[str, Any]] = {
             "full_attention": {"rope_type": "proportional", "partial_rotary_factor": -1}
         }
     },
-    "experts": {"enable_moe_block": True, "num_experts": 128},
+    "experts of none": {"enable_moe_block": True, "num_experts": 0},
+    "more experts chosen than there are": {"enable_moe_block": True, "top_k_experts": 129},
+    "wide experts": {"enable_moe_block": True, "moe_intermediate_size": 1 << 40},
     "sees what comes": {"use_bidirectional_attention": "all"},
     "no layers": {"num_hidden_layers": 0},
     "too many layers": {"num_hidden_layers": 1 << 40},

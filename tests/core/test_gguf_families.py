@@ -123,6 +123,14 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         attention_k_eq_v=True,
         num_global_key_value_heads=1,
     ),
+    "gemma4, experts": lambda: Gemma4TextConfig(
+        **GEMMA4,
+        hidden_size_per_layer_input=0,
+        enable_moe_block=True,
+        num_experts=6,
+        top_k_experts=2,
+        moe_intermediate_size=32,
+    ),
     "granite": lambda: GraniteConfig(
         **SIZES,
         attention_multiplier=0.2,
@@ -203,6 +211,7 @@ BLOCKS = (
     "gemma3",
     "gemma4",
     "gemma4, keys as values",
+    "gemma4, experts",
     "granite",
     "olmo3",
     "phi4, longer",
@@ -234,7 +243,10 @@ def test_every_architecture_is_compared() -> None:
     )
 
 
-@pytest.mark.parametrize("name", [name for name in CONFIGS if name != "gpt-oss"])
+STACKED = ("gpt-oss", "gemma4, experts")  # experts of a layer are one tensor in both files
+
+
+@pytest.mark.parametrize("name", [name for name in CONFIGS if name not in STACKED])
 def test_tensors_have_the_names_and_numbers_of_the_checkpoint(name: str, tmp_path: Path) -> None:
     _, path = saved(name, tmp_path)
     theirs, ours = load_file(tmp_path / "model.safetensors"), ModelFiles.open(path).checkpoint()
@@ -243,6 +255,15 @@ def test_tensors_have_the_names_and_numbers_of_the_checkpoint(name: str, tmp_pat
         assert ours.shape(tensor_name) == tuple(tensor.shape)
         found = ours.floats(tensor_name, torch.float32)
         torch.testing.assert_close(found, tensor.float(), atol=1e-6, rtol=0)
+
+
+def test_experts_of_gemma_4_stand_one_by_one_in_both_files(tmp_path: Path) -> None:
+    _, path = saved("gemma4, experts", tmp_path)
+    theirs, ours = (ModelFiles.open(where).checkpoint() for where in (tmp_path, path))
+    assert ours.names == theirs.names
+    for name in ours.names:
+        found = ours.floats(name, torch.float32)
+        torch.testing.assert_close(found, theirs.floats(name, torch.float32), atol=1e-6, rtol=0)
 
 
 def test_experts_of_gpt_oss_stand_one_by_one(tmp_path: Path) -> None:
