@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
+from medusa_core.models.compiled import is_compiled
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.family import find_family
 from medusa_core.models.layer_shapes import rows_of
 from medusa_core.models.lora.adapter_shape import (
     AdapterShape,
@@ -48,7 +48,6 @@ from medusa_core.runtime.kv.size import (
     state_rows,
     whole_rows,
 )
-from medusa_core.system.native.lanes import fits_lanes
 
 if TYPE_CHECKING:
     from medusa_core.models.through_transformers.sizes import TransformersSizes
@@ -312,10 +311,8 @@ def _cache_bytes(
         numbers = sum(2 * shape.num_kv_heads * shape.head_dim for shape in sizes.layers)
         num = num_states(whole_rows(context_tokens), context_tokens)
         return numbers * itemsize, num * sizes.state_bytes
-    compiles = is_alone and formats.compiles and fits_lanes(*config.row_sizes)
+    compiles = is_alone and formats.compiles and is_compiled(config)
     compiles = compiles and (not config.quantization or formats.keeps_blocks)
-    compiles = compiles and config.traits.is_usual
-    compiles = compiles and find_family(config.model_type).decoder is None
     itemsize = _ITEMSIZE[formats.compute if compiles else formats.cache]
     row = row_bytes(config, itemsize, formats.cache_format)
     states = num_states(whole_rows(context_tokens), context_tokens)

@@ -180,9 +180,14 @@ class ModelConfig:
         return types.get(name) or types.get(_EXPERT.sub(f".experts.{EACH_EXPERT}.", name), "")
 
     @property
-    def row_sizes(self) -> tuple[int, int, int]:
+    def row_sizes(self) -> tuple[int, ...]:
         """Widths of the rows that a step multiplies."""
-        return self.hidden_size, self.intermediate_size, self.head_dim
+        shapes = (rows_of(shape) for shape in self.layers)
+        heads = {shape.head_dim for shape in shapes if shape is not None}
+        inner = {self.mlp_width(layer) for layer in range(self.num_layers)}
+        of_tokens = self.traits.per_layer
+        each_layer = () if of_tokens is None else (of_tokens.width,)
+        return self.hidden_size, *sorted(inner | heads), *each_layer
 
 
 def parse_config(

@@ -19,7 +19,7 @@ from medusa_core.models.decoder import Decoder, SequenceRows
 from medusa_core.models.experts import ExpertMlps, Mlp
 from medusa_core.models.layer_shapes import StateShape
 from medusa_core.models.norm import HeadNorm, RmsNorm
-from medusa_core.models.parts import BlockParts, MlpParts, block_parts
+from medusa_core.models.parts import BlockParts, MlpParts, block_parts, in_tiles
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.recurrence import convolve, delta_rule
@@ -284,17 +284,6 @@ class DeltaNetDecoder(Decoder):
         router, gate = weights.linear(parts.router), weights.linear(parts.mixer[-1])
         several = ExpertMlps(experts, router, list(map(read, parts.experts)))
         return SharedExpert(several, read(parts.mlp), gate)
-
-
-def in_tiles(heads: Tensor, tiled: tuple[int, int]) -> Tensor:
-    """Heads that stand by key head, one of each key head and then the next.
-
-    Args:
-        heads: [n, heads · value_dim]
-        tiled: How many key heads and heads.
-    """
-    groups, count = tiled
-    return heads.view(len(heads), groups, count // groups, -1).transpose(1, 2).flatten(1)
 
 
 def _unit(heads: Tensor) -> Tensor:

@@ -1,7 +1,8 @@
 """MLPs of which each row passes through a few: rows are grouped by expert, each is read once.
 
-Source: Shazeer et al. 2017, "Outrageously Large Neural Networks"; of Qwen 3 (Qwen Team 2025) the
-order: shares of all experts, of these the largest, which may be made to add up to one.
+Sources: Shazeer et al. 2017, "Outrageously Large Neural Networks"; of Qwen 3 (Qwen Team 2025) the
+order: shares of all experts, of these the largest, which may be made to add up to one; of DeepSeek
+V3 (DeepSeek-AI 2024, section 2.1.2) shares by a sigmoid, and a bias that only chooses.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from torch import Tensor
 from medusa_core.models.activation import Active
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.traits import Experts
+
+_LEAST = 1e-6  # is added to a sum of shares by a sigmoid, which may all be near zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ class ExpertMlps:
         router: QuantLinear,
         mlps: Sequence[Mlp | PlainMlp],
         shared: Mlp | PlainMlp | None = None,
+        bias: Tensor | None = None,
         scales: Tensor | None = None,
     ) -> None:
         """Take the parts.
@@ -82,13 +86,14 @@ class ExpertMlps:
             experts: How they are chosen.
             router: Gives their scores.
             mlps: They.
-            shared: What all rows pass through; None for nothing.
-            scales: What the share of each expert is multiplied with at last; None for nothing.
-                [experts]
+            shared: What all rows pass through beside them; None for nothing.
+            bias: What is added to shares where experts are chosen. [experts]
+            scales: What the share of each is multiplied with at last; None for nothing. [experts]
         """
         self._scales = scales
         self._traits = experts
         self._router = router
+        self._bias = bias
         self._mlps = tuple(mlps)
         self._shared = shared
         beside = () if shared is None else shared.linears
@@ -120,9 +125,19 @@ class ExpertMlps:
         if experts.chooses_first:
             best, chosen = scores.to(wide).topk(experts.chosen, dim=-1)
             return torch.softmax(best, dim=-1).to(x.dtype), chosen
-        shares, chosen = torch.softmax(scores, dim=-1, dtype=wide).topk(experts.chosen, dim=-1)
+        if experts.is_sigmoid:
+            shares, chosen = self._chosen_by_bias(torch.sigmoid(scores.to(wide)))
+        else:
+            shares, chosen = torch.softmax(scores, dim=-1, dtype=wide).topk(experts.chosen, dim=-1)
         if experts.normalises:
-            shares = shares / shares.sum(dim=-1, keepdim=True)
+            least = _LEAST if experts.is_sigmoid else 0.0
+            shares = shares / (shares.sum(dim=-1, keepdim=True) + least)
         if self._scales is not None:
             shares = shares * self._scales[chosen]
-        return shares.to(x.dtype), chosen
+        return (shares * experts.scale).to(x.dtype), chosen
+
+    def _chosen_by_bias(self, shares: Tensor) -> tuple[Tensor, Tensor]:
+        """The shares of the chosen experts, and which they are. [n, chosen] each"""
+        biased = shares if self._bias is None else shares + self._bias
+        chosen = biased.topk(self._traits.chosen, dim=-1).indices
+        return shares.gather(-1, chosen), chosen

@@ -32,8 +32,10 @@ from medusa_core.models.parts import (
     block_parts,
     norm_names,
 )
+from medusa_core.models.plain_block import PlainBlock, PlainTokens, PositionTable
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.rope import Rope, interleave_rows, rotate_heads
 from medusa_core.models.token_table import TokenTable
 from medusa_core.models.traits_decoder import TraitsDecoder
@@ -121,13 +123,13 @@ class PerLayerWeights:
 
     Attributes:
         table: Of the token itself: on the device [vocabulary, layers · width], or on the host.
-        projection: Of what enters the first layer. [layers · width, hidden]
+        projection: Of what enters the first layer. → [layers · width]
         norm: Of that projection, each layer's part on its own.
         width: Numbers for one layer.
     """
 
     table: Tensor | TokenTable
-    projection: Tensor
+    projection: QuantLinear
     norm: RmsNorm
     width: int
 
@@ -233,6 +235,47 @@ class Gemma4Decoder(TraitsDecoder):
         self._gemma_pass = _Gemma4Pass(positions, turns, local)
         return turns
 
+    def position_tables(self, num_positions: int) -> tuple[PositionTable, ...]:
+        ropes = (self._rope, self._local_rope)
+        return tuple(PositionTable(rope.turns(num_positions)) for rope in ropes)
+
+    def brought(self, token_ids: Sequence[int]) -> Tensor | None:
+        return None if self._per_layer is None else self._of_layers(torch.tensor(token_ids))
+
+    def plain_tokens(self) -> PlainTokens | None:
+        own = self._per_layer
+        return None if own is None else PlainTokens(own.projection, own.norm.weight, own.width)
+
+    def plain_block(self, index: int) -> PlainBlock:
+        block = self._gemma_blocks[index]
+        linears = {
+            "qkv": block.qkv,
+            "output": block.output,
+            "gate_up": block.mlp.gate_up,
+            "down": block.mlp.down,
+        }
+        if block.per_layer is not None:
+            linears["token_gate"] = block.per_layer.gate
+            linears["token_projection"] = block.per_layer.projection
+        return PlainBlock(
+            linears=linears,
+            norms=block.norms,
+            q_norm=block.q_norm.weight,
+            k_norm=None if block.k_norm is None else block.k_norm.weight,
+            v_norm=self._value_norms[block.rows.head_dim].weight,
+            token_norm=None if block.per_layer is None else block.per_layer.norm.weight,
+            table=0 if block.window is None else 1,
+            query_scale=1.0,
+            window=block.window,
+            attention_cap=None,
+            num_kv_heads=block.rows.num_kv_heads,
+            head_dim=block.rows.head_dim,
+            inner=self.config.mlp_width(index),
+            shares_rows=block.owner != index,
+            keys_are_values=block.keys_are_values,
+            scale=float(block.scale),
+        )
+
     def block(
         self,
         index: int,
@@ -331,7 +374,7 @@ class Gemma4Decoder(TraitsDecoder):
     def _combined(self, own: PerLayerWeights, x: Tensor, of_layers: Tensor) -> Tensor:
         """A token's vectors for all layers: its own, and of what enters. [n, layers, width]"""
         shape = (len(x), -1, own.width)
-        projected = F.linear(x.to(own.projection.dtype), own.projection)
+        projected = own.projection(x)
         projected = (projected * self.config.hidden_size**-0.5).reshape(-1, own.width)
         scaled = of_layers.to(projected.dtype) * math.sqrt(own.width)
         both = own.norm(projected).view(shape) + scaled.reshape(shape)
@@ -411,7 +454,7 @@ class Gemma4Decoder(TraitsDecoder):
         norm = weights.named(PER_LAYER_NORM, width)
         return PerLayerWeights(
             table=table,
-            projection=weights.named(PER_LAYER_PROJECTION, total, config.hidden_size),
+            projection=make_linear(weights.named(PER_LAYER_PROJECTION, total, config.hidden_size)),
             norm=RmsNorm(norm, config.rms_norm_eps),
             width=width,
         )

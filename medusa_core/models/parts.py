@@ -299,6 +299,17 @@ def num_linear_parameters(config: ModelConfig) -> int:
     )
 
 
+def in_tiles(heads: Tensor, tiled: tuple[int, int]) -> Tensor:
+    """Heads that stand by key head, one of each key head and then the next.
+
+    Args:
+        heads: [n, heads · value_dim]
+        tiled: How many key heads and heads.
+    """
+    groups, count = tiled
+    return heads.view(len(heads), groups, count // groups, -1).transpose(1, 2).flatten(1)
+
+
 def kinds_of_blocks(config: ModelConfig) -> Iterator[tuple[BlockParts, int]]:
     """One block of every kind, and how many there are of it."""
     experts, layers = config.traits.experts, config.layers

@@ -38,6 +38,10 @@ class Experts:
         plain_layers: Layers that have one MLP instead.
         chooses_first: Shares are those among the chosen ones, not among all.
         router: What the router's tensor is called.
+        is_sigmoid: Scores become shares one by one, by a sigmoid, not by a softmax over all.
+        bias: What the tensor is called that is added to shares where experts are chosen, and only
+            there; empty for none.
+        scale: What shares are multiplied with at last.
     """
 
     count: int
@@ -47,6 +51,9 @@ class Experts:
     plain_layers: frozenset[int] = frozenset()
     chooses_first: bool = False
     router: str = "gate"
+    is_sigmoid: bool = False
+    bias: str = ""
+    scale: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +168,7 @@ class Traits:
         activation_bound: Of `Activation.BOUNDED`.
         query_growth: By this times log(1 + how often the old context fits before a position),
             queries grow; 0 for not at all.
+        conv_bias: A short convolution and the projections around it have biases.
         layers: What a session holds of each layer; empty where all hold keys and values alike.
         mlp_widths: Numbers between the two halves of each layer's MLP; empty where all are alike.
         per_layer: Vectors of tokens that enter at every layer; None for at the first alone.
@@ -198,6 +206,7 @@ class Traits:
     has_sinks: bool = False
     activation_bound: float = 0.0
     query_growth: float = 0.0
+    conv_bias: bool = False
     layers: tuple[LayerShape, ...] = ()
     mlp_widths: tuple[int, ...] = ()
     per_layer: PerLayerEmbeddings | None = None
@@ -210,8 +219,13 @@ class Traits:
     fuses_gate: bool = False
 
     @property
+    def score_bounds(self) -> tuple[float, float]:
+        """What scores of the vocabulary are divided by, and their cap; 0 for none."""
+        return self.score_divisor, self.score_cap or 0.0
+
+    @property
     def is_usual(self) -> bool:
-        """Has it only what Llama and its near relatives have, which the compiled step knows?"""
+        """Has it only what Llama and its near relatives have?"""
         usual = Traits(
             qkv_bias=self.qkv_bias,
             output_bias=self.output_bias,

@@ -18,6 +18,7 @@ from torch import Tensor
 from medusa_core.bench.gguf_export import finish
 from medusa_core.system.files.json_file import read_json
 from tests.core.gguf_files import add_as, add_byte_level
+from tests.core.gguf_mamba import MAMBA_FAMILIES, add_mamba, mamba_sizes, stays_plain, stored_mamba
 from tests.core.tiny import TEMPLATE, make_tokenizer
 
 # By `model_type` of config.json.
@@ -41,8 +42,13 @@ _ARCHITECTURES = {
     "smollm3": gguf.MODEL_ARCH.SMOLLM3,
     **dict.fromkeys(("olmo2", "olmo3"), gguf.MODEL_ARCH.OLMO2),
     "gpt_oss": gguf.MODEL_ARCH.GPT_OSS,
+    "lfm2": gguf.MODEL_ARCH.LFM2,
+    "lfm2_moe": gguf.MODEL_ARCH.LFM2MOE,
     "qwen3_5_text": gguf.MODEL_ARCH.QWEN35,
     "qwen3_5_moe_text": gguf.MODEL_ARCH.QWEN35MOE,
+    "granitemoehybrid": gguf.MODEL_ARCH.GRANITE_HYBRID,
+    "falcon_h1": gguf.MODEL_ARCH.FALCON_H1,
+    "nemotron_h": gguf.MODEL_ARCH.NEMOTRON_H,
 }
 _DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text")
 _NO_WEIGHTS = {
@@ -50,10 +56,12 @@ _NO_WEIGHTS = {
     ".sinks": ".sinks.weight",
     ".A_log": ".A_log",
     ".dt_bias": ".dt_proj.bias",
+    ".expert_bias": ".expert_bias.bias",
 }
-_TURNS_PAIRS = ("llama", "mistral", "ministral3", "granite", "smollm3")
+_TURNS_PAIRS = ("llama", "mistral", "ministral3", "granite", "smollm3", "granitemoehybrid")
 _GEMMAS = ("gemma", "gemma2", "gemma3_text")
 _GEMMA4 = ("gemma4_text", "gemma4_unified_text")
+_LFM2 = ("lfm2", "lfm2_moe")
 _HAS_WINDOWS = ("gemma2", "gemma3_text", *_GEMMA4, "phi3", "olmo3", "gpt_oss")
 
 
@@ -67,6 +75,8 @@ def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
     """
     raw, tensors = read_json(folder / "config.json"), load_file(folder / "model.safetensors")
     architecture = _ARCHITECTURES[raw["model_type"]]
+    if raw["model_type"] in MAMBA_FAMILIES:
+        raw, tensors = mamba_sizes(raw), stored_mamba(raw | mamba_sizes(raw), tensors)
     writer = gguf.GGUFWriter(to, gguf.MODEL_ARCH_NAMES[architecture])
     _add_sizes(writer, raw)
     _add_rope(writer, raw)
@@ -76,13 +86,15 @@ def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
     if raw["model_type"] in _DELTA_NETS:
         _add_states(writer, raw)
     names = gguf.get_tensor_name_map(architecture, raw["num_hidden_layers"])
+    if raw["model_type"] in MAMBA_FAMILIES:
+        add_mamba(writer, raw)
     for name, tensor in _stored(raw, tensors).items():
         stem, _, ending = name.rpartition(".")
-        theirs = names.get_name(stem)
+        theirs = names.get_name(stem) or names.get_name(stem.removeprefix("model."))
         full_name = f"{theirs}.{ending}" if theirs else names.get_name(name)  # one without ending
         assert full_name is not None, name
-        numbers = tensor.float().contiguous().numpy()
-        add_as(writer, full_name, numbers, "f32" if "conv1d" in full_name else kind)
+        of = "f32" if stays_plain(full_name) else kind
+        add_as(writer, full_name, tensor.float().contiguous().numpy(), of)
     make_tokenizer(raw["vocab_size"]).save(str(folder / "tokenizer.json"))
     add_byte_level(writer, folder / "tokenizer.json", "gpt-2")
     writer.add_chat_template(TEMPLATE)
@@ -96,11 +108,17 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     writer.add_context_length(raw["max_position_embeddings"])
     writer.add_embedding_length(raw["hidden_size"])
     if "intermediate_size" in raw and raw["model_type"] not in _GEMMA4:
-        writer.add_feed_forward_length(raw["intermediate_size"])
+        writer.add_feed_forward_length(_inner_width(raw))
     writer.add_head_count(raw["num_attention_heads"])
     if raw["model_type"] not in _GEMMA4:
-        writer.add_head_count_kv(raw["num_key_value_heads"])
-    writer.add_layer_norm_rms_eps(raw["rms_norm_eps"])
+        writer.add_head_count_kv(_kv_heads(raw))
+    writer.add_layer_norm_rms_eps(raw.get("rms_norm_eps", raw.get("norm_eps")))
+    if raw["model_type"] in _LFM2:
+        writer.add_vocab_size(raw["vocab_size"])
+        writer.add_shortconv_l_cache(raw["conv_L_cache"])
+    if raw["model_type"] == "lfm2_moe":
+        writer.add_leading_dense_block_count(raw["num_dense_layers"])
+        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
     if raw.get("head_dim") and raw["model_type"] not in ("granite", *_GEMMA4):
         writer.add_key_length(raw["head_dim"])
         writer.add_value_length(raw["head_dim"])
@@ -119,6 +137,24 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
         writer.add_sliding_window_pattern([t == "sliding_attention" for t in raw["layer_types"]])
 
 
+def _inner_width(raw: dict[str, Any]) -> int:
+    """Numbers between the two halves of an MLP, where LFM2 has them adjusted."""
+    width: int = raw["intermediate_size"]
+    if raw["model_type"] != "lfm2" or not raw["block_auto_adjust_ff_dim"]:
+        return width
+    width = int(raw["block_ffn_dim_multiplier"] * int(2 * width / 3))
+    multiple: int = raw["block_multiple_of"]
+    return -(-width // multiple) * multiple
+
+
+def _kv_heads(raw: dict[str, Any]) -> int | list[int]:
+    """Heads of keys; of layers with a state none."""
+    heads: int = raw["num_key_value_heads"]
+    if raw["model_type"] not in _LFM2:
+        return heads
+    return [heads if kind == "full_attention" else 0 for kind in raw["layer_types"]]
+
+
 def _add_states(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     """What gated delta nets hold."""
     heads = raw["linear_num_value_heads"]
@@ -133,7 +169,8 @@ def _add_states(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     else:
         marks = [kind == "linear_attention" for kind in kinds]
         writer.add_array(f"{writer.arch}.attention.recurrent_layers", marks)
-    writer.add_rope_dimension_sections([11, 11, 10, 0])
+    pairs = int(raw["head_dim"] * raw["rope_parameters"]["partial_rotary_factor"]) // 2
+    writer.add_rope_dimension_sections([*((pairs + more) // 3 for more in (2, 1, 0)), 0])
     if "shared_expert_intermediate_size" in raw:
         writer.add_expert_shared_feed_forward_length(raw["shared_expert_intermediate_size"])
 
@@ -222,7 +259,7 @@ def _llama3_factors(rope: dict[str, Any], head_dim: int) -> Tensor:
 
 
 def _add_multipliers(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
-    if raw["model_type"] == "granite":
+    if raw["model_type"] in ("granite", "granitemoehybrid"):
         writer.add_attention_scale(raw["attention_multiplier"])
         writer.add_embedding_scale(raw["embedding_multiplier"])
         writer.add_residual_scale(raw["residual_multiplier"])
@@ -245,12 +282,15 @@ def _stored(raw: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor
         if kind in _TURNS_PAIRS and ".q_proj." in name:
             tensor = _paired(tensor, raw["num_attention_heads"])
         if kind in _TURNS_PAIRS and ".k_proj." in name:
-            tensor = _paired(tensor, raw["num_key_value_heads"])
+            heads = raw["num_key_value_heads"]
+            tensor = _paired(tensor, max(heads) if isinstance(heads, list) else heads)
+        if name.endswith(".conv.weight"):
+            tensor = tensor.squeeze(1)
         if kind == "gpt_oss" and ".experts." in name:
             stored |= _of_gpt_oss(name, tensor)
         elif kind in _GEMMA4 and (".experts." in name or name.endswith("scale")):
             stored[_of_gemma4(name)] = tensor
-        elif ".experts." in name:
+        elif ".experts." in name and tensor.dim() < 3:
             before, _, rest = name.partition(".experts.")
             number, _, part = rest.partition(".")
             experts[f"{before}.experts.{part}"][int(number)] = tensor

@@ -15,6 +15,8 @@ from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.random_blocks import random_blocks
 from medusa_core.system.files.json_file import read_json
 
+LEAST_COLUMNS = 32  # of a block; convolutions have fewer, and are never rounded
+
 
 def write_as_gguf(
     model_dir: Path,
@@ -63,7 +65,7 @@ def write_split(path: Path, folder: Path) -> tuple[Path, Path]:
 def add_as(writer: gguf.GGUFWriter, name: str, numbers: np.ndarray, kind: str) -> None:
     """Add a tensor; matrices in a type that the package doesn't quantize to are noise."""
     of = gguf.GGMLQuantizationType[kind.upper()]
-    if numbers.ndim == 1 or kind == "f32":
+    if numbers.ndim == 1 or kind == "f32" or numbers.shape[-1] < LEAST_COLUMNS:
         writer.add_tensor(name, numbers)
     elif kind == "f16":
         writer.add_tensor(name, numbers.astype(np.float16))

@@ -6,8 +6,10 @@ from typing import Any
 
 import torch
 from transformers import (
+    BambaConfig,
     Ernie4_5Config,
     Exaone4Config,
+    FalconH1Config,
     Gemma2Config,
     Gemma3TextConfig,
     Gemma4TextConfig,
@@ -18,9 +20,12 @@ from transformers import (
     GraniteConfig,
     GraniteMoeHybridConfig,
     HunYuanDenseV1Config,
+    Lfm2Config,
+    Lfm2MoeConfig,
     LlamaConfig,
     Ministral3Config,
     MistralConfig,
+    NemotronHConfig,
     Olmo2Config,
     Olmo3Config,
     Phi3Config,
@@ -71,8 +76,54 @@ GRANITE4 = {
     "mamba_n_heads": 8,
     "mamba_d_head": 8,
 }
+# A chunk of transformers ends within the texts of the tests.
+MAMBA = {
+    "mamba_n_heads": 8,
+    "mamba_d_head": 8,
+    "mamba_n_groups": 2,
+    "mamba_d_state": 16,
+    "mamba_chunk_size": 16,
+}
+GRANITE4_HYBRID = {
+    **GRANITE4,
+    **MAMBA,
+    "layer_types": ["mamba", "mamba", "attention", "mamba"],
+    "position_embedding_type": "nope",
+    "attention_multiplier": 0.2,
+    "embedding_multiplier": 3.0,
+    "residual_multiplier": 0.4,
+    "logits_scaling": 4.0,
+}
+FALCON_H1 = {
+    **MAMBA,
+    "mamba_d_ssm": 64,
+    "pad_token_id": 0,
+    "head_dim": 8,
+    "lm_head_multiplier": 0.25,
+    "embedding_multiplier": 2.0,
+    "mlp_multipliers": [0.7, 1.3],
+    "key_multiplier": 0.6,
+    "attention_in_multiplier": 1.1,
+    "attention_out_multiplier": 0.9,
+    "ssm_in_multiplier": 1.2,
+    "ssm_out_multiplier": 0.8,
+    "ssm_multipliers": [0.5, 0.8, 1.2, 1.1, 0.9],
+}
+# No step is cut short where transformers reads many rows at once: llama.cpp and vLLM cut none.
+NEMOTRON_H = {
+    "layers_block_type": ["mamba", "mlp", "attention", "mlp", "mamba"],
+    "head_dim": 16,
+    "mamba_num_heads": 8,
+    "mamba_head_dim": 8,
+    "n_groups": 2,
+    "ssm_state_size": 16,
+    "chunk_size": 16,
+    "time_step_min": 1e-12,
+    "pad_token_id": 0,
+}
 # Smaller weights: a gated delta net normalises what it reads, however little that is.
 DELTA_NET = {
+    "max_position_embeddings": 8192,  # room for the states of several sessions
     "num_hidden_layers": 4,
     "head_dim": 16,
     "initializer_range": 0.1,
@@ -99,6 +150,20 @@ GROWING = {
     "mscale": 1.0,
     "mscale_all_dim": 1.0,
     "llama_4_scaling_beta": 0.1,
+}
+LFM2 = {
+    "num_hidden_layers": 4,
+    "max_position_embeddings": 2048,  # room for the states of several sessions
+    "layer_types": ["conv", "full_attention", "conv", "conv"],
+    "pad_token_id": 0,
+    "block_multiple_of": 32,
+}
+LFM2_MOE: dict[str, Any] = {
+    **{name: value for name, value in LFM2.items() if name != "block_multiple_of"},
+    "num_experts": 6,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 32,
+    "num_dense_layers": 1,
 }
 GEMMA4 = {"head_dim": 8, "global_head_dim": 16, "sliding_window": 24, "pad_token_id": 0}
 EVERY_THIRD = ["sliding_attention", "sliding_attention", "full_attention"]
@@ -328,6 +393,45 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         logits_scaling=2.0,
         attention_bias=True,
     ),
+    "granite 4 hybrid": lambda: GraniteMoeHybridConfig(
+        **{**SIZES, "num_hidden_layers": 4}, **GRANITE4_HYBRID
+    ),
+    "granite 4 hybrid with experts": lambda: GraniteMoeHybridConfig(
+        **{**SIZES, "num_hidden_layers": 4},
+        **{
+            **GRANITE4_HYBRID,
+            "num_local_experts": 6,
+            "num_experts_per_tok": 2,
+            "logits_scaling": 6.0,
+        },
+        tie_word_embeddings=True,
+    ),
+    "granite 4 hybrid with turns and biases": lambda: GraniteMoeHybridConfig(
+        **{**SIZES, "num_hidden_layers": 4},
+        **{**GRANITE4_HYBRID, "position_embedding_type": "rope", "mamba_n_groups": 1},
+        attention_bias=True,
+        mamba_proj_bias=True,
+        time_step_limit=[0.01, 0.5],
+    ),
+    "bamba": lambda: BambaConfig(
+        **{**SIZES, "num_hidden_layers": 3}, **MAMBA, attn_layer_indices=[1], pad_token_id=0
+    ),
+    "falcon h1": lambda: FalconH1Config(**SIZES, **FALCON_H1),
+    "falcon h1 with norms": lambda: FalconH1Config(
+        **SIZES, **{**FALCON_H1, "mamba_conv_bias": False}, mamba_rms_norm=True, mlp_bias=True
+    ),
+    "falcon h1, gated before its norm": lambda: FalconH1Config(
+        **SIZES,
+        **FALCON_H1,
+        mamba_rms_norm=True,
+        mamba_norm_before_gate=False,
+        projectors_bias=True,
+        tie_word_embeddings=True,
+    ),
+    "nemotron h": lambda: NemotronHConfig(**SIZES, **NEMOTRON_H),
+    "nemotron h with biases": lambda: NemotronHConfig(
+        **SIZES, **NEMOTRON_H, mlp_bias=True, use_bias=True
+    ),
     "ministral 3": lambda: Ministral3Config(
         **SIZES, head_dim=16, sliding_window=None, rope_parameters=GROWING
     ),
@@ -415,6 +519,25 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     "gpt-oss, every head its keys": lambda: GptOssConfig(
         **{**SIZES, "num_key_value_heads": 4}, **{**GPT_OSS, "num_experts_per_tok": 1}
     ),
+    "lfm 2": lambda: Lfm2Config(**{**SIZES, **LFM2}),
+    "lfm 2 with biases, untied": lambda: Lfm2Config(
+        **{**SIZES, **LFM2, "layer_types": ["conv", "conv", "full_attention", "full_attention"]},
+        conv_bias=True,
+        conv_L_cache=4,
+        block_auto_adjust_ff_dim=False,
+        tie_word_embeddings=False,
+    ),
+    "lfm 2, attention alone": lambda: Lfm2Config(
+        **{**SIZES, "pad_token_id": 0}, conv_L_cache=2, block_ffn_dim_multiplier=1.3
+    ),
+    "lfm 2 with experts": lambda: Lfm2MoeConfig(**{**SIZES, **LFM2_MOE}),
+    "lfm 2 with experts, without bias": lambda: Lfm2MoeConfig(
+        **{**SIZES, **LFM2_MOE, "num_dense_layers": 0},
+        use_expert_bias=False,
+        norm_topk_prob=False,
+        routed_scaling_factor=2.5,
+        conv_bias=True,
+    ),
 }
 # Families that are another one under their own name.
 RENAMED = {"mimo": "qwen 2.5"}
@@ -434,7 +557,7 @@ def make_peer(name: str, config: Any) -> PreTrainedModel:
             if parameter_name.endswith(("bias", "scale")) or "norm" in parameter_name:
                 parameter.add_(torch.randn_like(parameter) * 0.2)
         for buffer_name, buffer in model.named_buffers():
-            if buffer_name.endswith("layer_scalar"):
+            if buffer_name.endswith(("bias", "layer_scalar")):
                 buffer.add_(torch.randn_like(buffer) * 0.2)
     return model
 

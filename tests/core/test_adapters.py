@@ -111,12 +111,17 @@ def test_merged_it_is_what_the_papers_equation_says(name: str, model: Path, tmp_
     assert not torch.allclose(found, scores(model), atol=1e-2)
 
 
-@pytest.mark.parametrize("family", ["qwen2", "qwen3", "phi3", "gemma2", "granite", "olmo2"])
+@pytest.mark.parametrize(
+    "family",
+    [*("qwen2", "qwen3", "phi3", "gemma2", "granite", "olmo2"), "qwen3_5_text", "qwen3_next"],
+)
 def test_it_fits_families_of_other_names_and_orders(family: str, tmp_path: Path) -> None:
     name = next(name for name in CONFIGS if CONFIGS[name]().model_type == family)
     peer_of(name).save_pretrained(tmp_path / "model")
     write_text_files(tmp_path / "model")
-    spec = LoraSpec(modules=(*ALL, "qkv_proj", "gate_up_proj"))
+    lfm2 = ("in_proj", "out_proj", "w1", "w2", "w3")
+    states = ("in_proj_qkv", "in_proj_z", "in_proj_a", "in_proj_qkvz", "in_proj_ba")
+    spec = LoraSpec(modules=(*ALL, "qkv_proj", "gate_up_proj", *lfm2, *states))
     added = lora_for(tmp_path / "model", tmp_path / "lora", spec)
     merged = copytree(tmp_path / "model", tmp_path / "merged")
     merge_slowly(merged, added)

@@ -29,6 +29,7 @@ from medusa_core.messages import (
     MoveReason,
     StepDone,
 )
+from medusa_core.models.config import parse_config
 from medusa_core.runtime.cluster.division import (
     Power,
     divide,
@@ -58,6 +59,7 @@ from tests.core.conftest import TARGET_NAMES, Folders, LoadTarget, options_of
 from tests.core.fakes import oracle_spec
 from tests.core.laws import check_cache, check_same_tokens, decode, plain_states, plainly, user_says
 from tests.core.peers import CONFIGS, peer_of
+from tests.core.targets import PEERS
 from tests.core.test_together import decode_together, requests_of
 from tests.core.tiny import write_text_files
 
@@ -140,7 +142,7 @@ def test_other_machines_are_a_part_of_each_step(divided: Divided) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("num_stages", [2, 3])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("name", [name for name in TARGET_NAMES if name != "streams"])
+@pytest.mark.parametrize("name", [n for n in TARGET_NAMES if n not in ("streams", *PEERS)])
 def test_laws_1_to_3_hold_for_all_targets_and_drafters(
     name: str, dtype: str, num_stages: int, divided: Divided, load: LoadTarget
 ) -> None:
@@ -167,9 +169,11 @@ def test_law_7_sessions_that_share_a_pass_over_machines_get_their_own_texts(
 
 
 FAMILIES = sorted({CONFIGS[name]().model_type: name for name in reversed(CONFIGS)}.values())
+_LAYERS = {name: parse_config(CONFIGS[name]().to_dict(), {}).traits.layers for name in FAMILIES}
+WHOLE = [name for name in FAMILIES if _LAYERS[name]]  # layers that can't be divided
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name not in WHOLE])
 def test_every_family_is_the_same_in_parts(name: str, tmp_path: Path) -> None:
     peer_of(name).save_pretrained(tmp_path)
     write_text_files(tmp_path)
@@ -187,6 +191,17 @@ def test_every_family_is_the_same_in_parts(name: str, tmp_path: Path) -> None:
     assert torch.allclose(actual[1], expected[1], atol=1e-12, rtol=0)
     assert torch.equal(whole.runner.logits(expected[0]), target.runner.logits(expected[0]))
     assert target.num_parameters == whole.num_parameters
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_layers_with_states_are_refused_in_words(name: str, tmp_path: Path) -> None:
+    peer_of(name).save_pretrained(tmp_path)
+    write_text_files(tmp_path)
+    cluster = cluster_of(tmp_path, 2)
+    options = LoadOptions("float64", "cpu", cluster=ADDRESS)
+    with pytest.raises(ClusterError, match="can't be with other machines") as caught:
+        load_target(tmp_path, options=options, join=lambda _: cluster)
+    assert "this computer" in caught.value.hint
 
 
 def test_a_step_asks_every_stage_once(divided: Divided) -> None:

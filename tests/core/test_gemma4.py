@@ -225,6 +225,35 @@ def test_what_was_kept_of_an_earlier_load_is_the_same(folder: Path, tmp_path: Pa
     assert first.num_parameters == second.num_parameters
 
 
+@pytest.mark.parametrize("taps", [(), (0, 2, 3, 5, 6)])
+@pytest.mark.parametrize("below", [0, 4])
+def test_of_a_prompt_only_the_last_row_goes_through_layers_that_hold_nothing(
+    below: int, taps: tuple[int, ...], folder: Path
+) -> None:
+    options = LoadOptions("float64")
+    if below:
+        options = with_layers_below(folder, None, options, 6 - below)
+    runner = load_target(folder, options=options).runner
+    runner.tap(taps)
+    entered: list[int] = []
+    model = runner._model
+    block = model.block
+
+    def counted(index: int, x: Tensor, *others: Any) -> Tensor:
+        entered.append(len(x))
+        return block(index, x, *others)
+
+    with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
+        caches = [runner.new_cache(80) for _ in range(2)]
+        whole = [runner.extend(IDS, kv) for kv in caches]  # rows before the chunk
+        whole = [runner.extend(IDS[:17], caches[0])[-1:]]
+        patch.setattr(model, "block", counted)
+        last = runner.extend(IDS[:17], caches[1], only_last=True)
+    assert entered == [24, 24, 24, 1, 1, 1]  # 17 in a round number
+    torch.testing.assert_close(last, whole[0], atol=1e-12, rtol=0)
+    assert caches[0].committed().equal(caches[1].committed())
+
+
 @pytest.mark.parametrize("layer", [1, 3, 5])
 def test_pruned_rows_keep_their_own_embeddings(layer: int, folder: Path) -> None:
     """Before layers that hold rows, and among those that read them."""

@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from transformers import (
     Ernie4_5Config,
     Exaone4Config,
+    FalconH1Config,
     Gemma2Config,
     Gemma3TextConfig,
     Gemma4TextConfig,
@@ -21,10 +22,14 @@ from transformers import (
     Glm4Config,
     GptOssConfig,
     GraniteConfig,
+    GraniteMoeHybridConfig,
     HunYuanDenseV1Config,
+    Lfm2Config,
+    Lfm2MoeConfig,
     LlamaConfig,
     Ministral3Config,
     MistralConfig,
+    NemotronHConfig,
     Olmo2Config,
     Olmo3Config,
     Phi3Config,
@@ -44,13 +49,26 @@ from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.models.checkpoints.gguf_config import config_of
 from medusa_core.models.checkpoints.gguf_names import ARCHITECTURES
-from medusa_core.models.config import parse_config
+from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.family import family_registry
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.rope import inverse_frequencies
+from medusa_core.models.traits import Factors, Traits
 from medusa_core.system.files.gguf import read_beginning, read_gguf
 from tests.core.gguf_converter import convert
-from tests.core.peers import DELTA_NET, LLAMA3_ROPE, SHARED_EXPERT, SIZES, make_peer
+from tests.core.gguf_files import LEAST_COLUMNS
+from tests.core.peers import (
+    DELTA_NET,
+    FALCON_H1,
+    GRANITE4_HYBRID,
+    LFM2,
+    LFM2_MOE,
+    LLAMA3_ROPE,
+    NEMOTRON_H,
+    SHARED_EXPERT,
+    SIZES,
+    make_peer,
+)
 from tests.core.test_hostile_gguf import check_mutations
 from tests.core.test_model_against_transformers import (
     TOKEN_IDS,
@@ -191,6 +209,23 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         sliding_window=None,
         rope_parameters=YARN | {"mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1},
     ),
+    "granite hybrid": lambda: GraniteMoeHybridConfig(
+        **{**SIZES, "num_hidden_layers": 4}, **GRANITE4_HYBRID
+    ),
+    "granite hybrid with experts": lambda: GraniteMoeHybridConfig(
+        **{**SIZES, "num_hidden_layers": 4, "intermediate_size": 32},
+        **{
+            **GRANITE4_HYBRID,
+            "shared_intermediate_size": 64,
+            "num_local_experts": 6,
+            "num_experts_per_tok": 2,
+        },
+    ),
+    "falcon-h1": lambda: FalconH1Config(**SIZES, **FALCON_H1, tie_word_embeddings=False),
+    "falcon-h1 with norms": lambda: FalconH1Config(
+        **SIZES, **FALCON_H1, mamba_rms_norm=True, mamba_norm_before_gate=False
+    ),
+    "nemotron_h": lambda: NemotronHConfig(**SIZES, **NEMOTRON_H, mlp_bias=True),
     "gpt-oss": lambda: GptOssConfig(
         **{**SIZES, "num_hidden_layers": 3},
         head_dim=16,
@@ -200,8 +235,14 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         pad_token_id=0,
         rope_parameters=YARN | {"truncate": False},
     ),
+    "lfm2": lambda: Lfm2Config(**{**SIZES, **LFM2}),
+    "lfm2moe": lambda: Lfm2MoeConfig(**{**SIZES, **LFM2_MOE}),
 }
 BLOCKS = (
+    "granite hybrid with experts",
+    "nemotron_h",
+    "lfm2",
+    "lfm2moe",
     "qwen35",
     "qwen3moe",
     "ministral3",
@@ -220,6 +261,8 @@ BLOCKS = (
     "glm4",
     "ernie4_5",
 )
+# Those of which a file has the same tensors as a folder.
+ALIKE = tuple(n for n in CONFIGS if n != "gpt-oss" and not n.startswith(("granite hyb", "falcon")))
 RUNS = tuple(n for n in CONFIGS if CONFIGS[n]().model_type in family_registry().names)
 
 
@@ -243,27 +286,28 @@ def test_every_architecture_is_compared() -> None:
     )
 
 
-STACKED = ("gpt-oss", "gemma4, experts")  # experts of a layer are one tensor in both files
-
-
-@pytest.mark.parametrize("name", [name for name in CONFIGS if name not in STACKED])
+@pytest.mark.parametrize("name", ALIKE)
 def test_tensors_have_the_names_and_numbers_of_the_checkpoint(name: str, tmp_path: Path) -> None:
     _, path = saved(name, tmp_path)
-    theirs, ours = load_file(tmp_path / "model.safetensors"), ModelFiles.open(path).checkpoint()
-    assert ours.names == theirs.keys()
-    for tensor_name, tensor in theirs.items():
-        assert ours.shape(tensor_name) == tuple(tensor.shape)
-        found = ours.floats(tensor_name, torch.float32)
-        torch.testing.assert_close(found, tensor.float(), atol=1e-6, rtol=0)
-
-
-def test_experts_of_gemma_4_stand_one_by_one_in_both_files(tmp_path: Path) -> None:
-    _, path = saved("gemma4, experts", tmp_path)
-    theirs, ours = (ModelFiles.open(where).checkpoint() for where in (tmp_path, path))
+    theirs, ours = (ModelFiles.open(each).checkpoint() for each in (tmp_path, path))
     assert ours.names == theirs.names
-    for name in ours.names:
-        found = ours.floats(name, torch.float32)
-        torch.testing.assert_close(found, theirs.floats(name, torch.float32), atol=1e-6, rtol=0)
+    for tensor_name in theirs.names:
+        assert ours.shape(tensor_name) == theirs.shape(tensor_name)
+        found, wanted = (each.floats(tensor_name, torch.float32) for each in (ours, theirs))
+        torch.testing.assert_close(found, wanted, atol=1e-6, rtol=0)
+
+
+def test_granite_has_gates_of_their_own_in_a_file(tmp_path: Path) -> None:
+    _, path = saved("granite hybrid with experts", tmp_path)
+    theirs, ours = load_file(tmp_path / "model.safetensors"), ModelFiles.open(path).checkpoint()
+    block = "model.layers.1"
+    shared = theirs[f"{block}.shared_mlp.input_linear.weight"].chunk(2)
+    experts = theirs[f"{block}.block_sparse_moe.input_linear.weight"][4].chunk(2)
+    for part, of_all, of_one in zip(("gate", "up"), shared, experts, strict=True):
+        found = ours.floats(f"{block}.shared_mlp.{part}_proj.weight", None)
+        assert torch.equal(found, of_all)
+        found = ours.floats(f"{block}.block_sparse_moe.experts.4.{part}_proj.weight", None)
+        assert torch.equal(found, of_one)
 
 
 def test_experts_of_gpt_oss_stand_one_by_one(tmp_path: Path) -> None:
@@ -294,7 +338,21 @@ def test_sizes_are_those_of_config_json(name: str, tmp_path: Path) -> None:
     torch.testing.assert_close(frequencies[1], frequencies[0], rtol=1e-6, atol=0)
     if theirs.model_type == "mistral":  # without a window it is a Llama
         theirs = replace(theirs, model_type="llama")
-    assert replace(ours, rope=theirs.rope) == theirs
+    assert replace(ours, rope=theirs.rope) == replace(theirs, traits=in_a_file(theirs))
+
+
+def in_a_file(config: ModelConfig) -> Traits:
+    """The traits of a model in a file: gates are tensors, factors of Falcon-H1 in its weights."""
+    traits = replace(config.traits, fuses_gate=False)
+    if config.model_type == "granitemoehybrid" or traits.factors is None:
+        return traits if traits.mamba is not None else config.traits
+    return replace(
+        traits,
+        factors=Factors(),
+        embedding_scale=1.0,
+        score_divisor=1.0,
+        attention_scale=1 / config.head_dim**0.5,
+    )
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -310,7 +368,7 @@ def rounded(peer: PreTrainedModel, kind: str) -> None:
     of = gguf.GGMLQuantizationType[kind.upper()]
     with torch.no_grad():
         for parameter in peer.parameters():
-            if parameter.dim() > 1 and parameter.shape[-1] > 4:  # convolutions stay as they are
+            if parameter.dim() > 1 and parameter.shape[-1] >= LEAST_COLUMNS:
                 stored = gguf.quants.quantize(parameter.numpy(), of)
                 numbers = gguf.quants.dequantize(stored, of).astype(np.float32)
                 parameter.copy_(torch.from_numpy(numbers))
@@ -443,7 +501,7 @@ def written(
     [
         ("qwen3next", "safetensors", "Qwen3.5"),
         ("gemma3n", "streams", "Gemma 4"),
-        ("granitehybrid", "recurrent", "Granite 3"),
+        ("jamba", "recurrent", "Qwen3"),
         ("mamba", "recurrent", "Qwen3"),
         ("clip", "part of a model that sees", "model itself"),
         ("gptj", "isn't known", "llama"),

@@ -35,6 +35,7 @@ _USUAL = {
     "model.embeddings": "model.embed_tokens",
     "model.norm_f": "model.norm",
     "model.final_layernorm": "model.norm",
+    "model.embedding_norm": "model.norm",  # LFM2's
 }
 
 EachPiece = Callable[[memoryview], None]

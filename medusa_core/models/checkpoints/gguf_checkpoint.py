@@ -40,6 +40,7 @@ from medusa_core.system.files.safetensors_header import TensorEntry
 _DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 _TURNED = {"q_proj": "attention.head_count", "k_proj": "attention.head_count_kv"}
 _SENSES = ("v.", "a.", "mm.")  # in front of the names of what sees and hears
+_CONVOLUTIONS = (".conv.weight", ".conv1d.weight")  # here a matrix, there one of each channel
 _MOST_EXPERTS = 1 << 10
 # Vectors of Mamba-2 layers, which are stored as matrices.
 _FLAT = (".A_log", ".D", ".dt_bias", ".mamba.norm.weight", ".mixer.norm.weight")
@@ -169,7 +170,7 @@ def _shape(name: str, stored: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that Hugging Face gives a tensor."""
     if name.endswith(_FLAT):
         return (math.prod(stored),)
-    if name.endswith(".conv1d.weight") and len(stored) == 2:
+    if name.endswith(_CONVOLUTIONS) and len(stored) == 2:
         return (stored[0], 1, stored[1])
     if name.endswith(".shared_expert_gate.weight"):
         return (1, math.prod(stored))

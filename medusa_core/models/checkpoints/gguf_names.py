@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 _TOP = {
     "token_embd": "model.embed_tokens",
+    "token_embd_norm": "model.norm",  # LFM2's last one
     "output_norm": "model.norm",
     "output": "lm_head",
     "per_layer_token_embd": "model.embed_tokens_per_layer",
@@ -47,9 +48,28 @@ _EXPERTS_BESIDE = {
 }
 _NORMS_BEHIND = {name: theirs for name, theirs in _FOUR_NORMS.items() if name != "ffn_norm"}
 _FUSED = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
+_SHORT_CONVOLUTION = {
+    "attn_norm": "operator_norm",
+    "attn_output": "self_attn.out_proj",
+    "attn_q_norm": "self_attn.q_layernorm",
+    "attn_k_norm": "self_attn.k_layernorm",
+    "ffn_norm": "ffn_norm",
+    "ffn_gate": "feed_forward.w1",
+    "ffn_up": "feed_forward.w3",
+    "ffn_down": "feed_forward.w2",
+    "shortconv.conv": "conv.conv",
+    "shortconv.in_proj": "conv.in_proj",
+    "shortconv.out_proj": "conv.out_proj",
+}
 EACH_EXPERT = "*"  # in a name: where the number of an expert stands
 _EXPERTS = {
     f"ffn_{part}_exps": f"mlp.experts.{EACH_EXPERT}.{part}_proj" for part in ("gate", "up", "down")
+}
+_LFM2_EXPERTS = {
+    "ffn_gate_inp": "feed_forward.gate",
+    "ffn_gate_exps": f"feed_forward.experts.{EACH_EXPERT}.w1",
+    "ffn_up_exps": f"feed_forward.experts.{EACH_EXPERT}.w3",
+    "ffn_down_exps": f"feed_forward.experts.{EACH_EXPERT}.w2",
 }
 _SINKS = "attn_sinks.weight"
 
@@ -189,6 +209,13 @@ ARCHITECTURES = {
         _EXPERTS | {"ffn_gate_inp": "mlp.router", "post_attention_norm": _BLOCK["ffn_norm"]},
         has_experts=True,
     ),
+    "lfm2": Architecture("lfm2", _SHORT_CONVOLUTION),
+    "lfm2moe": Architecture(
+        "lfm2_moe",
+        _SHORT_CONVOLUTION | _LFM2_EXPERTS,
+        has_experts=True,
+        whole={"exp_probs_b.bias": "feed_forward.expert_bias"},
+    ),
     "qwen35": Architecture(
         "qwen3_5_text", _QWEN35, norm_offset=1.0, whole=_DELTA_NET, tiles_heads=True
     ),
@@ -222,7 +249,7 @@ _INSTEAD = {
     "qwen3next": ("only its safetensors files are read", "Choose Qwen3.5 instead."),
     **dict.fromkeys(
         (
-            *("mamba", "mamba2", "jamba", "lfm2", "lfm2moe", "plamo2"),
+            *("mamba", "mamba2", "jamba", "plamo2"),
             *("nemotron_h_moe", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7", "kimi-linear"),
         ),
         (_RECURRENT, "Choose a model without such layers, such as Qwen3."),

@@ -258,6 +258,26 @@ def _gpt_oss(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     return settings
 
 
+def _lfm2(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    """A file has the width of the MLP as it is; `config.json` one that is still to be adjusted."""
+    attends = "sliding_attention" if _positive(known.get("sliding_window")) else "full_attention"
+    mixers = _mixers(gguf, known) or []
+    settings: Settings = {
+        "norm_eps": known.get("rms_norm_eps"),
+        "conv_L_cache": gguf.of_model("shortconv.l_cache"),
+        "conv_bias": "blk.0.shortconv.in_proj.bias" in gguf.tensors,
+        "layer_types": [attends if one == "attention" else "conv" for one in mixers] or None,
+        "block_auto_adjust_ff_dim": False,
+    }
+    if gguf.architecture != "lfm2moe":
+        return settings
+    return settings | {
+        **_qwen3moe(gguf, known),
+        "num_dense_layers": gguf.of_model("leading_dense_block_count") or 0,
+        "use_expert_bias": any(name.endswith("exp_probs_b.bias") for name in gguf.tensors),
+    }
+
+
 def _mamba(gguf: Gguf) -> Settings:
     """The sizes of Mamba-2 layers, and biases wherever a layer has them."""
     settings: Settings = {
@@ -399,6 +419,7 @@ _SETTINGS: dict[str, Callable[[Gguf, Mapping[str, Any]], Settings]] = {
     "ernie4_5": _ernie,
     "glm4": _glm4,
     "gpt-oss": _gpt_oss,
+    **dict.fromkeys(("lfm2", "lfm2moe"), _lfm2),
     **dict.fromkeys(("qwen35", "qwen35moe"), _qwen35),
     "granitehybrid": _granitehybrid,
     "falcon-h1": _falcon_h1,

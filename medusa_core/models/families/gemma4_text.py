@@ -302,4 +302,11 @@ def _decoder() -> type[Decoder]:
     return Gemma4Decoder
 
 
-SPEC = FamilySpec("gemma4_text", _traits, decoder=_decoder, parts=_parts, as_usual=_as_usual)
+SPEC = FamilySpec(
+    "gemma4_text",
+    _traits,
+    decoder=_decoder,
+    parts=_parts,
+    as_usual=_as_usual,
+    tells_blocks=True,
+)

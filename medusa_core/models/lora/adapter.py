@@ -19,7 +19,7 @@ from medusa_core.models.lora.adapter_shape import (
     AdapterShape,
     read_adapter_shape,
 )
-from medusa_core.models.parts import LinearPart
+from medusa_core.models.parts import LinearPart, in_tiles
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.beside_linear import (
     BesideLinear,
@@ -105,6 +105,8 @@ class Adapter:
         wide = torch.promote_types(precision.compute, torch.float32)
         names = list(dict.fromkeys(p.name for p in part.pieces if p.name in self.shape.pairs))
         factors = {name: self.factors(name, wide) for name in names}
+        if part.tiled is not None:
+            factors = {name: (in_tiles(a, part.tiled), b) for name, (a, b) in factors.items()}
 
         def here(matrix: Tensor) -> QuantLinear:
             return make_linear(matrix.to(precision.device, precision.compute).contiguous())

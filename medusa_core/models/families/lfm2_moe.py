@@ -1,0 +1,46 @@
+"""LFM2 with experts: LFM2 whose rows pass through a few of many MLPs, but for the first layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from medusa_core.errors import ModelError
+from medusa_core.models.families.lfm2 import lfm2_decoder, lfm2_names, lfm2_parts, lfm2_traits
+from medusa_core.models.family import FamilySpec, positive, whole
+from medusa_core.models.traits import Experts, Traits
+
+_MOST = 1 << 12
+_MOST_LAYERS = 1 << 10
+
+
+def _traits(raw: Mapping[str, Any]) -> Traits:
+    count = whole(raw, "num_experts", _MOST, 32)
+    chosen = whole(raw, "num_experts_per_tok", _MOST, 4)
+    if chosen > count:
+        raise ModelError(
+            f"config.json: each token takes {chosen} of {count} experts.",
+            "Download config.json again.",
+        )
+    experts = Experts(
+        count,
+        chosen,
+        whole(raw, "moe_intermediate_size", 1 << 20, 1792),
+        bool(raw.get("norm_topk_prob", True)),
+        frozenset(range(_num_plain(raw))),
+        is_sigmoid=True,
+        bias="expert_bias" if raw.get("use_expert_bias", True) else "",
+        scale=positive(raw, "routed_scaling_factor", 1.0) or 1.0,
+    )
+    return replace(lfm2_traits(raw), experts=experts)
+
+
+def _num_plain(raw: Mapping[str, Any]) -> int:
+    """The first layers, which have one MLP."""
+    return (
+        0 if raw.get("num_dense_layers") == 0 else whole(raw, "num_dense_layers", _MOST_LAYERS, 2)
+    )
+
+
+SPEC = FamilySpec("lfm2_moe", _traits, lfm2_decoder, lfm2_parts, lfm2_names)
