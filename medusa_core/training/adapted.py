@@ -111,7 +111,10 @@ class AdaptedTarget:
             tree = RowTree.chain(length, device)
             sequences.append(SequenceRows(rows, mask, _Fresh(self.config, self._precision), tree))
             start += length
-        embedded = decoder.embed(torch.cat(list(texts)).to(device))
+        token_ids = torch.cat(list(texts))
+        looked_up = decoder.offloaded_vectors(token_ids.tolist())
+        brought = None if looked_up is None else looked_up.to(device)
+        embedded = decoder.entering(token_ids.to(device), brought)
         x = embedded.to(torch.promote_types(embedded.dtype, torch.float32))
         again = torch.is_grad_enabled() and recomputes(self.config, start)
         for index in range(self.config.num_layers):

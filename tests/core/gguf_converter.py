@@ -125,7 +125,7 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     experts = raw.get("num_local_experts") or raw.get("num_experts")
     if experts:
         writer.add_expert_count(experts)
-        writer.add_expert_used_count(raw["num_experts_per_tok"])
+        writer.add_expert_used_count(raw.get("num_experts_per_tok") or raw["top_k_experts"])
         writer.add_expert_feed_forward_length(
             raw.get("moe_intermediate_size") or raw["intermediate_size"]
         )
@@ -288,6 +288,8 @@ def _stored(raw: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor
             tensor = tensor.squeeze(1)
         if kind == "gpt_oss" and ".experts." in name:
             stored |= _of_gpt_oss(name, tensor)
+        elif kind in _GEMMA4 and (".experts." in name or name.endswith("scale")):
+            stored[_of_gemma4(name)] = tensor
         elif ".experts." in name and tensor.dim() < 3:
             before, _, rest = name.partition(".experts.")
             number, _, part = rest.partition(".")
@@ -319,6 +321,16 @@ def _of_delta_net(raw: dict[str, Any], name: str, tensor: Tensor) -> Tensor:
     if part == "out_proj.weight":
         return tiled(tensor.t()).t()
     return tiled(tensor) if of_mixer and part != "norm.weight" else tensor
+
+
+def _of_gemma4(name: str) -> str:
+    """What belongs to experts under names that llama.cpp's map knows."""
+    before, _, part = name.rpartition(".")
+    ends = {
+        "scale": f"{before}.proj.scale",
+        "per_expert_scale": f"{before.removesuffix('.router')}.experts.down_proj.scale",
+    }
+    return ends.get(part, f"{name}.weight")
 
 
 def _of_gpt_oss(name: str, tensor: Tensor) -> dict[str, Tensor]:

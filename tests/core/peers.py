@@ -247,6 +247,18 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         num_global_key_value_heads=1,
         final_logit_softcapping=30.0,
     ),
+    "gemma 4 26B": lambda: Gemma4TextConfig(
+        **{**SIZES, "num_hidden_layers": 3},
+        **GEMMA4,
+        layer_types=EVERY_THIRD,
+        hidden_size_per_layer_input=0,
+        attention_k_eq_v=True,
+        num_global_key_value_heads=1,
+        enable_moe_block=True,
+        num_experts=5,
+        top_k_experts=2,
+        moe_intermediate_size=24,
+    ),
     "gemma 4 12B": lambda: Gemma4UnifiedTextConfig(
         **{**SIZES, "num_hidden_layers": 4},
         **GEMMA4,
@@ -544,7 +556,7 @@ def make_peer(name: str, config: Any) -> PreTrainedModel:
     model: PreTrainedModel = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)](config).eval()
     with torch.no_grad():
         for parameter_name, parameter in model.named_parameters():
-            if parameter_name.endswith("bias") or "norm" in parameter_name:
+            if parameter_name.endswith(("bias", "scale")) or "norm" in parameter_name:
                 parameter.add_(torch.randn_like(parameter) * 0.2)
         for buffer_name, buffer in model.named_buffers():
             if buffer_name.endswith(("bias", "layer_scalar")):

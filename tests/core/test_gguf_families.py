@@ -141,6 +141,14 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         attention_k_eq_v=True,
         num_global_key_value_heads=1,
     ),
+    "gemma4, experts": lambda: Gemma4TextConfig(
+        **GEMMA4,
+        hidden_size_per_layer_input=0,
+        enable_moe_block=True,
+        num_experts=6,
+        top_k_experts=2,
+        moe_intermediate_size=32,
+    ),
     "granite": lambda: GraniteConfig(
         **SIZES,
         attention_multiplier=0.2,
@@ -244,6 +252,7 @@ BLOCKS = (
     "gemma3",
     "gemma4",
     "gemma4, keys as values",
+    "gemma4, experts",
     "granite",
     "olmo3",
     "phi4, longer",

@@ -122,6 +122,10 @@ def _gemma4(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
                 else 10000.0
             },
         },
+        "enable_moe_block": bool(gguf.of_model("expert_count")),
+        "num_experts": gguf.of_model("expert_count"),
+        "top_k_experts": gguf.of_model("expert_used_count"),
+        "moe_intermediate_size": gguf.of_model("expert_feed_forward_length"),
         **_gemma4_widths(gguf, known, shared),
     }
 
