@@ -41,7 +41,7 @@ def state_shape(raw: Mapping[str, Any]) -> StateShape:
     hidden = whole(raw, "hidden_size", _MOST_WIDTH, 4096)
     heads = whole(raw, "mamba_n_heads", _MOST_HEADS, 128)
     groups = whole(raw, "mamba_n_groups", _MOST_HEADS, 1)
-    size = whole(raw, "mamba_d_state", _MOST_WIDTH, 256)
+    size = whole(raw, "mamba_d_state", _MOST_HEADS, 256)
     inner = whole(raw, "mamba_expand", 64, 2) * hidden
     inner = whole(raw, "mamba_d_ssm", 64 * _MOST_WIDTH, inner)
     given = raw.get("mamba_d_head")

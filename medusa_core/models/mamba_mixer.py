@@ -25,7 +25,7 @@ class GatedNorm:
     """`RmsNorm` of each group on its own, and a gate before or behind it."""
 
     def __init__(self, weight: Tensor, groups: int, eps: float, gates_first: bool) -> None:
-        self._weight = weight
+        self.weight = weight
         self._groups = groups
         self._eps = torch.full((1,), eps, dtype=weight.dtype, device=weight.device)
         self._gates_first = gates_first
@@ -35,7 +35,7 @@ class GatedNorm:
         x = x * gate if self._gates_first else x
         grouped = x.view(len(x), self._groups, -1)
         scale = grouped.square().mean(dim=-1, keepdim=True).add_(self._eps).rsqrt_()
-        normed = (grouped * scale).view(x.shape).mul_(self._weight)
+        normed = (grouped * scale).view(x.shape).mul_(self.weight)
         return normed if self._gates_first else normed.mul_(gate)
 
 
@@ -148,7 +148,6 @@ class MambaMixer:
 
     def _mixed(self, layer: int, inputs: Tensor, steps: Tensor, its: SequenceRows) -> Tensor:
         """What each row of one sequence takes from the rows before it. [n, inner]"""
-        assert its.tree is not None  # of models with states
         shape, count = self.shape, len(inputs)
         inner, width = shape.num_heads * shape.value_dim, shape.num_key_heads * shape.key_dim
         tail = its.kv.state(layer).tail

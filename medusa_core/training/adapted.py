@@ -33,8 +33,9 @@ _NUMBERS_OF_A_ROW = 12  # of hidden and inner size each, about, that a block kee
 class _Fresh:
     """A sequence that is read as a whole: what is remembered of it is of the pass alone."""
 
-    def __init__(self, config: ModelConfig, device: torch.device) -> None:
-        self._config, self._device = config, device
+    def __init__(self, config: ModelConfig, precision: Precision) -> None:
+        self._config, self._device = config, precision.device
+        self._dtype = torch.promote_types(precision.compute, torch.float32)
         self._rows: dict[int, tuple[Tensor, Tensor]] = {}
 
     def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -48,8 +49,11 @@ class _Fresh:
     def state(self, layer: int) -> LayerState:
         shape = state_of(self._config.layers[layer])
         assert shape is not None  # a recurrent layer asks
-        state = torch.zeros(shape.num_heads, shape.key_dim, shape.value_dim, device=self._device)
-        tail = torch.zeros(shape.conv_width - 1, shape.channels, device=self._device)
+        sizes = (shape.num_heads, shape.key_dim, shape.value_dim)
+        state, tail = (
+            torch.zeros(each, dtype=self._dtype, device=self._device)
+            for each in (sizes, (shape.conv_width - 1, shape.channels))
+        )
         return LayerState(state, tail)
 
     def put_state(self, layer: int, state: LayerState) -> None:
@@ -105,7 +109,7 @@ class AdaptedTarget:
             mask = additive_mask(sees, 0, self._group, scores) if length > 1 else None
             rows = slice(start, start + length)
             tree = RowTree.chain(length, device)
-            sequences.append(SequenceRows(rows, mask, _Fresh(self.config, device), tree))
+            sequences.append(SequenceRows(rows, mask, _Fresh(self.config, self._precision), tree))
             start += length
         embedded = decoder.embed(torch.cat(list(texts)).to(device))
         x = embedded.to(torch.promote_types(embedded.dtype, torch.float32))

@@ -18,6 +18,7 @@ from torch import Tensor
 from medusa_core.bench.gguf_export import finish
 from medusa_core.system.files.json_file import read_json
 from tests.core.gguf_files import add_as, add_byte_level
+from tests.core.gguf_mamba import MAMBA_FAMILIES, add_mamba, mamba_sizes, stays_plain, stored_mamba
 from tests.core.tiny import TEMPLATE, make_tokenizer
 
 # By `model_type` of config.json.
@@ -35,6 +36,7 @@ _ARCHITECTURES = {
     "gemma": gguf.MODEL_ARCH.GEMMA,
     "gemma2": gguf.MODEL_ARCH.GEMMA2,
     "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
+    **dict.fromkeys(("gemma4_text", "gemma4_unified_text"), gguf.MODEL_ARCH.GEMMA4),
     "phi3": gguf.MODEL_ARCH.PHI3,
     "granite": gguf.MODEL_ARCH.GRANITE,
     "smollm3": gguf.MODEL_ARCH.SMOLLM3,
@@ -44,18 +46,23 @@ _ARCHITECTURES = {
     "lfm2_moe": gguf.MODEL_ARCH.LFM2MOE,
     "qwen3_5_text": gguf.MODEL_ARCH.QWEN35,
     "qwen3_5_moe_text": gguf.MODEL_ARCH.QWEN35MOE,
+    "granitemoehybrid": gguf.MODEL_ARCH.GRANITE_HYBRID,
+    "falcon_h1": gguf.MODEL_ARCH.FALCON_H1,
+    "nemotron_h": gguf.MODEL_ARCH.NEMOTRON_H,
 }
 _DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text")
 _NO_WEIGHTS = {
+    ".layer_scalar": ".layer_scalar.weight",
     ".sinks": ".sinks.weight",
     ".A_log": ".A_log",
     ".dt_bias": ".dt_proj.bias",
     ".expert_bias": ".expert_bias.bias",
 }
-_TURNS_PAIRS = ("llama", "mistral", "ministral3", "granite", "smollm3")
+_TURNS_PAIRS = ("llama", "mistral", "ministral3", "granite", "smollm3", "granitemoehybrid")
 _GEMMAS = ("gemma", "gemma2", "gemma3_text")
+_GEMMA4 = ("gemma4_text", "gemma4_unified_text")
 _LFM2 = ("lfm2", "lfm2_moe")
-_HAS_WINDOWS = ("gemma2", "gemma3_text", "phi3", "olmo3", "gpt_oss")
+_HAS_WINDOWS = ("gemma2", "gemma3_text", *_GEMMA4, "phi3", "olmo3", "gpt_oss")
 
 
 def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
@@ -69,22 +76,29 @@ def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
     raw, tensors = read_json(folder / "config.json"), load_file(folder / "model.safetensors")
     architecture = _ARCHITECTURES[raw["model_type"]]
     num_guessing = int("mtp.fc.weight" in tensors)
+    if raw["model_type"] in MAMBA_FAMILIES:
+        raw, tensors = mamba_sizes(raw), stored_mamba(raw | mamba_sizes(raw), tensors)
     writer = gguf.GGUFWriter(to, gguf.MODEL_ARCH_NAMES[architecture])
     _add_sizes(writer, raw, num_guessing)
     _add_rope(writer, raw)
     _add_multipliers(writer, raw)
+    if raw["model_type"] in _GEMMA4:
+        add_gemma4(writer, raw)
     if raw["model_type"] in _DELTA_NETS:
         _add_states(writer, raw)
     names = gguf.get_tensor_name_map(architecture, raw["num_hidden_layers"] + num_guessing)
     if num_guessing:
         writer.add_uint32(f"{writer.arch}.nextn_predict_layers", num_guessing)
+    if raw["model_type"] in MAMBA_FAMILIES:
+        add_mamba(writer, raw)
     for name, tensor in _stored(raw, tensors).items():
         stem, _, ending = name.rpartition(".")
         known = names.get_name(stem) or names.get_name(stem.removeprefix("model."))
         theirs = stem if stem.startswith("blk.") else known
         full_name = f"{theirs}.{ending}" if theirs else names.get_name(name)  # one without ending
         assert full_name is not None, name
-        add_as(writer, full_name, tensor.float().contiguous().numpy(), kind)
+        of = "f32" if stays_plain(full_name) else kind
+        add_as(writer, full_name, tensor.float().contiguous().numpy(), of)
     make_tokenizer(raw["vocab_size"]).save(str(folder / "tokenizer.json"))
     add_byte_level(writer, folder / "tokenizer.json", "gpt-2")
     writer.add_chat_template(TEMPLATE)
@@ -97,10 +111,11 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any], num_guessing: int) 
     writer.add_block_count(raw["num_hidden_layers"] + num_guessing)
     writer.add_context_length(raw["max_position_embeddings"])
     writer.add_embedding_length(raw["hidden_size"])
-    if "intermediate_size" in raw:
+    if "intermediate_size" in raw and raw["model_type"] not in _GEMMA4:
         writer.add_feed_forward_length(_inner_width(raw))
     writer.add_head_count(raw["num_attention_heads"])
-    writer.add_head_count_kv(_kv_heads(raw))
+    if raw["model_type"] not in _GEMMA4:
+        writer.add_head_count_kv(_kv_heads(raw))
     writer.add_layer_norm_rms_eps(raw.get("rms_norm_eps", raw.get("norm_eps")))
     if raw["model_type"] in _LFM2:
         writer.add_vocab_size(raw["vocab_size"])
@@ -108,7 +123,7 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any], num_guessing: int) 
     if raw["model_type"] == "lfm2_moe":
         writer.add_leading_dense_block_count(raw["num_dense_layers"])
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
-    if raw.get("head_dim") and raw["model_type"] != "granite":
+    if raw.get("head_dim") and raw["model_type"] not in ("granite", *_GEMMA4):
         writer.add_key_length(raw["head_dim"])
         writer.add_value_length(raw["head_dim"])
     experts = raw.get("num_local_experts") or raw.get("num_experts")
@@ -168,7 +183,8 @@ def _add_rope(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     reported = raw["rope_parameters"]
     rope = reported.get("full_attention", reported)
     head_dim = raw.get("head_dim") or raw["hidden_size"] // raw["num_attention_heads"]
-    writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
+    if raw["model_type"] not in _GEMMA4:
+        writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
     writer.add_rope_freq_base(rope["rope_theta"] * _of_alpha(rope, head_dim))
     if rope["rope_type"] in ("linear", "yarn"):
         writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
@@ -193,6 +209,39 @@ def _add_rope(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
         writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
 
 
+def add_gemma4(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
+    """Add what layers with a window and those that see all have each for themselves."""
+    windows = [kind == "sliding_attention" for kind in raw["layer_types"]]
+    own = raw["per_layer_config"][str(windows.index(False))]
+    shared, width = raw["num_kv_shared_layers"], raw["intermediate_size"]
+    head_dim, rope = own["head_dim"], raw["rope_parameters"]
+    writer.add_sliding_window_pattern(windows)
+    writer.add_shared_kv_layers(shared)
+    writer.add_embedding_length_per_layer_input(raw.get("hidden_size_per_layer_input") or 0)
+    for add, size in (
+        (writer.add_key_length, head_dim),
+        (writer.add_value_length, head_dim),
+        (writer.add_key_length_swa, raw["head_dim"]),
+        (writer.add_value_length_swa, raw["head_dim"]),
+        (writer.add_rope_dimension_count, head_dim),
+        (writer.add_rope_dimension_count_swa, raw["head_dim"]),
+    ):
+        add(size)
+    writer.add_rope_freq_base_swa(rope["sliding_attention"]["rope_theta"])
+    kv, num_own = raw["num_key_value_heads"], len(windows) - shared
+    if "num_key_value_heads" in own:
+        kv = [kv if is_local else own["num_key_value_heads"] for is_local in windows]
+    writer.add_head_count_kv(kv)
+    if raw["use_double_wide_mlp"]:
+        width = [width] * num_own + [2 * width] * shared
+    writer.add_feed_forward_length(width)
+    if raw["final_logit_softcapping"]:
+        writer.add_final_logit_softcapping(raw["final_logit_softcapping"])
+    num_turned = int(head_dim * rope["full_attention"]["partial_rotary_factor"] / 2)
+    factors = torch.tensor([1.0] * num_turned + [1e30] * (head_dim // 2 - num_turned))
+    writer.add_tensor("rope_freqs.weight", factors.numpy())
+
+
 def _of_alpha(rope: dict[str, Any], head_dim: int) -> float:
     """What Hunyuan's alpha stretches the base of the frequencies by."""
     alpha: float = rope.get("alpha", 1.0)
@@ -214,7 +263,7 @@ def _llama3_factors(rope: dict[str, Any], head_dim: int) -> Tensor:
 
 
 def _add_multipliers(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
-    if raw["model_type"] == "granite":
+    if raw["model_type"] in ("granite", "granitemoehybrid"):
         writer.add_attention_scale(raw["attention_multiplier"])
         writer.add_embedding_scale(raw["embedding_multiplier"])
         writer.add_residual_scale(raw["residual_multiplier"])
@@ -238,12 +287,13 @@ def _stored(raw: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor
         if kind in _TURNS_PAIRS and ".q_proj." in name:
             tensor = _paired(tensor, raw["num_attention_heads"])
         if kind in _TURNS_PAIRS and ".k_proj." in name:
-            tensor = _paired(tensor, raw["num_key_value_heads"])
+            heads = raw["num_key_value_heads"]
+            tensor = _paired(tensor, max(heads) if isinstance(heads, list) else heads)
         if name.endswith(".conv.weight"):
             tensor = tensor.squeeze(1)
         if kind == "gpt_oss" and ".experts." in name:
             stored |= _of_gpt_oss(name, tensor)
-        elif ".experts." in name:
+        elif ".experts." in name and tensor.dim() < 3:
             before, _, rest = name.partition(".experts.")
             number, _, part = rest.partition(".")
             experts[f"{before}.experts.{part}"][int(number)] = tensor

@@ -6,10 +6,14 @@ from typing import Any
 
 import torch
 from transformers import (
+    BambaConfig,
     Ernie4_5Config,
     Exaone4Config,
+    FalconH1Config,
     Gemma2Config,
     Gemma3TextConfig,
+    Gemma4TextConfig,
+    Gemma4UnifiedTextConfig,
     GemmaConfig,
     Glm4Config,
     GptOssConfig,
@@ -21,6 +25,7 @@ from transformers import (
     LlamaConfig,
     Ministral3Config,
     MistralConfig,
+    NemotronHConfig,
     Olmo2Config,
     Olmo3Config,
     Phi3Config,
@@ -71,6 +76,51 @@ GRANITE4 = {
     "mamba_n_heads": 8,
     "mamba_d_head": 8,
 }
+# A chunk of transformers ends within the texts of the tests.
+MAMBA = {
+    "mamba_n_heads": 8,
+    "mamba_d_head": 8,
+    "mamba_n_groups": 2,
+    "mamba_d_state": 16,
+    "mamba_chunk_size": 16,
+}
+GRANITE4_HYBRID = {
+    **GRANITE4,
+    **MAMBA,
+    "layer_types": ["mamba", "mamba", "attention", "mamba"],
+    "position_embedding_type": "nope",
+    "attention_multiplier": 0.2,
+    "embedding_multiplier": 3.0,
+    "residual_multiplier": 0.4,
+    "logits_scaling": 4.0,
+}
+FALCON_H1 = {
+    **MAMBA,
+    "mamba_d_ssm": 64,
+    "pad_token_id": 0,
+    "head_dim": 8,
+    "lm_head_multiplier": 0.25,
+    "embedding_multiplier": 2.0,
+    "mlp_multipliers": [0.7, 1.3],
+    "key_multiplier": 0.6,
+    "attention_in_multiplier": 1.1,
+    "attention_out_multiplier": 0.9,
+    "ssm_in_multiplier": 1.2,
+    "ssm_out_multiplier": 0.8,
+    "ssm_multipliers": [0.5, 0.8, 1.2, 1.1, 0.9],
+}
+# No step is cut short where transformers reads many rows at once: llama.cpp and vLLM cut none.
+NEMOTRON_H = {
+    "layers_block_type": ["mamba", "mlp", "attention", "mlp", "mamba"],
+    "head_dim": 16,
+    "mamba_num_heads": 8,
+    "mamba_head_dim": 8,
+    "n_groups": 2,
+    "ssm_state_size": 16,
+    "chunk_size": 16,
+    "time_step_min": 1e-12,
+    "pad_token_id": 0,
+}
 # Smaller weights: a gated delta net normalises what it reads, however little that is.
 DELTA_NET = {
     "max_position_embeddings": 8192,  # room for the states of several sessions
@@ -115,6 +165,8 @@ LFM2_MOE: dict[str, Any] = {
     "moe_intermediate_size": 32,
     "num_dense_layers": 1,
 }
+GEMMA4 = {"head_dim": 8, "global_head_dim": 16, "sliding_window": 24, "pad_token_id": 0}
+EVERY_THIRD = ["sliding_attention", "sliding_attention", "full_attention"]
 # The models that people run, as their config.json describes them, with small sizes.
 CONFIGS: dict[str, Callable[[], Any]] = {
     "llama 2, vicuna": lambda: LlamaConfig(**{**SIZES, "num_key_value_heads": 4}),
@@ -164,6 +216,44 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     ),
     "gemma 3, grouped by all": lambda: Gemma3TextConfig(
         **{**SIZES, "num_key_value_heads": 1}, head_dim=16, sliding_window=30, pad_token_id=0
+    ),
+    "gemma 4 E2B": lambda: Gemma4TextConfig(
+        **{**SIZES, "num_hidden_layers": 6, "num_key_value_heads": 1},
+        **GEMMA4,
+        layer_types=EVERY_THIRD * 2,
+        num_kv_shared_layers=3,
+        use_double_wide_mlp=True,
+        vocab_size_per_layer_input=320,
+        hidden_size_per_layer_input=8,
+        final_logit_softcapping=30.0,
+    ),
+    "gemma 4 E4B": lambda: Gemma4TextConfig(
+        **{**SIZES, "num_hidden_layers": 5},
+        **GEMMA4,
+        layer_types=["full_attention", *EVERY_THIRD, "full_attention"],
+        num_kv_shared_layers=2,
+        vocab_size_per_layer_input=400,
+        hidden_size_per_layer_input=16,
+        final_logit_softcapping=20.0,
+    ),
+    "gemma 4 31B": lambda: Gemma4TextConfig(
+        **{**SIZES, "num_hidden_layers": 3},
+        **GEMMA4,
+        layer_types=EVERY_THIRD,
+        hidden_size_per_layer_input=0,
+        attention_k_eq_v=True,
+        num_global_key_value_heads=1,
+        final_logit_softcapping=30.0,
+    ),
+    "gemma 4 12B": lambda: Gemma4UnifiedTextConfig(
+        **{**SIZES, "num_hidden_layers": 4},
+        **GEMMA4,
+        layer_types=["sliding_attention", "full_attention"] * 2,
+        attention_k_eq_v=True,
+        num_global_key_value_heads=4,
+        num_kv_shared_layers=1,
+        attention_bias=True,
+        tie_word_embeddings=False,
     ),
     "olmo 2": lambda: Olmo2Config(**SIZES),
     "olmo 2, every head its keys": lambda: Olmo2Config(**{**SIZES, "num_key_value_heads": 4}),
@@ -291,6 +381,45 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         logits_scaling=2.0,
         attention_bias=True,
     ),
+    "granite 4 hybrid": lambda: GraniteMoeHybridConfig(
+        **{**SIZES, "num_hidden_layers": 4}, **GRANITE4_HYBRID
+    ),
+    "granite 4 hybrid with experts": lambda: GraniteMoeHybridConfig(
+        **{**SIZES, "num_hidden_layers": 4},
+        **{
+            **GRANITE4_HYBRID,
+            "num_local_experts": 6,
+            "num_experts_per_tok": 2,
+            "logits_scaling": 6.0,
+        },
+        tie_word_embeddings=True,
+    ),
+    "granite 4 hybrid with turns and biases": lambda: GraniteMoeHybridConfig(
+        **{**SIZES, "num_hidden_layers": 4},
+        **{**GRANITE4_HYBRID, "position_embedding_type": "rope", "mamba_n_groups": 1},
+        attention_bias=True,
+        mamba_proj_bias=True,
+        time_step_limit=[0.01, 0.5],
+    ),
+    "bamba": lambda: BambaConfig(
+        **{**SIZES, "num_hidden_layers": 3}, **MAMBA, attn_layer_indices=[1], pad_token_id=0
+    ),
+    "falcon h1": lambda: FalconH1Config(**SIZES, **FALCON_H1),
+    "falcon h1 with norms": lambda: FalconH1Config(
+        **SIZES, **{**FALCON_H1, "mamba_conv_bias": False}, mamba_rms_norm=True, mlp_bias=True
+    ),
+    "falcon h1, gated before its norm": lambda: FalconH1Config(
+        **SIZES,
+        **FALCON_H1,
+        mamba_rms_norm=True,
+        mamba_norm_before_gate=False,
+        projectors_bias=True,
+        tie_word_embeddings=True,
+    ),
+    "nemotron h": lambda: NemotronHConfig(**SIZES, **NEMOTRON_H),
+    "nemotron h with biases": lambda: NemotronHConfig(
+        **SIZES, **NEMOTRON_H, mlp_bias=True, use_bias=True
+    ),
     "ministral 3": lambda: Ministral3Config(
         **SIZES, head_dim=16, sliding_window=None, rope_parameters=GROWING
     ),
@@ -416,7 +545,7 @@ def make_peer(name: str, config: Any) -> PreTrainedModel:
             if parameter_name.endswith("bias") or "norm" in parameter_name:
                 parameter.add_(torch.randn_like(parameter) * 0.2)
         for buffer_name, buffer in model.named_buffers():
-            if buffer_name.endswith("bias"):
+            if buffer_name.endswith(("bias", "layer_scalar")):
                 buffer.add_(torch.randn_like(buffer) * 0.2)
     return model
 

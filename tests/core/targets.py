@@ -53,8 +53,12 @@ SMALLER = TinySpec(num_layers=1, hidden_size=64, intermediate_size=48, seed=12)
 STREAMED = TinySpec(num_layers=6, hidden_size=64, intermediate_size=96, seed=13)
 # Families with a decoder of their own, by their names in `peers.CONFIGS`.
 PEERS = {
+    "falcon_h1": "falcon h1 with norms",
+    "gemma4": "gemma 4 E2B",
+    "granitemoehybrid": "granite 4 hybrid with experts",
     "lfm2": "lfm 2",
     "lfm2_moe": "lfm 2 with experts",
+    "nemotron_h": "nemotron h",
     "qwen3_5": "qwen 3.5",
     "qwen3_5_moe": "qwen 3.5 with experts",
 }

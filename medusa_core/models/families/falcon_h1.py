@@ -22,11 +22,12 @@ _MOST_LAYERS = 1 << 10
 
 def _traits(raw: Mapping[str, Any]) -> Traits:
     count = whole(raw, "num_hidden_layers", _MOST_LAYERS, 32)
+    has_norm = bool(raw.get("mamba_rms_norm", False))
     mamba = replace(
         mamba_trait(raw),
         has_out_bias=bool(raw.get("projectors_bias", False)),
-        has_norm=bool(raw.get("mamba_rms_norm", False)),
-        gates_first=not raw.get("mamba_norm_before_gate", True),
+        has_norm=has_norm,
+        gates_first=not (has_norm and raw.get("mamba_norm_before_gate", True)),
     )
     rows = row_shape(raw)
     # Keys are multiplied before they are turned, which is the same as scaling scores.
