@@ -254,7 +254,7 @@ def test_layers_from_a_disk_give_the_same_scores(tmp_path: Path) -> None:
     saved(tmp_path / "model", dense(num_hidden_layers=8))
     options = LoadOptions("float64")
     wanted = plain_scores(load_target(tmp_path / "model", options=options), TOKEN_IDS)
-    below = with_layers_below(tmp_path / "model", None, options, 4)
+    below = with_layers_below(tmp_path / "model", None, options, 2)
     target = load_target(tmp_path / "model", options=below)
     assert target.plan.placement is not None
     assert len(set(target.plan.placement.tiers)) > 1
