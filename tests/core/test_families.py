@@ -173,7 +173,6 @@ def test_another_family_names_itself_and_what_is_supported(model_type: str, tmp_
 @pytest.mark.parametrize(
     ("model_type", "why", "instead"),
     [
-        ("qwen3_5", "state", "Qwen3"),
         ("mamba2", "state", "Llama"),
     ],
 )
