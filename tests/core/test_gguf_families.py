@@ -422,6 +422,7 @@ def test_llama_cpp_gives_the_scores_of_transformers(name: str, tmp_path: Path) -
     [
         *("gemma3, longer", "phi4, longer", "qwen3moe", "gpt-oss", "olmo3"),
         *("exaone4, longer", "hunyuan-dense", "glm4", "ernie4_5", "seed_oss"),
+        *("qwen35", "qwen35moe"),
     ],
 )
 def test_mutations_of_other_architectures_are_refused_or_load(name: str, tmp_path: Path) -> None:
