@@ -179,23 +179,21 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         sliding_window=None,
         rope_parameters=YARN | {"mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1},
     ),
-    "granite hybrid": lambda: GraniteMoeHybridConfig(
-        **{**SIZES, "num_hidden_layers": 4}, **GRANITE4_HYBRID
-    ),
+    "granite hybrid": lambda: GraniteMoeHybridConfig(**GRANITE4_HYBRID),
     "granite hybrid with experts": lambda: GraniteMoeHybridConfig(
-        **{**SIZES, "num_hidden_layers": 4, "intermediate_size": 32},
         **{
             **GRANITE4_HYBRID,
+            "intermediate_size": 32,
             "shared_intermediate_size": 64,
             "num_local_experts": 6,
             "num_experts_per_tok": 2,
         },
     ),
-    "falcon-h1": lambda: FalconH1Config(**SIZES, **FALCON_H1, tie_word_embeddings=False),
+    "falcon-h1": lambda: FalconH1Config(**FALCON_H1, tie_word_embeddings=False),
     "falcon-h1 with norms": lambda: FalconH1Config(
-        **SIZES, **FALCON_H1, mamba_rms_norm=True, mamba_norm_before_gate=False
+        **FALCON_H1, mamba_rms_norm=True, mamba_norm_before_gate=False
     ),
-    "nemotron_h": lambda: NemotronHConfig(**SIZES, **NEMOTRON_H, mlp_bias=True),
+    "nemotron_h": lambda: NemotronHConfig(**NEMOTRON_H, mlp_bias=True),
     "gpt-oss": lambda: GptOssConfig(
         **{**SIZES, "num_hidden_layers": 3},
         head_dim=16,
