@@ -33,8 +33,10 @@ _NUMBERS_OF_A_ROW = 12  # of hidden and inner size each, about, that a block kee
 class _Fresh:
     """A sequence that is read as a whole: what is remembered of it is of the pass alone."""
 
-    def __init__(self, config: ModelConfig, device: torch.device) -> None:
-        self._config, self._device = config, device
+    def __init__(self, config: ModelConfig, precision: Precision) -> None:
+        self._config = config
+        wide = torch.promote_types(precision.compute, torch.float32)
+        self._nothing = torch.empty(0, dtype=wide, device=precision.device)
         self._rows: dict[int, tuple[Tensor, Tensor]] = {}
 
     def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -48,9 +50,8 @@ class _Fresh:
     def state(self, layer: int) -> LayerState:
         shape = state_of(self._config.layers[layer])
         assert shape is not None  # a recurrent layer asks
-        state = torch.zeros(shape.num_heads, shape.key_dim, shape.value_dim, device=self._device)
-        tail = torch.zeros(shape.conv_width - 1, shape.channels, device=self._device)
-        return LayerState(state, tail)
+        state = self._nothing.new_zeros(shape.num_heads, shape.key_dim, shape.value_dim)
+        return LayerState(state, self._nothing.new_zeros(shape.conv_width - 1, shape.channels))
 
     def put_state(self, layer: int, state: LayerState) -> None:
         """Nothing comes after the pass."""
@@ -105,7 +106,7 @@ class AdaptedTarget:
             mask = additive_mask(sees, 0, self._group, scores) if length > 1 else None
             rows = slice(start, start + length)
             tree = RowTree.chain(length, device)
-            sequences.append(SequenceRows(rows, mask, _Fresh(self.config, device), tree))
+            sequences.append(SequenceRows(rows, mask, _Fresh(self.config, self._precision), tree))
             start += length
         embedded = decoder.embed(torch.cat(list(texts)).to(device))
         x = embedded.to(torch.promote_types(embedded.dtype, torch.float32))
