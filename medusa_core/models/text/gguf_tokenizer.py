@@ -50,7 +50,7 @@ _DEEPSEEK_V3 = (
     _LETTERS_OR_MARKS,
 )
 
-_LLAMA3_NAMES = ("llama3", "llama-v3", "llama-bpe", "falcon3", "pixtral")
+_LLAMA3_NAMES = ("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral")
 # By `tokenizer.ggml.pre`: patterns whose matches stand alone, one after another.
 _SPLITS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
