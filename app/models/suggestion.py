@@ -38,12 +38,18 @@ def fit_words(config: ModelConfig | None, heads: HeadsShape, budget: Budget | No
 
 
 def in_order(offers: Sequence[PairOffer], budget: Budget | None) -> tuple[PairOffer, ...]:
-    """As they come; with a card, of the catalog those with heads first and small ones last."""
-    if not has_card(budget):
-        return tuple(offers)
+    """As they come; of the catalog what fits first, and of that today's models.
 
-    def place(offer: PairOffer) -> int:
-        return 0 if not offer.is_curated or offer.heads.num_heads else 1 + _is_quick(offer)
+    With a card, among these those with heads come first and small ones last.
+    """
+
+    def place(offer: PairOffer) -> tuple[bool, bool, int]:
+        if not offer.is_curated:
+            return False, False, 0
+        speed = 0
+        if has_card(budget) and not offer.heads.num_heads:
+            speed = 1 + _is_quick(offer)
+        return not fits(offer, budget), offer.is_earlier, speed
 
     return tuple(sorted(offers, key=place))
 
@@ -51,7 +57,8 @@ def in_order(offers: Sequence[PairOffer], budget: Budget | None) -> tuple[PairOf
 def suggested(offers: Sequence[PairOffer], budget: Budget | None) -> PairOffer | None:
     """The one that a computer gets most from; None if nothing is known to fit.
 
-    With a card: heads first, then the order. Without: the largest that a processor reads quickly.
+    With a card: heads first, then the order. Without: of today's models the largest that a
+    processor reads quickly.
     """
     fitting = [one for one in offers if one.config is not None and fits(one, budget)]
     quick = [one for one in fitting if _is_quick(one)]
@@ -59,7 +66,7 @@ def suggested(offers: Sequence[PairOffer], budget: Budget | None) -> PairOffer |
         return None
     if has_card(budget) or not quick:
         return max(fitting, key=lambda one: bool(one.heads.num_heads))
-    return max(quick, key=lambda one: one.download_bytes)
+    return max(quick, key=lambda one: (not one.is_earlier, one.download_bytes))
 
 
 def _is_quick(offer: PairOffer) -> bool:

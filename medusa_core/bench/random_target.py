@@ -5,7 +5,7 @@ It uses the built-in model's tokenizer, whose token ids every larger vocabulary 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -34,6 +34,7 @@ from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.quant.random_blocks import random_blocks
 from medusa_core.models.text.grammar_compiler import GrammarCompiler
+from medusa_core.models.token_table import HeldTable, TokenTable
 from medusa_core.models.weights import embedding_device
 from medusa_core.runtime.runner.choice import (
     choose_runner,
@@ -75,6 +76,10 @@ class RandomWeights:
         dtype = DTYPES[self._formats.embedding.compute[0]]
         return self._counted(table.to(embedding_device(self._formats, self._precision), dtype))
 
+    def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
+        self.num_parameters += rows * columns
+        return _FewRows(self.matrix(max(1, _DRAWN // columns), columns).cpu())
+
     def linear(self, part: LinearPart) -> QuantLinear:
         spec = part.fitting(self._formats.linears, self._formats)
         bias = None
@@ -115,6 +120,17 @@ class RandomWeights:
         self.num_parameters += tensor.numel()
         self.nbytes += tensor.nbytes
         return tensor
+
+
+class _FewRows(HeldTable):
+    """A table that stands for a larger one: tokens share its rows."""
+
+    def __init__(self, stored: Tensor) -> None:
+        super().__init__(stored)
+        self._num_rows = len(stored)
+
+    def rows(self, token_ids: Sequence[int]) -> Tensor:
+        return super().rows([token % self._num_rows for token in token_ids])
 
 
 def random_target(name: str, options: LoadOptions, num_heads: int) -> Target:

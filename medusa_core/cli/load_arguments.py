@@ -22,7 +22,7 @@ from medusa_core.messages import (
     ModelLoaded,
     WeightFormats,
 )
-from medusa_core.models.quant.choice import CACHE_FORMATS, DTYPES
+from medusa_core.models.quant.choice import CACHE_FORMATS, DTYPES, TABLE_PLACES
 from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.remote.address import endpoint_url, host_of_url
 from medusa_core.system.resources import calibrations_dir, quantized_models_dir, start_model
@@ -103,6 +103,12 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
         group.add_argument(option, choices=names, default="", metavar="FORMAT", help=part)
     group.add_argument(
         "--embedding-in-ram", action="store_true", help="keep the token vectors off the card"
+    )
+    group.add_argument(
+        "--per-layer-embeddings",
+        choices=TABLE_PLACES,
+        default="",
+        help="where those of Gemma 4 E2B and E4B lie (default: disk, in the model's file)",
     )
     group.add_argument(
         "--cache-quant",
@@ -249,6 +255,7 @@ def formats_of(args: argparse.Namespace) -> WeightFormats:
         embedding=args.embedding_quant,
         heads=args.heads_quant,
         embedding_in_ram=args.embedding_in_ram,
+        per_layer=args.per_layer_embeddings,
         cache=args.cache_quant,
         attended=args.sparse_attention,
     )

@@ -280,7 +280,8 @@ def _name(choice: Recommendation, stored: str) -> str:
     name = formats.linears or stored or "dense"
     name += f", heads {formats.heads}" if formats.heads else ""
     name += f", lm_head {formats.lm_head}" if formats.lm_head else ""
-    return name + (", token vectors in RAM" if formats.embedding_in_ram else "")
+    name += ", token vectors in RAM" if formats.embedding_in_ram else ""
+    return name + (f", per-layer embeddings: {formats.per_layer}" if formats.per_layer else "")
 
 
 def _verdict(plan: MemoryPlan) -> str:

@@ -161,7 +161,9 @@ def _read_decoder(
     kept = QuantizedModels(quantized_dir)
     if (path := kept.find(parts.key)) is not None:
         try:
-            quantized_weights = QuantizedWeights(path, config, parts.precision, formats, after_part)
+            quantized_weights = QuantizedWeights(
+                path, config, parts.precision, formats, after_part, parts.checkpoint
+            )
             return decoder_of(config)(config, parts.precision, quantized_weights)
         except CheckpointError as error:
             kept.discard(path, error)

@@ -14,19 +14,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan
+from medusa_core.models.compiled import is_compiled
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.family import find_family
+from medusa_core.models.layer_shapes import rows_of
 from medusa_core.models.lora.adapter_shape import (
     AdapterShape,
     beside_parts,
 )
 from medusa_core.models.parts import (
+    PER_LAYER_NORM,
+    PER_LAYER_PROJECTION,
+    PER_LAYER_TABLE,
     BlockParts,
     LinearPart,
     block_parts,
     kinds_of_blocks,
     lm_head_part,
+    per_layer_tensors,
 )
+from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.choice import (
     PartFormats,
     dense_format_of,
@@ -42,7 +48,6 @@ from medusa_core.runtime.kv.size import (
     state_rows,
     whole_rows,
 )
-from medusa_core.system.native.lanes import fits_lanes
 
 if TYPE_CHECKING:
     from medusa_core.models.through_transformers.sizes import TransformersSizes
@@ -91,7 +96,7 @@ def plan_memory(
     """
     context = min(context_tokens, config.context_tokens)
     both = [(config, formats)] if draft_model is None else [(config, formats), draft_model]
-    ram = sum(embedding_bytes(*model) for model in both if model[1].embedding_in_ram)
+    ram = sum(_ram_bytes(*model) for model in both)
     weights, *drafts = (_on_device_bytes(*model) for model in both)
     in_adapter = adapter_bytes(config, adapter, formats)
     weights += in_adapter
@@ -137,9 +142,15 @@ def plan_memory(
 
 
 def _on_device_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of weights but for token vectors that stay in the computer's memory."""
-    ram = embedding_bytes(config, formats) if formats.embedding_in_ram else 0
-    return weights_bytes(config, formats) - ram
+    """Bytes of weights but for tables that stay in the computer's memory, below a card."""
+    return weights_bytes(config, formats) - _ram_bytes(config, formats)
+
+
+def _ram_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes of tables that stay in the computer's memory, below a card."""
+    tokens = embedding_bytes(config, formats) if formats.embedding_in_ram else 0
+    is_below = formats.per_layer == "ram" and formats.device != "cpu"
+    return tokens + (per_layer_table_bytes(config, formats) if is_below else 0)
 
 
 @lru_cache(maxsize=256)
@@ -164,7 +175,8 @@ def weights_bytes(config: ModelConfig, formats: PartFormats) -> int:
             if formats.keeps_blocks
             else _matrix_bytes(part, formats.lm_head, formats)
         )
-    return in_linears + vectors + last_norm + lm_head + embedding_bytes(config, formats)
+    tables = embedding_bytes(config, formats) + per_layer_table_bytes(config, formats)
+    return in_linears + vectors + last_norm + lm_head + tables + _per_layer_bytes(config, formats)
 
 
 def _transformers_bytes(config: ModelConfig, formats: PartFormats) -> int:
@@ -211,6 +223,28 @@ def experts_bytes(config: ModelConfig, formats: PartFormats) -> int:
 def embedding_bytes(config: ModelConfig, formats: PartFormats) -> int:
     """Bytes of the token vectors."""
     return formats.embedding.nbytes(config.vocab_size, config.hidden_size, formats.device)
+
+
+def per_layer_table_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes of the table of per-layer embeddings in memory; 0 where it stays in its file."""
+    of = config.traits.per_layer
+    if of is None or formats.per_layer == "disk":
+        return 0
+    columns = config.num_layers * of.width
+    kind = config.stored_type(f"{PER_LAYER_TABLE}.weight")
+    if kind and formats.per_layer == "ram":
+        return of.vocab_size * BLOCK_SIZES[kind].row_bytes(columns)
+    return formats.embedding.nbytes(of.vocab_size, columns, formats.device)
+
+
+def _per_layer_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes of what makes per-layer embeddings beside their table."""
+    found, item = per_layer_tensors(config), _ITEMSIZE[formats.compute]
+    if not found:
+        return 0
+    # A norm is computed in 32 bits at least, and keeps its epsilon.
+    in_norm = (math.prod(found[PER_LAYER_NORM]) + 1) * max(4, item)
+    return math.prod(found[PER_LAYER_PROJECTION]) * item + in_norm
 
 
 def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) -> int:
@@ -277,10 +311,8 @@ def _cache_bytes(
         numbers = sum(2 * shape.num_kv_heads * shape.head_dim for shape in sizes.layers)
         num = num_states(whole_rows(context_tokens), context_tokens)
         return numbers * itemsize, num * sizes.state_bytes
-    compiles = is_alone and formats.compiles and fits_lanes(*config.row_sizes)
+    compiles = is_alone and formats.compiles and is_compiled(config)
     compiles = compiles and (not config.quantization or formats.keeps_blocks)
-    compiles = compiles and config.traits.is_usual
-    compiles = compiles and find_family(config.model_type).decoder is None
     itemsize = _ITEMSIZE[formats.compute if compiles else formats.cache]
     row = row_bytes(config, itemsize, formats.cache_format)
     states = num_states(whole_rows(context_tokens), context_tokens)
@@ -307,15 +339,20 @@ def scratch_bytes(
         prompt_rows: Most rows of a prompt that are read at once; 0 for the device's usual.
     """
     rows, item = prompt_rows or chunk_rows(formats.device), max(4, _ITEMSIZE[formats.compute])
-    group = config.num_heads // config.num_kv_heads
-    hidden = rows * (8 * config.hidden_size + 4 * config.intermediate_size) * item
+    shapes = {shape for shape in map(rows_of, config.layers) if shape is not None}
+    group = max((config.num_heads // shape.num_kv_heads for shape in shapes), default=1)
+    width = max((config.intermediate_size, *config.traits.mlp_widths))
+    of = config.traits.per_layer
+    per_layer = 0 if of is None else 4 * config.num_layers * of.width
+    hidden = rows * (8 * config.hidden_size + 4 * width + per_layer) * item
     logits = 2 * _SCORED_ROWS * config.vocab_size * item
-    masks = 2 * group * rows * context_tokens * _ITEMSIZE[formats.compute]
+    masks = (1 + max(1, len(shapes))) * group * rows * context_tokens * _ITEMSIZE[formats.compute]
     # A card's kernels keep no scores.
     scores = 0 if formats.device == "cuda" else config.num_heads * rows * context_tokens * item
     rotations = whole_rows(context_tokens) * config.head_dim * item
     # One layer's keys and values, where they are multiplied in another dtype.
-    widened = 2 * config.num_kv_heads * config.head_dim * whole_rows(context_tokens) * item
+    in_row = max((shape.num_kv_heads * shape.head_dim for shape in shapes), default=0)
+    widened = 2 * in_row * whole_rows(context_tokens) * item
     is_card_other = formats.device == "cuda" and formats.cache != formats.compute
     widened *= is_card_other or bool(formats.cache_format)
     fixed = hidden + logits + rotations + _unpacked_bytes(config, formats)
@@ -328,7 +365,8 @@ def _unpacked_bytes(config: ModelConfig, formats: PartFormats) -> int:
         return 0
     if not config.is_ours:
         return _sizes_of(config).largest_matrix * _ITEMSIZE[formats.compute]
-    largest = max(part.rows * part.columns for part in block_parts(config, 0).linears)
+    blocks = (block for block, _ in kinds_of_blocks(config))
+    largest = max(part.rows * part.columns for block in blocks for part in block.linears)
     return largest * _ITEMSIZE[formats.compute]
 
 

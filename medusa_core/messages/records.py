@@ -556,6 +556,8 @@ class WeightFormats(NamedTuple):
         cache: Keys and values: `q4`, or empty for plain numbers.
         attended: Rows whose values attention takes, those of the largest weights; 0 for all, which
             alone is exact.
+        per_layer: Where per-layer embeddings lie: `disk`, in the model's file, which is read row by
+            row; `ram`; or `device`. Empty for the disk.
     """
 
     linears: str = ""
@@ -565,3 +567,4 @@ class WeightFormats(NamedTuple):
     embedding_in_ram: bool = False
     cache: str = ""
     attended: int = 0
+    per_layer: str = ""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from medusa_core.errors import CheckpointError
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.family import find_family
+from medusa_core.models.layer_shapes import SharedRows
 from medusa_core.models.mamba_decoder import MambaDecoder
 from medusa_core.models.precision import Precision
 from medusa_core.models.traits_decoder import TraitsDecoder
@@ -44,7 +46,8 @@ def build_decoder(
         CheckpointError: A tensor is missing, misshapen, or none that this family has.
     """
     decoder = decoder_of(config)(config, precision, weights)
-    unread = sorted(name for name in checkpoint.unread if not _HARMLESS.fullmatch(name))
+    unneeded = frozenset(_keys_of_readers(config))
+    unread = sorted(name for name in checkpoint.unread - unneeded if not _HARMLESS.fullmatch(name))
     if config.tie_embeddings and "lm_head.weight" in unread:
         unread.remove("lm_head.weight")  # the embedding again
     if unread:
@@ -54,3 +57,11 @@ def build_decoder(
             "Without them it would be another model: choose a checkpoint of a supported kind.",
         )
     return decoder
+
+
+def _keys_of_readers(config: ModelConfig) -> Iterator[str]:
+    """What projects to keys and values in layers that read those of others: trained, not used."""
+    for index, shape in enumerate(config.layers):
+        if isinstance(shape, SharedRows):
+            for name in ("k_proj", "v_proj", "k_norm"):
+                yield f"model.layers.{index}.self_attn.{name}.weight"

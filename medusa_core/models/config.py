@@ -38,6 +38,7 @@ _MOST_TOKENS = 1 << 20
 _MOST_CONTEXT = 1 << 24
 _MOST_EOS = 1 << 10
 _OUTER = ("eos_token_id", "tie_word_embeddings", "quantization_config")
+_SENSES = ("vision_config", "audio_config")
 _ROPE_KINDS = ("default", "linear", "llama3", "yarn", "longrope", "factors")
 
 
@@ -175,9 +176,14 @@ class ModelConfig:
         return _types(self.stored_types).get(name, "")
 
     @property
-    def row_sizes(self) -> tuple[int, int, int]:
+    def row_sizes(self) -> tuple[int, ...]:
         """Widths of the rows that a step multiplies."""
-        return self.hidden_size, self.intermediate_size, self.head_dim
+        shapes = (rows_of(shape) for shape in self.layers)
+        heads = {shape.head_dim for shape in shapes if shape is not None}
+        inner = {self.mlp_width(layer) for layer in range(self.num_layers)}
+        of_tokens = self.traits.per_layer
+        each_layer = () if of_tokens is None else (of_tokens.width,)
+        return self.hidden_size, *sorted(inner | heads), *each_layer
 
 
 def parse_config(
@@ -269,7 +275,7 @@ def _through_transformers(
 def _text_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Of a model that also sees, what reads and writes text."""
     text = raw.get("text_config")
-    if not isinstance(text, Mapping) or "vision_config" not in raw:
+    if not isinstance(text, Mapping) or not raw.keys() & _SENSES:
         return raw
     outer = {name: raw[name] for name in _OUTER if name in raw and name not in text}
     return {**text, **outer}
@@ -407,7 +413,7 @@ def _strength(kind: str, scaling: Mapping[str, Any], factor: float, old: int) ->
 def _factors(scaling: Mapping[str, Any], key: str) -> tuple[float, ...]:
     factors = scaling.get(key)
     are_numbers = isinstance(factors, list) and all(
-        isinstance(factor, int | float) and not isinstance(factor, bool) and 1e-6 < factor < 1e6
+        isinstance(factor, int | float) and not isinstance(factor, bool) and 1e-6 < factor < 1e31
         for factor in factors
     )
     if not are_numbers or not isinstance(factors, list):

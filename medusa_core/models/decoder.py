@@ -18,6 +18,7 @@ from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.parts import FINAL_NORM, block_parts, lm_head_part
+from medusa_core.models.plain_block import PlainBlock, PlainTokens, PositionTable
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.rope import Rope, interleave_rows, rotate
@@ -170,9 +171,63 @@ class Decoder:
             return None
         return self.embedding.index_select(0, torch.tensor(token_ids)).to(self._compute)
 
+    @property
+    def looked_up_width(self) -> int:
+        """Numbers of a row of `offloaded_vectors`; 0 where that gives None."""
+        return 0 if self.embeds_here else self.config.hidden_size
+
+    def entering(self, token_ids: Tensor, looked_up: Tensor | None) -> Tensor:
+        """What enters the first layer.
+
+        Args:
+            token_ids: Of the rows of a pass. [n], on the model's device.
+            looked_up: Of `offloaded_vectors` for them, brought to the device.
+
+        Returns:
+            [n, hidden]
+        """
+        return self.embed(token_ids) if looked_up is None else looked_up
+
+    def keep(self, rows: Tensor) -> None:
+        """Only these rows of a pass go on. [k], int64"""
+
     def turns(self, num_positions: int) -> Tensor:
         """The rotation of every pair at every position. [positions, head_dim / 2], complex"""
         return self._rope.turns(num_positions)
+
+    def position_tables(self, num_positions: int) -> tuple[PositionTable, ...]:
+        """What so many positions do; `plain_block` says which of the tables serves a block."""
+        return (PositionTable(self._rope.turns(num_positions)),)
+
+    def brought(self, token_ids: Sequence[int]) -> Tensor | None:
+        """What tokens bring to each layer besides what enters the first; None for nothing.
+
+        Returns:
+            [n, layers · width]
+        """
+        return None
+
+    def plain_tokens(self) -> PlainTokens | None:
+        """What makes vectors for all layers of it, as plain data."""
+        return None
+
+    def plain_block(self, index: int) -> PlainBlock:
+        """A block as plain data."""
+        block, config = self.blocks[index], self.config
+        weight = None if block.qk_norm is None else block.qk_norm.weight
+        return PlainBlock(
+            linears={name: getattr(block, name) for name in LINEARS},
+            norms=(block.attention_norm, None, block.mlp_norm, None),
+            q_norm=None if weight is None else weight[0],
+            k_norm=None if weight is None else weight[config.num_heads],
+            table=0,
+            query_scale=config.head_dim**-0.5,
+            window=None,  # no more context is offered than it shows
+            attention_cap=None,
+            num_kv_heads=config.num_kv_heads,
+            head_dim=config.head_dim,
+            inner=config.intermediate_size,
+        )
 
     def rotations(self, positions: Tensor, num_positions: int) -> Tensor:
         """Position factors for `block`; see `Rope.rotations`."""

@@ -31,8 +31,9 @@ class FamilySpec:
         name: `model_type` in its `config.json`.
         traits: What a `config.json` of it says.
         decoder: Imports and gives the decoder of a family that traits don't describe; None for one
-            that follows them. The compiled step declines what isn't usual.
+            that follows them.
         parts: The parts of its block of that number, if traits don't describe them.
+        tells_blocks: Its own decoder tells its blocks as plain data, for the compiled step.
         as_usual: A `config.json` of it with the usual names for what it calls otherwise; may refuse
             what can't be run.
         names: What its norms are called where they aren't called as in Llama or Gemma, by those
@@ -45,6 +46,7 @@ class FamilySpec:
     parts: Callable[[ModelConfig, int], BlockParts] | None = None
     as_usual: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     names: Mapping[str, str] = field(default_factory=dict)
+    tells_blocks: bool = False
 
 
 @cache
@@ -75,7 +77,7 @@ def unknown_family(model_type: str, why: str) -> ModelError:
     return ModelError(
         f"Models of type {reprlib.repr(model_type or 'unknown')} aren't supported: {why}.",
         f"Supported are {', '.join(family_registry().names)}: Llama, Vicuna, TinyLlama, Yi, "
-        "Mistral, Qwen2, Qwen3, Gemma 2 and 3, OLMo 2 and 3, Granite, SmolLM3 and their relatives; "
+        "Mistral, Qwen2, Qwen3, Gemma 2 to 4, OLMo 2 and 3, Granite, SmolLM3 and their relatives; "
         "and through transformers most others that write text.",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -88,6 +89,14 @@ def rows_of(shape: LayerShape) -> RowShape | None:
     if isinstance(shape, HybridShape):
         return shape.rows
     return shape if isinstance(shape, RowShape) else None
+
+
+def rows_read(layers: Sequence[LayerShape], index: int) -> tuple[int, RowShape] | None:
+    """The layer whose keys and values a layer attends to, and what they are; None for none."""
+    shape = layers[index]
+    owner = shape.layer if isinstance(shape, SharedRows) else index
+    rows = rows_of(layers[owner])
+    return None if rows is None else (owner, rows)
 
 
 def state_of(shape: LayerShape) -> StateShape | None:

@@ -14,6 +14,7 @@ from medusa_core.models.traits import NormPlaces
 if TYPE_CHECKING:
     from torch import Tensor  # a plan needs no torch
 
+    from medusa_core.models.config import HeadRows
     from medusa_core.models.quant.choice import PartFormats
     from medusa_core.models.quant.format import QuantSpec
 
@@ -28,6 +29,8 @@ class PartPiece:
         turns: Its rows belong to heads that rotary embedding turns.
         first: Which of the tensor's rows is its first.
         total: Rows of the whole tensor; 0 where it is the whole.
+        head_dim: Of its heads, all of which are turned as a whole; 0 where they are the model's
+            usual ones.
         stride: From one run of its rows to the next; 0 for a single run.
     """
 
@@ -36,6 +39,7 @@ class PartPiece:
     turns: bool = False
     first: int = 0
     total: int = 0
+    head_dim: int = 0
     stride: int = 0
 
     @property
@@ -52,6 +56,15 @@ class PartPiece:
         num_runs = self.total // self.stride
         runs = tensor.view(num_runs, self.stride, *tensor.shape[1:])
         return runs[:, self.first : self.first + self.rows // num_runs].flatten(0, 1)
+
+    def in_pairs(self, rows: Tensor, usual: HeadRows) -> Tensor:
+        """Its rows as `interleave_rows` orders them, if positions turn them. [rows, ...]"""
+        from medusa_core.models.rope import interleave_rows
+
+        if not self.turns:
+            return rows
+        size, turned = (self.head_dim, self.head_dim) if self.head_dim else usual
+        return interleave_rows(rows, size, turned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +278,15 @@ def lm_head_part(config: ModelConfig) -> LinearPart:
     return LinearPart("lm_head", (PartPiece(name, config.vocab_size),), config.hidden_size)
 
 
+def per_layer_tensors(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """What makes per-layer embeddings beside their table: shapes by the tensors' whole names."""
+    of = config.traits.per_layer
+    if of is None:
+        return {}
+    total = config.num_layers * of.width
+    return {PER_LAYER_PROJECTION: (total, config.hidden_size), PER_LAYER_NORM: (of.width,)}
+
+
 def num_linear_parameters(config: ModelConfig) -> int:
     """Weights of the linear parts of all blocks."""
     if not config.is_ours:
@@ -294,10 +316,14 @@ def kinds_of_blocks(config: ModelConfig) -> Iterator[tuple[BlockParts, int]]:
     plain = frozenset[int]() if experts is None else experts.plain_layers
     alike: dict[object, list[int]] = defaultdict(list)
     for index, shape in enumerate(layers):
-        alike[shape, config.mlp_width(index), index in plain].append(index)
+        has_values = index not in config.traits.keys_are_values
+        alike[shape, config.mlp_width(index), index in plain, has_values].append(index)
     for indices in alike.values():
         yield block_parts(config, indices[0]), len(indices)
 
 
 EMBEDDING = "model.embed_tokens"
 FINAL_NORM = "model.norm"
+PER_LAYER_TABLE = "model.embed_tokens_per_layer"
+PER_LAYER_PROJECTION = "model.per_layer_model_projection.weight"
+PER_LAYER_NORM = "model.per_layer_projection_norm.weight"

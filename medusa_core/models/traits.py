@@ -57,6 +57,21 @@ class Experts:
 
 
 @dataclass(frozen=True, slots=True)
+class PerLayerEmbeddings:
+    """A vector of each token for every layer, which enters it through a gate.
+
+    Attributes:
+        width: Numbers for one layer.
+        vocab_size: Tokens that have such vectors.
+
+    Source: Gemma 3n and 4 (Google 2025, 2026).
+    """
+
+    width: int
+    vocab_size: int
+
+
+@dataclass(frozen=True, slots=True)
 class DeltaNet:
     """What gated delta nets have beyond the sizes of their state (Yang et al. 2024).
 
@@ -156,6 +171,10 @@ class Traits:
         conv_bias: A short convolution and the projections around it have biases.
         layers: What a session holds of each layer; empty where all hold keys and values alike.
         mlp_widths: Numbers between the two halves of each layer's MLP; empty where all are alike.
+        per_layer: Vectors of tokens that enter at every layer; None for at the first alone.
+        keys_are_values: Layers whose values are their keys' projection.
+        normalises_values: Values are normalised per head, without a weight.
+        scales_layers: What leaves a layer is multiplied with a number of its own.
         delta_net: What its layers with a state have; None without gated delta nets.
         mamba: What its layers with a state have; None without Mamba-2 layers.
         factors: What parts of a block are multiplied with; None for nothing.
@@ -190,14 +209,23 @@ class Traits:
     conv_bias: bool = False
     layers: tuple[LayerShape, ...] = ()
     mlp_widths: tuple[int, ...] = ()
+    per_layer: PerLayerEmbeddings | None = None
+    keys_are_values: frozenset[int] = frozenset()
+    normalises_values: bool = False
+    scales_layers: bool = False
     delta_net: DeltaNet | None = None
     mamba: Mamba | None = None
     factors: Factors | None = None
     fuses_gate: bool = False
 
     @property
+    def score_bounds(self) -> tuple[float, float]:
+        """What scores of the vocabulary are divided by, and their cap; 0 for none."""
+        return self.score_divisor, self.score_cap or 0.0
+
+    @property
     def is_usual(self) -> bool:
-        """Has it only what Llama and its near relatives have, which the compiled step knows?"""
+        """Has it only what Llama and its near relatives have?"""
         usual = Traits(
             qkv_bias=self.qkv_bias,
             output_bias=self.output_bias,

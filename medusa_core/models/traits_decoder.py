@@ -27,6 +27,7 @@ from medusa_core.models.parts import (
     norm_names,
     qk_norm_names,
 )
+from medusa_core.models.plain_block import PlainBlock, PositionTable
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.rope import Rope, interleave_rows, rotate
@@ -130,6 +131,40 @@ class TraitsDecoder(Decoder):
             turned[:, : self.config.num_heads] *= self._growth(positions)[:, None, None]
         self._pass = _Pass(positions, turned, local, still)
         return turned
+
+    def position_tables(self, num_positions: int) -> tuple[PositionTable, ...]:
+        growth, traits = None, self.config.traits
+        if traits.query_growth:
+            growth = self._growth(torch.arange(num_positions))
+        tables = (PositionTable(self._rope.turns(num_positions), growth),)
+        if traits.local_theta is None:
+            return tables
+        return (*tables, PositionTable(self._local_rope.turns(num_positions)))
+
+    def plain_block(self, index: int) -> PlainBlock:
+        block, config = self._own[index], self.config
+        traits, mlp = config.traits, block.mlp
+        assert isinstance(mlp, Mlp)  # experts can't be told so
+        window = traits.windows[index] if traits.windows else None
+        is_local = window is not None and traits.local_theta is not None
+        return PlainBlock(
+            linears={
+                "qkv": block.qkv,
+                "output": block.output,
+                "gate_up": mlp.gate_up,
+                "down": mlp.down,
+            },
+            norms=block.norms,
+            q_norm=None if block.q_norm is None else block.q_norm.weight,
+            k_norm=None if block.k_norm is None else block.k_norm.weight,
+            table=None if index in traits.unturned else int(is_local),
+            query_scale=traits.attention_scale or config.head_dim**-0.5,
+            window=window,
+            attention_cap=traits.attention_cap,
+            num_kv_heads=config.num_kv_heads,
+            head_dim=config.head_dim,
+            inner=config.mlp_width(index),
+        )
 
     def block(
         self,

@@ -19,12 +19,13 @@ from medusa_core.models.lora.adapter import Adapter
 from medusa_core.models.lora.adapter_shape import lies_beside
 from medusa_core.models.parts import EMBEDDING, LinearPart, PartPiece
 from medusa_core.models.precision import DTYPES, Precision
+from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
-from medusa_core.models.rope import interleave_rows
 from medusa_core.models.stored import stored_as
+from medusa_core.models.token_table import FileTable, HeldTable, TokenTable
 
 Keep = Callable[[str, Tensor], None]
 AfterPart = Callable[[int], None]
@@ -49,6 +50,9 @@ class Weights(Protocol):
 
     def embedding(self) -> Tensor:
         """The token vectors. [vocabulary, hidden]"""
+
+    def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
+        """Another table of token vectors, where the formats say that it lies."""
 
     def linear(self, part: LinearPart) -> QuantLinear:
         """A linear layer of a block."""
@@ -104,6 +108,13 @@ class CheckpointWeights:
         table = self._checkpoint.tensor(f"{EMBEDDING}.weight", shape, dtype)
         table = _placed(table, embedding_device(formats, self._precision), "the token vectors")
         return self._counted(table, EMBEDDING)
+
+    def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
+        shape = (rows, columns)
+        table = read_table(self._checkpoint, name, shape, self._formats, self._precision)
+        self.nbytes += table.nbytes
+        self._after(rows * columns)
+        return table
 
     def linear(self, part: LinearPart) -> QuantLinear:
         formats = self._formats  # where blocks are kept, so are plain numbers
@@ -167,7 +178,7 @@ class CheckpointWeights:
 
     def _piece(self, piece: PartPiece, columns: int) -> Tensor:
         weight = piece.take(self._matrix(piece, columns))
-        return interleave_rows(weight, *self._config.head_rows) if piece.turns else weight
+        return piece.in_pairs(weight, self._config.head_rows)
 
     def _matrix(self, piece: PartPiece, columns: int) -> Tensor:
         """The tensor that a piece is of, with what an adapter adds to it."""
@@ -195,7 +206,7 @@ class CheckpointWeights:
         biases = []
         for piece in part.pieces:
             bias = piece.take(self._vector(f"{piece.name}.bias", piece.of))
-            biases.append(interleave_rows(bias, *self._config.head_rows) if piece.turns else bias)
+            biases.append(piece.in_pairs(bias, self._config.head_rows))
         return torch.cat(biases)
 
     def _vector(self, name: str, size: int) -> Tensor:
@@ -219,6 +230,32 @@ class CheckpointWeights:
 def embedding_device(formats: PartFormats, precision: Precision) -> torch.device:
     """Where the token vectors lie."""
     return torch.device("cpu") if formats.embedding_in_ram else precision.device
+
+
+def read_table(
+    checkpoint: Checkpoint,
+    name: str,
+    shape: tuple[int, int],
+    formats: PartFormats,
+    precision: Precision,
+) -> Tensor | TokenTable:
+    """A table of token vectors beside the model's own, where the formats say that it lies.
+
+    Raises:
+        CheckpointError: It is missing, of another shape, or can't be read.
+        OutOfMemoryError: The device has no room.
+    """
+    tensor = f"{name}.weight"
+    if formats.per_layer == "disk":
+        return FileTable(checkpoint.stored_rows(tensor, shape))
+    dtype = DTYPES[formats.embedding.compute[0]]
+    if formats.per_layer == "device":
+        table = checkpoint.tensor(tensor, shape, dtype)
+        return _placed(table, precision.device, "the per-layer embeddings")
+    stored = checkpoint.stored_rows(tensor, shape)
+    if checkpoint.dtype(tensor) not in BLOCK_SIZES:
+        return HeldTable(checkpoint.tensor(tensor, shape, dtype))
+    return HeldTable(checkpoint.raw(tensor).view(shape[0], -1), stored.decode)
 
 
 def no_memory(part: str) -> OutOfMemoryError:

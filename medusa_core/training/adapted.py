@@ -34,9 +34,8 @@ class _Fresh:
     """A sequence that is read as a whole: what is remembered of it is of the pass alone."""
 
     def __init__(self, config: ModelConfig, precision: Precision) -> None:
-        self._config = config
-        wide = torch.promote_types(precision.compute, torch.float32)
-        self._nothing = torch.empty(0, dtype=wide, device=precision.device)
+        self._config, self._device = config, precision.device
+        self._dtype = torch.promote_types(precision.compute, torch.float32)
         self._rows: dict[int, tuple[Tensor, Tensor]] = {}
 
     def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -50,8 +49,12 @@ class _Fresh:
     def state(self, layer: int) -> LayerState:
         shape = state_of(self._config.layers[layer])
         assert shape is not None  # a recurrent layer asks
-        state = self._nothing.new_zeros(shape.num_heads, shape.key_dim, shape.value_dim)
-        return LayerState(state, self._nothing.new_zeros(shape.conv_width - 1, shape.channels))
+        sizes = (shape.num_heads, shape.key_dim, shape.value_dim)
+        state, tail = (
+            torch.zeros(each, dtype=self._dtype, device=self._device)
+            for each in (sizes, (shape.conv_width - 1, shape.channels))
+        )
+        return LayerState(state, tail)
 
     def put_state(self, layer: int, state: LayerState) -> None:
         """Nothing comes after the pass."""

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from medusa_core.models.config import HeadRows, ModelConfig
 from medusa_core.models.lora.adapter_shape import linear_parts
 from medusa_core.models.parts import LinearPart, PartPiece
-from medusa_core.models.rope import interleave_rows
 from medusa_core.training.frozen import Added
 
 
@@ -91,7 +90,7 @@ class LoraModule(nn.Module):
     def _rows(self, piece: PartPiece) -> Tensor:
         """B of a piece, in the order of the running target's rows."""
         rows = piece.take(self._up[_key(piece)])
-        return interleave_rows(rows, *self._heads) if piece.turns else rows
+        return piece.in_pairs(rows, self._heads)
 
     def matrices(self) -> Sequence[tuple[str, Tensor, Tensor]]:
         """Of every layer its name, A and B, as they are published."""

@@ -36,6 +36,7 @@ _ARCHITECTURES = {
     "gemma": gguf.MODEL_ARCH.GEMMA,
     "gemma2": gguf.MODEL_ARCH.GEMMA2,
     "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
+    **dict.fromkeys(("gemma4_text", "gemma4_unified_text"), gguf.MODEL_ARCH.GEMMA4),
     "phi3": gguf.MODEL_ARCH.PHI3,
     "granite": gguf.MODEL_ARCH.GRANITE,
     "smollm3": gguf.MODEL_ARCH.SMOLLM3,
@@ -51,6 +52,7 @@ _ARCHITECTURES = {
 }
 _DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text")
 _NO_WEIGHTS = {
+    ".layer_scalar": ".layer_scalar.weight",
     ".sinks": ".sinks.weight",
     ".A_log": ".A_log",
     ".dt_bias": ".dt_proj.bias",
@@ -58,8 +60,9 @@ _NO_WEIGHTS = {
 }
 _TURNS_PAIRS = ("llama", "mistral", "ministral3", "granite", "smollm3", "granitemoehybrid")
 _GEMMAS = ("gemma", "gemma2", "gemma3_text")
+_GEMMA4 = ("gemma4_text", "gemma4_unified_text")
 _LFM2 = ("lfm2", "lfm2_moe")
-_HAS_WINDOWS = ("gemma2", "gemma3_text", "phi3", "olmo3", "gpt_oss")
+_HAS_WINDOWS = ("gemma2", "gemma3_text", *_GEMMA4, "phi3", "olmo3", "gpt_oss")
 
 
 def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
@@ -78,6 +81,8 @@ def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
     _add_sizes(writer, raw)
     _add_rope(writer, raw)
     _add_multipliers(writer, raw)
+    if raw["model_type"] in _GEMMA4:
+        add_gemma4(writer, raw)
     if raw["model_type"] in _DELTA_NETS:
         _add_states(writer, raw)
     names = gguf.get_tensor_name_map(architecture, raw["num_hidden_layers"])
@@ -102,10 +107,11 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     writer.add_block_count(raw["num_hidden_layers"])
     writer.add_context_length(raw["max_position_embeddings"])
     writer.add_embedding_length(raw["hidden_size"])
-    if "intermediate_size" in raw:
+    if "intermediate_size" in raw and raw["model_type"] not in _GEMMA4:
         writer.add_feed_forward_length(_inner_width(raw))
     writer.add_head_count(raw["num_attention_heads"])
-    writer.add_head_count_kv(_kv_heads(raw))
+    if raw["model_type"] not in _GEMMA4:
+        writer.add_head_count_kv(_kv_heads(raw))
     writer.add_layer_norm_rms_eps(raw.get("rms_norm_eps", raw.get("norm_eps")))
     if raw["model_type"] in _LFM2:
         writer.add_vocab_size(raw["vocab_size"])
@@ -113,7 +119,7 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     if raw["model_type"] == "lfm2_moe":
         writer.add_leading_dense_block_count(raw["num_dense_layers"])
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
-    if raw.get("head_dim") and raw["model_type"] != "granite":
+    if raw.get("head_dim") and raw["model_type"] not in ("granite", *_GEMMA4):
         writer.add_key_length(raw["head_dim"])
         writer.add_value_length(raw["head_dim"])
     experts = raw.get("num_local_experts") or raw.get("num_experts")
@@ -173,7 +179,8 @@ def _add_rope(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     reported = raw["rope_parameters"]
     rope = reported.get("full_attention", reported)
     head_dim = raw.get("head_dim") or raw["hidden_size"] // raw["num_attention_heads"]
-    writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
+    if raw["model_type"] not in _GEMMA4:
+        writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
     writer.add_rope_freq_base(rope["rope_theta"] * _of_alpha(rope, head_dim))
     if rope["rope_type"] in ("linear", "yarn"):
         writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
@@ -196,6 +203,39 @@ def _add_rope(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     if raw["model_type"] == "ministral3":
         writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
         writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
+
+
+def add_gemma4(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
+    """Add what layers with a window and those that see all have each for themselves."""
+    windows = [kind == "sliding_attention" for kind in raw["layer_types"]]
+    own = raw["per_layer_config"][str(windows.index(False))]
+    shared, width = raw["num_kv_shared_layers"], raw["intermediate_size"]
+    head_dim, rope = own["head_dim"], raw["rope_parameters"]
+    writer.add_sliding_window_pattern(windows)
+    writer.add_shared_kv_layers(shared)
+    writer.add_embedding_length_per_layer_input(raw.get("hidden_size_per_layer_input") or 0)
+    for add, size in (
+        (writer.add_key_length, head_dim),
+        (writer.add_value_length, head_dim),
+        (writer.add_key_length_swa, raw["head_dim"]),
+        (writer.add_value_length_swa, raw["head_dim"]),
+        (writer.add_rope_dimension_count, head_dim),
+        (writer.add_rope_dimension_count_swa, raw["head_dim"]),
+    ):
+        add(size)
+    writer.add_rope_freq_base_swa(rope["sliding_attention"]["rope_theta"])
+    kv, num_own = raw["num_key_value_heads"], len(windows) - shared
+    if "num_key_value_heads" in own:
+        kv = [kv if is_local else own["num_key_value_heads"] for is_local in windows]
+    writer.add_head_count_kv(kv)
+    if raw["use_double_wide_mlp"]:
+        width = [width] * num_own + [2 * width] * shared
+    writer.add_feed_forward_length(width)
+    if raw["final_logit_softcapping"]:
+        writer.add_final_logit_softcapping(raw["final_logit_softcapping"])
+    num_turned = int(head_dim * rope["full_attention"]["partial_rotary_factor"] / 2)
+    factors = torch.tensor([1.0] * num_turned + [1e30] * (head_dim // 2 - num_turned))
+    writer.add_tensor("rope_freqs.weight", factors.numpy())
 
 
 def _of_alpha(rope: dict[str, Any], head_dim: int) -> float:

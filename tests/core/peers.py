@@ -12,6 +12,8 @@ from transformers import (
     FalconH1Config,
     Gemma2Config,
     Gemma3TextConfig,
+    Gemma4TextConfig,
+    Gemma4UnifiedTextConfig,
     GemmaConfig,
     Glm4Config,
     GptOssConfig,
@@ -168,6 +170,8 @@ LFM2_MOE: dict[str, Any] = {
     "moe_intermediate_size": 32,
     "num_dense_layers": 1,
 }
+GEMMA4 = {"head_dim": 8, "global_head_dim": 16, "sliding_window": 24, "pad_token_id": 0}
+EVERY_THIRD = ["sliding_attention", "sliding_attention", "full_attention"]
 # The models that people run, as their config.json describes them, with small sizes.
 CONFIGS: dict[str, Callable[[], Any]] = {
     "llama 2, vicuna": lambda: LlamaConfig(**{**SIZES, "num_key_value_heads": 4}),
@@ -217,6 +221,44 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     ),
     "gemma 3, grouped by all": lambda: Gemma3TextConfig(
         **{**SIZES, "num_key_value_heads": 1}, head_dim=16, sliding_window=30, pad_token_id=0
+    ),
+    "gemma 4 E2B": lambda: Gemma4TextConfig(
+        **{**SIZES, "num_hidden_layers": 6, "num_key_value_heads": 1},
+        **GEMMA4,
+        layer_types=EVERY_THIRD * 2,
+        num_kv_shared_layers=3,
+        use_double_wide_mlp=True,
+        vocab_size_per_layer_input=320,
+        hidden_size_per_layer_input=8,
+        final_logit_softcapping=30.0,
+    ),
+    "gemma 4 E4B": lambda: Gemma4TextConfig(
+        **{**SIZES, "num_hidden_layers": 5},
+        **GEMMA4,
+        layer_types=["full_attention", *EVERY_THIRD, "full_attention"],
+        num_kv_shared_layers=2,
+        vocab_size_per_layer_input=400,
+        hidden_size_per_layer_input=16,
+        final_logit_softcapping=20.0,
+    ),
+    "gemma 4 31B": lambda: Gemma4TextConfig(
+        **{**SIZES, "num_hidden_layers": 3},
+        **GEMMA4,
+        layer_types=EVERY_THIRD,
+        hidden_size_per_layer_input=0,
+        attention_k_eq_v=True,
+        num_global_key_value_heads=1,
+        final_logit_softcapping=30.0,
+    ),
+    "gemma 4 12B": lambda: Gemma4UnifiedTextConfig(
+        **{**SIZES, "num_hidden_layers": 4},
+        **GEMMA4,
+        layer_types=["sliding_attention", "full_attention"] * 2,
+        attention_k_eq_v=True,
+        num_global_key_value_heads=4,
+        num_kv_shared_layers=1,
+        attention_bias=True,
+        tie_word_embeddings=False,
     ),
     "olmo 2": lambda: Olmo2Config(**SIZES),
     "olmo 2, every head its keys": lambda: Olmo2Config(**{**SIZES, "num_key_value_heads": 4}),
@@ -501,7 +543,7 @@ def make_peer(name: str, config: Any) -> PreTrainedModel:
             if parameter_name.endswith("bias") or "norm" in parameter_name:
                 parameter.add_(torch.randn_like(parameter) * 0.2)
         for buffer_name, buffer in model.named_buffers():
-            if buffer_name.endswith("bias"):
+            if buffer_name.endswith(("bias", "layer_scalar")):
                 buffer.add_(torch.randn_like(buffer) * 0.2)
     return model
 

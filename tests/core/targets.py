@@ -54,6 +54,7 @@ STREAMED = TinySpec(num_layers=6, hidden_size=64, intermediate_size=96, seed=13)
 # Families with a decoder of their own, by their names in `peers.CONFIGS`.
 PEERS = {
     "falcon_h1": "falcon h1 with norms",
+    "gemma4": "gemma 4 E2B",
     "granitemoehybrid": "granite 4 hybrid with experts",
     "lfm2": "lfm 2",
     "lfm2_moe": "lfm 2 with experts",

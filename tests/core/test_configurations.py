@@ -12,10 +12,10 @@ from medusa_core.cli.plan import (
     shape_names,
 )
 from medusa_core.errors import CheckpointError, MedusaError, ModelError
-from medusa_core.memory import plan as plan_module
 from medusa_core.memory.budget import imagined_card
 from medusa_core.memory.plan import plan_memory
 from medusa_core.messages import HeadsShape, WeightFormats
+from medusa_core.models import parts as parts_module
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig, parse_config
@@ -114,7 +114,7 @@ def test_a_plan_looks_at_one_block_however_many_there_are(monkeypatch: pytest.Mo
         looked_at.append(index)
         return block_parts(config, index)
 
-    monkeypatch.setattr(plan_module, "block_parts", counted)
+    monkeypatch.setattr(parts_module, "block_parts", counted)
     budget = imagined_card(8)
     formats = settle_formats(WeightFormats("nf4"), "", budget.hardware)
     config = replace(shape_config("vicuna-7b"), num_layers=1023)

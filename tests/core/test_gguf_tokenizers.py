@@ -258,6 +258,52 @@ def test_gemmas_ids_are_those_of_transformers_on_500_texts(
     assert ours.encode_prompt("hi")[0] == gemma.bos_id()
 
 
+def test_gemma_4s_pieces_are_put_together_as_the_file_says(
+    gemma: sentencepiece.SentencePieceProcessor, tmp_path: Path
+) -> None:
+    size = gemma.get_piece_size()
+    vocabulary = {gemma.id_to_piece(number): number for number in range(size)}
+    scores = {piece: gemma.get_score(number) for piece, number in vocabulary.items()}
+    merges = generate_merges(vocabulary, scores)
+    random.Random(3).shuffle(merges)  # not the order that scores would give
+    reference = GemmaTokenizer(vocab=vocabulary, merges=merges)
+    reference.add_tokens([AddedToken(text, normalized=False) for text in GEMMA_SYMBOLS])
+    path = write_gemma4(tmp_path, gemma, merges)
+    ours = ModelFiles.open(path).tokenizer
+    more = ("  two  spaces  ", "<start_of_turn>user\nhi<end_of_turn>\n", "\n\n\n\n x", " a")
+    for text in (*texts(300, seed=6), *more):
+        ids = reference.encode(text, add_special_tokens=False)
+        assert ours.encode(text) == ids, text
+        assert ours.decode(ids) == text
+    assert ours.encode_prompt("hi")[0] == gemma.bos_id()  # though the file says that none is put
+
+
+def write_gemma4(
+    folder: Path, peer: sentencepiece.SentencePieceProcessor, merges: Sequence[tuple[str, str]]
+) -> Path:
+    """A file with a tokenizer of the kind gemma4."""
+    numbers = range(peer.get_piece_size())
+    writer = gguf.GGUFWriter(folder / "x.gguf", "gemma4")
+    writer.add_tokenizer_model("gemma4")
+    writer.add_token_list([peer.id_to_piece(number) for number in numbers])
+    writer.add_token_types([kind_of(peer, number, GEMMA_SYMBOLS) for number in numbers])
+    writer.add_token_merges([" ".join(pair) for pair in merges])
+    writer.add_bos_token_id(peer.bos_id())
+    writer.add_add_bos_token(False)
+    writer.add_tensor("token_embd.weight", np.zeros((4, 4), np.float32))
+    finish(writer)
+    return folder / "x.gguf"
+
+
+@pytest.mark.parametrize("merges", [["a"], ["a b", "zz yy"], ["\u2581 "]])
+def test_merges_of_gemma_4_that_make_no_sense_are_refused(
+    merges: list[str], gemma: sentencepiece.SentencePieceProcessor, tmp_path: Path
+) -> None:
+    path = write_gemma4(tmp_path, gemma, [merge.partition(" ")[::2] for merge in merges])
+    with pytest.raises(TokenizerError, match=r"x\.gguf"):
+        _ = ModelFiles.open(path).tokenizer
+
+
 def test_a_stream_keeps_gemmas_first_space(
     gemma: sentencepiece.SentencePieceProcessor, tmp_path: Path
 ) -> None:

@@ -8,16 +8,26 @@ import gguf
 import numpy as np
 import pytest
 import torch
+from transformers import Lfm2Config
 
 from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import ModelError
+from medusa_core.loading.load import load_target
+from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from medusa_core.models.activation import active_of
 from medusa_core.models.config import parse_config
 from medusa_core.models.experts import ExpertMlps, Mlp
 from medusa_core.models.layer_shapes import RowShape, StateShape
 from medusa_core.models.model_files import ModelFiles
+from medusa_core.models.quant.format import quant_registry
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.traits import Experts, Traits
+from medusa_core.runtime.runner.offload import OffloadRunner
+from tests.core.laws import check_same_tokens, decode, plainly, user_says
+from tests.core.peers import LFM2, SIZES, make_peer
+from tests.core.test_model_against_transformers import TOKEN_IDS, our_logits
+from tests.core.tight import with_layers_below
+from tests.core.tiny import write_text_files
 
 NEW: dict[str, Any] = {
     "model_type": "lfm2",
@@ -81,6 +91,7 @@ def test_the_width_of_an_mlp_is_adjusted(adjusting: dict[str, Any], width: int) 
         ({"conv_L_cache": 1 << 40}, "conv_L_cache"),
         ({"conv_L_cache": 65}, "conv_L_cache"),
         ({"conv_L_cache": 0}, "conv_L_cache"),
+        ({"conv_L_cache": 1}, "conv_L_cache"),
         ({"conv_L_cache": "3"}, "conv_L_cache"),
         ({"layer_types": ["conv", "full_attention"]}, "layer_types"),
         ({"layer_types": ["conv", "linear_attention", "conv", "conv"]}, "layer_types"),
@@ -166,3 +177,46 @@ def test_a_bias_chooses_experts_and_leaves_their_shares() -> None:
         parts = shares[chosen] / (shares[chosen].sum() + 1e-6)
         wanted = 2.5 * one * (parts @ torch.tensor(chosen).add(1).double())
         torch.testing.assert_close(found[row, 0], wanted)
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that is wide enough for whole blocks, with layers enough to lie elsewhere."""
+    folder = tmp_path_factory.mktemp("wide")
+    kinds = ["conv", "full_attention", "conv", "conv", "full_attention", "conv"]
+    sizes = {"hidden_size": 256, "num_hidden_layers": 6, "layer_types": kinds}
+    peer = make_peer("wide", Lfm2Config(**{**SIZES, **LFM2, **sizes, "initializer_range": 0.1}))
+    peer.save_pretrained(folder)
+    write_text_files(folder)
+    return folder
+
+
+SETTINGS = GenerateSettings(drafter="ngram", max_new_tokens=20)
+MESSAGES = user_says("as short as convolutions are")
+
+
+@pytest.mark.parametrize("quant", [name for name in quant_registry().names if "nf4" not in name])
+def test_in_every_weight_format_it_is_about_the_same_model(quant: str, wide: Path) -> None:
+    exact = our_logits(load_target(wide, options=LoadOptions("float64", "cpu")).runner, TOKEN_IDS)
+    options = LoadOptions("", "cpu", formats=WeightFormats(quant))
+    rounded = our_logits(load_target(wide, options=options).runner, TOKEN_IDS).double()
+    error = float((rounded - exact).std() / exact.std())
+    # A convolution multiplies three numbers that are rounded; an unrelated model is 1.4 off.
+    assert error < {"int8": 0.2, "q4": 0.9}.get(quant, 0.05)
+
+
+def test_layers_may_lie_on_a_disk(wide: Path) -> None:
+    options = LoadOptions("float64", "cpu")
+    whole = load_target(wide, options=options)
+    streamed = load_target(wide, options=with_layers_below(wide, None, options, 1))
+    assert isinstance(streamed.runner, OffloadRunner)
+    assert our_logits(streamed.runner, TOKEN_IDS).equal(our_logits(whole.runner, TOKEN_IDS))
+    check_same_tokens(decode(whole, SETTINGS, MESSAGES), decode(streamed, SETTINGS, MESSAGES))
+
+
+def test_drafts_change_nothing_beside_a_cache_in_4_bits(wide: Path) -> None:
+    options = LoadOptions("float64", "cpu", formats=WeightFormats(cache="q4"))
+    target = load_target(wide, options=options)
+    drafted = decode(target, SETTINGS, MESSAGES)
+    assert drafted.done.num_steps < len(drafted.token_ids)
+    check_same_tokens(decode(target, plainly(SETTINGS), MESSAGES), drafted)

@@ -30,7 +30,7 @@ from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree
 from tests.core.fakes import random_shape
 from tests.core.peers import CONFIGS, make_peer, peer_of
-from tests.core.test_model_against_transformers import TOKEN_IDS, our_logits
+from tests.core.test_model_against_transformers import TOKEN_IDS, our_logits, peer_logits
 from tests.core.tight import with_layers_below
 from tests.core.tiny import write_text_files
 from tests.core.tree_paths import path_to
@@ -199,6 +199,20 @@ def test_layers_with_a_state_stay_on_one_machine(name: str, tmp_path: Path) -> N
 
 
 HUGE = {"mamba_n_heads": 4, "mamba_d_head": "auto"}
+
+
+def test_where_all_layers_attend_it_is_the_same_family(tmp_path: Path) -> None:
+    config = CONFIGS["bamba"]()
+    config.hidden_size, config.mamba_n_heads = 64, 16
+    config.attn_layer_indices = list(range(config.num_hidden_layers))
+    peer = make_peer("bamba", config)
+    peer.save_pretrained(tmp_path)
+    write_text_files(tmp_path)
+    runner = load_target(tmp_path, None, LoadOptions("float32")).runner
+    theirs = peer_logits(peer, TOKEN_IDS)
+    torch.testing.assert_close(our_logits(runner, TOKEN_IDS), theirs, atol=1e-4, rtol=0)
+
+
 GRANITE, FALCON, NEMOTRON = "granite 4 hybrid", "falcon h1", "nemotron h"
 
 

@@ -29,8 +29,8 @@ def with_layers_below(
     plan = plan_memory(config, heads, formats, budget, context, options.sessions)
     needed = plan.total_bytes - plan.free_bytes
     sizes = layer_bytes(config, formats)
-    below = len(sizes) - num_here
-    room = needed - below * max(sizes) + NUM_BUFFERS * piece_bytes(config, formats)
+    below = sum(sorted(sizes)[: len(sizes) - num_here])
+    room = needed - below + NUM_BUFFERS * piece_bytes(config, formats)
     rows = prompt_rows(config, formats, plan.context_tokens)
     room += scratch_bytes(config, formats, plan.context_tokens, rows) - plan.scratch_bytes
     return replace(

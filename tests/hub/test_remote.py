@@ -117,8 +117,9 @@ def test_the_catalog_is_whole_and_its_heads_fit() -> None:
         usual = "" if entry.config.holds_blocks else "bf16"
         published = WeightFormats("q4" if entry.pair.file else usual)
         formats = settle_formats(published, "bfloat16", Hardware("cpu"), entry.config.stored)
+        # Files of mixed types have a few bits more or less than 4.5 a weight.
         assert entry.download_bytes == pytest.approx(
-            weights_bytes(entry.config, formats) + 1.48e9 * bool(entry.heads.num_heads), rel=0.15
+            weights_bytes(entry.config, formats) + 1.48e9 * bool(entry.heads.num_heads), rel=0.3
         )
         if entry.heads.num_heads:
             assert misfit(entry.config, entry.heads) == ""
@@ -126,6 +127,18 @@ def test_the_catalog_is_whole_and_its_heads_fit() -> None:
     assert {entry.title for entry in catalog if entry.pair.file} >= {"Qwen3 4B", "Qwen3 8B"}
     sizes = {entry.title: entry.download_bytes / 1e9 for entry in catalog}
     assert sizes["GPT-OSS 20B"] == pytest.approx(13.8, rel=0.01), "as its files are"
+
+
+def test_the_catalog_has_models_of_today_first_and_for_every_computer() -> None:
+    catalog = read_catalog()
+    assert [entry.is_earlier for entry in catalog] == sorted(entry.is_earlier for entry in catalog)
+    today = [entry for entry in catalog if not entry.is_earlier]
+    for gib in (2, 4, 8, 24):
+        assert any(entry.download_bytes < gib * 0.8 * 2**30 for entry in today)
+    for entry in today:
+        if "Its makers' own file." in entry.note:
+            assert entry.pair.file
+            assert entry.pair.model.partition("/")[0] not in ("bartowski", "unsloth", "ggml-org")
 
 
 def command(hub: LoopbackHub, cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

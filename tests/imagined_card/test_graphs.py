@@ -13,12 +13,17 @@ from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions, WeightFormats
 from medusa_core.runtime.runner.graphs import graphs_pay
 from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.runner.static import StaticRunner
+from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.system import cuda as card
 from tests.core.tiny import TinySpec, write_tiny
 from tests.imagined_card.card import imagined_card
 from tests.imagined_card.conftest import Folders
 from tests.imagined_card.tensor import ImaginedError
+
+IDS = [7 + (5 * i) % 290 for i in range(30)]
+TREE = TokenTree(TreeShape.from_paths([(0,), (1,), (0, 0)]), (40, 41, 42, 43))
 
 
 @pytest.mark.parametrize(("pay", "kind"), [(True, StaticRunner), (False, ResidentRunner)])
@@ -33,12 +38,31 @@ def test_graphs_are_chosen_by_a_comparison_at_load(
         assert taken < target.weights_bytes * 3  # the comparison's are gone
 
 
-def test_token_vectors_in_ram_leave_no_graph_to_compare(folders: Folders) -> None:
-    formats = WeightFormats(embedding_in_ram=True)
-    with imagined_card(graphs_pay=True) as imagined:
-        target = load_target(*folders["grouped"], LoadOptions("", "cuda", formats))
-        assert type(target.runner) is ResidentRunner
-        assert imagined.journal.num_replayed == 0
+LOOKED_UP = {
+    "token vectors": ("grouped", WeightFormats(embedding_in_ram=True)),
+    "per-layer embeddings in their file": ("gemma4", WeightFormats()),
+    "all of them": ("gemma4", WeightFormats(embedding_in_ram=True, per_layer="ram")),
+    "none of them": ("gemma4", WeightFormats(per_layer="device")),
+}
+
+
+@pytest.mark.parametrize("name", LOOKED_UP)
+def test_what_the_host_looks_up_is_brought_before_a_graph_is_replayed(
+    name: str, folders: Folders
+) -> None:
+    model, formats = LOOKED_UP[name]
+    with imagined_card(graphs_pay=True) as imagined, torch.inference_mode():
+        target = load_target(*folders[model], LoadOptions("float64", "cuda", formats))
+        assert type(target.runner) is StaticRunner
+        resident = ResidentRunner(target.runner._model, target.precision)
+        imagined.journal.clear()
+        found = []
+        for runner in (target.runner, resident):
+            kv = runner.new_cache(64)
+            runner.extend(IDS, kv)
+            found += [runner.verify(PlacedTree(TREE, kv)).cpu() for _ in range(2)]
+        assert imagined.journal.num_replayed > 0
+    assert float((found[1] - found[3]).abs().max()) < 1e-12
 
 
 def test_steps_that_cannot_be_recorded_are_not_chosen(folders: Folders) -> None:

@@ -34,6 +34,7 @@ class CatalogPair:
         config: Sizes of the model.
         heads: Sizes of the heads.
         download_bytes: About what is fetched: the weights as they are published.
+        is_earlier: There are better ones of its size today.
     """
 
     title: str
@@ -45,12 +46,14 @@ class CatalogPair:
     config: ModelConfig
     heads: HeadsShape
     download_bytes: int
+    is_earlier: bool
 
 
 def read_catalog() -> tuple[CatalogPair, ...]:
-    """All pairs, the smallest first."""
+    """All pairs: today's models before earlier ones, and the smallest of them first."""
     raw = json.loads((resources_dir() / "catalog.json").read_text(encoding="utf-8"))
-    return tuple(sorted(map(_pair, raw["pairs"]), key=lambda pair: pair.download_bytes))
+    pairs = map(_pair, raw["pairs"])
+    return tuple(sorted(pairs, key=lambda pair: (pair.is_earlier, pair.download_bytes)))
 
 
 def _eagle_3(config: ModelConfig) -> HeadsShape:
@@ -87,6 +90,7 @@ def _pair(entry: dict[str, object]) -> CatalogPair:
     if entry.get("head_kind") == "eagle-3":
         heads = _eagle_3(config)
     file = str(entry.get("file", ""))
+    published_bytes = round(float(str(entry.get("download_gb", 0))) * 1e9)
     published = WeightFormats("q4" if file else "" if config.holds_blocks else "bf16")
     formats = settle_formats(published, "bfloat16", Hardware("cpu"), config.stored)
     whole = settle_formats(WeightFormats("bf16"), "bfloat16", Hardware("cpu"), config.stored)
@@ -99,5 +103,7 @@ def _pair(entry: dict[str, object]) -> CatalogPair:
         note=str(entry["note"]),
         config=config,
         heads=heads,
-        download_bytes=weights_bytes(config, formats) + heads_bytes(config, heads, whole),
+        download_bytes=(published_bytes or weights_bytes(config, formats))
+        + heads_bytes(config, heads, whole),
+        is_earlier=bool(entry.get("is_earlier")),
     )

@@ -98,6 +98,7 @@ class PairOffer:
         config: Sizes of the model; None while unknown.
         heads: Sizes of the heads.
         is_curated: From the shipped catalog.
+        is_earlier: There are better ones of its size today.
         is_heads: Nothing but Medusa heads, for a model that is fetched for itself.
         variants: GGUF files of which one is enough; `pair.file` is the one that is looked at.
     """
@@ -112,6 +113,7 @@ class PairOffer:
     config: ModelConfig | None = None
     heads: HeadsShape = HeadsShape()  # noqa: RUF009 - frozen
     is_curated: bool = False
+    is_earlier: bool = False
     is_heads: bool = False
     variants: tuple[Variant, ...] = ()
 
@@ -233,6 +235,7 @@ class Library:
                 config=entry.config,
                 heads=entry.heads,
                 is_curated=True,
+                is_earlier=entry.is_earlier,
             )
             for entry in read_catalog()
         )

@@ -17,6 +17,7 @@ from medusa_core.models.checkpoints.checksum import (
     PIECE_BYTES,
     Checksum,
 )
+from medusa_core.models.token_table import StoredRows
 from medusa_core.system.files.safetensors_header import (
     TensorEntry,
     read_header,
@@ -136,6 +137,30 @@ class Checkpoint:
                 "Choose the unquantized version of this model.",
             )
         return tensor if dtype is None else tensor.to(dtype)
+
+    def stored_rows(self, name: str, shape: tuple[int, int]) -> StoredRows:
+        """Where the rows of a matrix lie in their file.
+
+        Args:
+            name: Of the tensor.
+            shape: The shape it must have.
+
+        Raises:
+            CheckpointError: It is missing, of another shape, or holds no floating-point numbers.
+        """
+        self._read.add(name)
+        self.check_shape(name, shape)
+        entry = self._entry(name)
+        dtype = DTYPES.get(entry.dtype)
+        if dtype is None or not dtype.is_floating_point:
+            raise CheckpointError(
+                f"{name} holds {entry.dtype}, not floating-point numbers.",
+                "Choose the unquantized version of this model.",
+            )
+        row_bytes = shape[1] * dtype.itemsize
+        return StoredRows(
+            self._file_of[name], entry.start, shape[0], row_bytes, lambda rows: rows.view(dtype)
+        )
 
     def integers(self, name: str) -> Tensor:
         """Read a tensor of whole numbers, as int64.

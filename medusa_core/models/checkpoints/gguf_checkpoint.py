@@ -28,6 +28,7 @@ from medusa_core.models.checkpoints.gguf_settings import num_layers
 from medusa_core.models.checkpoints.tiles import Tiles
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
 from medusa_core.models.quant.block_types import block_type
+from medusa_core.models.token_table import Decode, StoredRows
 from medusa_core.system.files.gguf import (
     Gguf,
     GgufTensor,
@@ -84,6 +85,18 @@ class GgufCheckpoint(Checkpoint):
         if name.endswith(".A_log"):  # stored as −exp of it
             numbers = _logarithms(name, numbers)
         return numbers if dtype is None else numbers.to(dtype)
+
+    def stored_rows(self, name: str, shape: tuple[int, int]) -> StoredRows:
+        self._read.add(name)
+        self.check_shape(name, shape)
+        tensor = self._tensor(name)
+        if tensor.kind in BLOCK_SIZES:
+            decode: Decode = block_type(tensor.kind).dequantize
+        else:
+            dtype = _DTYPES[tensor.kind]
+            decode = lambda rows: rows.view(dtype)  # noqa: E731
+        row_bytes = tensor.nbytes // shape[0]
+        return StoredRows(tensor.path, tensor.start, shape[0], row_bytes, decode)
 
     def _raw(self, name: str, each_piece: EachPiece) -> Tensor:
         """A tensor as it is stored; of blocks uint8, [rows, bytes of a row]."""

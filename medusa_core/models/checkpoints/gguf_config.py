@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -62,6 +63,7 @@ _ENDS = ("eos", "eot", "eom")
 _END_TEXTS = frozenset(
     {
         *("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>"),
+        *("<turn|>", "<|tool_response>"),  # of Gemma 4, which calls a tool and waits
         *("<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<EOT>", "_<EOT>", "[EOT]"),
         "<\uff5cend\u2581of\u2581sentence\uff5c>",
     }
@@ -102,7 +104,8 @@ def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str
     of = find_architecture(gguf)
     raw: dict[str, Any] = {"model_type": of.model_type}
     for name, key in (_SIZES | _MORE).items():
-        if (value := gguf.of_model(key)) is not None:
+        value = gguf.of_model(key)
+        if value is not None and not (key in of.by_layer and _differ(value)):
             raw[name] = _plain(value)
     raw[TITLE] = gguf.text(TITLE)
     raw["vocab_size"] = _vocab_size(gguf)
@@ -183,6 +186,11 @@ def usual_type(stored_types: Mapping[str, str]) -> str:
     """The type that most matrices have; empty for plain numbers."""
     counted = Counter(kind for name, kind in stored_types.items() if ".layers." in name)
     return counted.most_common(1)[0][0] if counted else ""
+
+
+def _differ(value: object) -> bool:
+    """Is it a list of different numbers?"""
+    return isinstance(value, array) and len(set(value)) > 1
 
 
 def _plain(value: object) -> object:

@@ -11,6 +11,9 @@ _TOP = {
     "token_embd_norm": "model.norm",  # LFM2's last one
     "output_norm": "model.norm",
     "output": "lm_head",
+    "per_layer_token_embd": "model.embed_tokens_per_layer",
+    "per_layer_model_proj": "model.per_layer_model_projection",
+    "per_layer_proj_norm": "model.per_layer_projection_norm",
 }
 _BLOCK = {
     "attn_norm": "input_layernorm",
@@ -29,6 +32,11 @@ _FOUR_NORMS = {
     "post_attention_norm": "post_attention_layernorm",
     "ffn_norm": "pre_feedforward_layernorm",
     "post_ffw_norm": "post_feedforward_layernorm",
+}
+_PER_LAYER = {
+    "inp_gate": "per_layer_input_gate",
+    "proj": "per_layer_projection",
+    "post_norm": "post_per_layer_input_norm",
 }
 _NORMS_BEHIND = {name: theirs for name, theirs in _FOUR_NORMS.items() if name != "ffn_norm"}
 _FUSED = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
@@ -127,6 +135,7 @@ class Architecture:
         norm_offset: What is added to norms when they are written.
         has_experts: Its blocks have experts.
         whole: What tensors of its blocks are called whose whole names differ.
+        by_layer: Keys of sizes that may differ from layer to layer.
         tiles_heads: Heads of gated delta nets are stored one of each key head, then the next.
     """
 
@@ -136,6 +145,7 @@ class Architecture:
     norm_offset: float = 0.0
     has_experts: bool = False
     whole: Mapping[str, str] = field(default_factory=dict)
+    by_layer: frozenset[str] = frozenset()
     tiles_heads: bool = False
 
 
@@ -171,6 +181,12 @@ ARCHITECTURES = {
     "gemma": Architecture("gemma", norm_offset=1.0),
     "gemma2": Architecture("gemma2", _FOUR_NORMS, norm_offset=1.0),
     "gemma3": Architecture("gemma3_text", _FOUR_NORMS, norm_offset=1.0),
+    "gemma4": Architecture(
+        "gemma4_text",
+        _FOUR_NORMS | _PER_LAYER,
+        whole={"layer_output_scale.weight": "layer_scalar"},
+        by_layer=frozenset(("feed_forward_length", "attention.head_count_kv")),
+    ),
     "phi3": Architecture("phi3", _FUSED),
     "granite": Architecture("granite", turns_pairs=True),
     "smollm3": Architecture("smollm3", turns_pairs=True),
@@ -214,10 +230,9 @@ ARCHITECTURES = {
 }
 
 _RECURRENT = "some of its layers are recurrent, and a tree of drafts has no state for each branch"
-_SHARED = "its layers share keys and values"
+_STREAMS = "its blocks keep several streams beside each other"
 _INSTEAD = {
-    "gemma3n": (_SHARED, "Choose Gemma 3 instead."),
-    "gemma4": (_SHARED, "Choose Gemma 3 instead."),
+    "gemma3n": (_STREAMS, "Choose Gemma 4 instead."),
     "qwen3next": ("only its safetensors files are read", "Choose Qwen3.5 instead."),
     **dict.fromkeys(
         (

@@ -82,6 +82,82 @@ def _gemma3(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     }
 
 
+def _gemma4(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    """Sizes of layers with a window in the usual places; of those that see all beside them."""
+    kinds = _layer_types(gguf, known, every=6) or []
+    local_dim, turned = (
+        gguf.of_model(key) for key in ("attention.key_length_swa", "rope.dimension_count_swa")
+    )
+    if turned is not None and turned != local_dim:
+        raise ModelError(
+            "Of this Gemma 4 layers with a window turn a part of a head, which isn't supported.",
+            "Choose another file of this model.",
+        )
+    shared = gguf.of_model("attention.shared_kv_layers") or 0
+    own = [index for index, kind in enumerate(kinds) if kind == "full_attention"]
+    heads = _of_kinds(gguf, "attention.head_count_kv", kinds)
+    table = gguf.tensors.get("per_layer_token_embd.weight")
+    local_theta = gguf.of_model("rope.freq_base_swa")
+    scaling = known.get("rope_scaling") or {"rope_type": "default"}
+    return {
+        "head_dim": local_dim or known.get("head_dim"),
+        "global_head_dim": known.get("head_dim"),
+        "num_key_value_heads": heads["sliding_attention"],
+        "num_global_key_value_heads": heads["full_attention"],
+        "attention_k_eq_v": any(
+            f"blk.{index}.attn_k.weight" in gguf.tensors
+            and f"blk.{index}.attn_v.weight" not in gguf.tensors
+            for index in own
+        ),
+        "num_kv_shared_layers": shared,
+        "layer_types": kinds or None,
+        "hidden_size_per_layer_input": gguf.of_model("embedding_length_per_layer_input") or 0,
+        "vocab_size_per_layer_input": None if table is None else table.shape[0],
+        "rope_scaling": None,
+        "rope_parameters": {
+            "full_attention": {**scaling, "rope_theta": known.get("rope_theta", 1e6)},
+            "sliding_attention": {
+                "rope_theta": plain_float(local_theta)
+                if isinstance(local_theta, int | float)
+                else 10000.0
+            },
+        },
+        **_gemma4_widths(gguf, known, shared),
+    }
+
+
+def _of_kinds(gguf: Gguf, key: str, kinds: list[str]) -> dict[str, object]:
+    """A number that layers of a kind have alike, by the kinds."""
+    value = gguf.of_model(key)
+    found: dict[str, object] = dict.fromkeys(("sliding_attention", "full_attention"), value)
+    if isinstance(value, int):
+        return found
+    numbers = list(gguf.numbers(f"{gguf.architecture}.{key}"))
+    for kind in found:
+        of_kind = {one for one, its in zip(numbers, kinds, strict=False) if its == kind}
+        if len(numbers) != len(kinds) or len(of_kind) > 1:
+            raise _layers_differ()
+        found[kind] = next(iter(of_kind), None)
+    return found
+
+
+def _gemma4_widths(gguf: Gguf, known: Mapping[str, Any], shared: object) -> Settings:
+    """One width for all MLPs, or twice that in layers that share keys and values."""
+    if "intermediate_size" in known:
+        return {}
+    widths = list(gguf.numbers(f"{gguf.architecture}.feed_forward_length"))
+    num_own = len(widths) - shared if isinstance(shared, int) else 0
+    if not widths or widths != [widths[0]] * num_own + [2 * widths[0]] * (len(widths) - num_own):
+        raise _layers_differ()
+    return {"intermediate_size": widths[0], "use_double_wide_mlp": True}
+
+
+def _layers_differ() -> ModelError:
+    return ModelError(
+        "The layers of this model differ in their sizes.", "Choose one whose layers are alike."
+    )
+
+
 def _gemma_scalar(known: Mapping[str, Any], layers_of_largest: int) -> int | None:
     """What scores are divided by the root of: head_dim, but for the largest model."""
     if known.get("num_hidden_layers") == layers_of_largest:
@@ -330,6 +406,7 @@ _SETTINGS: dict[str, Callable[[Gguf, Mapping[str, Any]], Settings]] = {
     "qwen3moe": _qwen3moe,
     "gemma2": _gemma2,
     "gemma3": _gemma3,
+    "gemma4": _gemma4,
     "phi3": _phi3,
     "granite": _granite,
     "olmo2": _olmo2,

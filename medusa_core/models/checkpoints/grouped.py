@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -16,7 +17,6 @@ from medusa_core.models.parts import LinearPart, PartPiece
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import QuantSpec
 from medusa_core.models.quant.in_blocks import weight_formats
-from medusa_core.models.rope import interleave_rows
 
 if TYPE_CHECKING:
     from medusa_core.models.config import HeadRows
@@ -130,10 +130,7 @@ def read_packed(
     for piece in part.pieces:
         whole = read(checkpoint, piece.name, packing)
         _check(whole, piece, part.columns, packing)
-        taken = whole.rows(piece.take)
-        found.append(
-            taken.rows(lambda rows: interleave_rows(rows, *heads)) if piece.turns else taken
-        )
+        found.append(whole.rows(piece.take).rows(partial(piece.in_pairs, usual=heads)))
     if formats.keeps_blocks:
         blocks = torch.cat([one.blocks(packing.kind) for one in found])
         return weight_formats().get(packing.kind), {"blocks": blocks}

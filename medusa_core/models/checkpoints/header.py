@@ -9,9 +9,11 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.parts import (
     EMBEDDING,
     FINAL_NORM,
+    PER_LAYER_TABLE,
     LinearPart,
     block_parts,
     lm_head_part,
+    per_layer_tensors,
 )
 from medusa_core.models.stored import stored_as
 
@@ -26,6 +28,11 @@ def check_header(checkpoint: Checkpoint, config: ModelConfig) -> None:
     """
     checkpoint.check_shape(f"{EMBEDDING}.weight", (config.vocab_size, config.hidden_size))
     checkpoint.check_shape(f"{FINAL_NORM}.weight", (config.hidden_size,))
+    if (of := config.traits.per_layer) is not None:
+        columns = config.num_layers * of.width
+        checkpoint.check_shape(f"{PER_LAYER_TABLE}.weight", (of.vocab_size, columns))
+    for name, shape in per_layer_tensors(config).items():
+        checkpoint.check_shape(name, shape)
     for index in range(config.num_layers):
         block = block_parts(config, index)
         for name, size in block.vectors.items():

@@ -91,10 +91,7 @@ def read_quantized(
 
 
 def _rows(tensor: Tensor, piece: PartPiece, heads: HeadRows) -> Tensor:
-    from medusa_core.models.rope import interleave_rows
-
-    rows = piece.take(tensor)
-    return interleave_rows(rows, *heads) if piece.turns else rows
+    return piece.in_pairs(piece.take(tensor), heads)
 
 
 def _read(

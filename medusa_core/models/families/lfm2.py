@@ -32,13 +32,24 @@ def lfm2_traits(raw: Mapping[str, Any]) -> Traits:
         whole(raw, "num_key_value_heads", _MOST_HEADS, heads),
         whole(raw, "head_dim", _MOST_HEADS, max(1, hidden // heads)),
     )
-    inputs = StateShape(0, 0, 0, 0, hidden, whole(raw, "conv_L_cache", _MOST_TAPS, 3))
+    inputs = StateShape(0, 0, 0, 0, hidden, _num_taps(raw))
     return Traits(
         qk_norm=True,
         is_tied=True,
         conv_bias=bool(raw.get("conv_bias", False)),
         layers=tuple(inputs if kind == "conv" else rows for kind in _layer_types(raw)),
     )
+
+
+def _num_taps(raw: Mapping[str, Any]) -> int:
+    """Inputs that a convolution reads for one output."""
+    taps = whole(raw, "conv_L_cache", _MOST_TAPS, 3)
+    if taps == 1:
+        raise ModelError(
+            "config.json: conv_L_cache is 1: the convolutions look back on nothing.",
+            "Download config.json again.",
+        )
+    return taps
 
 
 def lfm2_names(raw: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -27,7 +27,6 @@ from medusa_core.models.quant.beside_linear import (
 )
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
-from medusa_core.models.rope import interleave_rows
 
 _ROWS_AT_ONCE = 512  # of weights that are 64 bits wide meanwhile
 
@@ -116,7 +115,7 @@ class Adapter:
         for piece in part.pieces:
             if piece.name in factors:
                 rows = piece.take(factors[piece.name][1])
-                rows = interleave_rows(rows, *self._heads) if piece.turns else rows
+                rows = piece.in_pairs(rows, self._heads)
                 start, end = starts[piece.name]
                 ups.append(Up(here(rows), slice(start, end), first_row, piece.rows))
             first_row += piece.rows

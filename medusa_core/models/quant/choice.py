@@ -17,6 +17,7 @@ from medusa_core.models.quant.in_blocks import weight_formats
 _USUAL_WIDTH = 4096
 _MOST_NF4_BITS = 5  # of a weight in a file, scales included: finer ones would lose too much in nf4
 CACHE_FORMATS = ("q4",)  # of keys and values, beside plain numbers
+TABLE_PLACES = ("disk", "ram", "device")  # of per-layer embeddings
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 
 
@@ -56,6 +57,7 @@ class PartFormats:
         keeps_blocks: Parts that a file holds in blocks stay as they are.
         cache_format: How keys and values are kept; empty for plain numbers.
         attended: Rows whose values attention takes; 0 for all.
+        per_layer: Where per-layer embeddings lie: `disk`, `ram` or `device`.
     """
 
     compute: str
@@ -71,6 +73,7 @@ class PartFormats:
     keeps_blocks: bool = False
     cache_format: str = ""
     attended: int = 0
+    per_layer: str = "disk"
 
     @property
     def dense(self) -> QuantSpec:
@@ -153,6 +156,7 @@ def settle_formats(
         keeps_blocks=keeps_blocks,
         cache_format=wanted.cache,
         attended=wanted.attended,
+        per_layer=_table_place(wanted.per_layer, hardware.device),
     )
     if wanted.cache not in ("", *CACHE_FORMATS):
         raise RequestError(
@@ -165,6 +169,16 @@ def settle_formats(
     for spec in (chosen.linears, chosen.lm_head, chosen.heads):
         _check(spec, compute, hardware)
     return chosen
+
+
+def _table_place(wanted: str, device: str) -> str:
+    """Where per-layer embeddings lie."""
+    if wanted not in ("", *TABLE_PLACES):
+        raise RequestError(
+            f"Per-layer embeddings can't lie in {wanted!r}.", f"Choose {', '.join(TABLE_PLACES)}."
+        )
+    place = wanted or TABLE_PLACES[0]
+    return "ram" if place == "device" and device == "cpu" else place
 
 
 def _card_format(stored: StoredTypes) -> str:

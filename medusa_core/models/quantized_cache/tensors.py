@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from medusa_core.errors import CheckpointError
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.parts import EMBEDDING, FINAL_NORM, LinearPart, block_parts, lm_head_part
+from medusa_core.models.parts import (
+    EMBEDDING,
+    FINAL_NORM,
+    LinearPart,
+    block_parts,
+    lm_head_part,
+    per_layer_tensors,
+)
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.format import (
     QuantSpec,
@@ -42,6 +49,8 @@ def _quantized_tensors(
     compute, hidden = formats.compute, config.hidden_size
     yield EMBEDDING, (formats.embedding.compute[0], (config.vocab_size, hidden))
     yield FINAL_NORM, (compute, (hidden,))
+    for name, shape in per_layer_tensors(config).items():
+        yield name, (compute, shape)
     for index in range(config.num_layers):
         block = block_parts(config, index)
         for name, size in block.vectors.items():

@@ -17,7 +17,8 @@ from medusa_core.models.quant.format import QuantSpec
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
 from medusa_core.models.quantized_cache.tensors import check_quantized
-from medusa_core.models.weights import AfterPart, embedding_device, no_memory
+from medusa_core.models.token_table import TokenTable
+from medusa_core.models.weights import AfterPart, embedding_device, no_memory, read_table
 from medusa_core.system.files.safetensors_header import read_metadata
 
 
@@ -31,13 +32,23 @@ class QuantizedWeights:
         precision: Precision,
         formats: PartFormats,
         after_part: AfterPart,
+        original: Checkpoint,
     ) -> None:
         """Open a kept model.
+
+        Args:
+            path: Of it.
+            config: Sizes of the target.
+            precision: What it computes in, and where.
+            formats: Format of every part.
+            after_part: Called with the parameters that each part had.
+            original: What it was made from, which has what isn't kept.
 
         Raises:
             CheckpointError: It isn't what was to be kept.
         """
         self._checkpoint = Checkpoint.open_file(path)
+        self._original = original
         self._checksums = read_metadata(path)
         check_quantized(self._checkpoint, config, formats)
         self._config = config
@@ -55,6 +66,13 @@ class QuantizedWeights:
 
     def embedding(self) -> Tensor:
         return self._tensor(EMBEDDING, embedding_device(self._formats, self._precision))
+
+    def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
+        shape = (rows, columns)
+        table = read_table(self._original, name, shape, self._formats, self._precision)
+        self.nbytes += table.nbytes
+        self._after(rows * columns)
+        return table
 
     def linear(self, part: LinearPart) -> QuantLinear:
         return self._linear(part, self._formats.linears)

@@ -57,14 +57,12 @@ def _made_anew(
     """A part as numbers, in the format that was asked for."""
     import torch
 
-    from medusa_core.models.rope import interleave_rows
-
     found = []
     for piece in part.pieces:
         shape = (piece.of, part.columns)
         numbers = checkpoint.tensor(f"{piece.name}.weight", shape, getattr(torch, formats.compute))
         rows = piece.take(numbers)
-        found.append(interleave_rows(rows, *heads) if piece.turns else rows)
+        found.append(piece.in_pairs(rows, heads))
     wanted = formats.lm_head if part.name == "lm_head" else formats.linears
     spec = part.fitting(wanted, formats)
     return spec, spec.quantize(torch.cat(found).to(formats.device))
@@ -82,14 +80,13 @@ def _group(
 
     from medusa_core.models.quant.choice import dense_format_of
     from medusa_core.models.quant.in_blocks import weight_formats
-    from medusa_core.models.rope import interleave_rows
 
     found = []
     for piece in pieces:
         name = f"{piece.name}.weight"
         checkpoint.check_shape(name, (piece.of, columns))
         rows = piece.take(checkpoint.raw(name))
-        found.append(interleave_rows(rows, *heads) if piece.turns else rows)
+        found.append(piece.in_pairs(rows, heads))
     stored, count = torch.cat(found), sum(piece.rows for piece in pieces)
     kind = checkpoint.dtype(f"{pieces[0].name}.weight")
     if kind in BLOCK_SIZES:

@@ -71,7 +71,8 @@ _BOS_FIRST = (*_LLAMA3_NAMES, "tekken")  # where a file doesn't say
 _WHOLE = (*_LLAMA3_NAMES, "tekken", "glm4")  # a word that is a token isn't merged
 # Phi 3's other special tokens swallow the line break that its template puts behind them.
 _NOT_SWALLOWING = frozenset({"<unk>", "<s>", "<|endoftext|>"})
-_MODELS = ("llama", "gpt2")
+_GEMMA4 = "gemma4"  # SentencePiece's pieces, which merges of the file put together
+_MODELS = ("llama", "gpt2", _GEMMA4)
 _NAMED = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
 _CALLED = ("name", "basename", "finetune")
 _MOST_CHARS = 4096
@@ -92,7 +93,7 @@ def make_gguf_tokenizer(gguf: Gguf) -> tuple[RustTokenizer, bool]:
     if model not in _MODELS:
         raise TokenizerError(
             f"{path.name} has a tokenizer of kind {model[:40]!r}, which isn't supported.",
-            "Supported are llama (SentencePiece) and gpt2 (byte-level BPE).",
+            "Supported are llama and gemma4 (SentencePiece) and gpt2 (byte-level BPE).",
         )
     texts, kinds = gguf.texts(_TOKENS), gguf.numbers("tokenizer.ggml.token_type")
     most = MOST_PIECE_CHARS if model == "llama" else _MOST_CHARS
@@ -126,18 +127,23 @@ def token_texts(gguf: Gguf) -> frozenset[str]:
 
 
 def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> RustTokenizer:
-    scores = gguf.numbers("tokenizer.ggml.scores")
-    if len(scores) != len(texts):
+    scores, merges = gguf.numbers("tokenizer.ggml.scores"), None
+    is_gemma4 = gguf.text("tokenizer.ggml.model") == _GEMMA4
+    if is_gemma4:
+        merges = [_pair(path, merge) for merge in gguf.texts("tokenizer.ggml.merges")]
+    elif len(scores) != len(texts):
         raise _damaged(path, "its tokens have other scores than there are tokens")
     kind_of = {kind: PieceKind(kind) for kind in set(kinds)}
+    of_pieces = [0.0] * len(texts) if is_gemma4 else scores
     pieces = [
         Piece(text, score, kind_of[kind])
-        for text, score, kind in zip(texts, scores, kinds, strict=True)
+        for text, score, kind in zip(texts, of_pieces, kinds, strict=True)
     ]
     swallowing = frozenset(texts) - _NOT_SWALLOWING if gguf.architecture == "phi3" else frozenset()
-    puts_space = _flag(gguf, "add_space_prefix", default=True)
-    tokenizer = build_sentencepiece(pieces, puts_space, path.name, swallowing)
-    _begin(tokenizer, gguf, texts, default=True)
+    puts_space = not is_gemma4 and _flag(gguf, "add_space_prefix", default=True)
+    tokenizer = build_sentencepiece(pieces, puts_space, path.name, swallowing, merges)
+    begins = is_gemma4 or _flag(gguf, "add_bos_token", default=True)  # whatever a Gemma 4 says
+    _begin(tokenizer, gguf, texts, begins)
     return tokenizer
 
 
@@ -171,14 +177,14 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
     )
     tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in special])
     tokenizer.add_tokens([AddedToken(text, normalized=False) for text in own])
-    _begin(tokenizer, gguf, texts, default=pre in _BOS_FIRST)
+    _begin(tokenizer, gguf, texts, _flag(gguf, "add_bos_token", default=pre in _BOS_FIRST))
     return tokenizer
 
 
-def _begin(tokenizer: RustTokenizer, gguf: Gguf, texts: list[str], default: bool) -> None:
-    """Put the beginning-of-text token before every text, where the file asks for it."""
+def _begin(tokenizer: RustTokenizer, gguf: Gguf, texts: list[str], begins: bool) -> None:
+    """Put the beginning-of-text token before every text, where a text begins so."""
     number = gguf.entries.get("tokenizer.ggml.bos_token_id")
-    if not _flag(gguf, "add_bos_token", default) or not isinstance(number, int):
+    if not begins or not isinstance(number, int):
         tokenizer.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
     elif 0 <= number < len(texts):
         text = texts[number]

@@ -70,6 +70,7 @@ def build_sentencepiece(
     puts_space: bool,
     name: str = "The tokenizer",
     swallowing: frozenset[str] = frozenset(),
+    merges: list[tuple[str, str]] | None = None,
 ) -> RustTokenizer:
     """Build a tokenizer of the pieces of a BPE model with bytes.
 
@@ -78,11 +79,12 @@ def build_sentencepiece(
         puts_space: A text gets a space before it.
         name: Of the file that they are from.
         swallowing: Pieces behind which spaces and line breaks are left out.
+        merges: Pairs of pieces in the order in which they are merged; None for that of the scores.
 
     Raises:
         TokenizerError: They are no such model's.
     """
-    pieces = [_as_written(piece) for piece in pieces]
+    pieces = [_as_written(piece, merges is not None) for piece in pieces]
     texts = [piece.text for piece in pieces]
     if "<0x00>" not in texts or len(set(texts)) != len(texts):
         raise _no_bytes(name)
@@ -91,7 +93,7 @@ def build_sentencepiece(
     tokenizer = RustTokenizer(
         models.BPE(
             vocab=vocabulary,
-            merges=_merges(pieces, vocabulary),
+            merges=_merges(pieces, vocabulary) if merges is None else merges,
             unk_token=unknown[0] if unknown else None,
             fuse_unk=True,
             byte_fallback=True,
@@ -130,10 +132,12 @@ def build_sentencepiece(
     return tokenizer
 
 
-def _as_written(piece: Piece) -> Piece:
-    """Own symbols are looked for in the text itself, whose spaces are spaces."""
+def _as_written(piece: Piece, is_merged: bool) -> Piece:
+    """Own symbols are looked for in the text itself, whose spaces are spaces; or merged."""
     if piece.kind is not PieceKind.USER_DEFINED or _SPACE not in piece.text:
         return piece
+    if is_merged:
+        return piece._replace(kind=PieceKind.NORMAL)
     return piece._replace(text=piece.text.replace(_SPACE, " "))
 
 

@@ -27,7 +27,7 @@ _MOST = {
 }
 _MOST_NUMBER = 1 << 24
 _MOST_LISTED = 1 << 16
-_UNBOUNDED = ("theta", "base", "id")  # parts of names whose numbers say nothing of sizes
+_UNBOUNDED = ("theta", "base", "_id", "_ids")  # ends of names whose numbers say nothing of sizes
 _CONTEXTS = ("max_position_embeddings", "context_length", "seq_length", "max_seq_len", "n_ctx")
 _ENDLESS = 1 << 17  # offered of models whose files name no longest context
 _BOTH_WAYS = "they read a text in both directions"
@@ -131,7 +131,7 @@ def transformers_config(raw: Mapping[str, Any]) -> Any:
     kind: Any = CONFIG_MAPPING[raw["model_type"]]
     for path, number in _numbers(raw, ""):
         name = path.rpartition(".")[2]
-        if abs(number) > _MOST_NUMBER and not any(part in name for part in _UNBOUNDED):
+        if abs(number) > _MOST_NUMBER and not name.endswith(_UNBOUNDED):
             raise _senseless(path, number)
     for usual, most in _MOST.items():
         name = kind.attribute_map.get(usual, usual)

@@ -17,6 +17,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
+from medusa_core.models.token_table import TokenTable
 from medusa_core.models.weights import CheckpointWeights, Weights
 from medusa_core.runtime.cluster.layer_range import (
     LayerRange,
@@ -62,6 +63,9 @@ class StageWeights:
 
     def embedding(self) -> Tensor:
         return torch.empty(0, self._config.hidden_size)
+
+    def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
+        return self._weights.token_table(name, rows, columns)
 
     def linear(self, part: LinearPart) -> QuantLinear:
         pieces = tuple(replace(piece, name=self._whole(piece.name)) for piece in part.pieces)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from ctypes import addressof
+from ctypes import addressof, sizeof
 
 import torch
 from torch import Tensor
 
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.layer_shapes import SharedRows
 from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.size import row_groups
 from medusa_core.system.native.lanes import LANES
-from medusa_core.system.native.structs import CacheStruct
+from medusa_core.system.native.structs import CacheStruct, LayerRowsStruct
 
 
 class PanelCache(KvCache):
@@ -42,42 +44,54 @@ class PanelCache(KvCache):
         cpu = torch.device("cpu")
         super().__init__(config, dtype, cpu, _whole_panels(capacity), memory=memory)
         self._library = library
+        self._layers = (LayerRowsStruct * config.num_layers)()
+        # Of every layer which part its rows are in, and where there: its own, or an earlier one's.
+        self._places: list[tuple[int, int]] = []
+        groups = list(row_groups(config).values())
+        for layer, shape in enumerate(config.layers):
+            owner = shape.layer if isinstance(shape, SharedRows) else layer
+            part = next(part for part, layers in enumerate(groups) if owner in layers)
+            self._places.append((part, groups[part].index(owner)))
+            self._layers[layer].is_shared = owner != layer
         self._struct = CacheStruct(
-            words=self._parts[0].data_ptr(),
-            capacity=self.capacity,
-            layers=config.num_layers,
-            kv_heads=config.num_kv_heads,
-            head_dim=config.head_dim,
+            layers=addressof(self._layers),
+            num_layers=config.num_layers,
             is_half=dtype == torch.bfloat16,
         )
         self.address = addressof(self._struct)
+        self._point()
 
-    def of_layer(self, layer: int) -> CacheStruct:
-        """A layer of it as a cache of one layer; it lives until the cache is stretched."""
-        one = CacheStruct.from_buffer_copy(self._struct)
-        one.words, one.layers = self._parts[0][layer].data_ptr(), 1
-        return one
+    def _point(self) -> None:
+        """Let the structures point at the memory."""
+        self._struct.capacity = self.capacity
+        for struct, (part, place) in zip(self._layers, self._places, strict=True):
+            rows = self._parts[part][place]
+            struct.words = rows.data_ptr()
+            _, struct.kv_heads, _, struct.head_dim = rows.shape
 
     def stretch(self, memory: Tensor) -> None:
         super().stretch(memory)
-        self._struct.words = self._parts[0].data_ptr()
-        self._struct.capacity = self.capacity
+        self._point()
 
     def from_layer(self, layer: int) -> CacheStruct:
-        """What the library is given of the layers from one on."""
-        at = self._parts[0][layer:].data_ptr()
+        """What the library is given of the layers from one on; it lives as long as the cache."""
         struct = CacheStruct.from_buffer_copy(self._struct)
-        struct.words, struct.layers = at, self._struct.layers - layer
+        struct.layers = addressof(self._layers) + layer * sizeof(LayerRowsStruct)
+        struct.num_layers -= layer
         return struct
 
     def committed(self) -> Tensor:
-        layers, _, num_kv, slots, head_dim = self._parts[0].shape
+        return self.joined([self._by_slot(part) for part in self._parts])
+
+    def _by_slot(self, part: Tensor) -> Tensor:
+        """The committed rows of a part. [layers, 2, kv heads, length, head_dim]"""
+        layers, _, num_kv, slots, head_dim = part.shape
         size = 2 if self._struct.is_half else 1
-        keys = self._parts[0][:, 0].view(layers, num_kv, -1, head_dim // size, LANES, size)
-        values = self._parts[0][:, 1].view(layers, num_kv, -1, head_dim, size)
+        keys = part[:, 0].view(layers, num_kv, -1, head_dim // size, LANES, size)
+        values = part[:, 1].view(layers, num_kv, -1, head_dim, size)
         by_slot = (keys.transpose(3, 4), values.transpose(3, 4))
         rows = [part.reshape(layers, num_kv, slots, head_dim) for part in by_slot]
-        return torch.stack(rows, dim=1)[:, :, :, : self.length].clone()
+        return torch.stack(rows, dim=1)[:, :, :, : self.length]
 
     def _first_rows(self, data: Tensor, length: int) -> Tensor:
         return data.flatten(3)[..., : _whole_panels(length) * data.shape[4]]

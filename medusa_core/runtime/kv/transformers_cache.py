@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor
 from transformers import Cache
 from transformers.cache_utils import (
@@ -60,11 +58,15 @@ class RowsLayer(CacheLayerMixin):
         self.is_initialized = True
         self.index = index
         self.rows: TransformersCache | None = None
-        self._num_written = 0
+        self._length = 0
 
-    def begin(self, rows: TransformersCache | None) -> None:
-        """Begin a pass, or end one."""
-        self.rows, self._num_written = rows, 0
+    def begin(self, rows: TransformersCache, length: int) -> None:
+        """Begin a pass behind so many rows."""
+        self.rows, self._length = rows, length
+
+    def end(self) -> None:
+        """End it: else cache and layer would hold each other."""
+        self.rows, self._length = None, 0
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """The memory is there."""
@@ -74,15 +76,15 @@ class RowsLayer(CacheLayerMixin):
     ) -> tuple[Tensor, Tensor]:
         """[1, kv heads, n, head_dim] → all rows. [1, kv heads, s, head_dim]"""
         assert self.rows is not None  # in a pass
-        self._num_written = key_states.shape[2]
-        return self.rows.put(self.index, key_states, value_states)
+        start = self._length
+        self._length += key_states.shape[2]
+        return self.rows.put(self.index, start, key_states, value_states)
 
     def get_seq_length(self) -> int:
-        return 0 if self.rows is None else self.rows.length + self._num_written
+        return self._length
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        length = 0 if self.rows is None else self.rows.length
-        return length + query_length, 0
+        return self._length + query_length, 0
 
     def get_max_length(self) -> int:
         return -1
@@ -134,16 +136,20 @@ class TransformersCache(TensorCache):
         self._is_measured = False
 
     @contextmanager
-    def reading(self) -> Iterator[Cache]:
-        """What a pass takes; its rows are reserved."""
+    def reading(self, first: int = 0) -> Iterator[Cache]:
+        """What a pass takes.
+
+        Args:
+            first: Which of the reserved rows is its first.
+        """
         rows = [layer for layer in self._layers if isinstance(layer, RowsLayer)]
         for layer in rows:
-            layer.begin(self)
+            layer.begin(self, self.length + first)
         try:
             yield Cache(layers=list(self._layers))
         finally:
-            for layer in rows:  # else the two would hold each other
-                layer.begin(None)
+            for layer in rows:
+                layer.end()
 
     @property
     def recurrent_states(self) -> list[Tensor]:
@@ -156,21 +162,18 @@ class TransformersCache(TensorCache):
             if state is not None
         ]
 
-    def put(self, index: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Store keys and values of a layer; see `RowsLayer.update`."""
-        part, _ = self._places[index]
-        _, _, most_heads, _, most_dim = self._parts[part].shape
-        sides = (keys, values)
-        fresh = [
-            F.pad(side[0], (0, most_dim - side.shape[3], 0, 0, 0, most_heads - side.shape[1]))
-            for side in sides
+    def put(self, index: int, start: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Store keys and values of a layer from a slot on; see `RowsLayer.update`."""
+        part, place = self._places[index]
+        whole, end = self._parts[part][place], start + keys.shape[2]
+        # Keys and values may be narrower than their place.
+        own = [
+            whole[side, : new.shape[1], :end, : new.shape[3]]
+            for side, new in enumerate((keys, values))
         ]
-        found = self.write(index, torch.cat(fresh).transpose(0, 1).contiguous())
-        read_keys, read_values = (
-            whole[None, : side.shape[1], :, : side.shape[3]]
-            for whole, side in zip(found, sides, strict=True)
-        )
-        return read_keys, read_values
+        for mine, new in zip(own, (keys, values), strict=True):
+            mine[:, start:].copy_(new[0])
+        return own[0].unsqueeze(0), own[1].unsqueeze(0)
 
     @property
     def most_rows(self) -> int:

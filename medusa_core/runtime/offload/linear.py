@@ -22,6 +22,7 @@ from medusa_core.models.quant.layout import (
     LinearLayout,
     QuantLinear,
 )
+from medusa_core.models.token_table import TokenTable
 from medusa_core.models.weights import Weights
 from medusa_core.runtime.offload.layer_entries import (
     LayerEntry,
@@ -187,6 +188,9 @@ class OffloadedWeights:
 
     def embedding(self) -> Tensor:
         return self._inner.embedding()
+
+    def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
+        return self._inner.token_table(name, rows, columns)
 
     def lm_head(self, part: LinearPart, embedding: Tensor) -> QuantLinear:
         return self._inner.lm_head(part, embedding)

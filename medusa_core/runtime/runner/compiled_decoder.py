@@ -9,23 +9,33 @@ from ctypes import addressof, pointer, sizeof
 import torch
 from torch import Tensor
 
-from medusa_core.models.decoder import LINEARS, Block, Decoder
+from medusa_core.models.compiled import is_compiled
+from medusa_core.models.decoder import Decoder
+from medusa_core.models.norm import RmsNorm
+from medusa_core.models.plain_block import PlainBlock
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import (
     DTYPES,
     NativeLinear,
 )
+from medusa_core.models.traits import Activation
 from medusa_core.runtime.offload.linear import (
     OffloadedLinear,
     offloaded_layers,
 )
 from medusa_core.system.native.binding import native_library
-from medusa_core.system.native.lanes import fits_lanes
 from medusa_core.system.native.structs import (
+    AttentionStruct,
     BlockStruct,
     DecoderStruct,
+    LinearStruct,
+    NormsStruct,
+    PartNormStruct,
+    PositionsStruct,
 )
+
+_ACTIVATIONS = {Activation.SILU: 0, Activation.GELU_TANH: 1}  # of decoder.h
 
 
 class NativeDecoder:
@@ -38,10 +48,19 @@ class NativeDecoder:
 
     def __init__(self, library: ctypes.CDLL, model: Decoder) -> None:
         config = model.config
+        traits = config.traits
         self.library = library
         self._model = model
         self._kept: list[Tensor] = []  # what the structures point at
-        self._blocks = (BlockStruct * config.num_layers)(*map(self._block, model.blocks))
+        self._num_positions = 0
+        self._turns: list[Tensor] = []
+        self._positions = (PositionsStruct * len(model.position_tables(1)))()
+        self._tokens = model.plain_tokens()
+        self._stand_ins: list[dict[int, str]] = []  # of every layer, by their ids
+        blocks = (self._block(model.plain_block(index)) for index in range(config.num_layers))
+        self._blocks = (BlockStruct * config.num_layers)(*blocks)
+        for index, block in enumerate(self._blocks):
+            block.token_at = index * block.token_width
         self._struct = DecoderStruct(
             blocks=self._blocks,
             final_norm=self._floats(model.final_norm.weight),
@@ -49,13 +68,30 @@ class NativeDecoder:
             embedding_is_half=model.embedding.dtype == torch.bfloat16,
             layers=config.num_layers,
             hidden=config.hidden_size,
-            inner=config.intermediate_size,
-            heads=config.num_heads,
-            kv_heads=config.num_kv_heads,
-            head_dim=config.head_dim,
+            activation=_ACTIVATIONS[traits.activation],
+            embedding_scale=traits.embedding_scale,
+            residual_scale=traits.residual_scale,
             eps=config.rms_norm_eps,
         )
+        if self._tokens is not None:
+            self._struct.token_projection = addressof(_struct(self._tokens.projection))
+            self._struct.token_norm = self._floats(self._tokens.norm)
+            self._struct.token_width = self._tokens.width
         self.address = addressof(self._struct)
+
+    def reach(self, num_positions: int) -> None:
+        """Have the tables of so many positions at hand."""
+        if num_positions <= self._num_positions:
+            return
+        self._num_positions = num_positions
+        self._turns.clear()
+        tables = self._model.position_tables(num_positions)
+        for struct, table in zip(self._positions, tables, strict=True):
+            self._turns.append(torch.view_as_real(table.turns).contiguous())
+            struct.turns = self._turns[-1].data_ptr()
+            if table.growth is not None:
+                self._turns.append(table.growth.float().contiguous())
+                struct.growth = self._turns[-1].data_ptr()
 
     def below(self, layer: int) -> DecoderStruct:
         """The decoder that ends before a layer."""
@@ -74,7 +110,7 @@ class NativeDecoder:
         at = addressof(self._blocks) + layer * sizeof(BlockStruct)
         struct.blocks = ctypes.cast(at, ctypes.POINTER(BlockStruct))
         struct.layers = self._struct.layers - layer
-        struct.embedding, struct.embedding_is_half = entering.data_ptr(), False
+        enter_with(struct, entering)
         return struct
 
     def embed_from(self, embedding: Tensor) -> None:
@@ -93,47 +129,88 @@ class NativeDecoder:
         one.blocks, one.layers = pointer(self._blocks[index]), 1
         return one
 
-    def place(self, index: int, linears: Sequence[QuantLinear]) -> None:
-        """Let a layer compute with these linear layers, which stay where they are for so long."""
-        for name, linear in zip(LINEARS, linears, strict=True):
-            setattr(self._blocks[index], name, _struct(linear))
+    def place(
+        self, index: int, stand_ins: Sequence[OffloadedLinear], linears: Sequence[QuantLinear]
+    ) -> None:
+        """Let a layer compute with these linear layers, which stay where they are for so long.
 
-    def _block(self, block: Block) -> BlockStruct:
-        here = ((name, getattr(block, name)) for name in LINEARS)
-        linears = {
-            name: _struct(each) for name, each in here if not isinstance(each, OffloadedLinear)
-        }
-        head_norm = None if block.qk_norm is None else self._floats(block.qk_norm.weight)
+        Args:
+            index: Which layer.
+            stand_ins: What stands for them in the decoder.
+            linears: They, in that order.
+        """
+        names = self._stand_ins[index]
+        for stand_in, linear in zip(stand_ins, linears, strict=True):
+            setattr(self._blocks[index], names[id(stand_in)], _struct(linear))
+
+    def _block(self, block: PlainBlock) -> BlockStruct:
+        linears, stand_ins = {}, {}
+        for name, linear in block.linears.items():
+            if isinstance(linear, OffloadedLinear):
+                stand_ins[id(linear)] = name
+            else:
+                linears[name] = _struct(linear)
+        self._stand_ins.append(stand_ins)
+        config, norms = self._model.config, [self._norm(norm) for norm in block.norms]
+        num_own = 0 if block.shares_rows else 1 if block.keys_are_values else 2
         return BlockStruct(
             **linears,
-            attention_norm=self._floats(block.attention_norm.weight),
-            mlp_norm=self._floats(block.mlp_norm.weight),
-            head_norm=head_norm,
+            attention_norms=NormsStruct(*norms[:2]),
+            mlp_norms=NormsStruct(*norms[2:]),
+            q_norm=self._part_norm(block.q_norm),
+            k_norm=self._part_norm(block.k_norm),
+            v_norm=self._part_norm(block.v_norm),
+            token_norm=None if block.token_norm is None else self._floats(block.token_norm),
+            token_width=0 if self._tokens is None else self._tokens.width,
+            positions=None if block.table is None else addressof(self._positions[block.table]),
+            attention=AttentionStruct(
+                config.num_heads, block.window or 0, block.attention_cap or 0.0
+            ),
+            query_scale=block.query_scale,
+            scale=block.scale,
+            kv_heads=block.num_kv_heads,
+            head_dim=block.head_dim,
+            inner=block.inner,
+            width=(config.num_heads + num_own * block.num_kv_heads) * block.head_dim,
+            keys_are_values=block.keys_are_values,
         )
+
+    def _norm(self, norm: RmsNorm | None) -> int | None:
+        return None if norm is None else self._floats(norm.weight)
+
+    def _part_norm(self, weight: Tensor | None) -> PartNormStruct:
+        if weight is None:
+            return PartNormStruct()
+        return PartNormStruct(self._floats(weight), len(weight))
 
     def _floats(self, vector: Tensor) -> int:
         self._kept.append(vector.float().contiguous())
         return self._kept[-1].data_ptr()
 
 
+def enter_with(struct: DecoderStruct, entering: Tensor) -> None:
+    """Let rows enter a decoder as they are, in place of token vectors. float32 [..., hidden]"""
+    struct.embedding, struct.embedding_is_half = entering.data_ptr(), False
+    struct.embedding_scale, struct.token_projection = 1.0, None
+
+
 def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None:
     """The decoder for the compiled step, or None if that can't compute it."""
     library, offloaded = native_library(), offloaded_layers(model)
-    if type(model) is not Decoder:
-        return None  # a family's own blocks are none of the kernels'
-    if not precision.is_usual:
-        return None
+    tokens = model.plain_tokens()
     fits = (
-        precision.device.type == "cpu"
+        precision.is_usual
+        and precision.device.type == "cpu"
         and precision.compute in DTYPES
         and model.embedding.dtype in DTYPES
-        and fits_lanes(*model.config.row_sizes)
+        and is_compiled(model.config)
         and all(isinstance(linear, NativeLinear | OffloadedLinear) for linear in model.linears)
+        and (tokens is None or isinstance(tokens.projection, NativeLinear))
         and (offloaded is None or offloaded.types == {NativeLinear})
     )
     return NativeDecoder(library, model) if library is not None and fits else None
 
 
-def _struct(linear: QuantLinear) -> object:
+def _struct(linear: QuantLinear) -> LinearStruct:
     assert isinstance(linear, NativeLinear)  # else there is no NativeDecoder
     return linear.struct

@@ -37,8 +37,6 @@ def graphs_pay(model: Decoder, precision: Precision) -> bool:
         model: A target, on a card.
         precision: Its dtypes and device.
     """
-    if not model.embeds_here:  # a graph can't ask the host
-        return False
     static = StaticRunner(model, precision, captures=True)
     steps = [_Step(static, model), _Step(ResidentRunner(model, precision), model)]
     for step in steps:

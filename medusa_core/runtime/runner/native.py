@@ -109,8 +109,6 @@ class NativeRunner(Runner):
         self._pass = PassStruct()
         self._scratch = torch.empty(0)
         self._scratch_for = (0, 0)
-        self._turns = torch.empty(0)
-        self._num_positions = 0
         self._chains: dict[int, tuple[array[int], array[int]]] = {}
 
     @property
@@ -138,7 +136,8 @@ class NativeRunner(Runner):
         layer, size = layer_of(pruners), self._model.config.hidden_size
         pool = self.workers.decoding
         lower = _Layers(self._native.below(layer), (layer,))
-        states = self._forward(_rows_of(placed), 0, pool, lower)
+        brought = self._brought_of([node for tree, *_ in placed for node in tree.token_ids])
+        states = self._forward(_rows_of(placed), 0, pool, lower, brought)
         left, kept = keep_some(placed, pruners, states[:, size:])
         entering = states[kept, size:]
         taps = tuple(tap - layer for tap in self.taps)
@@ -148,7 +147,8 @@ class NativeRunner(Runner):
             part._replace(token_ids=[next(places) for _ in part.token_ids])
             for part in _rows_of(left)
         ]
-        return self._forward(rows, 0, pool, upper)
+        left_of = None if brought is None else brought[kept].contiguous()
+        return self._forward(rows, 0, pool, upper, left_of)
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         count = len(token_ids)
@@ -164,7 +164,12 @@ class NativeRunner(Runner):
 
     def logits(self, states: Tensor) -> Tensor:
         hidden = states[:, : self._model.config.hidden_size].contiguous()
-        return self._lm_head.run(hidden, self.workers.decoding)
+        scores = self._lm_head.run(hidden, self.workers.decoding)
+        divisor, cap = self._model.config.traits.score_bounds
+        if divisor != 1 or cap:
+            pool = self.workers.decoding.awake()
+            self._library.bound_scores(scores.data_ptr(), scores.numel(), divisor, cap, pool)
+        return scores
 
     def _forward(
         self,
@@ -172,6 +177,7 @@ class NativeRunner(Runner):
         first_wanted: int,
         pool: Pool,
         some: _Layers | None = None,
+        brought: Tensor | None = None,
     ) -> Tensor:
         """Compute rows of some sequences; states of all from `first_wanted` on.
 
@@ -180,6 +186,8 @@ class NativeRunner(Runner):
             first_wanted: The first whose state is wanted.
             pool: Who computes.
             some: Through which layers they pass; None for all.
+            brought: What their tokens bring to each layer; a pass that begins with the first adds
+                to it. None looks it up.
         """
         tapped = self.taps if some is None else some.taps
         token_ids = [token_id for part in parts for token_id in part.token_ids]
@@ -195,6 +203,8 @@ class NativeRunner(Runner):
             sequence.cache = kv.address if behind is None else addressof(behind)
             structs.append(behind)
         self._make_ready(count, max(part.kv.capacity for part in parts))
+        if brought is None:
+            brought = self._brought_of(token_ids)
         width = (1 + len(tapped)) * self._model.config.hidden_size
         states = torch.empty(count - first_wanted, width)
         ids = (ctypes.c_int64 * count)(*token_ids)
@@ -203,7 +213,8 @@ class NativeRunner(Runner):
         pass_struct.sequences, pass_struct.num_sequences = addressof(sequences), len(parts)
         pass_struct.rows, pass_struct.token_ids = count, addressof(ids)
         pass_struct.taps, pass_struct.num_taps = addressof(taps), len(taps)
-        pass_struct.turns = self._turns.data_ptr()
+        if brought is not None:
+            pass_struct.brought, pass_struct.brought_width = brought.data_ptr(), brought.shape[1]
         pass_struct.first_wanted = first_wanted
         pass_struct.workers = pool.num_workers
         pass_struct.scratch = self._scratch.data_ptr()
@@ -214,6 +225,11 @@ class NativeRunner(Runner):
             self._library.forward(addressof(some.decoder), addressof(pass_struct), pool.awake())
         return states
 
+    def _brought_of(self, token_ids: Sequence[int]) -> Tensor | None:
+        """What tokens bring to each layer beside what enters the first, or None."""
+        found = self._model.brought(token_ids)
+        return None if found is None else found.float().contiguous()
+
     def _run(
         self, pass_struct: PassStruct, caches: Sequence[KvCache], states: Tensor, pool: Pool
     ) -> None:
@@ -221,10 +237,8 @@ class NativeRunner(Runner):
         self._library.forward(self._native.address, addressof(pass_struct), pool.awake())
 
     def _make_ready(self, num_rows: int, num_slots: int) -> None:
-        """Room to work in, and the angles of all positions."""
-        if num_slots > self._num_positions:
-            self._num_positions = num_slots
-            self._turns = torch.view_as_real(self._model.turns(num_slots)).contiguous()
+        """Room to work in, and what all positions do."""
+        self._native.reach(num_slots)
         most_rows, most_slots = self._scratch_for
         if num_rows > most_rows or num_slots > most_slots:
             self._scratch_for = (max(num_rows, most_rows), max(num_slots, most_slots))

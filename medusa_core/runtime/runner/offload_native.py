@@ -15,7 +15,7 @@ from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.panel_cache import PanelCache
 from medusa_core.runtime.offload.linear import OffloadedLayers
 from medusa_core.runtime.offload.visits import Visits
-from medusa_core.runtime.runner.compiled_decoder import NativeDecoder
+from medusa_core.runtime.runner.compiled_decoder import NativeDecoder, enter_with
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.runner import (
     PlacedTree,
@@ -51,6 +51,7 @@ class OffloadNativeRunner(NativeRunner):
         offloaded: OffloadedLayers,
     ) -> None:
         super().__init__(model, precision, native)
+        self._stand_ins = offloaded.linears
         self.visits = Visits(offloaded, precision.device)
         self._both_ends = (ctypes.c_int32 * 2)(0, 1)  # of a decoder of one layer
         self._layers = [native.layer(index) for index in range(model.config.num_layers)]
@@ -82,10 +83,10 @@ class OffloadNativeRunner(NativeRunner):
         for index in range(config.num_layers):
             parts = self.visits.enter(index)
             if parts:
-                self._native.place(index, parts)
+                self._native.place(index, self._stand_ins[index], parts)
             layer = self._layers[index]
             if index:
-                layer.embedding, layer.embedding_is_half = x.data_ptr(), 0
+                enter_with(layer, x)
                 one.token_ids = addressof(ids)
             one.first_wanted = pass_struct.first_wanted if index == last else 0
             sequences = _sequences(pass_struct, caches, index)
@@ -123,6 +124,6 @@ def _sequences(
     of_layer = []
     for sequence, kv in zip(found, caches, strict=True):
         assert isinstance(kv, PanelCache)  # from new_cache
-        of_layer.append(kv.of_layer(layer))
+        of_layer.append(kv.from_layer(layer))
         sequence.cache = addressof(of_layer[-1])
     return found, of_layer

@@ -97,8 +97,10 @@ class ResidentRunner(Runner):
         some = self._begin(_rows_of(placed), [each.kv for each in placed])
         x = self._through(range(layer), self._entering(some), some, None, [])
         left, kept = keep_some(placed, pruners, x)
-        x = x.index_select(0, torch.tensor(kept).to(x.device))
-        some = self._begin(_rows_of(left), [each.kv for each in left])
+        places = torch.tensor(kept).to(x.device)
+        x = x.index_select(0, places)
+        self._model.keep(places)
+        some = self._begin(_rows_of(left), [each.kv for each in left], enters=False)
         tapped: list[Tensor] = []
         x = self._through(range(layer, count), x, some, None, tapped)
         return self._end(x, tapped)
@@ -156,10 +158,12 @@ class ResidentRunner(Runner):
         x = self._through(layers, self._entering(some), some, only_row, tapped)
         return self._end(x, tapped)
 
-    def _begin(self, parts: Sequence[SomeRows], caches: Sequence[KvCache]) -> _Placed:
-        """Bring rows to the device, and open slots for them."""
+    def _begin(
+        self, parts: Sequence[SomeRows], caches: Sequence[KvCache], enters: bool = True
+    ) -> _Placed:
+        """Bring rows to the device, and open slots for them; `enters`: with their vectors."""
         token_ids = [token_id for part in parts for token_id in part.token_ids]
-        vectors = self._model.offloaded_vectors(token_ids)
+        vectors = self._model.offloaded_vectors(token_ids) if enters else None
         rows = place_rows(parts, self._precision.device, vectors)
         sequences = list(self._sequences(parts, caches, rows))
         last_places = (part.length + max(part.layout.offsets) + 1 for part in parts)
@@ -168,8 +172,7 @@ class ResidentRunner(Runner):
 
     def _entering(self, some: _Placed) -> Tensor:
         """What enters the first layer."""
-        vectors = some.rows.vectors
-        return self._model.embed(some.rows.token_ids) if vectors is None else vectors
+        return self._model.entering(some.rows.token_ids, some.rows.vectors)
 
     def _through(
         self,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -50,11 +50,14 @@ class _Step:
         inputs: Token ids, positions and slots of all rows, then of each the words that say which
             rows it sees, then the length. [(3 + words) · rows + 1], int64
         states: Takes the states. [rows, (1 + taps) · hidden]
+        looked_up: What the host looks up of the rows' tokens; see `Decoder.offloaded_vectors`.
+            [rows, width]
         graph: Its capture, or None to run it operation by operation.
     """
 
     inputs: Tensor
     states: Tensor
+    looked_up: Tensor | None
     graph: cuda.Graph | None
 
 
@@ -104,6 +107,9 @@ class StaticRunner(ResidentRunner):
         # One upload: everything else is on the device already.
         numbers = [*tree.token_ids, *[0] * pad, *positions, *[0] * pad, *slots, *[trash] * pad]
         step.inputs.copy_(torch.tensor([*numbers, *words_of(sees, rows), kv.length]))
+        vectors = self._model.offloaded_vectors(tree.token_ids)
+        if vectors is not None and step.looked_up is not None:
+            step.looked_up[:count].copy_(vectors)
         if step.graph is None:
             self._compute(step, rows, width, kv)
         else:
@@ -125,7 +131,7 @@ class StaticRunner(ResidentRunner):
         sees = seen_by(step.inputs[3 * rows : -1].view(rows, -1))
         mask = self._mask(step, slots, sees, width)
         rotations = model.rotations(positions, kv.capacity)
-        x = model.embed(ids)
+        x = model.entering(ids, step.looked_up)
         tree = None if kv.states is None else RowTree(sees)
         sequences, size = [SequenceRows(slice(None), mask, kv, tree)], model.config.hidden_size
         states = step.states.view(rows, -1, size)
@@ -166,13 +172,17 @@ class StaticRunner(ResidentRunner):
         inputs[2 * rows : 3 * rows] = kv.capacity
         inputs[-1] = 1
         width_of_states = (1 + len(self.taps)) * self._model.config.hidden_size
+        width_of_vectors = self._model.looked_up_width
         step = _Step(
             inputs=inputs,
             states=torch.empty(rows, width_of_states, dtype=precision.compute, device=device),
+            looked_up=torch.zeros(rows, width_of_vectors, dtype=precision.compute, device=device)
+            if width_of_vectors
+            else None,
             graph=None,
         )
         graph = self._capture(step, rows, width, kv) if self._captures else None
-        return _Step(step.inputs, step.states, graph)
+        return replace(step, graph=graph)
 
     def _capture(self, step: _Step, rows: int, width: int, kv: TensorCache) -> cuda.Graph | None:
         """Record the step; without a graph where something in it can't be recorded."""

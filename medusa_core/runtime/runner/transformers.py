@@ -44,13 +44,15 @@ class _Pass(NamedTuple):
         token_ids: Their tokens.
         depths: Places behind the committed rows.
         sees: Which sees which, [n, n]; None where each sees all before it.
-        kv: Takes their rows.
+        kv: Takes their rows, which are reserved.
+        first: Which of the reserved rows is the first.
     """
 
     token_ids: Sequence[int]
     depths: Sequence[int]
     sees: Tensor | None
     kv: TransformersCache
+    first: int = 0
 
 
 class TransformersRunner(Runner):
@@ -154,7 +156,7 @@ class TransformersRunner(Runner):
             return self._forward(_Pass(token_ids, range(len(token_ids)), None, kv))
         return torch.cat(
             [
-                self._forward(_Pass([token_id], [place], None, kv))
+                self._forward(_Pass([token_id], [place], None, kv, place))
                 for place, token_id in enumerate(token_ids)
             ]
         )
@@ -169,7 +171,7 @@ class TransformersRunner(Runner):
             if rows.sees is not None:
                 takes["attention_mask"] = self._masks.of(rows.sees.to(device), places[0], kv.length)
         ids = torch.tensor([list(rows.token_ids)], device=device)
-        with _our_errors(), kv.reading() as read, torch.no_grad():
+        with _our_errors(), kv.reading(rows.first) as read, torch.no_grad():
             states = model.states(input_ids=ids, **{model.carries: read}, **takes)
         if not self.taps:
             return states

@@ -79,6 +79,8 @@ _OF_MODEL: dict[str, _Kind] = {
             *("attention.key_length", "attention.sliding_window"),
             *("rope.dimension_count", "rope.scaling.original_context_length"),
             *("expert_count", "expert_used_count", "expert_feed_forward_length"),
+            *("attention.key_length_swa", "attention.shared_kv_layers"),
+            *("embedding_length_per_layer_input", "rope.dimension_count_swa"),
         ),
         _WHOLE,
     ),

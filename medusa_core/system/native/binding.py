@@ -9,7 +9,7 @@ import platform
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from ctypes import addressof, c_int32, c_int64, c_void_p
+from ctypes import addressof, c_float, c_int32, c_int64, c_void_p
 from functools import cache
 from pathlib import Path
 
@@ -43,6 +43,7 @@ _CLEARLY, _TURNS = 0.8, 100
 _SIGNATURES: dict[str, tuple[tuple[type, ...], type | None]] = {
     "pass_scratch": ((c_void_p, c_int32, c_int32, c_int32), c_int64),
     "forward": ((c_void_p, c_void_p, c_void_p), None),
+    "bound_scores": ((c_void_p, c_int64, c_float, c_float, c_void_p), None),
     "rank": (
         (c_void_p, c_void_p, c_int64, c_int32, c_int32, *(c_void_p,) * 5),
         None,

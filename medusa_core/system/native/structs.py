@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
 
 # Goes up with every change of a structure or a signature, here and in abi.c.
-ABI_VERSION = 6
+ABI_VERSION = 7
 
 
 class PoolStruct(Structure):
@@ -36,6 +36,44 @@ class LinearStruct(Structure):
     )
 
 
+class PositionsStruct(Structure):
+    """`Positions` of decoder.h."""
+
+    _fields_ = (
+        ("turns", c_void_p),
+        ("growth", c_void_p),
+    )
+
+
+class NormsStruct(Structure):
+    """`Norms` of decoder.h."""
+
+    _fields_ = (
+        ("before", c_void_p),
+        ("behind", c_void_p),
+    )
+
+
+class PartNormStruct(Structure):
+    """`PartNorm` of decoder.h."""
+
+    _fields_ = (
+        ("weight", c_void_p),
+        ("together", c_int32),
+        ("reserved", c_int32),
+    )
+
+
+class AttentionStruct(Structure):
+    """`Attention` of attention.h."""
+
+    _fields_ = (
+        ("heads", c_int32),
+        ("window", c_int32),
+        ("cap", c_float),
+    )
+
+
 class BlockStruct(Structure):
     """`Block` of decoder.h."""
 
@@ -44,9 +82,26 @@ class BlockStruct(Structure):
         ("output", LinearStruct),
         ("gate_up", LinearStruct),
         ("down", LinearStruct),
-        ("attention_norm", c_void_p),
-        ("mlp_norm", c_void_p),
-        ("head_norm", c_void_p),
+        ("token_gate", LinearStruct),
+        ("token_projection", LinearStruct),
+        ("attention_norms", NormsStruct),
+        ("mlp_norms", NormsStruct),
+        ("q_norm", PartNormStruct),
+        ("k_norm", PartNormStruct),
+        ("v_norm", PartNormStruct),
+        ("positions", c_void_p),
+        ("token_norm", c_void_p),
+        ("attention", AttentionStruct),
+        ("query_scale", c_float),
+        ("scale", c_float),
+        ("kv_heads", c_int32),
+        ("head_dim", c_int32),
+        ("inner", c_int32),
+        ("width", c_int32),
+        ("keys_are_values", c_int32),
+        ("token_at", c_int32),
+        ("token_width", c_int32),
+        ("reserved", c_int32),
     )
 
 
@@ -57,14 +112,27 @@ class DecoderStruct(Structure):
         ("blocks", POINTER(BlockStruct)),
         ("final_norm", c_void_p),
         ("embedding", c_void_p),
+        ("token_projection", c_void_p),
+        ("token_norm", c_void_p),
         ("embedding_is_half", c_int32),
         ("layers", c_int32),
         ("hidden", c_int32),
-        ("inner", c_int32),
-        ("heads", c_int32),
+        ("activation", c_int32),
+        ("embedding_scale", c_float),
+        ("residual_scale", c_float),
+        ("eps", c_float),
+        ("token_width", c_int32),
+    )
+
+
+class LayerRowsStruct(Structure):
+    """`LayerRows` of cache.h."""
+
+    _fields_ = (
+        ("words", c_void_p),
         ("kv_heads", c_int32),
         ("head_dim", c_int32),
-        ("eps", c_float),
+        ("is_shared", c_int32),
         ("reserved", c_int32),
     )
 
@@ -73,11 +141,9 @@ class CacheStruct(Structure):
     """`Cache` of cache.h."""
 
     _fields_ = (
-        ("words", c_void_p),
+        ("layers", c_void_p),
         ("capacity", c_int64),
-        ("layers", c_int32),
-        ("kv_heads", c_int32),
-        ("head_dim", c_int32),
+        ("num_layers", c_int32),
         ("is_half", c_int32),
     )
 
@@ -100,7 +166,7 @@ class PassStruct(Structure):
     _fields_ = (
         ("sequences", c_void_p),
         ("token_ids", c_void_p),
-        ("turns", c_void_p),
+        ("brought", c_void_p),
         ("taps", c_void_p),
         ("scratch", c_void_p),
         ("hidden", c_void_p),
@@ -109,7 +175,7 @@ class PassStruct(Structure):
         ("first_wanted", c_int32),
         ("workers", c_int32),
         ("num_taps", c_int32),
-        ("reserved", c_int32),
+        ("brought_width", c_int32),
     )
 
 
@@ -195,8 +261,10 @@ class GrowthStruct(Structure):
 STRUCTS: tuple[type[Structure], ...] = (
     PoolStruct,
     LinearStruct,
+    PositionsStruct,
     BlockStruct,
     DecoderStruct,
+    LayerRowsStruct,
     CacheStruct,
     SequenceStruct,
     PassStruct,

@@ -60,12 +60,15 @@ def test_a_computer_without_a_card_is_offered_small_models_first(
 
     async def work() -> None:
         card(dialog, 24)
-        assert column(dialog, 0)[0] == "Qwen3 8B"
+        first = next(one for one in dialog.discover.offers if one.is_earlier)
+        assert first.title == "Qwen3 8B", "of earlier ones, who has heads"
+        assert not dialog.discover.offers[0].is_earlier
+        assert dialog.discover.offers[0].download_bytes > 4e9
         assert fresh.details.forecast_label.text() == "", "an imagined card can't be timed"
         processor = Budget("RAM", Hardware("cpu"), 16 * GIB, 2 * GIB, 0, is_live=True)
         fresh._budget = None
         fresh.set_budget(processor)
-        assert "0.5B" in column(dialog, 0)[0]
+        assert "1.2B" in column(dialog, 0)[0]
         assert fresh.chosen is not None
         assert 2e9 < fresh.chosen.download_bytes < 4e9
         label = fresh.details.forecast_label

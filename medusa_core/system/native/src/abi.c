@@ -7,11 +7,11 @@
 #include "heads.h"
 #include "phrases.h"
 
-enum { ABI_VERSION = 6 }; /* as in structs.py */
+enum { ABI_VERSION = 7 }; /* as in structs.py */
 
 int32_t abi(int32_t *sizes, int32_t count) {
-    const int32_t known[] = {sizeof(Pool),   sizeof(Linear),  sizeof(Block), sizeof(Decoder),
-                             sizeof(Cache),  sizeof(Sequence), sizeof(Pass),    sizeof(Heads), sizeof(Phrases),
+    const int32_t known[] = {sizeof(Pool),   sizeof(Linear),  sizeof(Positions), sizeof(Block), sizeof(Decoder),
+                             sizeof(LayerRows), sizeof(Cache),  sizeof(Sequence), sizeof(Pass),    sizeof(Heads), sizeof(Phrases),
                              sizeof(Node),   sizeof(Candidates), sizeof(Growth)};
     int32_t num_known = sizeof known / sizeof *known;
     for (int32_t i = 0; i < count && i < num_known; i++) sizes[i] = known[i];

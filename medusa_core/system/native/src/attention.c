@@ -20,8 +20,10 @@ enum { MOST_BESIDE = 8 };
 
 typedef struct {
     const Cache *cache;
+    const LayerRows *layer_rows;
+    const Attention *how;
     const Rows *rows;
-    int32_t layer, heads, first;
+    int32_t layer, first;
     const float *q;
     int32_t stride;
     float *mixed;
@@ -109,7 +111,9 @@ static void multiply(const Matrix *matrix, Factors x, Sums sums, int32_t rows) {
 /* What a piece works with: some rows of the query heads that share keys and values. */
 typedef struct {
     int32_t rows, kv_head, end; /* no row of the pass from `end` on is seen */
-    int32_t row[TOGETHER], head[TOGETHER], counts[TOGETHER];
+    int32_t row[TOGETHER], head[TOGETHER];
+    int32_t begin[TOGETHER], counts[TOGETHER]; /* a row sees these places of the text */
+    int32_t start;                             /* none sees one before; a multiple of the lanes */
     int32_t *behind[TOGETHER]; /* slots of what a row sees behind the committed rows */
     int64_t most;              /* scores of a row that there is room for */
     float *scores, *sums;
@@ -130,7 +134,12 @@ static void trace_back(const Rows *rows, int32_t row, int32_t *slots) {
     }
 }
 
-static int32_t group_of(const Job *job) { return job->heads / job->cache->kv_heads; }
+static int32_t group_of(const Job *job) { return job->how->heads / job->layer_rows->kv_heads; }
+
+/* The first place that a row sees of those before `count`. */
+static int32_t first_seen(const Attention *how, int32_t count) {
+    return how->window > 0 && count > how->window ? count - how->window : 0;
+}
 
 static int32_t blocks_of(const Job *job) {
     int32_t queries = (job->rows->rows - job->first) * group_of(job);
@@ -139,7 +148,7 @@ static int32_t blocks_of(const Job *job) {
 
 static void set_out(const Job *job, int32_t index, int32_t worker, Part *part) {
     const Rows *rows = job->rows;
-    int32_t group = group_of(job), blocks = blocks_of(job), head_dim = job->cache->head_dim;
+    int32_t group = group_of(job), blocks = blocks_of(job), head_dim = job->layer_rows->head_dim;
     int64_t queries = (int64_t)(rows->rows - job->first) * group;
     int64_t from = queries * (index % blocks) / blocks, to = queries * (index % blocks + 1) / blocks;
     part->kv_head = index / blocks;
@@ -151,48 +160,60 @@ static void set_out(const Job *job, int32_t index, int32_t worker, Part *part) {
     part->q = (uint32_t *)part->sums + TOGETHER * head_dim;
     int32_t *behind = (int32_t *)part->q + TOGETHER * head_dim;
     part->gathered = (uint32_t *)behind + TOGETHER * padded(rows->rows);
+    part->start = part->end + rows->length;
     for (int32_t r = 0; r < part->rows; r++) {
         part->row[r] = job->first + (int32_t)((from + r) / group);
         part->head[r] = part->kv_head * group + (int32_t)((from + r) % group);
         part->counts[r] = rows->length + rows->depths[part->row[r]] + 1;
+        part->begin[r] = first_seen(job->how, part->counts[r]);
+        if (part->begin[r] < part->start) part->start = part->begin[r];
         part->behind[r] = behind + r * padded(rows->rows);
         trace_back(rows, part->row[r], part->behind[r]);
     }
+    part->start = part->start / LANES * LANES;
 }
 
-/* The scores of all slots; then those that a row sees are brought into the order of the text. */
+/* The scores of all slots from `start` on; then those that a row sees are brought into the order of
+   the text. */
 static void score(const Job *job, const Part *part) {
     const Cache *cache = job->cache;
-    int32_t head_dim = cache->head_dim, length = job->rows->length;
+    int32_t head_dim = job->layer_rows->head_dim, length = job->rows->length, start = part->start;
     int32_t words = head_dim / word_size(cache->is_half);
     for (int32_t r = 0; r < part->rows; r++) {
         const float *q = job->q + (int64_t)part->row[r] * job->stride + part->head[r] * head_dim;
         uint32_t *to = part->q + r * head_dim;
         for (int32_t i = 0; i < head_dim; i += LANES) to += to_words(load(q + i), to, cache->is_half);
     }
-    Matrix keys = {keys_of(cache, job->layer, part->kv_head), LANES, (int64_t)words * LANES, words,
-                   padded(length + part->end) / LANES, cache->is_half};
+    const uint32_t *from = keys_of(cache, job->layer, part->kv_head) + (int64_t)start * words;
+    Matrix keys = {from, LANES, (int64_t)words * LANES, words,
+                   padded(length + part->end - start) / LANES, cache->is_half};
     for (int32_t r = 0; r < part->rows; r++)
         for (int32_t v = 0; v < keys.vectors; v++)
-            store(part->scores + r * part->most + v * LANES, (Lanes){0});
-    multiply(&keys, (Factors){part->q, head_dim}, (Sums){part->scores, part->most}, part->rows);
+            store(part->scores + r * part->most + start + v * LANES, (Lanes){0});
+    Sums sums = {part->scores + start, part->most};
+    multiply(&keys, (Factors){part->q, head_dim}, sums, part->rows);
     for (int32_t r = 0; r < part->rows; r++) {
         float *scores = part->scores + r * part->most;
-        for (int32_t i = length; i < part->counts[r]; i++)
+        for (int32_t i = length < part->begin[r] ? part->begin[r] : length; i < part->counts[r]; i++)
             scores[i] = scores[part->behind[r][i - length]]; /* never from before it */
+        if (job->how->cap > 0)
+            for (int32_t i = start; i < part->counts[r]; i += LANES)
+                store(scores + i, capped(load(scores + i), job->how->cap));
     }
 }
 
-/* Scores become weights that still have to be divided by what is returned. Their places are those
-   of the text, so the order of the sum is that of plain decoding. */
-INLINE float soften(float *scores, int32_t count) {
+/* Scores become weights that still have to be divided by what is returned: those from `begin` on,
+   those between `start` and it nothing. Their places are those of the text, so the order of the sum
+   is that of plain decoding. */
+INLINE float soften(float *scores, int32_t start, int32_t begin, int32_t count) {
     int32_t end = padded(count);
+    for (int32_t i = start; i < begin; i++) scores[i] = -__builtin_inff();
     for (int32_t i = count; i < end; i++) scores[i] = -__builtin_inff();
-    Lanes most = load(scores);
-    for (int32_t i = LANES; i < end; i += LANES) most = larger(most, load(scores + i));
+    Lanes most = load(scores + start);
+    for (int32_t i = start + LANES; i < end; i += LANES) most = larger(most, load(scores + i));
     Lanes top = all(largest(most));
     Lanes total = {0};
-    for (int32_t i = 0; i < end; i += LANES) {
+    for (int32_t i = start; i < end; i += LANES) {
         Lanes weight = exponential(load(scores + i) - top);
         store(scores + i, weight);
         total += weight;
@@ -205,7 +226,8 @@ INLINE float soften(float *scores, int32_t count) {
 static Matrix gather(const Job *job, const Part *part, int32_t row, int32_t from) {
     const Cache *cache = job->cache;
     const uint32_t *values = values_of(cache, job->layer, part->kv_head);
-    int32_t head_dim = cache->head_dim, length = job->rows->length, count = part->counts[row];
+    int32_t head_dim = job->layer_rows->head_dim, length = job->rows->length;
+    int32_t count = part->counts[row];
     int32_t size = word_size(cache->is_half), depth = (count - from + size - 1) / size;
     for (int32_t place = from; place < count; place++) {
         int32_t slot = place < length ? place : part->behind[row][place - length];
@@ -227,29 +249,36 @@ static Matrix gather(const Job *job, const Part *part, int32_t row, int32_t from
 static int32_t alike(const Job *job, const Part *part) {
     int32_t size = word_size(job->cache->is_half), length = job->rows->length, most = part->counts[0];
     for (int32_t r = 0; r < part->rows; r++) {
-        int32_t i = length;
+        int32_t i = length < part->start ? part->start : length;
         while (i < part->counts[r] && part->behind[r][i - length] == i) i++;
         if (i < most) most = i;
     }
     return most / size * size;
 }
 
+/* Where the weight of a place lies in what is multiplied. */
+static int64_t factor_at(int32_t place, int is_half) {
+    return place / word_size(is_half) * numbers_beside(is_half);
+}
+
 /* The values, weighted: those that all rows see at once, then of each row the rest. */
 static void mix(const Job *job, const Part *part) {
     const Cache *cache = job->cache;
-    int32_t head_dim = cache->head_dim, shared = alike(job, part), is_half = cache->is_half;
-    Factors weights = {(const uint32_t *)part->scores, part->most};
+    int32_t head_dim = job->layer_rows->head_dim, shared = alike(job, part);
+    int32_t is_half = cache->is_half, size = word_size(is_half), start = part->start;
+    Factors weights = {(const uint32_t *)part->scores + factor_at(start, is_half), part->most};
     for (int32_t i = 0; i < part->rows * head_dim; i += LANES) store(part->sums + i, (Lanes){0});
-    Matrix values = {values_of(cache, job->layer, part->kv_head), head_dim, LANES,
-                     shared / word_size(is_half), head_dim / LANES, is_half};
+    const uint32_t *from = values_of(cache, job->layer, part->kv_head);
+    Matrix values = {from + (int64_t)(start / size) * head_dim, head_dim, LANES,
+                     (shared - start) / size, head_dim / LANES, is_half};
     multiply(&values, weights, (Sums){part->sums, head_dim}, part->rows);
     for (int32_t r = 0; r < part->rows; r++) {
         Matrix rest = gather(job, part, r, shared);
-        int64_t done = shared / word_size(is_half) * numbers_beside(is_half);
-        Factors of_row = {weights.words + r * part->most + done, part->most};
+        const uint32_t *of_row = (const uint32_t *)part->scores + r * part->most;
+        Factors factors = {of_row + factor_at(shared, is_half), part->most};
         float *sums = part->sums + r * head_dim;
-        multiply(&rest, of_row, (Sums){sums, head_dim}, 1);
-        int64_t place = (int64_t)part->row[r] * job->heads + part->head[r];
+        multiply(&rest, factors, (Sums){sums, head_dim}, 1);
+        int64_t place = (int64_t)part->row[r] * job->how->heads + part->head[r];
         float share_ = 1.0f / part->totals[r];
         for (int32_t i = 0; i < head_dim; i += LANES)
             store(job->mixed + place * head_dim + i, load(sums + i) * share_);
@@ -263,17 +292,20 @@ static void piece(void *context, int32_t index, int32_t worker) {
     score(job, &part);
     for (int32_t r = 0; r < part.rows; r++) {
         float *scores = part.scores + r * part.most;
-        uint32_t *words = (uint32_t *)scores;
-        part.totals[r] = soften(scores, part.counts[r]);
-        for (int32_t i = 0; i < part.counts[r]; i += LANES) /* in place, never ahead of what is read */
+        uint32_t *words = (uint32_t *)scores + factor_at(part.start, job->cache->is_half);
+        part.totals[r] = soften(scores, part.start, part.begin[r], part.counts[r]);
+        /* In place, never ahead of what is read. */
+        for (int32_t i = part.start; i < part.counts[r]; i += LANES)
             words += to_words(load(scores + i), words, job->cache->is_half);
     }
     mix(job, &part);
 }
 
-void attend(Pool *pool, const Cache *cache, int32_t layer, int32_t heads, const Rows *rows,
+void attend(Pool *pool, const Cache *cache, int32_t layer, const Attention *how, const Rows *rows,
             int32_t first, const float *q, int32_t stride, float *mixed, float *scratch,
             int64_t scratch_size) {
-    Job job = {cache, rows, layer, heads, first, q, stride, mixed, scratch, scratch_size};
-    share(pool, piece, &job, blocks_of(&job) * cache->kv_heads);
+    const LayerRows *layer_rows = cache->layers + layer;
+    Job job = {cache, layer_rows, how,   rows,    layer,       first,
+               q,     stride,     mixed, scratch, scratch_size};
+    share(pool, piece, &job, blocks_of(&job) * layer_rows->kv_heads);
 }

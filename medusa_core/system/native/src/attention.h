@@ -17,12 +17,19 @@ typedef struct {
     const int32_t *depths;  /* ancestors of a row */
 } Rows;
 
+/* How a layer attends. */
+typedef struct {
+    int32_t heads;
+    int32_t window; /* tokens that a row sees, itself among them; 0 for all */
+    float cap;      /* scores s become cap · tanh(s / cap); 0 for as they are */
+} Attention;
+
 /* Floats that `attend` needs per worker. */
 int64_t attention_scratch(int32_t head_dim, int32_t length, int32_t rows);
 
 /* q: a row every `stride` floats, scaled, heads side by side; rows from `first` on are computed.
    mixed: [rows, heads · head_dim], from row `first` on. scratch: for every worker. */
-void attend(Pool *pool, const Cache *cache, int32_t layer, int32_t heads, const Rows *rows,
+void attend(Pool *pool, const Cache *cache, int32_t layer, const Attention *how, const Rows *rows,
             int32_t first, const float *q, int32_t stride, float *mixed, float *scratch,
             int64_t scratch_size);
 

@@ -4,8 +4,9 @@
 
 /* The words of a head's keys, or of its values. */
 static uint32_t *plane(const Cache *c, int32_t layer, int32_t is_value, int32_t head) {
-    int64_t size = c->capacity * c->head_dim / word_size(c->is_half);
-    return c->words + ((int64_t)(2 * layer + is_value) * c->kv_heads + head) * size;
+    const LayerRows *rows = c->layers + layer;
+    int64_t size = c->capacity * rows->head_dim / word_size(c->is_half);
+    return rows->words + ((int64_t)is_value * rows->kv_heads + head) * size;
 }
 
 const uint32_t *keys_of(const Cache *c, int32_t layer, int32_t head) {
@@ -17,18 +18,19 @@ const uint32_t *values_of(const Cache *c, int32_t layer, int32_t head) {
 }
 
 /* A key's words lie a panel's width apart. */
-static int64_t key_at(const Cache *c, int64_t slot) {
-    return slot / LANES * LANES * c->head_dim / word_size(c->is_half) + slot % LANES;
+static int64_t key_at(const Cache *c, int32_t head_dim, int64_t slot) {
+    return slot / LANES * LANES * head_dim / word_size(c->is_half) + slot % LANES;
 }
 
 /* The row of words that a value is in, or half in. */
-static int64_t value_at(const Cache *c, int64_t slot) {
-    return slot / word_size(c->is_half) * c->head_dim;
+static int64_t value_at(const Cache *c, int32_t head_dim, int64_t slot) {
+    return slot / word_size(c->is_half) * head_dim;
 }
 
 void put_key(const Cache *c, int32_t layer, int32_t head, int64_t slot, const float *key) {
-    uint32_t *to = plane(c, layer, 0, head) + key_at(c, slot);
-    for (int32_t i = 0; i < c->head_dim; i += LANES) {
+    int32_t head_dim = c->layers[layer].head_dim;
+    uint32_t *to = plane(c, layer, 0, head) + key_at(c, head_dim, slot);
+    for (int32_t i = 0; i < head_dim; i += LANES) {
         if (c->is_half) {
             Words halves = round_to_half(load(key + i));
             for (int j = 0; j < LANES; j += 2, to += LANES) *to = pair(halves, j);
@@ -40,8 +42,9 @@ void put_key(const Cache *c, int32_t layer, int32_t head, int64_t slot, const fl
 }
 
 void put_value(const Cache *c, int32_t layer, int32_t head, int64_t slot, const float *value) {
-    uint32_t *to = plane(c, layer, 1, head) + value_at(c, slot);
-    for (int32_t i = 0; i < c->head_dim; i += LANES) {
+    int32_t head_dim = c->layers[layer].head_dim;
+    uint32_t *to = plane(c, layer, 1, head) + value_at(c, head_dim, slot);
+    for (int32_t i = 0; i < head_dim; i += LANES) {
         Words words = (Words)load(value + i);
         if (c->is_half)
             words = with_half(load_words(to + i), round_to_half((Lanes)words), slot % 2);
@@ -49,17 +52,19 @@ void put_value(const Cache *c, int32_t layer, int32_t head, int64_t slot, const 
     }
 }
 
-static void move_key(uint32_t *keys, const Cache *c, int64_t from_slot, int64_t to_slot) {
-    const uint32_t *from = keys + key_at(c, from_slot);
-    uint32_t *to = keys + key_at(c, to_slot);
-    int32_t count = c->head_dim / word_size(c->is_half);
+static void move_key(uint32_t *keys, const Cache *c, int32_t head_dim, int64_t from_slot,
+                     int64_t to_slot) {
+    const uint32_t *from = keys + key_at(c, head_dim, from_slot);
+    uint32_t *to = keys + key_at(c, head_dim, to_slot);
+    int32_t count = head_dim / word_size(c->is_half);
     for (int32_t i = 0; i < count; i++) to[i * LANES] = from[i * LANES];
 }
 
-static void move_value(uint32_t *values, const Cache *c, int64_t from_slot, int64_t to_slot) {
-    const uint32_t *from = values + value_at(c, from_slot);
-    uint32_t *to = values + value_at(c, to_slot);
-    for (int32_t i = 0; i < c->head_dim; i += LANES) {
+static void move_value(uint32_t *values, const Cache *c, int32_t head_dim, int64_t from_slot,
+                       int64_t to_slot) {
+    const uint32_t *from = values + value_at(c, head_dim, from_slot);
+    uint32_t *to = values + value_at(c, head_dim, to_slot);
+    for (int32_t i = 0; i < head_dim; i += LANES) {
         Words words = load_words(from + i);
         if (c->is_half)
             words = with_half(load_words(to + i), half_of(words, from_slot % 2), to_slot % 2);
@@ -67,14 +72,19 @@ static void move_value(uint32_t *values, const Cache *c, int64_t from_slot, int6
     }
 }
 
-void keep_rows(const Cache *c, int64_t length, const int64_t *slots, int64_t count) {
-    for (int32_t p = 0; p < c->layers * c->kv_heads; p++) {
-        uint32_t *keys = plane(c, p / c->kv_heads, 0, p % c->kv_heads);
-        uint32_t *values = plane(c, p / c->kv_heads, 1, p % c->kv_heads);
-        for (int64_t i = 0; i < count; i++) { /* a row never moves up, so none is lost */
-            if (slots[i] == i) continue;
-            move_key(keys, c, length + slots[i], length + i);
-            move_value(values, c, length + slots[i], length + i);
-        }
+static void keep_rows_of_head(const Cache *c, int32_t layer, int32_t head, int64_t length,
+                              const int64_t *slots, int64_t count) {
+    int32_t head_dim = c->layers[layer].head_dim;
+    uint32_t *keys = plane(c, layer, 0, head), *values = plane(c, layer, 1, head);
+    for (int64_t i = 0; i < count; i++) { /* a row never moves up, so none is lost */
+        if (slots[i] == i) continue;
+        move_key(keys, c, head_dim, length + slots[i], length + i);
+        move_value(values, c, head_dim, length + slots[i], length + i);
     }
+}
+
+void keep_rows(const Cache *c, int64_t length, const int64_t *slots, int64_t count) {
+    for (int32_t l = 0; l < c->num_layers; l++)
+        for (int32_t h = 0; h < c->layers[l].kv_heads && !c->layers[l].is_shared; h++)
+            keep_rows_of_head(c, l, h, length, slots, count);
 }

@@ -5,15 +5,23 @@
 
 #include <stdint.h>
 
-/* A cache in words: floats, or pairs of bfloat16. `capacity` and head_dim are multiples of the
-   lanes. Of every layer the keys of all heads, then the values of all heads.
+/* Keys and values of one layer: the keys of all heads, then the values of all heads. head_dim is a
+   multiple of the lanes.
 
    Keys lie in panels of sixteen: their first words side by side, then their second ones. Values lie
    slot by slot; of bfloat16 two slots are one row of words, each of them with a number of both. */
 typedef struct {
     uint32_t *words;
+    int32_t kv_heads, head_dim;
+    int32_t is_shared; /* an earlier layer has written them */
+    int32_t reserved;
+} LayerRows;
+
+/* A cache in words: floats, or pairs of bfloat16. `capacity` is a multiple of the lanes. */
+typedef struct {
+    const LayerRows *layers;
     int64_t capacity;
-    int32_t layers, kv_heads, head_dim;
+    int32_t num_layers;
     int32_t is_half;
 } Cache;
 

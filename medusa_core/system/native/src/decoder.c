@@ -5,30 +5,35 @@
 #include "lanes.h"
 
 enum { VECTORS_EACH = 256 }; /* of a piece of work on all inner numbers */
+enum { ROWS_EACH = 8 };      /* of a piece of work on rows; fewer rows aren't worth a second thread */
 
 /* Where the parts of a pass keep their rows. */
 typedef struct {
-    float *x, *normed, *qkv, *mixed, *gate_up, *active, *attention;
+    float *x, *normed, *qkv, *mixed, *gate_up, *active, *brought, *attention;
     uint32_t *packed;
 } Buffers;
 
-static int64_t widest(const Decoder *d) {
-    int64_t heads = (int64_t)d->heads * d->head_dim;
-    int64_t most = d->hidden > d->inner ? d->hidden : d->inner;
-    return most > heads ? most : heads;
-}
+static int64_t larger_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static int64_t qkv_width(const Decoder *d) {
-    return (int64_t)(d->heads + 2 * d->kv_heads) * d->head_dim;
-}
+/* Numbers of a row that the heads of a block mix. */
+static int64_t mixed_width(const Block *b) { return (int64_t)b->attention.heads * b->head_dim; }
 
 static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Buffers *buffers) {
-    int64_t widths[] = {d->hidden, d->hidden, qkv_width(d), (int64_t)d->heads * d->head_dim,
-                        2 * d->inner, d->inner, widest(d)};
-    float **places[] = {&buffers->x,       &buffers->normed, &buffers->qkv,            &buffers->mixed,
-                        &buffers->gate_up, &buffers->active, (float **)&buffers->packed};
+    int64_t qkv = 0, mixed = 0, inner = 0;
+    for (int32_t l = 0; l < d->layers; l++) {
+        qkv = larger_of(qkv, d->blocks[l].width);
+        mixed = larger_of(mixed, mixed_width(d->blocks + l));
+        inner = larger_of(inner, larger_of(d->blocks[l].inner, d->blocks[l].token_width));
+    }
+    int64_t widest = larger_of(larger_of(d->hidden, inner), mixed);
+    int64_t brought = 0;
+    for (const Linear *part = d->token_projection; part != NULL; part = part->more)
+        brought += part->outputs;
+    int64_t widths[] = {d->hidden, d->hidden, qkv, mixed, 2 * inner, inner, brought, widest};
+    float **places[] = {&buffers->x,       &buffers->normed, &buffers->qkv,     &buffers->mixed,
+                        &buffers->gate_up, &buffers->active, &buffers->brought, (float **)&buffers->packed};
     int64_t used = 0;
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 8; i++) {
         if (scratch != NULL) *places[i] = scratch + used;
         used += (rows * widths[i] + LANES - 1) / LANES * LANES;
     }
@@ -38,32 +43,99 @@ static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Buffers *
 
 int64_t pass_scratch(const Decoder *d, int32_t rows, int32_t length, int32_t workers) {
     Buffers buffers;
-    return set_out(d, NULL, rows, &buffers) + workers * attention_scratch(d->head_dim, length, rows);
+    int32_t head_dim = 0;
+    for (int32_t l = 0; l < d->layers; l++)
+        head_dim = (int32_t)larger_of(head_dim, d->blocks[l].head_dim);
+    return set_out(d, NULL, rows, &buffers) + workers * attention_scratch(head_dim, length, rows);
 }
 
-/* x · weight / √(mean(x²) + ε); size is a multiple of the lanes. */
-static void norm(const float *x, const float *weight, int32_t size, float eps, float *y) {
+/* 1 / √(mean(x²) + ε); size is a multiple of the lanes. */
+static float norm_scale(const float *x, int32_t size, float eps) {
     Lanes squares = {0};
     for (int32_t i = 0; i < size; i += LANES) squares = fma(load(x + i), load(x + i), squares);
-    float scale = 1.0f / __builtin_sqrtf(sum(squares) / (float)size + eps);
+    return 1.0f / __builtin_sqrtf(sum(squares) / (float)size + eps);
+}
+
+/* x · weight / √(mean(x²) + ε) */
+static void norm(const float *x, const float *weight, int32_t size, float eps, float *y) {
+    float scale = norm_scale(x, size, eps);
     for (int32_t i = 0; i < size; i += LANES) store(y + i, load(x + i) * scale * load(weight + i));
 }
 
+static void norm_parts(float *x, const PartNorm *of, int32_t size, float eps) {
+    if (of->weight == NULL) return;
+    for (int32_t i = 0; i < size; i += of->together) norm(x + i, of->weight, of->together, eps, x + i);
+}
+
+typedef struct {
+    const float *x, *weight;
+    int32_t size, rows;
+    float eps, scale;
+    float *y;
+    int64_t stride;
+} RowNorms;
+
+static void norm_some(void *context, int32_t index, int32_t worker) {
+    const RowNorms *job = context;
+    (void)worker;
+    for (int64_t r = index * ROWS_EACH; r < job->rows && r < (index + 1) * ROWS_EACH; r++)
+        norm(job->x + r * job->size, job->weight, job->size, job->eps, job->y + r * job->stride);
+}
+
 /* y: a row every `stride` floats. */
-static void norm_rows(const float *x, const float *weight, const Decoder *d, int32_t rows, float *y,
-                      int64_t stride) {
-    for (int64_t r = 0; r < rows; r++)
-        norm(x + r * d->hidden, weight, d->hidden, d->eps, y + r * stride);
+static void norm_rows(Pool *pool, const float *x, const float *weight, const Decoder *d, int32_t rows,
+                      float *y, int64_t stride) {
+    RowNorms job = {x, weight, d->hidden, rows, d->eps, 1.0f, y, stride};
+    share(pool, norm_some, &job, (rows + ROWS_EACH - 1) / ROWS_EACH);
+}
+
+/* y + scale · x, or of x's norm, in place of y. */
+static void add_some(void *context, int32_t index, int32_t worker) {
+    const RowNorms *job = context;
+    (void)worker;
+    for (int64_t r = index * ROWS_EACH; r < job->rows && r < (index + 1) * ROWS_EACH; r++) {
+        const float *x = job->x + r * job->size;
+        float *y = job->y + r * job->size, scale = 1.0f;
+        if (job->weight != NULL) scale = norm_scale(x, job->size, job->eps);
+        for (int32_t i = 0; i < job->size; i += LANES) {
+            Lanes half = load(x + i);
+            if (job->weight != NULL) half = half * scale * load(job->weight + i);
+            store(y + i, fma(half, all(job->scale), load(y + i)));
+        }
+    }
+}
+
+/* Project what half a block has made of its rows, and add it to them. */
+static void add_half(Pool *pool, const Decoder *d, const Linear *layer, const Norms *norms,
+                     const float *made, int32_t rows, const Buffers *buffers, float *x) {
+    if (norms->behind == NULL && d->residual_scale == 1.0f) {
+        linear(pool, layer, made, buffers->packed, rows, x, x);
+        return;
+    }
+    float *half = buffers->normed; /* which has been read */
+    linear(pool, layer, made, buffers->packed, rows, NULL, half);
+    RowNorms job = {half, norms->behind, d->hidden, rows, d->eps, d->residual_scale, x, d->hidden};
+    share(pool, add_some, &job, (rows + ROWS_EACH - 1) / ROWS_EACH);
+}
+
+/* What enters half a block: its rows, or their norms. */
+static const float *entering(Pool *pool, const Decoder *d, const Norms *norms, const float *x,
+                             int32_t rows, const Buffers *buffers) {
+    if (norms->before == NULL) return x;
+    norm_rows(pool, x, norms->before, d, rows, buffers->normed, d->hidden);
+    return buffers->normed;
 }
 
 static void embed(const Decoder *d, const Pass *pass, float *x) {
     for (int64_t r = 0; r < pass->rows; r++) {
         int64_t from = pass->token_ids[r] * d->hidden;
         float *to = x + r * d->hidden;
-        for (int32_t i = 0; i < d->hidden; i += LANES)
-            store(to + i, d->embedding_is_half
-                              ? load_halves((const uint16_t *)d->embedding + from + i)
-                              : load((const float *)d->embedding + from + i));
+        for (int32_t i = 0; i < d->hidden; i += LANES) {
+            Lanes vector = d->embedding_is_half
+                               ? load_halves((const uint16_t *)d->embedding + from + i)
+                               : load((const float *)d->embedding + from + i);
+            store(to + i, vector * d->embedding_scale);
+        }
     }
 }
 
@@ -76,41 +148,79 @@ static void turn(const float *from, const float *turns, int32_t size, float scal
     }
 }
 
-/* Norm and turn queries and keys of a sequence; keys and values go to their slots. */
-static void place(const Decoder *d, const Block *block, const Sequence *sequence,
-                  const float *all_turns, float *qkv, int32_t layer) {
-    const Rows *rows = &sequence->rows;
-    int32_t size = d->head_dim, num_turned = d->heads + d->kv_heads;
-    float scale = 1.0f / __builtin_sqrtf((float)size);
-    for (int32_t r = 0; r < rows->rows; r++) {
-        int64_t slot = rows->length + r;
-        const float *turns = all_turns + (int64_t)(rows->length + rows->depths[r]) * size;
-        float *row = qkv + r * qkv_width(d);
-        for (int32_t h = 0; h < num_turned; h++) {
-            float *head = row + h * size;
-            if (block->head_norm != NULL)
-                norm(head, block->head_norm + (int64_t)h * size, size, d->eps, head);
-            turn(head, turns, size, h < d->heads ? scale : 1.0f, head);
+typedef struct {
+    const Decoder *decoder;
+    const Block *block;
+    const Sequence *sequence;
+    float *qkv;
+    int32_t layer;
+} Placing;
+
+/* Norm and turn a head of queries, or of keys, which go to their slots with their values. */
+static void place_head(const Placing *job, int32_t head, int32_t r) {
+    const Block *b = job->block;
+    const Sequence *sequence = job->sequence;
+    int32_t size = b->head_dim, heads = b->attention.heads, kv_head = head - heads;
+    int64_t position = sequence->rows.length + sequence->rows.depths[r];
+    int64_t slot = sequence->rows.length + r;
+    float *row = job->qkv + (int64_t)r * b->width, *x = row + head * size;
+    float scale = kv_head < 0 ? b->query_scale : 1.0f, eps = job->decoder->eps;
+    if (kv_head >= 0) { /* values first: they may be what the keys are made of */
+        float unpaired[size], *value = row + (heads + b->kv_heads + kv_head) * size;
+        if (b->keys_are_values) {
+            value = unpaired;
+            for (int32_t i = 0; i < size; i++) value[i] = x[i < size / 2 ? 2 * i : 2 * i - size + 1];
         }
-        for (int32_t h = 0; h < d->kv_heads; h++) {
-            put_key(sequence->cache, layer, h, slot, row + (d->heads + h) * size);
-            put_value(sequence->cache, layer, h, slot, row + (num_turned + h) * size);
-        }
+        norm_parts(value, &b->v_norm, size, eps);
+        put_value(sequence->cache, job->layer, kv_head, slot, value);
     }
+    const PartNorm *its_norm = kv_head < 0 ? &b->q_norm : &b->k_norm;
+    if (its_norm->together == size) norm_parts(x, its_norm, size, eps);
+    if (b->positions != NULL) {
+        const float *growth = b->positions->growth;
+        if (kv_head < 0 && growth != NULL) scale *= growth[position];
+        turn(x, b->positions->turns + position * size, size, scale, x);
+    } else {
+        for (int32_t i = 0; i < size; i += LANES) store(x + i, load(x + i) * scale);
+    }
+    if (kv_head >= 0) put_key(sequence->cache, job->layer, kv_head, slot, x);
+}
+
+static void place_heads(void *context, int32_t head, int32_t worker) {
+    const Placing *job = context;
+    (void)worker;
+    for (int32_t r = 0; r < job->sequence->rows.rows; r++) place_head(job, head, r);
+}
+
+/* Norm and turn queries and keys of a sequence; keys and values go to their slots. Two slots may
+   share words, so a head is one thread's. */
+static void place(Pool *pool, const Placing *job) {
+    const Block *b = job->block;
+    int32_t rows = job->sequence->rows.rows, queries = b->attention.heads * b->head_dim;
+    int32_t kv_heads = job->sequence->cache->layers[job->layer].is_shared ? 0 : b->kv_heads;
+    for (int32_t r = 0; r < rows; r++) {
+        float *row = job->qkv + (int64_t)r * b->width;
+        if (b->q_norm.together > b->head_dim) norm_parts(row, &b->q_norm, queries, job->decoder->eps);
+        if (b->k_norm.together > b->head_dim && kv_heads > 0)
+            norm_parts(row + queries, &b->k_norm, kv_heads * b->head_dim, job->decoder->eps);
+    }
+    share(rows < ROWS_EACH ? NULL : pool, place_heads, (void *)job, b->attention.heads + kv_heads);
 }
 
 /* Every sequence's rows over its own cache. */
 static void attend_all(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, int32_t first,
                        const Buffers *buffers) {
-    int64_t width = qkv_width(d), mixed = (int64_t)d->heads * d->head_dim, before = 0;
+    const Block *b = d->blocks + layer;
+    int64_t before = 0;
     for (int32_t s = 0; s < pass->num_sequences; s++) {
         const Sequence *sequence = pass->sequences + s;
         const Rows *rows = &sequence->rows;
-        float *qkv = buffers->qkv + before * width;
-        place(d, d->blocks + layer, sequence, pass->turns, qkv, layer);
-        attend(pool, sequence->cache, layer, d->heads, rows, first, qkv, (int32_t)width,
-               buffers->mixed + before * mixed, buffers->attention,
-               attention_scratch(d->head_dim, rows->length, rows->rows));
+        float *qkv = buffers->qkv + before * b->width;
+        Placing job = {d, b, sequence, qkv, layer};
+        place(pool, &job);
+        attend(pool, sequence->cache, layer, &b->attention, rows, first, qkv, b->width,
+               buffers->mixed + before * mixed_width(b), buffers->attention,
+               attention_scratch(b->head_dim, rows->length, rows->rows));
         before += rows->rows;
     }
 }
@@ -126,56 +236,107 @@ static void write_taps(const Decoder *d, const Pass *pass, int32_t layer, const 
     }
 }
 
+/* Rows of `inner` numbers, each so many floats behind the one before. */
 typedef struct {
-    const float *gate_up;
+    const float *gate, *factor;
+    int64_t gate_stride, factor_stride;
     float *y;
-    int32_t inner, rows;
+    int32_t inner, rows, kind;
 } Activation;
 
-/* SiLU(gate) · up, of some vectors of all rows' inner numbers. */
-static void activate_some(void *context, int32_t index, int32_t worker) {
-    const Activation *job = context;
-    (void)worker;
+INLINE void activate_vectors(const Activation *job, int32_t index, int kind) {
     int32_t vectors = job->inner / LANES, first = index * VECTORS_EACH;
     int32_t left = job->rows * vectors - first;
     if (left > VECTORS_EACH) left = VECTORS_EACH;
     for (int64_t r = first / vectors, v = first % vectors; left > 0; r++, v = 0)
         for (; v < vectors && left > 0; v++, left--) {
-            const float *gate = job->gate_up + r * 2 * job->inner + v * LANES;
-            store(job->y + r * job->inner + v * LANES, silu(load(gate)) * load(gate + job->inner));
+            Lanes gate = load(job->gate + r * job->gate_stride + v * LANES);
+            Lanes factor = load(job->factor + r * job->factor_stride + v * LANES);
+            store(job->y + r * job->inner + v * LANES,
+                  (kind == GELU ? gelu(gate) : silu(gate)) * factor);
         }
 }
 
-static void activate(Pool *pool, const float *gate_up, int32_t inner, int32_t rows, float *y) {
-    Activation job = {gate_up, y, inner, rows};
-    share(pool, activate_some, &job, (rows * (inner / LANES) + VECTORS_EACH - 1) / VECTORS_EACH);
+static void activate_some(void *context, int32_t index, int32_t worker) {
+    const Activation *job = context;
+    (void)worker;
+    if (job->kind == GELU)
+        activate_vectors(job, index, GELU);
+    else
+        activate_vectors(job, index, SILU);
+}
+
+/* A gate's activation times a factor, of some vectors of all rows' numbers at a time. */
+static void activate(Pool *pool, const Activation *job) {
+    int32_t vectors = job->rows * (job->inner / LANES);
+    share(pool, activate_some, (void *)job, (vectors + VECTORS_EACH - 1) / VECTORS_EACH);
+}
+
+/* What rows' tokens bring to a layer, added to them through a gate. */
+static void let_in(const Decoder *d, const Pass *pass, Pool *pool, const Block *b, int32_t first,
+                   const Buffers *buffers, float *x) {
+    int32_t rows = pass->rows - first, width = b->token_width;
+    linear(pool, &b->token_gate, x, buffers->packed, rows, NULL, buffers->gate_up);
+    const float *brought = pass->brought + (int64_t)first * pass->brought_width + b->token_at;
+    Activation job = {buffers->gate_up, brought, width, pass->brought_width,
+                      buffers->active,  width,   rows,  d->activation};
+    activate(pool, &job);
+    Norms norms = {NULL, b->token_norm};
+    add_half(pool, d, &b->token_projection, &norms, buffers->active, rows, buffers, x);
+}
+
+/* Rows through one block; of those before `first` keys and values alone. */
+static void run_block(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, int32_t first,
+                      const Buffers *buffers) {
+    const Block *b = d->blocks + layer;
+    int32_t rows = pass->rows, wanted = rows - first;
+    const float *from = entering(pool, d, &b->attention_norms, buffers->x, rows, buffers);
+    linear(pool, &b->qkv, from, buffers->packed, rows, NULL, buffers->qkv);
+    attend_all(d, pass, pool, layer, first, buffers);
+    float *x = buffers->x + (int64_t)first * d->hidden;
+    const float *mixed = buffers->mixed + first * mixed_width(b);
+    add_half(pool, d, &b->output, &b->attention_norms, mixed, wanted, buffers, x);
+    from = entering(pool, d, &b->mlp_norms, x, wanted, buffers);
+    linear(pool, &b->gate_up, from, buffers->packed, wanted, NULL, buffers->gate_up);
+    Activation job = {buffers->gate_up, buffers->gate_up + b->inner, 2 * b->inner, 2 * b->inner,
+                      buffers->active,  b->inner,                    wanted,       d->activation};
+    activate(pool, &job);
+    add_half(pool, d, &b->down, &b->mlp_norms, buffers->active, wanted, buffers, x);
+    if (b->token_width > 0) let_in(d, pass, pool, b, first, buffers, x);
+    if (b->scale != 1.0f)
+        for (int64_t i = 0; i < (int64_t)wanted * d->hidden; i += LANES)
+            store(x + i, load(x + i) * b->scale);
+}
+
+/* Let what tokens bring to layers be their own vectors and the norm of a projection of what enters,
+   both with the weight of one. */
+static void bring(const Decoder *d, const Pass *pass, Pool *pool, const Buffers *buffers) {
+    int32_t width = d->token_width, all_layers = pass->brought_width;
+    float from_hidden = 1.0f / __builtin_sqrtf((float)d->hidden);
+    float own = __builtin_sqrtf((float)width), each = __builtin_sqrtf(0.5f);
+    linear(pool, d->token_projection, buffers->x, buffers->packed, pass->rows, NULL, buffers->brought);
+    for (int64_t at = 0; at < (int64_t)pass->rows * all_layers; at += width) {
+        float *made = buffers->brought + at, *brought = pass->brought + at;
+        for (int32_t i = 0; i < width; i += LANES) store(made + i, load(made + i) * from_hidden);
+        norm(made, d->token_norm, width, d->eps, made);
+        for (int32_t i = 0; i < width; i += LANES)
+            store(brought + i, fma(load(brought + i), all(own), load(made + i)) * each);
+    }
 }
 
 void forward(const Decoder *d, const Pass *pass, Pool *pool) {
     Buffers buffers;
-    int32_t rows = pass->rows;
     be_busy(pool, 1);
-    set_out(d, pass->scratch, rows, &buffers);
+    set_out(d, pass->scratch, pass->rows, &buffers);
     embed(d, pass, buffers.x);
+    if (d->token_projection != NULL) bring(d, pass, pool, &buffers);
     for (int32_t l = 0; l < d->layers; l++) {
-        const Block *block = d->blocks + l;
         write_taps(d, pass, l, buffers.x);
-        norm_rows(buffers.x, block->attention_norm, d, rows, buffers.normed, d->hidden);
-        linear(pool, &block->qkv, buffers.normed, buffers.packed, rows, NULL, buffers.qkv);
-        int32_t first = l == d->layers - 1 ? pass->first_wanted : 0;
-        int32_t wanted = rows - first;
-        attend_all(d, pass, pool, l, first, &buffers);
-        float *x = buffers.x + (int64_t)first * d->hidden;
-        linear(pool, &block->output, buffers.mixed + (int64_t)first * d->heads * d->head_dim,
-               buffers.packed, wanted, x, x);
-        norm_rows(x, block->mlp_norm, d, wanted, buffers.normed, d->hidden);
-        linear(pool, &block->gate_up, buffers.normed, buffers.packed, wanted, NULL, buffers.gate_up);
-        activate(pool, buffers.gate_up, d->inner, wanted, buffers.active);
-        linear(pool, &block->down, buffers.active, buffers.packed, wanted, x, x);
+        run_block(d, pass, pool, l, l == d->layers - 1 ? pass->first_wanted : 0, &buffers);
     }
     write_taps(d, pass, d->layers, buffers.x);
     int64_t first = pass->first_wanted, width = (int64_t)(1 + pass->num_taps) * d->hidden;
-    norm_rows(buffers.x + first * d->hidden, d->final_norm, d, rows - pass->first_wanted, pass->hidden,
-              width);
+    norm_rows(pool, buffers.x + first * d->hidden, d->final_norm, d, pass->rows - pass->first_wanted,
+              pass->hidden, width);
     be_busy(pool, 0);
 }

@@ -1,4 +1,4 @@
-/* One forward pass of a Llama-like decoder over a few rows. */
+/* One forward pass of a decoder over a few rows. */
 
 #ifndef MEDUSA_DECODER_H
 #define MEDUSA_DECODER_H
@@ -10,21 +10,58 @@
 #include "linear.h"
 #include "pool.h"
 
+/* What a row's position does to its queries and keys. */
 typedef struct {
-    Linear qkv, output, gate_up, down;
-    const float *attention_norm;
-    const float *mlp_norm;
-    const float *head_norm; /* of every query and key head, or NULL. [heads + kv heads, head_dim] */
+    const float *turns;  /* cosine and sine of every position and pair. [positions, head_dim / 2, 2] */
+    const float *growth; /* what queries are multiplied with, or NULL. [positions] */
+} Positions;
+
+/* Norms of one half of a block, or NULL: of what enters it, and of what it adds. [hidden] */
+typedef struct {
+    const float *before, *behind;
+} Norms;
+
+/* A norm of each few numbers that lie together, or of none where the weight is NULL. [together] */
+typedef struct {
+    const float *weight;
+    int32_t together;
+    int32_t reserved;
+} PartNorm;
+
+/* Attention, then an MLP, then maybe what the token brings to this layer, through a gate. A row behind
+   `qkv` holds queries, keys and values, head by head; where the layer attends to the rows of an earlier
+   one, queries alone. */
+typedef struct {
+    Linear qkv, output, gate_up, down, token_gate, token_projection;
+    Norms attention_norms, mlp_norms;
+    PartNorm q_norm, k_norm, v_norm;
+    const Positions *positions; /* or NULL: queries and keys aren't turned */
+    const float *token_norm;    /* of what `token_projection` makes */
+    Attention attention;
+    float query_scale;
+    float scale; /* what leaves the block is multiplied with it */
+    int32_t kv_heads, head_dim, inner;
+    int32_t width; /* numbers of a row behind `qkv` */
+    int32_t keys_are_values;
+    int32_t token_at, token_width; /* where it lies in what a token brings; 0 numbers for nothing */
+    int32_t reserved;
 } Block;
+
+/* What a gate passes through. */
+enum { SILU, GELU };
 
 typedef struct {
     const Block *blocks;
     const float *final_norm;
     const void *embedding; /* [vocabulary, hidden] */
+    const Linear *token_projection; /* of what enters: a part of what tokens bring to layers, or NULL */
+    const float *token_norm;        /* of each layer's share of it. [token_width] */
     int32_t embedding_is_half;
-    int32_t layers, hidden, inner, heads, kv_heads, head_dim;
+    int32_t layers, hidden, activation;
+    float embedding_scale;
+    float residual_scale; /* each half of a block is multiplied with it before it is added */
     float eps;
-    int32_t reserved;
+    int32_t token_width;
 } Decoder;
 
 /* The rows of one sequence in a pass, and the cache that they stand behind. */
@@ -37,14 +74,15 @@ typedef struct {
 typedef struct {
     const Sequence *sequences;
     const int64_t *token_ids; /* of all rows, those of a sequence together */
-    const float *turns; /* cosine and sine of every position and pair. [positions, head_dim / 2, 2] */
+    float *brought; /* what tokens bring to layers, or NULL; what the projection makes of those that
+                       enter is added. [rows, brought_width] */
     const int32_t *taps; /* layers, rising: what enters them is written, too; `layers` is behind all */
     float *scratch;
     float *hidden; /* takes the wanted rows: after the final norm, then what enters each tapped
                       layer. [wanted, 1 + taps, hidden] */
     int32_t num_sequences, rows;
     int32_t first_wanted; /* rows before it only leave keys and values behind; else 0 */
-    int32_t workers, num_taps, reserved;
+    int32_t workers, num_taps, brought_width;
 } Pass;
 
 /* Floats of scratch that a pass needs. */

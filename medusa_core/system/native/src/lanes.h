@@ -125,4 +125,26 @@ INLINE Lanes exponential(Lanes x) {
 /* x / (1 + e^−x) */
 INLINE Lanes silu(Lanes x) { return x / (1.0f + exponential(larger(x, all(-88.0f)) * -1.0f)); }
 
+/* x · (1 + tanh z) / 2 with z = √(2/π) (x + 0.044715 x³), which is x / (1 + e^−2z). */
+INLINE Lanes gelu(Lanes x) {
+    Lanes twice = x * fma(x * x, all(0.0713548162726f), all(1.59576912160573f));
+    return x / (1.0f + exponential(larger(twice, all(-88.0f)) * -1.0f));
+}
+
+/* Near zero a polynomial, as 1 − 2 / (1 + e^2x) has lost its digits there. NaN stays NaN. */
+INLINE Lanes tangent(Lanes x) {
+    Lanes size = choose(x < 0.0f, -x, x), square = x * x;
+    Lanes p = all(-5.70498872745e-3f);
+    p = fma(p, square, all(2.06390887954e-2f));
+    p = fma(p, square, all(-5.37397155531e-2f));
+    p = fma(p, square, all(1.33314422036e-1f));
+    p = fma(p, square, all(-3.33332819422e-1f));
+    Lanes near = fma(p * square, x, x);
+    Lanes far = 1.0f - 2.0f / (1.0f + exponential(choose(size > 40.0f, all(80.0f), 2.0f * size)));
+    return choose(size < 0.625f, near, choose(x < 0.0f, -far, far));
+}
+
+/* Scores within ±cap, smoothly. */
+INLINE Lanes capped(Lanes scores, float cap) { return tangent(scores / cap) * cap; }
+
 #endif

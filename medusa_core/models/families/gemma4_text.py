@@ -1,0 +1,270 @@
+"""Gemma 4's text models: heads of two sizes, shared keys and values, per-layer embeddings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from medusa_core.errors import ModelError
+from medusa_core.models.family import (
+    FamilySpec,
+    layer_kinds,
+    layer_windows,
+    local_theta,
+    positive,
+    whole,
+)
+from medusa_core.models.layer_shapes import LayerShape, RowShape, SharedRows, rows_read
+from medusa_core.models.traits import Activation, NormPlaces, PerLayerEmbeddings, Traits
+
+if TYPE_CHECKING:
+    from medusa_core.models.config import ModelConfig
+    from medusa_core.models.decoder import Decoder
+    from medusa_core.models.parts import BlockParts
+
+_MOST_HEADS = 1 << 12
+_MOST_WIDTH = 1 << 14
+_MOST_TOKENS = 1 << 20
+_MOST_INTERMEDIATE = 1 << 19
+_EVERY = 6  # layers, of which the last one sees all, where a file doesn't say
+_USUAL_PER_LAYER = 256  # numbers, where a file doesn't say
+_STILL = 1e30  # stretches a pair so far that no position turns it, as GGUF files have it
+_GLOBAL, _LOCAL = "full_attention", "sliding_attention"
+
+
+def _as_usual(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Sizes of layers that see all in the usual places; those of layers with a window beside."""
+    if raw.get("enable_moe_block"):
+        raise ModelError(
+            "This Gemma 4 has experts, which aren't supported in its family.",
+            "Choose Gemma 4 E2B, E4B, 12B or 31B.",
+        )
+    if raw.get("use_bidirectional_attention") == "all":
+        raise ModelError(
+            "Tokens of this model see those behind them: it can't write text.",
+            "Choose a Gemma 4 that writes text, such as E2B or E4B.",
+        )
+    own = _of_global_layers(raw)
+    local_dim, kv_heads = (
+        whole(raw, "head_dim", _MOST_HEADS, 256),
+        whole(raw, "num_key_value_heads", _MOST_HEADS, 4),
+    )
+    head_dim = whole(own, "head_dim", _MOST_HEADS, whole(raw, "global_head_dim", _MOST_HEADS, 512))
+    named = "num_global_key_value_heads"
+    global_kv = (
+        whole(raw, named, _MOST_HEADS, kv_heads) if raw.get("attention_k_eq_v") else kv_heads
+    )
+    return {
+        "sliding_window": 512,
+        **raw,
+        "rope_parameters": _ropes(raw, head_dim),
+        "layer_types": list(_kinds(raw)),
+        "head_dim": head_dim,
+        "local_head_dim": local_dim,
+        "num_global_key_value_heads": whole(own, "num_key_value_heads", _MOST_HEADS, global_kv),
+    }
+
+
+def _of_global_layers(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What new files say of each layer that sees all; empty where a file says it otherwise."""
+    found = raw.get("per_layer_config") or {}
+    if not isinstance(found, Mapping):
+        raise _mixed("per_layer_config")
+    kinds = _kinds(raw)
+    of_layers = [found.get(str(index), found.get(index, {})) for index in range(len(kinds))]
+    own = [one for one, kind in zip(of_layers, kinds, strict=True) if kind == _GLOBAL]
+    others = [one for one, kind in zip(of_layers, kinds, strict=True) if kind == _LOCAL]
+    known = all(
+        isinstance(one, Mapping) and one.keys() <= {"head_dim", "num_key_value_heads"}
+        for one in of_layers
+    )
+    if not known or any(others) or any(one != own[0] for one in own):
+        raise _mixed("per_layer_config")
+    first: Mapping[str, Any] = own[0]
+    return first
+
+
+def _kinds(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    """The kinds of all layers; the last one sees all."""
+    kinds = layer_kinds(raw, _EVERY)
+    if not kinds:
+        raise _mixed("num_hidden_layers")
+    return (*kinds[:-1], _GLOBAL)
+
+
+def _ropes(raw: Mapping[str, Any], head_dim: int) -> Mapping[str, Any]:
+    """Proportional rope as factors: the pairs behind a head's first share aren't turned."""
+    given = raw.get("rope_parameters")
+    given = given if isinstance(given, Mapping) else {}
+    local = given.get(_LOCAL, {})
+    turned = given.get(_GLOBAL, {"rope_type": "proportional", "partial_rotary_factor": 0.25})
+    if not isinstance(local, Mapping) or not isinstance(turned, Mapping):
+        raise _mixed("rope_parameters")
+    if (kind := local.get("rope_type", "default")) != "default":
+        raise ModelError(
+            f"Layers with a window that turn by {kind!r:.40} aren't supported.",
+            "Choose Gemma 4 as its makers published it.",
+        )
+    theta = positive(turned, "rope_theta", 1e6)
+    if turned.get("rope_type") == "proportional":
+        share = min(1.0, positive(turned, "partial_rotary_factor", 1.0) or 1.0)
+        factor, pairs = positive(turned, "factor", 1.0) or 1.0, head_dim // 2
+        num_turned = int(share * head_dim // 2)
+        factors = [factor] * num_turned + [_STILL] * (pairs - num_turned)
+        turned = {"rope_type": "factors", "factors": factors}
+    return {_GLOBAL: {**turned, "rope_theta": theta}, _LOCAL: local}
+
+
+def _traits(raw: Mapping[str, Any]) -> Traits:
+    kinds, bias = _kinds(raw), bool(raw.get("attention_bias", False))
+    layers = _layers(raw, kinds)
+    width = positive(raw, "hidden_size", 1.0) or 1.0
+    takes_keys = bool(raw.get("attention_k_eq_v", False))
+    return Traits(
+        qkv_bias=bias,
+        output_bias=bias,
+        qk_norm=True,
+        norm_places=NormPlaces.AROUND,
+        activation=Activation.GELU_TANH,
+        embedding_scale=math.sqrt(width),
+        attention_scale=1.0,
+        score_cap=positive(raw, "final_logit_softcapping", None),
+        windows=layer_windows(raw, kinds),
+        local_theta=local_theta(raw, 10000.0),
+        scales_local=False,
+        is_tied=True,
+        layers=layers,
+        mlp_widths=_mlp_widths(raw, layers),
+        per_layer=_per_layer(raw),
+        keys_are_values=frozenset(
+            index for index, kind in enumerate(kinds) if takes_keys and kind == _GLOBAL
+        ),
+        normalises_values=True,
+        scales_layers=True,
+    )
+
+
+def _layers(raw: Mapping[str, Any], kinds: tuple[str, ...]) -> tuple[LayerShape, ...]:
+    """The last layers read the keys and values of the last one of their kind before them."""
+    most, kv_heads = _MOST_HEADS, whole(raw, "num_key_value_heads", _MOST_HEADS, 4)
+    shape_of = {
+        _GLOBAL: RowShape(
+            whole(raw, "num_global_key_value_heads", most, kv_heads),
+            whole(raw, "head_dim", most, 512),
+        ),
+        _LOCAL: RowShape(kv_heads, whole(raw, "local_head_dim", most, 256)),
+    }
+    heads = whole(raw, "num_attention_heads", most, 8)
+    for shape in shape_of.values():
+        if heads % shape.num_kv_heads or shape.head_dim % 2:
+            raise ModelError(
+                f"{heads} attention heads can't share {shape.num_kv_heads} KV heads of "
+                f"{shape.head_dim} numbers.",
+                "Download config.json again.",
+            )
+    num_own = len(kinds) - _num_shared(raw, len(kinds))
+    last = {kind: index for index, kind in enumerate(kinds[:num_own])}
+    if any(kind not in last for kind in kinds[num_own:]):
+        raise _mixed("num_kv_shared_layers")
+    return tuple(
+        shape_of[kind] if index < num_own else SharedRows(last[kind])
+        for index, kind in enumerate(kinds)
+    )
+
+
+def _num_shared(raw: Mapping[str, Any], num_layers: int) -> int:
+    count = raw.get("num_kv_shared_layers") or 0
+    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < num_layers:
+        raise _mixed("num_kv_shared_layers")
+    return count
+
+
+def _mlp_widths(raw: Mapping[str, Any], layers: tuple[LayerShape, ...]) -> tuple[int, ...]:
+    """Layers that share keys and values may have an MLP of twice the width."""
+    if not raw.get("use_double_wide_mlp", False):
+        return ()
+    width = whole(raw, "intermediate_size", _MOST_INTERMEDIATE, 9216)
+    return tuple(2 * width if isinstance(shape, SharedRows) else width for shape in layers)
+
+
+def _per_layer(raw: Mapping[str, Any]) -> PerLayerEmbeddings | None:
+    usual = _USUAL_PER_LAYER if raw.get("model_type") == SPEC.name else 0
+    if not raw.get("hidden_size_per_layer_input", usual):
+        return None
+    tokens = whole(raw, "vocab_size", _MOST_TOKENS, 1)
+    found = PerLayerEmbeddings(
+        whole(raw, "hidden_size_per_layer_input", _MOST_WIDTH, _USUAL_PER_LAYER),
+        whole(raw, "vocab_size_per_layer_input", _MOST_TOKENS, tokens),
+    )
+    if found.vocab_size < tokens:
+        raise ModelError(
+            f"config.json: {found.vocab_size:,} of {tokens:,} tokens have per-layer embeddings.",
+            "Download config.json again.",
+        )
+    return found
+
+
+def _mixed(key: str) -> ModelError:
+    return ModelError(
+        f"config.json: {key} describes layers in another way than Gemma 4 has them.",
+        "Download config.json again, or choose Gemma 4 as its makers published it.",
+    )
+
+
+def _parts(config: ModelConfig, index: int) -> BlockParts:
+    """The shared parts with this layer's heads, and the way in for its per-layer embeddings."""
+    from dataclasses import replace
+
+    from medusa_core.models.parts import LinearPart, PartPiece, shared_parts
+
+    parts, traits = shared_parts(config, index), config.traits
+    assert parts.qkv is not None
+    assert parts.output is not None
+    read = rows_read(config.layers, index)
+    assert read is not None
+    owner, rows = read
+    attention, hidden, size = f"{parts.prefix}.self_attn", config.hidden_size, rows.head_dim
+    inner, kv = config.num_heads * size, rows.num_kv_heads * size
+    pieces = [PartPiece(f"{attention}.q_proj", inner, turns=True, head_dim=size)]
+    norms = {name: count for name, count in parts.vectors.items() if attention not in name}
+    norms[f"{attention}.q_norm"] = size
+    if owner == index:
+        pieces.append(PartPiece(f"{attention}.k_proj", kv, turns=True, head_dim=size))
+        norms[f"{attention}.k_norm"] = size
+        if index not in traits.keys_are_values:
+            pieces.append(PartPiece(f"{attention}.v_proj", kv))
+    gates: tuple[LinearPart, ...] = ()
+    if traits.per_layer is not None:
+        name, width = f"layers.{index}", traits.per_layer.width
+        gate = PartPiece(f"{parts.prefix}.per_layer_input_gate", width)
+        projection = PartPiece(f"{parts.prefix}.per_layer_projection", hidden)
+        gates = (
+            LinearPart(f"{name}.per_layer_gate", (gate,), hidden),
+            LinearPart(f"{name}.per_layer_projection", (projection,), width),
+        )
+        norms[f"{parts.prefix}.post_per_layer_input_norm"] = hidden
+    return replace(
+        parts,
+        vectors=norms,
+        qkv=replace(parts.qkv, pieces=tuple(pieces)),
+        output=replace(parts.output, columns=inner),
+        mixer=gates,
+        more={f"{parts.prefix}.layer_scalar": (1,)},
+    )
+
+
+def _decoder() -> type[Decoder]:
+    from medusa_core.models.gemma4_decoder import Gemma4Decoder
+
+    return Gemma4Decoder
+
+
+SPEC = FamilySpec(
+    "gemma4_text",
+    _traits,
+    decoder=_decoder,
+    parts=_parts,
+    as_usual=_as_usual,
+    tells_blocks=True,
+)

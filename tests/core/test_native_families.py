@@ -1,0 +1,224 @@
+"""The compiled step over every family that it knows: right, and the same to the bit however cut."""
+
+import json
+import random
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import LoadOptions
+from medusa_core.models.compiled import is_compiled
+from medusa_core.models.config import parse_config
+from medusa_core.runtime.runner.compiled_decoder import NativeDecoder, native_decoder
+from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.runtime.runner.offload_native import OffloadNativeRunner
+from medusa_core.runtime.runner.resident import ResidentRunner
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.tree.shape import TokenTree
+from medusa_core.speculation.rules.rule import RuleSpec
+from medusa_core.system.native.binding import open_library
+from tests.core import peers
+from tests.core.by_turns import by_turns
+from tests.core.fakes import oracle_spec, random_shape
+from tests.core.laws import check_cache, check_same_tokens, decode, plainly
+from tests.core.natives import libraries
+from tests.core.peers import CONFIGS, make_peer
+from tests.core.test_laws_of_models import EXACT, MESSAGES, settings_of, truth_of
+from tests.core.test_model_against_transformers import TOKEN_IDS, peer_logits
+from tests.core.test_model_against_transformers import runner_of as resident_of
+from tests.core.tight import with_layers_below
+from tests.core.tiny import write_text_files
+from tests.core.tree_paths import path_to
+
+# Families of which the compiled step knows nothing.
+NOT_COMPILED = {"qwen3_moe", "gpt_oss"}
+
+
+def wide_config(name: str) -> Any:
+    """One of `CONFIGS`, with rows as wide as the compiled step's vectors."""
+    if is_known(config := CONFIGS[name]()):
+        return config
+    with pytest.MonkeyPatch.context() as patch:
+        # Scores are to stay as large as those of narrow models.
+        for key, value in {"hidden_size": 64, "initializer_range": 0.2}.items():
+            patch.setitem(peers.SIZES, key, value)
+        for key, value in {"head_dim": 16, "global_head_dim": 32}.items():
+            patch.setitem(peers.GEMMA4, key, value)
+        patch.setitem(peers.GRANITE4, "mamba_d_head", 16)
+        config = CONFIGS[name]()
+    for key in ("head_dim", "hidden_size_per_layer_input"):
+        if vars(config).get(key) == 8:
+            setattr(config, key, 16)
+    return config
+
+
+def is_known(config: Any) -> bool:
+    return is_compiled(parse_config(json.loads(config.to_json_string()), {}))
+
+
+COMPILED = [name for name in CONFIGS if is_known(wide_config(name))]
+# One of each family, by all that its members have.
+FULLEST = (
+    *("gemma 2", "gemma 3, longer", "gemma 4 E2B", "gemma 4 12B", "olmo 3, longer"),
+    *("granite 4 with factors", "ministral 3"),
+)
+
+
+@cache
+def wide_peer(name: str) -> PreTrainedModel:
+    return make_peer(name, wide_config(name))
+
+
+def runners_of(
+    name: str, folder: Path, dtype: str = "float32"
+) -> tuple[NativeRunner, ResidentRunner]:
+    """The compiled step and torch's operations over the same weights."""
+    wide_peer(name).save_pretrained(folder)
+    resident = resident_of(folder, dtype)
+    native = native_decoder(resident._model, resident._precision)
+    assert native is not None
+    return NativeRunner(resident._model, resident._precision, native), resident
+
+
+def scores(runner: NativeRunner | ResidentRunner, token_ids: list[int], chunk: int) -> Tensor:
+    kv = runner.new_cache(128)
+    parts = [token_ids[at : at + chunk] for at in range(0, len(token_ids), chunk)]
+    return torch.cat([runner.logits(runner.extend(part, kv)) for part in parts])
+
+
+def test_all_families_but_these_are_compiled() -> None:
+    missing = {wide_config(name).model_type for name in CONFIGS if name not in COMPILED}
+    assert missing == NOT_COMPILED
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_scores_are_those_of_transformers_and_chunks_and_trees_change_no_bit(
+    name: str, tmp_path: Path
+) -> None:
+    runner, resident = runners_of(name, tmp_path)
+    ids = list(TOKEN_IDS)
+    whole = scores(runner, ids, 1000)
+    torch.testing.assert_close(whole, peer_logits(wide_peer(name), ids), atol=1e-4, rtol=0)
+    torch.testing.assert_close(whole, scores(resident, ids, 1000), atol=1e-4, rtol=0)
+    assert torch.equal(scores(runner, ids, 7), whole)
+    assert torch.equal(scores(runner, ids, 1), whole)
+    rng = random.Random(4)
+    for num_prefix in (1, 14, 23, 31, 40):
+        shape = random_shape(rng, 24)
+        tree = TokenTree(shape, tuple(rng.choices(range(320), k=24)))
+        kv = runner.new_cache(96)
+        runner.extend(ids[:num_prefix], kv)
+        rows = runner.logits(runner.verify(PlacedTree(tree, kv)))
+        for node in (5, 11, 17, 23):
+            path = [tree.token_ids[step] for step in path_to(shape, node)]
+            assert torch.equal(rows[node], scores(runner, [*ids[:num_prefix], *path], 1000)[-1])
+        kept = path_to(shape, 23)
+        kv.commit(kept)
+        path = [tree.token_ids[node] for node in kept]
+        behind = runner.logits(runner.extend(ids[:3], kv))
+        assert torch.equal(behind, scores(runner, [*ids[:num_prefix], *path, *ids[:3]], 1000)[-3:])
+
+
+@pytest.mark.parametrize("name", FULLEST)
+def test_every_cpu_computes_the_same_bits_of_every_family(name: str, tmp_path: Path) -> None:
+    runner, resident = runners_of(name, tmp_path)
+    whole = scores(runner, list(TOKEN_IDS), 1000)
+    for path in libraries():
+        native = NativeDecoder(open_library(path), resident._model)
+        other = NativeRunner(resident._model, resident._precision, native)
+        assert torch.equal(scores(other, list(TOKEN_IDS), 1000), whole)
+
+
+@pytest.mark.parametrize("name", FULLEST)
+def test_half_precision_is_as_right_as_torch_operations(name: str, tmp_path: Path) -> None:
+    runner, resident = runners_of(name, tmp_path, "bfloat16")
+    exact = resident_of(tmp_path, "float64")
+    wanted = scores(exact, list(TOKEN_IDS), 1000)
+    ours, torchs = (
+        ((scores(each, list(TOKEN_IDS), 1000).double() - wanted).norm() / wanted.norm()).item()
+        for each in (runner, resident)
+    )
+    assert ours <= 1.5 * torchs
+    ids = list(TOKEN_IDS)
+    assert torch.equal(scores(runner, ids, 9), scores(runner, ids, 1000))
+
+
+@pytest.mark.parametrize("name", FULLEST)
+@torch.inference_mode()
+def test_pruned_trees_are_those_of_the_kept_nodes_alone(name: str, tmp_path: Path) -> None:
+    runner, _ = runners_of(name, tmp_path)
+    shape = random_shape(random.Random(6), 12)
+    tree = TokenTree(shape, tuple(range(40, 52)))
+    nodes = path_to(shape, 11)
+    caches = [runner.new_cache(96) for _ in range(2)]
+    for kv in caches:
+        runner.extend(TOKEN_IDS[:29], kv)
+    states = runner.verify_pruned([PlacedTree(tree, caches[0])], [KeepsSome(1, nodes)])
+    assert torch.equal(states, runner.verify(PlacedTree(tree.only(nodes), caches[1])))
+    for kv in caches:
+        kv.commit(range(len(nodes)))
+    assert torch.equal(caches[0].committed(), caches[1].committed())
+
+
+@dataclass
+class KeepsSome:
+    """Keeps what it is told to; see `Pruner`."""
+
+    layer: int
+    nodes: tuple[int, ...]
+    kept: tuple[int, ...] | None = None
+
+    def keep(self, entering: Tensor) -> tuple[int, ...]:
+        self.kept = self.nodes
+        return self.nodes
+
+
+def loaded(name: str, folder: Path, num_here: int = 0) -> Target:
+    """A target in float32; with `num_here`, so many of its layers stay in memory."""
+    wide_peer(name).save_pretrained(folder / "model")
+    write_text_files(folder / "model")
+    options = LoadOptions("float32", "cpu", context_tokens=512)
+    if num_here:
+        options = with_layers_below(folder / "model", None, options, num_here)
+    return load_target(folder / "model", None, options)
+
+
+@pytest.mark.parametrize("name", ["gemma 3", "gemma 4 E2B"])
+def test_layers_that_come_from_disk_compute_the_same_bits(name: str, tmp_path: Path) -> None:
+    here, below = (loaded(name, tmp_path / str(count), count) for count in (0, 1))
+    assert isinstance(here.runner, NativeRunner)
+    assert isinstance(below.runner, OffloadNativeRunner)
+    for runner in (here.runner, below.runner):
+        runner.tap([0, 2])
+    found = []
+    for runner in (here.runner, below.runner):
+        kv = runner.new_cache(96)
+        rows = [runner.extend(TOKEN_IDS[:30], kv), runner.extend(TOKEN_IDS[30:], kv, True)]
+        found.append(torch.cat(rows))
+    assert torch.equal(*found)
+
+
+@pytest.mark.parametrize(("name", "rule"), by_turns(list(FULLEST), EXACT))
+def test_laws_1_to_3_hold_with_an_oracle_in_the_compiled_step(
+    name: str, rule: RuleSpec, tmp_path: Path
+) -> None:
+    target = loaded(name, tmp_path)
+    settings = settings_of(rule, "composite")
+    plain = decode(target, plainly(settings), MESSAGES)
+    run = decode(
+        target,
+        settings,
+        MESSAGES,
+        drafter=oracle_spec(truth_of(target, settings)),
+        after_step=lambda session: check_cache(session, target, 0.0),
+    )
+    check_same_tokens(plain, run)
+    assert run.done.num_steps < plain.done.num_steps
