@@ -146,6 +146,14 @@ SHARED_EXPERT = {
     "moe_intermediate_size": 24,
     "shared_expert_intermediate_size": 40,
 }
+NEMOTRON_H_EXPERTS = {
+    "layers_block_type": ["mamba", "moe", "attention", "moe", "mamba"],
+    "n_routed_experts": 6,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 64,
+    "moe_shared_expert_intermediate_size": 64,
+    "routed_scaling_factor": 1.5,
+}
 # The old context is short, so that queries grow within the texts of the tests.
 GROWING = {
     "rope_type": "yarn",
@@ -418,6 +426,7 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     ),
     "nemotron h": lambda: NemotronHConfig(**NEMOTRON_H),
     "nemotron h with biases": lambda: NemotronHConfig(**NEMOTRON_H, mlp_bias=True, use_bias=True),
+    "nemotron h with experts": lambda: NemotronHConfig(**NEMOTRON_H | NEMOTRON_H_EXPERTS),
     "ministral 3": lambda: Ministral3Config(
         **SIZES, head_dim=16, sliding_window=None, rope_parameters=GROWING
     ),

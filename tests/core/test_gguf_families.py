@@ -65,6 +65,7 @@ from tests.core.peers import (
     LFM2_MOE,
     LLAMA3_ROPE,
     NEMOTRON_H,
+    NEMOTRON_H_EXPERTS,
     SHARED_EXPERT,
     SIZES,
     make_peer,
@@ -216,6 +217,7 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         **FALCON_H1, mamba_rms_norm=True, mamba_norm_before_gate=False
     ),
     "nemotron_h": lambda: NemotronHConfig(**NEMOTRON_H, mlp_bias=True),
+    "nemotron_h_moe": lambda: NemotronHConfig(**NEMOTRON_H | NEMOTRON_H_EXPERTS),
     "gpt-oss": lambda: GptOssConfig(
         **{**SIZES, "num_hidden_layers": 3},
         head_dim=16,
@@ -411,6 +413,7 @@ def test_llama_cpp_gives_the_scores_of_transformers(name: str, tmp_path: Path) -
     [
         *("gemma3, longer", "phi4, longer", "qwen3moe", "gpt-oss", "olmo3"),
         *("exaone4, longer", "hunyuan-dense", "glm4", "ernie4_5", "seed_oss"),
+        *("granite hybrid with experts", "falcon-h1", "nemotron_h", "nemotron_h_moe"),
     ],
 )
 def test_mutations_of_other_architectures_are_refused_or_load(name: str, tmp_path: Path) -> None:

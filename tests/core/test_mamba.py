@@ -213,6 +213,7 @@ def test_where_all_layers_attend_it_is_the_same_family(tmp_path: Path) -> None:
     torch.testing.assert_close(our_logits(runner, TOKEN_IDS), theirs, atol=1e-4, rtol=0)
 
 
+EXPERTS = "nemotron h with experts"
 GRANITE, FALCON, NEMOTRON = "granite 4 hybrid", "falcon h1", "nemotron h"
 
 
@@ -237,7 +238,9 @@ GRANITE, FALCON, NEMOTRON = "granite 4 hybrid", "falcon h1", "nemotron h"
         (FALCON, {"ssm_multipliers": [1.0] * 4}, "ssm_multipliers"),
         (FALCON, {"mlp_multipliers": [1.0, -1.0]}, "mlp_multipliers"),
         (FALCON, {"lm_head_multiplier": 0}, "lm_head_multiplier"),
-        (NEMOTRON, {"layers_block_type": ["mamba", "moe", "attention"]}, "experts"),
+        (EXPERTS, {"num_experts_per_tok": 7}, "7 of 6 experts"),
+        (EXPERTS, {"n_group": 2}, "in groups"),
+        (EXPERTS, {"moe_latent_size": 16}, "another width"),
         (NEMOTRON, {"layers_block_type": ["mamba", "conv", "attention"]}, "layers_block_type"),
         (NEMOTRON, {"layers_block_type": None, "hybrid_override_pattern": "M?*"}, "block_type"),
         (NEMOTRON, {"mamba_head_dim": 1 << 40}, "mamba_d_head"),
