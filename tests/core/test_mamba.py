@@ -165,9 +165,12 @@ def test_few_bits_give_nearly_the_scores_of_many(name: str, tmp_path: Path) -> N
     plain = our_logits(load_target(folder, None, LoadOptions("float32")).runner, TOKEN_IDS)
     errors = []
     for kind, dtype in (("int8", "bfloat16"), ("q4", "float32")):
-        target = load_target(folder, None, LoadOptions(dtype, formats=WeightFormats(kind)))
+        options = LoadOptions(dtype, formats=WeightFormats(kind), quantized_dir=tmp_path / "kept")
+        target = load_target(folder, None, options)
         assert target.weights_bytes <= target.plan.weights_bytes
         found = our_logits(target.runner, TOKEN_IDS)
+        again = load_target(folder, None, options)  # as it was kept
+        assert our_logits(again.runner, TOKEN_IDS).equal(found)
         errors.append(float((found.float() - plain).std() / plain.std()))
     assert errors[0] < errors[1] < 1, errors
 
