@@ -76,6 +76,8 @@ def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
     raw, tensors = read_json(folder / "config.json"), load_file(folder / "model.safetensors")
     architecture = _ARCHITECTURES[raw["model_type"]]
     num_guessing = int("mtp.fc.weight" in tensors)
+    if "moe" in raw.get("layers_block_type", ()):
+        architecture = gguf.MODEL_ARCH.NEMOTRON_H_MOE
     if raw["model_type"] in MAMBA_FAMILIES:
         raw, tensors = mamba_sizes(raw), stored_mamba(raw | mamba_sizes(raw), tensors)
     writer = gguf.GGUFWriter(to, gguf.MODEL_ARCH_NAMES[architecture])
