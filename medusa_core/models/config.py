@@ -23,7 +23,13 @@ from medusa_core.models.family import (
     find_family,
     unknown_family,
 )
-from medusa_core.models.layer_shapes import LayerShape, RowShape, StateShape, rows_of, state_of
+from medusa_core.models.layer_shapes import (
+    LayerShape,
+    RowShape,
+    StateShape,
+    recurrent_part,
+    rows_of,
+)
 from medusa_core.models.quant.choice import (
     NO_TYPES,
     StoredTypes,
@@ -146,7 +152,7 @@ class ModelConfig:
     @property
     def state_layers(self) -> tuple[StateShape, ...]:
         """The states that a session holds, in the order of their layers: all are alike."""
-        return tuple(state for shape in self.traits.layers if (state := state_of(shape)))
+        return tuple(state for shape in self.traits.layers if (state := recurrent_part(shape)))
 
     def mlp_width(self, layer: int) -> int:
         """Numbers between the two halves of a layer's MLP."""

@@ -99,7 +99,7 @@ def rows_read(layers: Sequence[LayerShape], index: int) -> tuple[int, RowShape] 
     return None if rows is None else (owner, rows)
 
 
-def state_of(shape: LayerShape) -> StateShape | None:
+def recurrent_part(shape: LayerShape) -> StateShape | None:
     """The state that a layer holds, if any."""
     if isinstance(shape, HybridShape):
         return shape.state

@@ -16,7 +16,7 @@ from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder, LayerState, RecurrentSteps, SequenceRows
-from medusa_core.models.layer_shapes import state_of
+from medusa_core.models.layer_shapes import recurrent_part
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision, choose_device, hardware_of, precision_of
 from medusa_core.models.quant.choice import settle_formats
@@ -47,7 +47,7 @@ class _Fresh:
         return self._rows[layer]
 
     def state(self, layer: int) -> LayerState:
-        shape = state_of(self._config.layers[layer])
+        shape = recurrent_part(self._config.layers[layer])
         assert shape is not None  # a recurrent layer asks
         sizes = (shape.num_heads, shape.key_dim, shape.value_dim)
         state, tail = (

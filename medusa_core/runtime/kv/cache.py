@@ -23,7 +23,7 @@ from medusa_core.runtime.kv.size import (
     state_itemsize,
     state_rows,
 )
-from medusa_core.runtime.kv.states import States
+from medusa_core.runtime.kv.states import RecurrentStates
 
 
 class KvCache(ABC):
@@ -35,7 +35,7 @@ class KvCache(ABC):
         states: Of recurrent layers; None where there are none.
     """
 
-    kind_of_states: type[States] = States
+    kind_of_states: type[RecurrentStates] = RecurrentStates
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class KvCache(ABC):
             at += size
         return parts
 
-    def _new_states(self, config: ModelConfig, compute: torch.dtype) -> States | None:
+    def _new_states(self, config: ModelConfig, compute: torch.dtype) -> RecurrentStates | None:
         layers = config.state_layers
         if not layers:
             return None

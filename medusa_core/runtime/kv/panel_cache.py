@@ -13,7 +13,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import SharedRows, StateShape
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.size import row_groups
-from medusa_core.runtime.kv.states import States
+from medusa_core.runtime.kv.states import RecurrentStates
 from medusa_core.system.native.lanes import LANES
 from medusa_core.system.native.structs import (
     CacheStruct,
@@ -23,7 +23,7 @@ from medusa_core.system.native.structs import (
 )
 
 
-class PanelStates(States):
+class PanelStates(RecurrentStates):
     """States whose steps the compiled pass applies.
 
     Attributes:
@@ -146,7 +146,7 @@ class PanelCache(KvCache):
         self._library.keep_rows(self.address, self.length, addressof(ids), len(slots))
 
 
-def _struct_of(states: States, config: ModelConfig) -> StatesStruct:
+def _struct_of(states: RecurrentStates, config: ModelConfig) -> StatesStruct:
     shape, steps = config.state_layers[0], states.steps
     return StatesStruct(
         *(part.data_ptr() for part in (*states.now, *steps)),

@@ -36,7 +36,7 @@ class _Held(NamedTuple):
     tail: Tensor
 
 
-class States:
+class RecurrentStates:
     """The recurrent part of a cache.
 
     Attributes:
@@ -184,7 +184,7 @@ class States:
         self._copy(self._now, self._earlier[place])
         self._lengths[place] = length
 
-    def take_over(self, other: States) -> None:
+    def take_over(self, other: RecurrentStates) -> None:
         """Hold what other states of the same shape hold."""
         self._memory.copy_(other._memory)
         self.num_pending, self._lengths = other.num_pending, dict(other._lengths)
