@@ -10,6 +10,11 @@ from medusa_core.system.native.lanes import fits_lanes
 
 
 def is_compiled(config: ModelConfig) -> bool:
+    """Whether the compiled step computes a target of these sizes."""
+    return knows_blocks(config) and fits_lanes(*config.row_sizes)
+
+
+def knows_blocks(config: ModelConfig) -> bool:
     """Whether the compiled step knows all that a target's blocks are made of."""
     if not config.is_ours:
         return False
@@ -20,5 +25,4 @@ def is_compiled(config: ModelConfig) -> bool:
         and not traits.has_sinks
         and traits.activation in (Activation.SILU, Activation.GELU_TANH)
         and all(isinstance(shape, RowShape | SharedRows) for shape in config.layers)
-        and fits_lanes(*config.row_sizes)
     )
