@@ -10,11 +10,16 @@ from medusa_core.system.native.lanes import fits_lanes
 
 
 def is_compiled(config: ModelConfig) -> bool:
+    """Whether the compiled step computes a target of these sizes."""
+    states = (size for shape in config.state_layers for size in (shape.key_dim, shape.value_dim))
+    return knows_blocks(config) and fits_lanes(*config.row_sizes, *states)
+
+
+def knows_blocks(config: ModelConfig) -> bool:
     """Whether the compiled step knows all that a target's blocks are made of."""
     if not config.is_ours:
         return False
     traits, family = config.traits, find_family(config.model_type)
-    states = (size for shape in config.state_layers for size in (shape.key_dim, shape.value_dim))
     return (
         (family.decoder is None or family.tells_blocks)
         and traits.experts is None
@@ -22,5 +27,4 @@ def is_compiled(config: ModelConfig) -> bool:
         and not traits.has_sinks
         and traits.activation in (Activation.SILU, Activation.GELU_TANH)
         and all(isinstance(shape, RowShape | SharedRows | StateShape) for shape in config.layers)
-        and fits_lanes(*config.row_sizes, *states)
     )

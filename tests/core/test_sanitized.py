@@ -13,7 +13,10 @@ from medusa_core.system.native.build import build_sanitized
 
 GCC = shutil.which("gcc")
 CPUS = ["native", "x86-64-v3"] if platform.machine() == "x86_64" else ["native"]
-NATIVE = ("native", "native_operations", "native_pool", "growth", "phrases", "trace", "heads")
+NATIVE = (
+    *("native", "native_families", "native_operations", "native_pool"),
+    *("growth", "phrases", "trace", "heads"),
+)
 LAWS = ("laws", "oracle")  # half an hour: on this processor alone
 RUNS = ["laws", *(f"native tests, {cpu}" for cpu in CPUS)]
 
