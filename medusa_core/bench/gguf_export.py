@@ -6,7 +6,7 @@ their rows are reordered, as they are for us.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,29 @@ from medusa_core.models.checkpoints.gguf_names import (
     hugging_face_name,
 )
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.layer_shapes import SharedRows, rows_read
+from medusa_core.models.parts import (
+    EMBEDDING,
+    FINAL_NORM,
+    PER_LAYER_NORM,
+    PER_LAYER_PROJECTION,
+    PER_LAYER_TABLE,
+    block_parts,
+    per_layer_tensors,
+)
 from medusa_core.models.quant.random_blocks import random_blocks
 from medusa_core.models.rope import interleave_rows
 
 # The architecture of each `model_type` that is written.
-_ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}
+_ARCHITECTURES = {
+    "llama": "llama",
+    "mistral": "llama",
+    "qwen2": "qwen2",
+    "qwen3": "qwen3",
+    "gemma3_text": "gemma3",
+    "gemma4_text": "gemma4",
+}
+_ROPES = ("default", "linear", "factors")
 _PARTS = (
     *("attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm", "attn_k_norm"),
     *("ffn_norm", "ffn_gate", "ffn_up", "ffn_down"),
@@ -64,39 +82,61 @@ def write_random_gguf(config: ModelConfig, of: str, to: Path) -> None:
     Raises:
         RequestError: llama.cpp has no such model here, or the package gguf isn't installed.
     """
-    writer = open_writer(config, to)
+    writer, gguf = open_writer(config, to), _gguf()
     writer.add_tokenizer_model("none")
-    kind = _gguf().GGMLQuantizationType[of.upper()]
-    traits, inner = config.traits, config.num_heads * config.head_dim
-    hidden, kv = config.hidden_size, config.num_kv_heads * config.head_dim
+    kind, theirs = gguf.GGMLQuantizationType[of.upper()], _their_names(config)
 
     def vector(name: str, size: int, number: float = 1.0) -> None:
-        writer.add_tensor(f"{name}.weight" if number else name, torch.full((size,), number).numpy())
+        writer.add_tensor(theirs(name), torch.full((size,), number).numpy())
 
     def matrix(name: str, rows: int, columns: int) -> None:
         stored = random_blocks(of, rows, columns)
-        writer.add_tensor(f"{name}.weight", stored.numpy(), raw_dtype=kind)
+        writer.add_tensor(theirs(f"{name}.weight"), stored.numpy(), raw_dtype=kind)
 
-    matrix("token_embd", config.vocab_size, hidden)
-    vector("output_norm", hidden)
+    matrix(EMBEDDING, config.vocab_size, config.hidden_size)
+    vector(f"{FINAL_NORM}.weight", config.hidden_size)
     if not config.tie_embeddings:
-        matrix("output", config.vocab_size, hidden)
+        matrix("lm_head", config.vocab_size, config.hidden_size)
+    if config.traits.per_layer is not None:
+        _add_per_layer(writer, config, matrix, vector)
     for layer in range(config.num_layers):
-        block = f"blk.{layer}"
-        for name in ("attn_norm", "ffn_norm"):
-            vector(f"{block}.{name}", hidden)
-        for name, rows in (("q", inner), ("k", kv), ("v", kv)):
-            matrix(f"{block}.attn_{name}", rows, hidden)
-            if traits.qkv_bias:
-                vector(f"{block}.attn_{name}.bias", rows, 0.0)
-        if traits.qk_norm:
-            for name in ("q", "k"):
-                vector(f"{block}.attn_{name}_norm", config.head_dim)
-        matrix(f"{block}.attn_output", hidden, inner)
-        for name in ("gate", "up"):
-            matrix(f"{block}.ffn_{name}", config.intermediate_size, hidden)
-        matrix(f"{block}.ffn_down", hidden, config.intermediate_size)
+        block = block_parts(config, layer)
+        for part in block.linears:
+            for piece in part.pieces:
+                matrix(piece.name, piece.rows, part.columns)
+                if part.has_bias:
+                    vector(f"{piece.name}.bias", piece.rows, 0.0)
+        for name, size in block.vectors.items():
+            vector(f"{name}.weight", size)
+        for name, shape in block.more.items():
+            vector(name, shape[0])
     finish(writer)
+
+
+def _add_per_layer(
+    writer: Any, config: ModelConfig, matrix: Callable[..., None], vector: Callable[..., None]
+) -> None:
+    """What tokens bring to each layer: its projection in 16 bits, as published files have it."""
+    of, (rows, columns) = config.traits.per_layer, per_layer_tensors(config)[PER_LAYER_PROJECTION]
+    assert of is not None
+    matrix(PER_LAYER_TABLE, of.vocab_size, rows)
+    projection = torch.full((rows, columns), 1e-3, dtype=torch.float16)
+    writer.add_tensor(_their_names(config)(PER_LAYER_PROJECTION), projection.numpy())
+    vector(PER_LAYER_NORM, of.width)
+
+
+def _their_names(config: ModelConfig) -> Callable[[str], str]:
+    """Hugging Face's name of a tensor → GGUF's."""
+    gguf, name = _gguf(), _ARCHITECTURES[config.model_type]
+    known = {name: kind for kind, name in gguf.MODEL_ARCH_NAMES.items()}
+    names = gguf.get_tensor_name_map(known[name], config.num_layers)
+
+    def theirs(ours: str) -> str:
+        stem, _, ending = ours.rpartition(".")
+        found = names.get_name(stem)
+        return f"{found}.{ending}" if found else f"{names.get_name(ours)}.weight"
+
+    return theirs
 
 
 def _gguf() -> Any:
@@ -123,22 +163,54 @@ def open_writer(config: ModelConfig, to: Path) -> Any:
         RequestError: Such models aren't written, or the package gguf isn't installed.
     """
     architecture = _ARCHITECTURES.get(config.model_type)
-    if architecture is None or config.rope.kind != "default":
+    if architecture is None or config.rope.kind not in _ROPES:
         raise _unknown(config)
     writer = _gguf().GGUFWriter(to, architecture)
     writer.add_context_length(config.context_tokens)
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_layers)
-    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_feed_forward_length([config.mlp_width(layer) for layer in range(config.num_layers)])
     writer.add_head_count(config.num_heads)
-    writer.add_head_count_kv(config.num_kv_heads)
+    writer.add_head_count_kv(_kv_heads(config))
     writer.add_key_length(config.head_dim)
     writer.add_value_length(config.head_dim)
     writer.add_rope_dimension_count(config.head_dim)
     writer.add_rope_freq_base(config.rope.theta)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_vocab_size(config.vocab_size)
+    if config.rope.factors:
+        writer.add_tensor("rope_freqs.weight", torch.tensor(config.rope.factors).numpy())
+    if any(config.traits.windows):
+        _add_windows(writer, config)
     return writer
+
+
+def _kv_heads(config: ModelConfig) -> list[int]:
+    """Heads of keys that each layer reads."""
+    found = (rows_read(config.layers, layer) for layer in range(config.num_layers))
+    return [config.num_kv_heads if read is None else read[1].num_kv_heads for read in found]
+
+
+def _add_windows(writer: Any, config: ModelConfig) -> None:
+    """What layers with a window have for themselves, and those that read others' rows."""
+    windows, traits = config.traits.windows, config.traits
+    writer.add_sliding_window(max(window for window in windows if window is not None))
+    writer.add_sliding_window_pattern([window is not None for window in windows])
+    if traits.local_theta is not None:
+        writer.add_rope_freq_base_swa(traits.local_theta)
+    if traits.layers:
+        local = rows_read(traits.layers, next(i for i, one in enumerate(windows) if one))
+        assert local is not None
+        head_dim = local[1].head_dim
+        writer.add_key_length_swa(head_dim)
+        writer.add_value_length_swa(head_dim)
+        writer.add_rope_dimension_count_swa(head_dim)
+        writer.add_shared_kv_layers(sum(isinstance(one, SharedRows) for one in traits.layers))
+    if traits.score_cap is not None:
+        writer.add_final_logit_softcapping(traits.score_cap)
+    if config.model_type == "gemma4_text":
+        of = traits.per_layer
+        writer.add_embedding_length_per_layer_input(0 if of is None else of.width)
 
 
 def finish(writer: Any) -> None:

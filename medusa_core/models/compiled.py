@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.family import find_family
-from medusa_core.models.layer_shapes import RowShape, SharedRows
+from medusa_core.models.layer_shapes import RowShape, SharedRows, StateShape
 from medusa_core.models.traits import Activation
 from medusa_core.system.native.lanes import fits_lanes
 
 
 def is_compiled(config: ModelConfig) -> bool:
     """Whether the compiled step knows all that a target's blocks are made of."""
+    if not config.is_ours:
+        return False
     traits, family = config.traits, find_family(config.model_type)
+    states = (size for shape in config.state_layers for size in (shape.key_dim, shape.value_dim))
     return (
         (family.decoder is None or family.tells_blocks)
         and traits.experts is None
+        and traits.mamba is None
         and not traits.has_sinks
-        and traits.activation is not Activation.BOUNDED
-        and all(isinstance(shape, RowShape | SharedRows) for shape in config.layers)
-        and fits_lanes(*config.row_sizes)
+        and traits.activation in (Activation.SILU, Activation.GELU_TANH)
+        and all(isinstance(shape, RowShape | SharedRows | StateShape) for shape in config.layers)
+        and fits_lanes(*config.row_sizes, *states)
     )

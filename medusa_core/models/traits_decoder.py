@@ -146,6 +146,11 @@ class TraitsDecoder(Decoder):
         traits, mlp = config.traits, block.mlp
         assert isinstance(mlp, Mlp)  # experts can't be told so
         window = traits.windows[index] if traits.windows else None
+        q_norm, k_norm = (
+            None if norm is None else norm.weight for norm in (block.q_norm, block.k_norm)
+        )
+        if (scales := block.head_scales) is not None:
+            q_norm, k_norm = scales[0], scales[config.num_heads]
         is_local = window is not None and traits.local_theta is not None
         return PlainBlock(
             linears={
@@ -155,8 +160,9 @@ class TraitsDecoder(Decoder):
                 "down": mlp.down,
             },
             norms=block.norms,
-            q_norm=None if block.q_norm is None else block.q_norm.weight,
-            k_norm=None if block.k_norm is None else block.k_norm.weight,
+            q_norm=q_norm,
+            k_norm=k_norm,
+            norms_turned=scales is not None,
             table=None if index in traits.unturned else int(is_local),
             query_scale=traits.attention_scale or config.head_dim**-0.5,
             window=window,
@@ -304,9 +310,11 @@ class TraitsDecoder(Decoder):
         if experts is None or parts.router is None:
             assert one is not None
             return read(one)
+        router, mlps = weights.linear(parts.router), list(map(read, parts.experts))
         shared = None if one is None else read(one)
-        router = weights.linear(parts.router)
-        return ExpertMlps(experts, router, list(map(read, parts.experts)), shared)
+        names = [name for name in parts.more if experts.bias and name.endswith(experts.bias)]
+        bias = weights.named(names[0], experts.count) if names else None
+        return ExpertMlps(experts, router, mlps, shared, bias)
 
     def _read_qk_norms(
         self, weights: Weights, prefix: str

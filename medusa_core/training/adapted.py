@@ -180,6 +180,12 @@ def check_family(config: ModelConfig) -> None:
     Raises:
         TrainingError: They can't.
     """
+    if not config.is_ours:
+        raise TrainingError(
+            f"Models of type {config.model_type} run through transformers, and can't be trained "
+            "together with heads.",
+            "Leave out --joint: heads alone learn from such a model, too.",
+        )
     if config.traits.experts is not None:
         raise TrainingError(
             "Models whose rows pass through experts can't be trained together with heads.",

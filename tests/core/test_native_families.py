@@ -38,14 +38,17 @@ from tests.core.tight import with_layers_below
 from tests.core.tiny import write_text_files
 from tests.core.tree_paths import path_to
 
-# Families of which the compiled step knows nothing.
-NOT_COMPILED = {"qwen3_moe", "gpt_oss"}
+# Families that run through torch's operations: with experts, and with Mamba-2.
+NOT_COMPILED = {
+    *("qwen3_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text", "lfm2_moe"),
+    *("granitemoehybrid", "bamba", "falcon_h1", "nemotron_h"),
+}
 
 
 def wide_config(name: str) -> Any:
-    """One of `CONFIGS`, with rows as wide as the compiled step's vectors."""
+    """One of `CONFIGS`, with rows as wide as the compiled step's vectors, but for Mamba-2."""
     config = CONFIGS[name]()
-    if is_known(config) or is_strange(config):
+    if is_known(config) or sizes_of(config).traits.mamba is not None:
         return config
     with pytest.MonkeyPatch.context() as patch:
         # Scores are to stay as large as those of narrow models.
@@ -54,6 +57,8 @@ def wide_config(name: str) -> Any:
         for key, value in {"head_dim": 16, "global_head_dim": 32}.items():
             patch.setitem(peers.GEMMA4, key, value)
         patch.setitem(peers.GRANITE4, "mamba_d_head", 16)
+        for key, value in {"linear_key_head_dim": 16, "linear_value_head_dim": 32}.items():
+            patch.setitem(peers.DELTA_NET, key, value)
         config = CONFIGS[name]()
     for key in ("head_dim", "hidden_size_per_layer_input"):
         if vars(config).get(key) == 8:
@@ -61,24 +66,19 @@ def wide_config(name: str) -> Any:
     return config
 
 
-def parsed(config: Any) -> ModelConfig:
-    return parse_config(json.loads(config.to_json_string()), {})
-
-
 def is_known(config: Any) -> bool:
-    return is_compiled(parsed(config))
+    return is_compiled(sizes_of(config))
 
 
-def is_strange(config: Any) -> bool:
-    """Has it parts that the compiled step doesn't know, however wide?"""
-    return bool(parsed(config).state_layers) or parsed(config).traits.experts is not None
+def sizes_of(config: Any) -> ModelConfig:
+    return parse_config(json.loads(config.to_json_string()), {})
 
 
 COMPILED = [name for name in CONFIGS if is_known(wide_config(name))]
 # One of each family, by all that its members have.
 FULLEST = (
     *("gemma 2", "gemma 3, longer", "gemma 4 E2B", "gemma 4 12B", "olmo 3, longer"),
-    *("granite 4 with factors", "ministral 3"),
+    *("granite 4 with factors", "ministral 3", "qwen 3.5", "lfm 2 with biases, untied"),
 )
 
 
@@ -105,11 +105,9 @@ def scores(runner: NativeRunner | ResidentRunner, token_ids: list[int], chunk: i
 
 
 def test_all_families_but_these_are_compiled() -> None:
-    families = {name: CONFIGS[name]().model_type for name in CONFIGS}
-    missing = set(families.values()) - {families[name] for name in COMPILED}
-    with_states = {families[name] for name in CONFIGS if parsed(CONFIGS[name]()).state_layers}
-    assert missing == NOT_COMPILED | (with_states & missing)
-    assert "gemma4_text" not in missing  # but for the one with experts
+    others = [wide_config(name) for name in CONFIGS if name not in COMPILED]
+    missing = {config.model_type for config in others if not sizes_of(config).state_layers}
+    assert missing - {"gemma4_text"} == NOT_COMPILED  # of which one has experts
 
 
 @pytest.mark.parametrize("name", COMPILED)

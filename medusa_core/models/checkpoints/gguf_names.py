@@ -103,6 +103,9 @@ _NEMOTRON_H = {
     **{f"attn_{part}": f"mixer.{part}_proj" for part in ("q", "k", "v")},
     "attn_output": "mixer.o_proj",
     **{f"ffn_{part}": f"mixer.{part}_proj" for part in ("up", "down")},
+    **{f"ffn_{part}_shexp": f"mixer.shared_experts.{part}_proj" for part in ("up", "down")},
+    **{name: theirs.replace("mlp", "mixer") for name, theirs in _EXPERTS.items()},
+    "ffn_gate_inp": "mixer.gate",
 }
 
 
@@ -240,6 +243,15 @@ ARCHITECTURES = {
         whole={**_mamba("mamba"), "ffn_norm": "pre_ff_layernorm.weight"},
     ),
     "nemotron_h": Architecture("nemotron_h", _NEMOTRON_H, whole=_mamba("mixer")),
+    "nemotron_h_moe": Architecture(
+        "nemotron_h",
+        _NEMOTRON_H,
+        has_experts=True,
+        whole={
+            **_mamba("mixer"),
+            "exp_probs_b.bias": "mixer.gate.e_score_correction_bias",
+        },
+    ),
 }
 
 _RECURRENT = "some of its layers are recurrent, and a tree of drafts has no state for each branch"
@@ -250,7 +262,7 @@ _INSTEAD = {
     **dict.fromkeys(
         (
             *("mamba", "mamba2", "jamba", "plamo2"),
-            *("nemotron_h_moe", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7", "kimi-linear"),
+            *("rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7", "kimi-linear"),
         ),
         (_RECURRENT, "Choose a model without such layers, such as Qwen3."),
     ),

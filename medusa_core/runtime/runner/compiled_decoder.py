@@ -11,6 +11,7 @@ from torch import Tensor
 
 from medusa_core.models.compiled import is_compiled
 from medusa_core.models.decoder import Decoder
+from medusa_core.models.delta_net_decoder import DeltaNetMixer
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.plain_block import PlainBlock
 from medusa_core.models.precision import Precision
@@ -20,6 +21,7 @@ from medusa_core.models.quant.native_linear import (
     NativeLinear,
 )
 from medusa_core.models.traits import Activation
+from medusa_core.runtime.kv.panel_cache import shape_struct
 from medusa_core.runtime.offload.linear import (
     OffloadedLinear,
     offloaded_layers,
@@ -28,7 +30,9 @@ from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.structs import (
     AttentionStruct,
     BlockStruct,
+    ConvolutionStruct,
     DecoderStruct,
+    DeltaNetStruct,
     LinearStruct,
     NormsStruct,
     PartNormStruct,
@@ -153,12 +157,19 @@ class NativeDecoder:
         self._stand_ins.append(stand_ins)
         config, norms = self._model.config, [self._norm(norm) for norm in block.norms]
         num_own = 0 if block.shares_rows else 1 if block.keys_are_values else 2
+        mixed, net = config.num_heads * block.head_dim, block.net
+        width = mixed + num_own * block.num_kv_heads * block.head_dim
+        if net is not None:
+            mixed = net.shape.num_heads * net.shape.value_dim
+            width = net.shape.channels + mixed
+        if block.convolution is not None:
+            mixed, width = config.hidden_size, 3 * config.hidden_size
         return BlockStruct(
             **linears,
             attention_norms=NormsStruct(*norms[:2]),
             mlp_norms=NormsStruct(*norms[2:]),
-            q_norm=self._part_norm(block.q_norm),
-            k_norm=self._part_norm(block.k_norm),
+            q_norm=self._part_norm(block.q_norm, block.norms_turned),
+            k_norm=self._part_norm(block.k_norm, block.norms_turned),
             v_norm=self._part_norm(block.v_norm),
             token_norm=None if block.token_norm is None else self._floats(block.token_norm),
             token_width=0 if self._tokens is None else self._tokens.width,
@@ -168,20 +179,43 @@ class NativeDecoder:
             ),
             query_scale=block.query_scale,
             scale=block.scale,
+            convolution=self._convolution(block),
             kv_heads=block.num_kv_heads,
             head_dim=block.head_dim,
             inner=block.inner,
-            width=(config.num_heads + num_own * block.num_kv_heads) * block.head_dim,
+            width=width + mixed * block.is_gated,
             keys_are_values=block.keys_are_values,
+            gates_at=width * block.is_gated,
+            mixed=mixed,
+            net=None if net is None else pointer(self._net(net, block.net_place)),
         )
+
+    def _net(self, net: DeltaNetMixer, place: int) -> DeltaNetStruct:
+        return DeltaNetStruct(
+            conv=self._floats(net.conv.t()),
+            rate=self._floats(net.rate),
+            bias=self._floats(net.dt_bias),
+            norm=self._floats(net.norm.weight),
+            shape=shape_struct(net.shape),
+            place=place,
+            tiles=0 if net.tiled is None else net.tiled[0],
+            eps=net.norm.eps,
+        )
+
+    def _convolution(self, block: PlainBlock) -> ConvolutionStruct:
+        if block.convolution is None:
+            return ConvolutionStruct()
+        weight, bias = block.convolution.weight, block.convolution.bias
+        its_bias = None if bias is None else self._floats(bias)
+        return ConvolutionStruct(self._floats(weight.t()), its_bias, *weight.shape)
 
     def _norm(self, norm: RmsNorm | None) -> int | None:
         return None if norm is None else self._floats(norm.weight)
 
-    def _part_norm(self, weight: Tensor | None) -> PartNormStruct:
+    def _part_norm(self, weight: Tensor | None, is_behind: bool = False) -> PartNormStruct:
         if weight is None:
             return PartNormStruct()
-        return PartNormStruct(self._floats(weight), len(weight))
+        return PartNormStruct(self._floats(weight), len(weight), is_behind)
 
     def _floats(self, vector: Tensor) -> int:
         self._kept.append(vector.float().contiguous())

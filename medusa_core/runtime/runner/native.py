@@ -20,7 +20,7 @@ from medusa_core.models.layer_shapes import num_holding
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.panel_cache import PanelCache
+from medusa_core.runtime.kv.panel_cache import PanelCache, PanelStates
 from medusa_core.runtime.offload.linear import offloaded_layers
 from medusa_core.runtime.runner.compiled_decoder import (
     NativeDecoder,
@@ -58,12 +58,14 @@ class _Rows(NamedTuple):
         parents: Of each row the one before it, −1 for what follows the committed rows. int32
         depths: How many rows come before each. int32
         kv: The cache that they stand behind.
+        decided: All of them will be committed.
     """
 
     token_ids: Sequence[int]
     parents: array[int]
     depths: array[int]
     kv: KvCache
+    decided: bool = False
 
 
 class _Layers(NamedTuple):
@@ -82,8 +84,8 @@ class _Layers(NamedTuple):
 
 def _rows_of(placed: Sequence[PlacedTree]) -> list[_Rows]:
     return [
-        _Rows(tree.token_ids, tree.shape.parent_array, tree.shape.depth_array, kv)
-        for tree, kv, _ in placed
+        _Rows(tree.token_ids, tree.shape.parent_array, tree.shape.depth_array, kv, decided)
+        for tree, kv, decided in placed
     ]
 
 
@@ -154,7 +156,7 @@ class NativeRunner(Runner):
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         count = len(token_ids)
-        rows = _Rows(token_ids, *self._chain(count), kv)
+        rows = _Rows(token_ids, *self._chain(count), kv, decided=True)
         pool = self.workers.prefill if count > 1 else self.workers.decoding
         if only_last and count > 1 and self._num_holding < self._model.config.num_layers:
             return self._extend_by_one(rows, pool)
@@ -218,9 +220,13 @@ class NativeRunner(Runner):
         token_ids = [token_id for part in parts for token_id in part.token_ids]
         count, sequences = len(token_ids), (SequenceStruct * len(parts))()
         structs: list[CacheStruct | None] = []  # as long as the pass takes
-        for sequence, (its_ids, parents, depths, kv) in zip(sequences, parts, strict=True):
+        for sequence, (its_ids, parents, depths, kv, decided) in zip(sequences, parts, strict=True):
             assert isinstance(kv, PanelCache)  # from new_cache
-            kv.reserve(len(its_ids))
+            kv.reserve(len(its_ids), decided)
+            sequence.is_decided = decided
+            if isinstance(kv.states, PanelStates) and kv.states_struct is not None:
+                sequence.states = addressof(kv.states_struct)
+                sequence.pending = kv.states.take_unapplied()
             sequence.rows, sequence.length = len(its_ids), kv.length
             sequence.parents = parents.buffer_info()[0]
             sequence.depths = depths.buffer_info()[0]
