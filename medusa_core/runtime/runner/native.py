@@ -170,7 +170,7 @@ class NativeRunner(Runner):
         Returns:
             Its state. [1, (1 + taps) · hidden]
         """
-        token_ids, _, _, kv = rows
+        token_ids, kv = rows.token_ids, rows.kv
         count, first, size = len(token_ids), self._num_holding, self._model.config.hidden_size
         below = tuple(tap for tap in self.taps if tap < first)
         brought = self._brought_of(token_ids)
