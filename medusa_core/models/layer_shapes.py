@@ -91,6 +91,11 @@ def rows_of(shape: LayerShape) -> RowShape | None:
     return shape if isinstance(shape, RowShape) else None
 
 
+def num_holding(layers: Sequence[LayerShape]) -> int:
+    """Layers up to the last that holds something: behind it rows serve themselves alone."""
+    return 1 + max(at for at, shape in enumerate(layers) if not isinstance(shape, SharedRows))
+
+
 def rows_read(layers: Sequence[LayerShape], index: int) -> tuple[int, RowShape] | None:
     """The layer whose keys and values a layer attends to, and what they are; None for none."""
     shape = layers[index]

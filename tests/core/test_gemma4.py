@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from medusa_core.bench.random_target import make_random
 from medusa_core.errors import (
     CheckpointError,
     ClusterError,
@@ -31,6 +32,7 @@ from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.token_table import FileTable, HeldTable
 from medusa_core.runtime.kv.size import row_bytes
+from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.offload import OffloadRunner
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
@@ -56,6 +58,23 @@ from tests.core.tiny import write_text_files
 
 IDS = list(TOKEN_IDS[:40])
 MESSAGES = user_says("tea for two, and two for tea")
+# Wide enough for the compiled step.
+WIDE: dict[str, Any] = {
+    "model_type": "gemma4_text",
+    "vocab_size": 4096,
+    "hidden_size": 256,
+    "intermediate_size": 256,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "global_head_dim": 64,
+    "sliding_window": 24,
+    "max_position_embeddings": 512,
+    "use_double_wide_mlp": True,
+    "hidden_size_per_layer_input": 32,
+    "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+}
 E2B = read_json(shapes_dir() / "gemma-4-e2b.json")
 
 
@@ -254,6 +273,27 @@ def test_of_a_prompt_only_the_last_row_goes_through_layers_that_hold_nothing(
     assert entered == [24, 24, 24, 1, 1, 1]  # 17 in a round number
     torch.testing.assert_close(last, whole, atol=1e-12, rtol=0)
     assert caches[0].committed().equal(caches[1].committed())
+
+
+@pytest.mark.parametrize("taps", [(), (0, 2, 3, 5, 6)])
+def test_so_does_the_compiled_step_and_its_bits_are_equal(
+    taps: tuple[int, ...],
+) -> None:
+    wide = WIDE | {"num_kv_shared_layers": 3, "layer_types": [*WIDE["layer_types"]] * 2}
+    options = LoadOptions("bfloat16", "cpu", WeightFormats("q4_0", lm_head="q4_0"))
+    runner = make_random("gemma4", parse_config(wide, {}), options, 0).runner
+    assert type(runner) is NativeRunner
+    runner.tap(taps)
+    with torch.inference_mode():
+        caches = [runner.new_cache(128) for _ in range(2)]
+        for kv in caches:
+            runner.extend(IDS, kv)
+        whole = runner.extend(IDS[:17], caches[0])[-1:]
+        last = runner.extend(IDS[:17], caches[1], only_last=True)
+        assert last.equal(whole)
+        assert caches[0].length == caches[1].length
+        assert caches[0].committed().equal(caches[1].committed())
+        assert runner.extend([5], caches[0]).equal(runner.extend([5], caches[1]))
 
 
 @pytest.mark.parametrize("layer", [1, 3, 5])

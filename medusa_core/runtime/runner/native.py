@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.decoder import Decoder
+from medusa_core.models.layer_shapes import num_holding
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.runtime.kv.cache import KvCache
@@ -112,6 +113,7 @@ class NativeRunner(Runner):
         self._scratch = torch.empty(0)
         self._scratch_for = (0, 0)
         self._chains: dict[int, tuple[array[int], array[int]]] = {}
+        self._num_holding = num_holding(model.config.layers)
 
     @property
     def waited(self) -> Waited:
@@ -156,9 +158,32 @@ class NativeRunner(Runner):
         count = len(token_ids)
         rows = _Rows(token_ids, *self._chain(count), kv, decided=True)
         pool = self.workers.prefill if count > 1 else self.workers.decoding
+        if only_last and count > 1 and self._num_holding < self._model.config.num_layers:
+            return self._extend_by_one(rows, pool)
         hidden = self._forward([rows], count - 1 if only_last else 0, pool)
         kv.commit(range(count))
         return hidden
+
+    def _extend_by_one(self, rows: _Rows, pool: Pool) -> Tensor:
+        """Only the last row goes through layers that hold nothing: there the others serve nobody.
+
+        Returns:
+            Its state. [1, (1 + taps) · hidden]
+        """
+        token_ids, kv = rows.token_ids, rows.kv
+        count, first, size = len(token_ids), self._num_holding, self._model.config.hidden_size
+        below = tuple(tap for tap in self.taps if tap < first)
+        brought = self._brought_of(token_ids)
+        lower = _Layers(self._native.below(first), (*below, first))
+        reached = self._forward([rows], count - 1, pool, lower, brought)
+        kv.commit(range(count - 1))
+        entering = reached[:, -size:].contiguous()
+        taps = tuple(tap - first for tap in self.taps if tap >= first)
+        upper = _Layers(self._native.from_layer(first, entering), taps, first)
+        own = None if brought is None else brought[count - 1 :].contiguous()
+        last = self._forward([_Rows([0], *self._chain(1), kv)], 0, pool, upper, own)
+        kv.commit(range(1))
+        return torch.cat([last[:, :size], reached[:, size:-size], last[:, size:]], dim=1)
 
     def embed_from(self, vectors: Tensor) -> None:
         self._model.embedding = vectors  # which keeps them where the library looks

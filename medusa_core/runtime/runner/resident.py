@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.decoder import Decoder, SequenceRows
-from medusa_core.models.layer_shapes import SharedRows
+from medusa_core.models.layer_shapes import num_holding
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.beside_linear import BesideLinear
 from medusa_core.models.quant.layout import QuantLinear
@@ -70,8 +70,7 @@ class ResidentRunner(Runner):
         self._precision = precision
         self._group = model.config.num_heads // model.config.num_kv_heads
         self._workers = _share_workers(model)
-        shapes = enumerate(model.config.layers)
-        self._last_holder = max(i for i, shape in shapes if not isinstance(shape, SharedRows))
+        self._last_holder = num_holding(model.config.layers) - 1
 
     @property
     def waited(self) -> Waited:
