@@ -100,6 +100,7 @@ class Visit:
         self.window.dialogs.show_models()
         dialog = self.window.dialogs.models
         assert dialog is not None
+        await settle(dialog)
         dialog.installed.add_folder(str(self._model), loads=True)
         await until(
             lambda: keeper.choice.model_dir == self._model and keeper.status.calibrated is not None
@@ -125,14 +126,20 @@ class Visit:
         await self.ends(lambda: window.chat.send(PROMPT))
         done = window.chat.answers[-1].done
         assert done is not None
-        assert done.num_tokens > 0
+        assert done.num_steps > 0
         tree, steps = window.insight.open_tree(), window.insight.open_steps()
         await until(lambda: len(steps.figures) == done.num_steps)
         assert "read again" not in steps.facts.text()
         assert tree.isVisible()
         await self.ends(lambda: window.chat.send("Why?"))
         await self.ends(lambda: window.chat.edit(0, EDITED))
-        await until(lambda: bool(steps.facts.text()))
+        changed = window.chat.answers[-1].done
+        assert changed is not None
+        track = window.insight.timeline.track
+        assert track is not None
+        assert track.done is changed
+        await until(lambda: len(steps.figures) == changed.num_steps)
+        await until(lambda: not steps._timer.isActive())
         return steps.facts.text()
 
     async def stop_and_leave(self) -> None:
