@@ -291,7 +291,7 @@ def describe(status: ModelStatus) -> str:
     return " · ".join(
         (
             QCoreApplication.translate("Chat", "{0} parameters").format(size),
-            heads,
+            *((heads,) if loaded.num_heads or not loaded.runner_note else ()),
             loaded.quant,
             device,
             *((_runner_words(loaded),) if loaded.runner_note else ()),

@@ -72,10 +72,10 @@ class MemoryBar(QWidget):
 
     def _segments_of(self, plan: MemoryPlan) -> tuple[Segment, ...]:
         theme = self._appearance.theme
-        lines = [theme.series(number).line for number in range(1, 7)]
+        lines = [theme.series(number).line for number in range(1, 8)]
         drafts = [(self.tr("draft model"), plan.draft_model_bytes, lines[4])]
         drafts = drafts if plan.draft_model_bytes else []
-        states = [(self.tr("states"), plan.state_bytes, lines[5])] if plan.state_bytes else []
+        states = [(self.tr("states"), plan.state_bytes, lines[6])] if plan.state_bytes else []
         parts = (
             (self.tr("other programs"), plan.other_bytes, theme.target_bar),
             (self.tr("runtime"), plan.runtime_bytes, theme.muted),

@@ -77,9 +77,8 @@ def unknown_family(model_type: str, why: str) -> ModelError:
     """
     return ModelError(
         f"Models of type {reprlib.repr(model_type or 'unknown')} aren't supported: {why}.",
-        f"Supported are {', '.join(family_registry().names)}: Llama, Vicuna, TinyLlama, Yi, "
-        "Mistral, Qwen2, Qwen3, Gemma 2 to 4, OLMo 2 and 3, Granite, SmolLM3 and their relatives; "
-        "and through transformers most others that write text.",
+        "Choose one of Llama, Mistral, Qwen 2 to 3.5, Gemma, Granite, LFM2, Phi, OLMo, SmolLM3 and "
+        "their relatives, or most others that write text, which run through transformers.",
     )
 
 

@@ -21,3 +21,8 @@ def test_the_header_says_that_transformers_runs_a_model_and_whether_it_takes_tre
     assert "transformers" not in words("", NGRAM, PLAIN)
     assert words("so", NGRAM, PLAIN).endswith("through transformers")
     assert words("so", PLAIN).endswith("through transformers, one token a step")
+
+
+def test_heads_that_are_not_there_leave_room_for_it() -> None:
+    assert "no heads" in words("", NGRAM, PLAIN)
+    assert "no heads" not in words("so", NGRAM, PLAIN)

@@ -163,8 +163,10 @@ class Visit:
 
 
 @pytest.mark.usefixtures("quiet")
-@pytest.mark.parametrize("in_a_file", [False, True], ids=["folder", "gguf"])
-@pytest.mark.parametrize("name", [*WITH_STATES, *WITHOUT])
+@pytest.mark.parametrize(
+    ("name", "in_a_file"),
+    [(name, False) for name in (*WITH_STATES, *WITHOUT)] + [(name, True) for name in IN_A_FILE],
+)
 def test_a_model_of_today_is_opened_and_talked_to(
     name: str,
     in_a_file: bool,
@@ -174,8 +176,6 @@ def test_a_model_of_today_is_opened_and_talked_to(
     library: Library,
     tmp_path: Path,
 ) -> None:
-    if in_a_file and name not in IN_A_FILE:
-        pytest.skip("a folder is enough")
     model = tmp_path / "model"
     write_peer(name, model, tmp_path / "heads")
     if in_a_file:

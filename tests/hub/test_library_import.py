@@ -16,7 +16,7 @@ from medusa_core.hub.library.library_import import (
     import_copy,
 )
 from tests.core.streams_files import write_streams
-from tests.core.tiny import write_tiny
+from tests.core.tiny import TinySpec, write_tiny
 from tests.hub.installed import SPEC, read_files, snapshot_of
 
 
@@ -89,3 +89,15 @@ def test_streams_are_heads_that_can_be_imported(tmp_path: Path) -> None:
     assert contents.kind is ContentsKind.HEADS
     assert contents.heads is not None
     assert contents.heads.shape.kind == "streams"
+
+
+@pytest.mark.parametrize(
+    ("model_type", "why"),
+    [("whisper", "one half of a model"), ("bert", "both directions"), ("theirs", "neither")],
+)
+def test_a_model_that_can_not_run_is_not_taken(model_type: str, why: str, tmp_path: Path) -> None:
+    folder = write_tiny(tmp_path / "model", TinySpec(model_type=model_type))
+    with pytest.raises(ModelError, match=why) as caught:
+        FolderList(tmp_path / "folders.json").add(folder)
+    assert caught.value.hint
+    assert not (tmp_path / "folders.json").exists()

@@ -136,3 +136,12 @@ def test_what_is_read_from_folders_pairs(tmp_path: Path) -> None:
     assert wide.heads is not None
     assert match(target.target, made.heads).fit is HeadsFit.FITS
     assert misfit(target.target, wide.heads.shape) == "hidden size 64 ≠ 32"
+
+
+def test_kinds_of_layers_are_as_many_as_its_layers() -> None:
+    kinds = ["linear_attention", "mlp", "full_attention"]
+    facts = target_facts(
+        "nemotron", {"hidden_size": 32, "vocab_size": 320, "layers_block_type": kinds}
+    )
+    assert facts is not None
+    assert facts.num_layers == 3

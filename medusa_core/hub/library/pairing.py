@@ -25,7 +25,7 @@ _STORAGE = re.compile(
 _SIZES = (
     ("hidden_size", "n_embd", "d_model"),
     ("vocab_size",),
-    ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+    ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "layers_block_type"),
 )
 
 
@@ -183,8 +183,9 @@ def same_model(one: str, other: str) -> bool:
 
 
 def _first_of(config: Mapping[str, Any], names: Iterable[str]) -> object:
-    """What stands under the first of some names that is there."""
-    return next((config[name] for name in names if name in config), None)
+    """What stands under the first of some names that is there; of a list how long it is."""
+    found = next((config[name] for name in names if name in config), None)
+    return len(found) if isinstance(found, list) else found
 
 
 def target_facts(name: str, config: Mapping[str, Any]) -> TargetFacts | None:
