@@ -21,8 +21,7 @@ def knows_blocks(config: ModelConfig) -> bool:
     traits, family = config.traits, find_family(config.model_type)
     return (
         (family.decoder is None or family.tells_blocks)
-        and traits.experts is None
-        and not traits.has_sinks
-        and traits.activation in (Activation.SILU, Activation.GELU_TANH)
+        and (traits.experts is None or not traits.experts.is_sigmoid)
+        and traits.activation is not Activation.RELU2
         and all(isinstance(shape, RowShape | SharedRows) for shape in config.layers)
     )

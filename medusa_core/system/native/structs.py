@@ -71,6 +71,32 @@ class AttentionStruct(Structure):
         ("heads", c_int32),
         ("window", c_int32),
         ("cap", c_float),
+        ("sinks", c_void_p),
+    )
+
+
+class ExpertsStruct(Structure):
+    """`Experts` of experts.h."""
+
+    _fields_ = (
+        ("router", LinearStruct),
+        ("gate_ups", c_void_p),
+        ("downs", c_void_p),
+        ("count", c_int32),
+        ("chosen", c_int32),
+        ("inner", c_int32),
+        ("normalises", c_int32),
+        ("chooses_first", c_int32),
+        ("reserved", c_int32),
+    )
+
+
+class GateStruct(Structure):
+    """`Gate` of gate.h."""
+
+    _fields_ = (
+        ("kind", c_int32),
+        ("bound", c_float),
     )
 
 
@@ -91,6 +117,7 @@ class BlockStruct(Structure):
         ("v_norm", PartNormStruct),
         ("positions", c_void_p),
         ("token_norm", c_void_p),
+        ("experts", c_void_p),
         ("attention", AttentionStruct),
         ("query_scale", c_float),
         ("scale", c_float),
@@ -117,11 +144,12 @@ class DecoderStruct(Structure):
         ("embedding_is_half", c_int32),
         ("layers", c_int32),
         ("hidden", c_int32),
-        ("activation", c_int32),
+        ("gate", GateStruct),
         ("embedding_scale", c_float),
         ("residual_scale", c_float),
         ("eps", c_float),
         ("token_width", c_int32),
+        ("reserved", c_int32),
     )
 
 
@@ -262,6 +290,7 @@ STRUCTS: tuple[type[Structure], ...] = (
     PoolStruct,
     LinearStruct,
     PositionsStruct,
+    ExpertsStruct,
     BlockStruct,
     DecoderStruct,
     LayerRowsStruct,

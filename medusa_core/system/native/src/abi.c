@@ -10,7 +10,7 @@
 enum { ABI_VERSION = 7 }; /* as in structs.py */
 
 int32_t abi(int32_t *sizes, int32_t count) {
-    const int32_t known[] = {sizeof(Pool),   sizeof(Linear),  sizeof(Positions), sizeof(Block), sizeof(Decoder),
+    const int32_t known[] = {sizeof(Pool),   sizeof(Linear),  sizeof(Positions), sizeof(Experts), sizeof(Block), sizeof(Decoder),
                              sizeof(LayerRows), sizeof(Cache),  sizeof(Sequence), sizeof(Pass),    sizeof(Heads), sizeof(Phrases),
                              sizeof(Node),   sizeof(Candidates), sizeof(Growth)};
     int32_t num_known = sizeof known / sizeof *known;

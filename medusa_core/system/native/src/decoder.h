@@ -7,6 +7,8 @@
 
 #include "attention.h"
 #include "cache.h"
+#include "experts.h"
+#include "gate.h"
 #include "linear.h"
 #include "pool.h"
 
@@ -28,7 +30,7 @@ typedef struct {
     int32_t is_behind; /* of what has been turned by its position */
 } PartNorm;
 
-/* Attention, then an MLP, then maybe what the token brings to this layer, through a gate. A row behind
+/* Attention, then an MLP, or experts and maybe an MLP beside them, then maybe what the token brings to this layer, through a gate. A row behind
    `qkv` holds queries, keys and values, head by head; where the layer attends to the rows of an earlier
    one, queries alone. */
 typedef struct {
@@ -37,6 +39,7 @@ typedef struct {
     PartNorm q_norm, k_norm, v_norm;
     const Positions *positions; /* or NULL: queries and keys aren't turned */
     const float *token_norm;    /* of what `token_projection` makes */
+    const Experts *experts;     /* or NULL */
     Attention attention;
     float query_scale;
     float scale; /* what leaves the block is multiplied with it */
@@ -47,9 +50,6 @@ typedef struct {
     int32_t reserved;
 } Block;
 
-/* What a gate passes through. */
-enum { SILU, GELU };
-
 typedef struct {
     const Block *blocks;
     const float *final_norm;
@@ -57,11 +57,12 @@ typedef struct {
     const Linear *token_projection; /* of what enters: a part of what tokens bring to layers, or NULL */
     const float *token_norm;        /* of each layer's share of it. [token_width] */
     int32_t embedding_is_half;
-    int32_t layers, hidden, activation;
+    int32_t layers, hidden;
+    Gate gate;
     float embedding_scale;
     float residual_scale; /* each half of a block is multiplied with it before it is added */
     float eps;
-    int32_t token_width;
+    int32_t token_width, reserved;
 } Decoder;
 
 /* The rows of one sequence in a pass, and the cache that they stand behind. */
