@@ -294,9 +294,17 @@ def describe(status: ModelStatus) -> str:
             heads,
             loaded.quant,
             device,
+            *((_runner_words(loaded),) if loaded.runner_note else ()),
             *((where,) if where else ()),
         )
     )
+
+
+def _runner_words(loaded: ModelLoaded) -> str:
+    """How a model runs that no family here describes."""
+    if any(drafter.drafts for drafter in loaded.drafters):
+        return QCoreApplication.translate("Chat", "through transformers")
+    return QCoreApplication.translate("Chat", "through transformers, one token a step")
 
 
 def _describe_remote(loaded: ModelLoaded) -> str:

@@ -30,6 +30,7 @@ def machine(target: Target) -> dict[str, str | int]:
         "torch": str(torch.__version__),
         "dtype": target.precision.name,
         "model": target.name,
+        **({"runner": target.runner_note} if target.runner_note else {}),
     }
 
 
@@ -80,7 +81,13 @@ def divergences(
 def table(report: BenchReport) -> str:
     """The figures for people."""
     titles = (("tokens/s", 10), ("decode", 10), ("tau", 7), ("step ms", 9), ("x none", 8))
-    lines = [" " * 22 + "".join(f"{title:>{width}}" for title, width in titles) + "  identical"]
+    machine_ = report["machine"]
+    assert isinstance(machine_, dict)
+    notes = [machine_["runner"]] if "runner" in machine_ else []
+    lines = [
+        *notes,
+        " " * 22 + "".join(f"{title:>{width}}" for title, width in titles) + "  identical",
+    ]
     for group in ("modes", "peers"):
         rows = report[group]
         assert isinstance(rows, dict)

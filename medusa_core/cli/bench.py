@@ -232,6 +232,8 @@ def _step_cost(args: argparse.Namespace) -> dict[str, object]:
     target = _random(args) if args.shape else open_target(args)
     modes = [name for name in _names(args.modes) if drafter_registry().get(name).can_draft(target)]
     report = measure_step_report(target, modes, args.max_new_tokens)
+    if target.runner_note:
+        print(target.runner_note)
     print(step_table(report))
     return as_json(report)
 

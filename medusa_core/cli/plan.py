@@ -100,7 +100,8 @@ def run(args: argparse.Namespace) -> int:
         formats, context = best.formats, options.context_tokens or best.plan.context_tokens
     choice = plan_choice(config, heads, formats, budget, context, draft_model=draft_model)
     in_tiers = None
-    if choice.plan.fit is Fit.NO and (options.memory_gib or options.has_disk):
+    may_divide = config.is_ours and choice.plan.fit is Fit.NO
+    if may_divide and (options.memory_gib or options.has_disk):
         in_tiers = plan_offload(
             config, heads, choice, device, draft_model, may_shorten=not options.context_tokens
         )

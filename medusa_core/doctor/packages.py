@@ -10,7 +10,15 @@ from medusa_core.system.components import version_of
 # Beside torch, which the checks of the machine name.
 _NEEDED = (
     *("safetensors", "tokenizers", "jinja2", "numpy", "psutil", "platformdirs", "filelock"),
-    *("fastjsonschema", "huggingface_hub", "httpx2", "keyring", "llguidance", "prompt_toolkit"),
+    *(
+        "accelerate",
+        "fastjsonschema",
+        "huggingface_hub",
+        "httpx2",
+        "keyring",
+        "llguidance",
+        "prompt_toolkit",
+    ),
     *("starlette", "uvicorn"),
 )
 _WINDOW = (

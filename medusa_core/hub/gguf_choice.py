@@ -84,18 +84,20 @@ def best_file(settings: HubSettings, listing: Listing, budget: Budget) -> GgufCh
     dense = [path for kind in _UNQUANTIZED for path in with_quant(paths, kind)]
     few_bits = [path for path in paths if path not in dense] or paths
     tried: list[GgufChoice] = []
+    why = ""
     for choice in sorted((_choice(listing, path, len(paths)) for path in few_bits), key=_size):
         try:
             fit = _fit(settings, listing, choice.path, budget)
         except MedusaError as error:
             log.info("%s is passed over: %s", choice.path, error.message)
+            why = why or error.message
             continue
         tried.append(choice._replace(fit=fit))
         if fit is Fit.FITS:
             return tried[-1]
     if not tried:
         raise ModelError(
-            f"No file of {listing.repo} can be loaded here.", "Choose another repository."
+            f"No file of {listing.repo} can be loaded here. {why}", "Choose another repository."
         )
     return next((one for one in tried if one.fit is Fit.TIGHT), tried[-1])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from medusa_core.errors import ModelError
 from medusa_core.messages import Advice
 from medusa_core.models.advice import read_advice
 from medusa_core.models.checkpoints.gguf_config import usual_type
+from medusa_core.models.checkpoints.gguf_names import EACH_EXPERT
 from medusa_core.models.checkpoints.packing import Packing
 from medusa_core.models.family import (
     LEAST,
@@ -21,7 +23,13 @@ from medusa_core.models.family import (
     find_family,
     unknown_family,
 )
-from medusa_core.models.layer_shapes import LayerShape, RowShape, StateShape, rows_of, state_of
+from medusa_core.models.layer_shapes import (
+    LayerShape,
+    RowShape,
+    StateShape,
+    recurrent_part,
+    rows_of,
+)
 from medusa_core.models.quant.choice import (
     NO_TYPES,
     StoredTypes,
@@ -38,6 +46,7 @@ _MOST_TOKENS = 1 << 20
 _MOST_CONTEXT = 1 << 24
 _MOST_EOS = 1 << 10
 _OUTER = ("eos_token_id", "tie_word_embeddings", "quantization_config")
+_EXPERT = re.compile(r"\.experts\.\d+\.")
 _SENSES = ("vision_config", "audio_config")
 _ROPE_KINDS = ("default", "linear", "llama3", "yarn", "longrope", "factors")
 
@@ -143,7 +152,7 @@ class ModelConfig:
     @property
     def state_layers(self) -> tuple[StateShape, ...]:
         """The states that a session holds, in the order of their layers: all are alike."""
-        return tuple(state for shape in self.traits.layers if (state := state_of(shape)))
+        return tuple(state for shape in self.traits.layers if (state := recurrent_part(shape)))
 
     def mlp_width(self, layer: int) -> int:
         """Numbers between the two halves of a layer's MLP."""
@@ -173,7 +182,8 @@ class ModelConfig:
         """The type of a matrix in blocks, by its tensor's name; empty for plain numbers."""
         if self.packing is not None:
             return self.packing.type_of(name)
-        return _types(self.stored_types).get(name, "")
+        types = _types(self.stored_types)
+        return types.get(name) or types.get(_EXPERT.sub(f".experts.{EACH_EXPERT}.", name), "")
 
     @property
     def row_sizes(self) -> tuple[int, ...]:

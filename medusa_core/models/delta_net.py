@@ -239,7 +239,13 @@ def _fused(mixer: str, shape: StateShape) -> tuple[tuple[PartPiece, ...], tuple[
     def pieces(name: str, sizes: tuple[int, ...]) -> tuple[PartPiece, ...]:
         stride, starts = sum(sizes), accumulate((0, *sizes))
         return tuple(
-            PartPiece(f"{mixer}.{name}", groups * size, False, first, groups * stride, stride)
+            PartPiece(
+                f"{mixer}.{name}",
+                groups * size,
+                first=first,
+                total=groups * stride,
+                stride=stride,
+            )
             for size, first in zip(sizes, starts, strict=False)
         )
 

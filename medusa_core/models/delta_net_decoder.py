@@ -20,6 +20,7 @@ from medusa_core.models.experts import ExpertMlps, Mlp
 from medusa_core.models.layer_shapes import StateShape
 from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.parts import BlockParts, MlpParts, block_parts, in_tiles
+from medusa_core.models.plain_block import PlainBlock
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.recurrence import convolve, delta_rule
@@ -139,6 +140,40 @@ class DeltaNetDecoder(Decoder):
     @property
     def linears(self) -> list[QuantLinear]:
         return [*(linear for block in self.own for linear in block.linears), self.lm_head]
+
+    @staticmethod
+    def _mixing(mixer: DeltaNetMixer | GatedAttention) -> dict[str, QuantLinear]:
+        if isinstance(mixer, GatedAttention):
+            return {"qkv": mixer.qkv}
+        return {"qkv": mixer.in_proj, "gates": mixer.gates}
+
+    def plain_block(self, index: int) -> PlainBlock:
+        block, config = self.own[index], self.config
+        mixer, mlp = block.mixer, block.mlp
+        assert isinstance(mlp, Mlp)  # with experts nobody asks
+        net = mixer if isinstance(mixer, DeltaNetMixer) else None
+        norms = mixer.qk_norm.weight if isinstance(mixer, GatedAttention) else None
+        return PlainBlock(
+            linears={
+                **self._mixing(mixer),
+                "output": mixer.output,
+                "gate_up": mlp.gate_up,
+                "down": mlp.down,
+            },
+            norms=(block.attention_norm, None, block.mlp_norm, None),
+            q_norm=None if norms is None else norms[0],
+            k_norm=None if norms is None else norms[config.num_heads],
+            table=0,
+            query_scale=config.head_dim**-0.5,
+            window=None,
+            attention_cap=None,
+            num_kv_heads=config.num_kv_heads,
+            head_dim=config.head_dim,
+            inner=config.intermediate_size,
+            is_gated=net is None,
+            net=net,
+            net_place=sum(isinstance(shape, StateShape) for shape in config.layers[:index]),
+        )
 
     def block(
         self,

@@ -73,6 +73,7 @@ class ExpertMlps:
         mlps: The experts.
         shared: What all rows pass through beside them, or None.
         bias: What is added to shares where experts are chosen, or None. [experts]
+        scales: What the share of each is multiplied with at last, or None. [experts]
         linears: All linear layers.
     """
 
@@ -83,6 +84,7 @@ class ExpertMlps:
         mlps: Sequence[Mlp | PlainMlp],
         shared: Mlp | PlainMlp | None = None,
         bias: Tensor | None = None,
+        scales: Tensor | None = None,
     ) -> None:
         """Take the parts.
 
@@ -90,24 +92,31 @@ class ExpertMlps:
             experts: How they are chosen.
             router: Gives their scores.
             mlps: They.
-            shared: What all rows pass through beside them.
+            shared: What all rows pass through beside them; None for nothing.
             bias: What is added to shares where experts are chosen. [experts]
+            scales: What the share of each is multiplied with at last; None for nothing. [experts]
         """
         self.traits = experts
         self.router = router
         self.bias = bias
         self.mlps = tuple(mlps)
         self.shared = shared
+        self.scales = scales
         beside = () if shared is None else shared.linears
         self.linears = (router, *beside, *(one for mlp in self.mlps for one in mlp.linears))
 
-    def __call__(self, x: Tensor, active: Active) -> Tensor:
+    def __call__(self, x: Tensor, active: Active, routed: Tensor | None = None) -> Tensor:
         """[n, hidden] → [n, hidden]
 
         A row's experts are added in the order of their numbers, so that its result doesn't depend
         on the rows beside it.
+
+        Args:
+            x: What passes through experts.
+            active: Of their gates.
+            routed: What the router reads; None for the same. [n, hidden]
         """
-        shares, chosen = self._shares(x)
+        shares, chosen = self._shares(x if routed is None else routed)
         y = torch.zeros_like(x)
         for number in torch.unique(chosen).tolist():
             rows, place = torch.nonzero(chosen == number, as_tuple=True)
@@ -129,6 +138,8 @@ class ExpertMlps:
         if experts.normalises:
             least = _LEAST if experts.is_sigmoid else 0.0
             shares = shares / (shares.sum(dim=-1, keepdim=True) + least)
+        if self.scales is not None:
+            shares = shares * self.scales[chosen]
         return (shares * experts.scale).to(x.dtype), chosen
 
     def _chosen_by_bias(self, shares: Tensor) -> tuple[Tensor, Tensor]:

@@ -36,6 +36,7 @@ class FamilySpec:
         tells_blocks: Its own decoder tells its blocks as plain data, for the compiled step.
         as_usual: A `config.json` of it with the usual names for what it calls otherwise; may refuse
             what can't be run.
+        tells_blocks: Its own decoder tells its blocks as plain data, for the compiled step.
         names: What its norms are called where they aren't called as in Llama or Gemma, by those
             names.
     """
@@ -45,8 +46,8 @@ class FamilySpec:
     decoder: Callable[[], type[Decoder]] | None = None
     parts: Callable[[ModelConfig, int], BlockParts] | None = None
     as_usual: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
-    names: Mapping[str, str] = field(default_factory=dict)
     tells_blocks: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache

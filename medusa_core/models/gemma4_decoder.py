@@ -16,9 +16,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from medusa_core.models.activation import Active
 from medusa_core.models.config import ModelConfig, RopeConfig
 from medusa_core.models.decoder import SequenceRows
-from medusa_core.models.experts import Mlp
+from medusa_core.models.experts import ExpertMlps, Mlp
+from medusa_core.models.families.gemma4_text import EXPERT_NORMS
 from medusa_core.models.layer_shapes import RowShape, rows_read
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.parts import (
@@ -26,6 +28,7 @@ from medusa_core.models.parts import (
     PER_LAYER_PROJECTION,
     PER_LAYER_TABLE,
     BlockParts,
+    MlpParts,
     block_parts,
     norm_names,
 )
@@ -60,6 +63,26 @@ class PerLayerGate:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpertsBeside:
+    """Experts beside the MLP of one layer; their halves are normalised apart, then added.
+
+    Attributes:
+        norms: Before the experts, behind the MLP, behind the experts.
+        router_norm: Before the router, which reads what enters both halves.
+        mlps: The experts.
+    """
+
+    norms: tuple[RmsNorm, RmsNorm, RmsNorm]
+    router_norm: RmsNorm
+    mlps: ExpertMlps
+
+    def __call__(self, x: Tensor, beside: Tensor, active: Active) -> Tensor:
+        """What enters, and what the MLP makes of it. [n, hidden] each → [n, hidden]"""
+        before, behind_mlp, behind = self.norms
+        return behind_mlp(beside) + behind(self.mlps(before(x), active, self.router_norm(x)))
+
+
+@dataclass(frozen=True, slots=True)
 class Gemma4Block:
     """Weights of one block.
 
@@ -74,6 +97,7 @@ class Gemma4Block:
         qkv: The fused projections to queries, and where it is the owner to keys and values.
         output: The projection behind attention.
         mlp: What follows attention.
+        experts: They stand beside it; None for none.
         per_layer: The way in for per-layer embeddings, or None.
         scale: What leaves the block is multiplied with it. [1]
     """
@@ -88,6 +112,7 @@ class Gemma4Block:
     qkv: QuantLinear
     output: QuantLinear
     mlp: Mlp
+    experts: ExpertsBeside | None
     per_layer: PerLayerGate | None
     scale: Tensor
 
@@ -159,6 +184,8 @@ class Gemma4Decoder(TraitsDecoder):
         found: list[QuantLinear] = []
         for block in self._gemma_blocks:
             found += (block.qkv, block.output)
+            if block.experts is not None:
+                found += block.experts.mlps.linears
             if block.per_layer is not None:
                 found += (block.per_layer.gate, block.per_layer.projection)
             found += block.mlp.linears
@@ -266,7 +293,10 @@ class Gemma4Decoder(TraitsDecoder):
         if only_row is not None:
             x = x[only_row : only_row + 1]
         x = x + behind(weights.output(mixed.to(x.dtype)))
-        x = x + behind_mlp(weights.mlp(before_mlp(x), self._active))
+        made = weights.mlp(before_mlp(x), self._active)
+        if weights.experts is not None:
+            made = weights.experts(x, made, self._active)
+        x = x + behind_mlp(made)
         if weights.per_layer is not None:
             assert self._vectors is not None  # of `entering`
             vectors = self._vectors[:, index]
@@ -381,7 +411,8 @@ class Gemma4Decoder(TraitsDecoder):
             keys_are_values=index in config.traits.keys_are_values,
             qkv=qkv,
             output=output,
-            mlp=Mlp(weights.linear(parts.mlp.gate_up), weights.linear(parts.mlp.down)),
+            mlp=_read_mlp(weights, parts.mlp),
+            experts=self._read_experts(weights, parts),
             per_layer=per_layer,
             scale=weights.named(f"{parts.prefix}.layer_scalar", 1),
         )
@@ -389,6 +420,22 @@ class Gemma4Decoder(TraitsDecoder):
     def _head_norm(self, weights: Weights, name: str, size: int) -> RmsNorm:
         vector = interleave_rows(weights.vector(name, size), size)
         return RmsNorm(vector, self.config.rms_norm_eps)
+
+    def _read_experts(self, weights: Weights, parts: BlockParts) -> ExpertsBeside | None:
+        traits, hidden = self.config.traits.experts, self.config.hidden_size
+        if traits is None or parts.router is None:
+            return None
+        before, behind_mlp, behind = (
+            self.read_norm(weights, f"{parts.prefix}.{name}", hidden) for name in EXPERT_NORMS
+        )
+        scale = weights.named(f"{parts.prefix}.router.scale", hidden)
+        scales = weights.named(f"{parts.prefix}.router.per_expert_scale", traits.count)
+        mlps = [_read_mlp(weights, mlp) for mlp in parts.experts]
+        return ExpertsBeside(
+            norms=(before, behind_mlp, behind),
+            router_norm=RmsNorm(scale * hidden**-0.5, self.config.rms_norm_eps),
+            mlps=ExpertMlps(traits, weights.linear(parts.router), mlps, scales=scales),
+        )
 
     def _read_gate(self, weights: Weights, parts: BlockParts) -> PerLayerGate | None:
         if not parts.mixer:
@@ -411,6 +458,10 @@ class Gemma4Decoder(TraitsDecoder):
             norm=RmsNorm(norm, config.rms_norm_eps),
             width=width,
         )
+
+
+def _read_mlp(weights: Weights, parts: MlpParts) -> Mlp:
+    return Mlp(weights.linear(parts.gate_up), weights.linear(parts.down))
 
 
 def _with_window(config: ModelConfig) -> ModelConfig:

@@ -91,6 +91,11 @@ def rows_of(shape: LayerShape) -> RowShape | None:
     return shape if isinstance(shape, RowShape) else None
 
 
+def num_holding(layers: Sequence[LayerShape]) -> int:
+    """Layers up to the last that holds something: behind it rows serve themselves alone."""
+    return 1 + max(at for at, shape in enumerate(layers) if not isinstance(shape, SharedRows))
+
+
 def rows_read(layers: Sequence[LayerShape], index: int) -> tuple[int, RowShape] | None:
     """The layer whose keys and values a layer attends to, and what they are; None for none."""
     shape = layers[index]
@@ -99,7 +104,7 @@ def rows_read(layers: Sequence[LayerShape], index: int) -> tuple[int, RowShape] 
     return None if rows is None else (owner, rows)
 
 
-def state_of(shape: LayerShape) -> StateShape | None:
+def recurrent_part(shape: LayerShape) -> StateShape | None:
     """The state that a layer holds, if any."""
     if isinstance(shape, HybridShape):
         return shape.state

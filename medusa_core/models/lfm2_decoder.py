@@ -18,6 +18,7 @@ from medusa_core.models.decoder import Decoder, SequenceRows
 from medusa_core.models.experts import ExpertMlps, Mlp
 from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.parts import BlockParts, MlpParts, block_parts
+from medusa_core.models.plain_block import PlainBlock, PlainConvolution
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.recurrence import short_convolution
@@ -101,6 +102,36 @@ class Lfm2Decoder(Decoder):
             x = x[only_row : only_row + 1]
         x = weights.output.plus(mixed.to(x.dtype), x)
         return x + weights.mlp(weights.ffn_norm(x), self._active)
+
+    def plain_block(self, index: int) -> PlainBlock:
+        block, config = self._own[index], self.config
+        assert isinstance(block.mlp, Mlp)  # experts aren't compiled
+        operator, q_norm, k_norm, convolution = block.operator, None, None, None
+        if isinstance(operator, NormedAttention):
+            first, weight = operator.qkv, operator.norm.weight
+            q_norm, k_norm = weight[0], weight[config.num_heads]
+        else:
+            first = operator.in_proj
+            convolution = PlainConvolution(operator.weight, operator.bias)
+        return PlainBlock(
+            linears={
+                "qkv": first,
+                "output": block.output,
+                "gate_up": block.mlp.gate_up,
+                "down": block.mlp.down,
+            },
+            norms=(block.operator_norm, None, block.ffn_norm, None),
+            q_norm=q_norm,
+            k_norm=k_norm,
+            table=0,
+            query_scale=config.head_dim**-0.5,
+            window=None,
+            attention_cap=None,
+            num_kv_heads=config.num_kv_heads,
+            head_dim=config.head_dim,
+            inner=config.intermediate_size,
+            convolution=convolution,
+        )
 
     def _read(self, weights: Weights, index: int) -> Lfm2Block:
         parts, hidden = block_parts(self.config, index), self.config.hidden_size

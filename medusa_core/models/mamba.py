@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
 from medusa_core.models.family import whole
-from medusa_core.models.layer_shapes import LayerShape, RowShape, StateShape, state_of
+from medusa_core.models.layer_shapes import LayerShape, RowShape, StateShape, recurrent_part
 from medusa_core.models.traits import Mamba
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def mamba_parts(config: ModelConfig, index: int) -> MambaParts | None:
     """The parts of a block's Mamba-2 layer; None where it has none."""
     from medusa_core.models.parts import LinearPart, PartPiece
 
-    state, mamba = state_of(config.layers[index]), config.traits.mamba
+    state, mamba = recurrent_part(config.layers[index]), config.traits.mamba
     if state is None or mamba is None:
         return None
     name, prefix = f"layers.{index}", f"model.layers.{index}.{mamba.name}"

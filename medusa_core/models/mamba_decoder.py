@@ -16,7 +16,7 @@ from medusa_core.models.activation import Active
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder, SequenceRows
 from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp
-from medusa_core.models.layer_shapes import state_of
+from medusa_core.models.layer_shapes import recurrent_part
 from medusa_core.models.mamba import mamba_parts
 from medusa_core.models.mamba_mixer import MambaMixer
 from medusa_core.models.norm import RmsNorm
@@ -138,7 +138,7 @@ class MambaDecoder(TraitsDecoder):
     def _read_mamba(self, weights: Weights, index: int) -> MambaMixer | None:
         config = self.config
         parts, traits = mamba_parts(config, index), config.traits.mamba
-        shape = state_of(config.layers[index])
+        shape = recurrent_part(config.layers[index])
         if parts is None or traits is None or shape is None:
             return None
         factors = () if config.traits.factors is None else config.traits.factors.projected

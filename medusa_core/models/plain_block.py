@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from medusa_core.models.experts import ExpertMlps
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.quant.layout import QuantLinear
+
+if TYPE_CHECKING:
+    from medusa_core.models.delta_net_decoder import DeltaNetMixer
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,19 @@ class PlainTokens:
 
 
 @dataclass(frozen=True, slots=True)
+class PlainConvolution:
+    """A short convolution between two gates; see `lfm2_decoder`.
+
+    Attributes:
+        weight: That of the row itself is the last. [channels, width]
+        bias: [channels], or None.
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+
+
+@dataclass(frozen=True, slots=True)
 class PlainBlock:
     """One block; what is None, it doesn't have.
 
@@ -66,6 +83,11 @@ class PlainBlock:
         shares_rows: It attends to an earlier layer's rows, and projects to queries alone.
         keys_are_values: There is no projection to values: they are what that to keys gives.
         scale: What leaves it is multiplied with.
+        is_gated: Behind queries, keys and values `qkv` gives gates of what attention gives.
+        net: What stands in the place of attention, its rows behind `qkv`.
+        net_place: Among the layers with states.
+        convolution: What stands in the place of attention; `qkv` then projects to its two gates and
+            its input: the first gate, the second, the input.
     """
 
     linears: Mapping[str, QuantLinear]
@@ -87,3 +109,7 @@ class PlainBlock:
     shares_rows: bool = False
     keys_are_values: bool = False
     scale: float = 1.0
+    is_gated: bool = False
+    net: DeltaNetMixer | None = None
+    net_place: int = 0
+    convolution: PlainConvolution | None = None

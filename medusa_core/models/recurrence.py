@@ -92,13 +92,18 @@ def delta_rule(
             past = slice(start, rows.start)
             state, start = folded_state(state, k[past], written[-1], decays[past]), rows.start
         reach = _Reach.of(sees, decays[rows], k[rows])
-        aim = beta[rows].t()[..., None] * (v[rows].transpose(0, 1) - reach.recalled(k[rows], state))
-        updates = aim
+        # One product for both, which reads the state once.
+        missed, read = reach.recalled(torch.stack([k[rows], q[rows]]), state)
+        gate = beta[rows].t()[..., None]
+        updates = gate * (v[rows].transpose(0, 1) - missed)
         if len(sees) > 1:
-            overlap = beta[rows].t()[..., None] * reach.products(k[rows])
-            # The solver reads what lies below the diagonal: parents precede their children.
-            updates = torch.linalg.solve_triangular(overlap, aim, upper=False, unitriangular=True)
-        made.append(reach.recalled(q[rows], state) + reach.products(q[rows]) @ updates)
+            overlap = gate * reach.products(k[rows])
+            # The solver reads one triangle: parents precede their children. Transposed, as its
+            # columns lie in a row.
+            updates = torch.linalg.solve_triangular(
+                overlap.mT, updates.mT, upper=True, left=False, unitriangular=True
+            ).mT
+        made.append(read + reach.products(q[rows]) @ updates)
         written.append(updates.transpose(0, 1))
     steps = RecurrentSteps(k, torch.cat(written), decays, inputs)
     _put(sequence, layer, steps, LayerState(state, before.tail), start)
@@ -138,7 +143,7 @@ def state_space(
             state, start = folded_state(state, k[past], x[past], decays[past]), rows.start
         reach = _Reach.of(sees, decays[rows], k[rows])
         own = reach.products(q[rows]) @ x[rows].transpose(0, 1)
-        made.append(reach.recalled(q[rows], state) + own)
+        made.append(reach.recalled(q[rows][None], state)[0] + own)
     steps = RecurrentSteps(k, x, decays, inputs)
     _put(sequence, layer, steps, LayerState(state, before.tail), start)
     return torch.cat(made, dim=1).transpose(0, 1)
@@ -209,10 +214,20 @@ class _Reach(NamedTuple):
         overlap = rows.transpose(0, 1) @ self.keys.transpose(1, 2)
         return (_by_key_head(self.left, len(self.keys)) * overlap[:, None]).flatten(0, 1)
 
-    def recalled(self, rows: Tensor, state: Tensor) -> Tensor:
-        """What each row reads from the committed state. → [heads, n, value_dim]"""
-        found = rows.transpose(0, 1).unsqueeze(1) @ _by_key_head(state, len(self.keys))
-        return found.flatten(0, 1) * self.decayed
+    def recalled(self, several: Tensor, state: Tensor) -> Tensor:
+        """What rows read from the committed state.
+
+        Args:
+            several: Several times the rows. [times, n, key heads, key_dim]
+            state: [heads, key_dim, value_dim]
+
+        Returns:
+            [times, heads, n, value_dim]
+        """
+        times, count, num_keys, _ = several.shape
+        rows = several.permute(2, 0, 1, 3).flatten(1, 2).unsqueeze(1)
+        found = (rows @ _by_key_head(state, num_keys)).flatten(0, 1)
+        return found.view(len(found), times, count, -1).transpose(0, 1) * self.decayed
 
 
 def _by_key_head(heads: Tensor, num_key_heads: int) -> Tensor:

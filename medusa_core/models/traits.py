@@ -42,6 +42,8 @@ class Experts:
         bias: What the tensor is called that is added to shares where experts are chosen, and only
             there; empty for none.
         scale: What shares are multiplied with at last.
+        shared_width: Numbers between the two halves of what all rows pass through beside them; 0
+            where nothing is, or the model says it.
     """
 
     count: int
@@ -54,6 +56,7 @@ class Experts:
     is_sigmoid: bool = False
     bias: str = ""
     scale: float = 1.0
+    shared_width: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,9 +312,11 @@ class TraitsDecoder(Decoder):
         if experts is None or parts.router is None:
             assert one is not None
             return read(one)
+        router, mlps = weights.linear(parts.router), list(map(read, parts.experts))
         shared = None if one is None else read(one)
-        router = weights.linear(parts.router)
-        return ExpertMlps(experts, router, list(map(read, parts.experts)), shared)
+        names = [name for name in parts.more if experts.bias and name.endswith(experts.bias)]
+        bias = weights.named(names[0], experts.count) if names else None
+        return ExpertMlps(experts, router, mlps, shared, bias)
 
     def _read_qk_norms(
         self, weights: Weights, prefix: str

@@ -22,6 +22,7 @@ _LIBRARIES = (
 )
 _FIRST_MODEL = f"{FIRST_MODEL_LICENCE}, by Hugging Face"
 _SHIPPED = {
+    "Codebooks of llama.cpp": "MIT, by the ggml authors",
     "Inter": "SIL Open Font License 1.1",
     "JetBrains Mono": "SIL Open Font License 1.1",
     "Llama-Pebble": "Built with Llama (Llama 3.1 Community License for its texts)",

@@ -16,7 +16,7 @@ from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder, LayerState, RecurrentSteps, SequenceRows
-from medusa_core.models.layer_shapes import state_of
+from medusa_core.models.layer_shapes import recurrent_part
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision, choose_device, hardware_of, precision_of
 from medusa_core.models.quant.choice import settle_formats
@@ -47,7 +47,7 @@ class _Fresh:
         return self._rows[layer]
 
     def state(self, layer: int) -> LayerState:
-        shape = state_of(self._config.layers[layer])
+        shape = recurrent_part(self._config.layers[layer])
         assert shape is not None  # a recurrent layer asks
         sizes = (shape.num_heads, shape.key_dim, shape.value_dim)
         state, tail = (
@@ -111,7 +111,10 @@ class AdaptedTarget:
             tree = RowTree.chain(length, device)
             sequences.append(SequenceRows(rows, mask, _Fresh(self.config, self._precision), tree))
             start += length
-        embedded = decoder.embed(torch.cat(list(texts)).to(device))
+        token_ids = torch.cat(list(texts))
+        looked_up = decoder.offloaded_vectors(token_ids.tolist())
+        brought = None if looked_up is None else looked_up.to(device)
+        embedded = decoder.entering(token_ids.to(device), brought)
         x = embedded.to(torch.promote_types(embedded.dtype, torch.float32))
         again = torch.is_grad_enabled() and recomputes(self.config, start)
         for index in range(self.config.num_layers):
@@ -177,6 +180,12 @@ def check_family(config: ModelConfig) -> None:
     Raises:
         TrainingError: They can't.
     """
+    if not config.is_ours:
+        raise TrainingError(
+            f"Models of type {config.model_type} run through transformers, and can't be trained "
+            "together with heads.",
+            "Leave out --joint: heads alone learn from such a model, too.",
+        )
     if config.traits.experts is not None:
         raise TrainingError(
             "Models whose rows pass through experts can't be trained together with heads.",

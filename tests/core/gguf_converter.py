@@ -75,22 +75,28 @@ def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
     """
     raw, tensors = read_json(folder / "config.json"), load_file(folder / "model.safetensors")
     architecture = _ARCHITECTURES[raw["model_type"]]
+    num_guessing = int("mtp.fc.weight" in tensors)
+    if "moe" in raw.get("layers_block_type", ()):
+        architecture = gguf.MODEL_ARCH.NEMOTRON_H_MOE
     if raw["model_type"] in MAMBA_FAMILIES:
         raw, tensors = mamba_sizes(raw), stored_mamba(raw | mamba_sizes(raw), tensors)
     writer = gguf.GGUFWriter(to, gguf.MODEL_ARCH_NAMES[architecture])
-    _add_sizes(writer, raw)
+    _add_sizes(writer, raw, num_guessing)
     _add_rope(writer, raw)
     _add_multipliers(writer, raw)
     if raw["model_type"] in _GEMMA4:
         add_gemma4(writer, raw)
     if raw["model_type"] in _DELTA_NETS:
         _add_states(writer, raw)
-    names = gguf.get_tensor_name_map(architecture, raw["num_hidden_layers"])
+    names = gguf.get_tensor_name_map(architecture, raw["num_hidden_layers"] + num_guessing)
+    if num_guessing:
+        writer.add_uint32(f"{writer.arch}.nextn_predict_layers", num_guessing)
     if raw["model_type"] in MAMBA_FAMILIES:
         add_mamba(writer, raw)
     for name, tensor in _stored(raw, tensors).items():
         stem, _, ending = name.rpartition(".")
-        theirs = names.get_name(stem) or names.get_name(stem.removeprefix("model."))
+        known = names.get_name(stem) or names.get_name(stem.removeprefix("model."))
+        theirs = stem if stem.startswith("blk.") else known
         full_name = f"{theirs}.{ending}" if theirs else names.get_name(name)  # one without ending
         assert full_name is not None, name
         of = "f32" if stays_plain(full_name) else kind
@@ -103,8 +109,8 @@ def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
     return to
 
 
-def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
-    writer.add_block_count(raw["num_hidden_layers"])
+def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any], num_guessing: int) -> None:
+    writer.add_block_count(raw["num_hidden_layers"] + num_guessing)
     writer.add_context_length(raw["max_position_embeddings"])
     writer.add_embedding_length(raw["hidden_size"])
     if "intermediate_size" in raw and raw["model_type"] not in _GEMMA4:
@@ -125,7 +131,7 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     experts = raw.get("num_local_experts") or raw.get("num_experts")
     if experts:
         writer.add_expert_count(experts)
-        writer.add_expert_used_count(raw["num_experts_per_tok"])
+        writer.add_expert_used_count(raw.get("num_experts_per_tok") or raw["top_k_experts"])
         writer.add_expert_feed_forward_length(
             raw.get("moe_intermediate_size") or raw["intermediate_size"]
         )
@@ -276,6 +282,7 @@ def _stored(raw: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor
     for name, tensor in tensors.items():
         if kind in _DELTA_NETS:
             tensor = _of_delta_net(raw, name, tensor)
+            name = _behind(name, raw["num_hidden_layers"])
         is_moved = kind in _GEMMAS or (kind in _DELTA_NETS and ".linear_attn." not in name)
         if is_moved and name.endswith("norm.weight"):
             tensor = tensor + 1
@@ -288,6 +295,8 @@ def _stored(raw: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor
             tensor = tensor.squeeze(1)
         if kind == "gpt_oss" and ".experts." in name:
             stored |= _of_gpt_oss(name, tensor)
+        elif kind in _GEMMA4 and (".experts." in name or name.endswith("scale")):
+            stored[_of_gemma4(name)] = tensor
         elif ".experts." in name and tensor.dim() < 3:
             before, _, rest = name.partition(".experts.")
             number, _, part = rest.partition(".")
@@ -298,6 +307,19 @@ def _stored(raw: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor
     for name, found in experts.items():
         stored[name] = torch.stack([found[number] for number in sorted(found)])
     return stored
+
+
+def _behind(name: str, count: int) -> str:
+    """The name of a tensor of the layer that guesses: it follows the others."""
+    own = {
+        "mtp.fc.": f"blk.{count}.nextn.eh_proj.",
+        "mtp.pre_fc_norm_embedding.": f"blk.{count}.nextn.enorm.",
+        "mtp.pre_fc_norm_hidden.": f"blk.{count}.nextn.hnorm.",
+        "mtp.norm.": f"blk.{count}.nextn.shared_head_norm.",
+        "mtp.layers.0.": f"model.layers.{count}.",
+    }
+    lead = next((lead for lead in own if name.startswith(lead)), "")
+    return own[lead] + name.removeprefix(lead) if lead else name
 
 
 def _of_delta_net(raw: dict[str, Any], name: str, tensor: Tensor) -> Tensor:
@@ -319,6 +341,16 @@ def _of_delta_net(raw: dict[str, Any], name: str, tensor: Tensor) -> Tensor:
     if part == "out_proj.weight":
         return tiled(tensor.t()).t()
     return tiled(tensor) if of_mixer and part != "norm.weight" else tensor
+
+
+def _of_gemma4(name: str) -> str:
+    """What belongs to experts under names that llama.cpp's map knows."""
+    before, _, part = name.rpartition(".")
+    ends = {
+        "scale": f"{before}.proj.scale",
+        "per_expert_scale": f"{before.removesuffix('.router')}.experts.down_proj.scale",
+    }
+    return ends.get(part, f"{name}.weight")
 
 
 def _of_gpt_oss(name: str, tensor: Tensor) -> dict[str, Tensor]:

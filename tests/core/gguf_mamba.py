@@ -28,16 +28,17 @@ def mamba_sizes(raw: dict[str, Any]) -> dict[str, Any]:
     if raw["model_type"] == "nemotron_h":
         raw |= {ours: raw[theirs] for ours, theirs in _NAMES.items()}
         raw["num_hidden_layers"] = len(kinds)
-        widths = [raw["intermediate_size"] if kind == "mlp" else 0 for kind in kinds]
+        wide = {"mlp": raw["intermediate_size"], "moe": raw["moe_intermediate_size"]}
+        widths = [wide.get(kind, 0) for kind in kinds]
         raw |= {"intermediate_size": widths, "rope_parameters": _no_rope()}
-        raw.pop("n_routed_experts", None)
+        raw["num_local_experts"] = raw["n_routed_experts"] if "moe" in kinds else 0
     if raw["model_type"] != "falcon_h1":
         heads = raw["num_key_value_heads"]
         raw["num_key_value_heads"] = [
             heads if "attention" in kind and "linear" not in kind else 0 for kind in kinds
         ]
     for key in ("num_local_experts", "num_experts"):
-        if not raw.get(key) or raw["model_type"] == "nemotron_h":
+        if not raw.get(key):
             raw.pop(key, None)
     if raw["model_type"] == "granitemoehybrid" and "num_local_experts" not in raw:
         raw["intermediate_size"] = raw["shared_intermediate_size"]
@@ -57,6 +58,12 @@ def add_mamba(writer: gguf.GGUFWriter, raw: dict[str, Any]) -> None:
     writer.add_ssm_time_step_rank(raw["mamba_n_heads"])
     if raw["model_type"] == "nemotron_h":
         writer.add_layer_norm_eps(raw["rms_norm_eps"])
+        if raw.get("num_local_experts"):
+            writer.add_expert_shared_feed_forward_length(raw["moe_shared_expert_intermediate_size"])
+            writer.add_expert_shared_count(raw["n_shared_experts"])
+            writer.add_expert_weights_norm(raw["norm_topk_prob"])
+            writer.add_expert_weights_scale(raw["routed_scaling_factor"])
+            writer.add_expert_group_count(raw["n_group"])
     if raw["model_type"] == "granitemoehybrid":
         writer.add_rope_scaling_finetuned(raw["position_embedding_type"] == "rope")
         if raw.get("num_local_experts"):
@@ -88,6 +95,10 @@ def _mamba_layer(raw: dict[str, Any], name: str, tensor: Tensor) -> tuple[str, T
         return name.replace("dt_bias", "dt_proj.bias"), tensor
     if name.endswith("conv1d.weight"):
         return name, tensor.squeeze(1)
+    if name.endswith("e_score_correction_bias"):
+        return name.replace("correction_bias", "correction.bias"), tensor
+    if ".mixer.experts." in name:
+        return name.replace(".mixer.", ".mlp.").replace("backbone.", "model."), tensor
     if name.endswith((".mamba.norm.weight", ".mixer.norm.weight")):
         return name, tensor.view(raw["mamba_n_groups"], -1)
     return name, tensor

@@ -78,6 +78,8 @@ GRANITE4 = {
 }
 # A chunk of transformers ends within the texts of the tests.
 MAMBA = {
+    **SIZES,
+    "max_position_embeddings": 8192,  # room for the states of several sessions
     "mamba_n_heads": 8,
     "mamba_d_head": 8,
     "mamba_n_groups": 2,
@@ -87,6 +89,7 @@ MAMBA = {
 GRANITE4_HYBRID = {
     **GRANITE4,
     **MAMBA,
+    "num_hidden_layers": 4,
     "layer_types": ["mamba", "mamba", "attention", "mamba"],
     "position_embedding_type": "nope",
     "attention_multiplier": 0.2,
@@ -111,6 +114,8 @@ FALCON_H1 = {
 }
 # No step is cut short where transformers reads many rows at once: llama.cpp and vLLM cut none.
 NEMOTRON_H = {
+    **SIZES,
+    "max_position_embeddings": 8192,
     "layers_block_type": ["mamba", "mlp", "attention", "mlp", "mamba"],
     "head_dim": 16,
     "mamba_num_heads": 8,
@@ -141,6 +146,14 @@ SHARED_EXPERT = {
     "moe_intermediate_size": 24,
     "shared_expert_intermediate_size": 40,
 }
+NEMOTRON_H_EXPERTS = {
+    "layers_block_type": ["mamba", "moe", "attention", "moe", "mamba"],
+    "n_routed_experts": 6,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 64,
+    "moe_shared_expert_intermediate_size": 64,
+    "routed_scaling_factor": 1.5,
+}
 # The old context is short, so that queries grow within the texts of the tests.
 GROWING = {
     "rope_type": "yarn",
@@ -153,6 +166,8 @@ GROWING = {
 }
 LFM2 = {
     "num_hidden_layers": 4,
+    "hidden_size": 64,  # wide enough for the compiled step
+    "initializer_range": 0.2,
     "max_position_embeddings": 2048,  # room for the states of several sessions
     "layer_types": ["conv", "full_attention", "conv", "conv"],
     "pad_token_id": 0,
@@ -244,6 +259,18 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         attention_k_eq_v=True,
         num_global_key_value_heads=1,
         final_logit_softcapping=30.0,
+    ),
+    "gemma 4 26B": lambda: Gemma4TextConfig(
+        **{**SIZES, "num_hidden_layers": 3},
+        **GEMMA4,
+        layer_types=EVERY_THIRD,
+        hidden_size_per_layer_input=0,
+        attention_k_eq_v=True,
+        num_global_key_value_heads=1,
+        enable_moe_block=True,
+        num_experts=5,
+        top_k_experts=2,
+        moe_intermediate_size=24,
     ),
     "gemma 4 12B": lambda: Gemma4UnifiedTextConfig(
         **{**SIZES, "num_hidden_layers": 4},
@@ -381,11 +408,8 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         logits_scaling=2.0,
         attention_bias=True,
     ),
-    "granite 4 hybrid": lambda: GraniteMoeHybridConfig(
-        **{**SIZES, "num_hidden_layers": 4}, **GRANITE4_HYBRID
-    ),
+    "granite 4 hybrid": lambda: GraniteMoeHybridConfig(**GRANITE4_HYBRID),
     "granite 4 hybrid with experts": lambda: GraniteMoeHybridConfig(
-        **{**SIZES, "num_hidden_layers": 4},
         **{
             **GRANITE4_HYBRID,
             "num_local_experts": 6,
@@ -395,31 +419,28 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         tie_word_embeddings=True,
     ),
     "granite 4 hybrid with turns and biases": lambda: GraniteMoeHybridConfig(
-        **{**SIZES, "num_hidden_layers": 4},
         **{**GRANITE4_HYBRID, "position_embedding_type": "rope", "mamba_n_groups": 1},
         attention_bias=True,
         mamba_proj_bias=True,
         time_step_limit=[0.01, 0.5],
     ),
     "bamba": lambda: BambaConfig(
-        **{**SIZES, "num_hidden_layers": 3}, **MAMBA, attn_layer_indices=[1], pad_token_id=0
+        **{**MAMBA, "num_hidden_layers": 3}, attn_layer_indices=[1], pad_token_id=0
     ),
-    "falcon h1": lambda: FalconH1Config(**SIZES, **FALCON_H1),
+    "falcon h1": lambda: FalconH1Config(**FALCON_H1),
     "falcon h1 with norms": lambda: FalconH1Config(
-        **SIZES, **{**FALCON_H1, "mamba_conv_bias": False}, mamba_rms_norm=True, mlp_bias=True
+        **{**FALCON_H1, "mamba_conv_bias": False}, mamba_rms_norm=True, mlp_bias=True
     ),
     "falcon h1, gated before its norm": lambda: FalconH1Config(
-        **SIZES,
         **FALCON_H1,
         mamba_rms_norm=True,
         mamba_norm_before_gate=False,
         projectors_bias=True,
         tie_word_embeddings=True,
     ),
-    "nemotron h": lambda: NemotronHConfig(**SIZES, **NEMOTRON_H),
-    "nemotron h with biases": lambda: NemotronHConfig(
-        **SIZES, **NEMOTRON_H, mlp_bias=True, use_bias=True
-    ),
+    "nemotron h": lambda: NemotronHConfig(**NEMOTRON_H),
+    "nemotron h with biases": lambda: NemotronHConfig(**NEMOTRON_H, mlp_bias=True, use_bias=True),
+    "nemotron h with experts": lambda: NemotronHConfig(**NEMOTRON_H | NEMOTRON_H_EXPERTS),
     "ministral 3": lambda: Ministral3Config(
         **SIZES, head_dim=16, sliding_window=None, rope_parameters=GROWING
     ),
@@ -542,7 +563,7 @@ def make_peer(name: str, config: Any) -> PreTrainedModel:
     model: PreTrainedModel = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)](config).eval()
     with torch.no_grad():
         for parameter_name, parameter in model.named_parameters():
-            if parameter_name.endswith("bias") or "norm" in parameter_name:
+            if parameter_name.endswith(("bias", "scale")) or "norm" in parameter_name:
                 parameter.add_(torch.randn_like(parameter) * 0.2)
         for buffer_name, buffer in model.named_buffers():
             if buffer_name.endswith(("bias", "layer_scalar")):

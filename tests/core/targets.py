@@ -60,7 +60,6 @@ PEERS = {
     "lfm2_moe": "lfm 2 with experts",
     "nemotron_h": "nemotron h",
     "qwen3_5": "qwen 3.5",
-    "qwen3_5_moe": "qwen 3.5 with experts",
 }
 # Those of one drafter alone first.
 TARGET_NAMES = (

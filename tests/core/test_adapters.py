@@ -113,7 +113,10 @@ def test_merged_it_is_what_the_papers_equation_says(name: str, model: Path, tmp_
 
 @pytest.mark.parametrize(
     "family",
-    [*("qwen2", "qwen3", "phi3", "gemma2", "granite", "olmo2"), "qwen3_5_text", "qwen3_next"],
+    [
+        *("qwen2", "qwen3", "phi3", "gemma2", "granite", "olmo2"),
+        *("qwen3_5_text", "qwen3_next", "bamba", "falcon_h1", "nemotron_h"),
+    ],
 )
 def test_it_fits_families_of_other_names_and_orders(family: str, tmp_path: Path) -> None:
     name = next(name for name in CONFIGS if CONFIGS[name]().model_type == family)

@@ -12,13 +12,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from medusa_core.bench.random_target import make_random
 from medusa_core.errors import (
     CheckpointError,
     ClusterError,
     MedusaError,
     ModelError,
     RequestError,
-    TrainingError,
 )
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
@@ -32,12 +32,14 @@ from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.token_table import FileTable, HeldTable
 from medusa_core.runtime.kv.size import row_bytes
+from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.offload import OffloadRunner
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.resources import shapes_dir
-from medusa_core.training.adapted import check_family
+from medusa_core.training.adapted import load_adapted
+from medusa_core.training.lora import LoraForm
 from tests.core.fakes import oracle_spec
 from tests.core.gguf_converter import convert
 from tests.core.laws import (
@@ -56,6 +58,23 @@ from tests.core.tiny import write_text_files
 
 IDS = list(TOKEN_IDS[:40])
 MESSAGES = user_says("tea for two, and two for tea")
+# Wide enough for the compiled step.
+WIDE: dict[str, Any] = {
+    "model_type": "gemma4_text",
+    "vocab_size": 4096,
+    "hidden_size": 256,
+    "intermediate_size": 256,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "global_head_dim": 64,
+    "sliding_window": 24,
+    "max_position_embeddings": 512,
+    "use_double_wide_mlp": True,
+    "hidden_size_per_layer_input": 32,
+    "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+}
 E2B = read_json(shapes_dir() / "gemma-4-e2b.json")
 
 
@@ -207,7 +226,7 @@ def test_few_bits_stay_near_the_plain_numbers(name: str, folder: Path, scores: T
 
 
 def test_layers_below_the_device_give_the_same(folder: Path, scores: Tensor) -> None:
-    options = with_layers_below(folder, None, LoadOptions("float64"), 2)
+    options = with_layers_below(folder, None, LoadOptions("float64"), 1)
     target = load_target(folder, options=options)
     assert isinstance(target.runner, OffloadRunner)
     assert our_logits(target.runner, IDS).equal(scores)
@@ -223,6 +242,58 @@ def test_what_was_kept_of_an_earlier_load_is_the_same(folder: Path, tmp_path: Pa
     assert our_logits(first.runner, IDS).equal(our_logits(second.runner, IDS))
     assert first.weights_bytes == second.weights_bytes
     assert first.num_parameters == second.num_parameters
+
+
+@pytest.mark.parametrize("taps", [(), (0, 2, 3, 5, 6)])
+@pytest.mark.parametrize("below", [False, True])
+def test_of_a_prompt_only_the_last_row_goes_through_layers_that_hold_nothing(
+    below: bool, taps: tuple[int, ...], folder: Path
+) -> None:
+    options = LoadOptions("float64")
+    if below:
+        options = with_layers_below(folder, None, options, 1)
+    runner = load_target(folder, options=options).runner
+    assert isinstance(runner, OffloadRunner) is below
+    runner.tap(taps)
+    entered: list[int] = []
+    model = runner._model
+    block = model.block
+
+    def counted(index: int, x: Tensor, *others: Any) -> Tensor:
+        entered.append(len(x))
+        return block(index, x, *others)
+
+    with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
+        caches = [runner.new_cache(80) for _ in range(2)]
+        for kv in caches:
+            runner.extend(IDS, kv)
+        whole = runner.extend(IDS[:17], caches[0])[-1:]
+        patch.setattr(model, "block", counted)
+        last = runner.extend(IDS[:17], caches[1], only_last=True)
+    assert entered == [24, 24, 24, 1, 1, 1]  # 17 in a round number
+    torch.testing.assert_close(last, whole, atol=1e-12, rtol=0)
+    assert caches[0].committed().equal(caches[1].committed())
+
+
+@pytest.mark.parametrize("taps", [(), (0, 2, 3, 5, 6)])
+def test_so_does_the_compiled_step_and_its_bits_are_equal(
+    taps: tuple[int, ...],
+) -> None:
+    wide = WIDE | {"num_kv_shared_layers": 3, "layer_types": [*WIDE["layer_types"]] * 2}
+    options = LoadOptions("bfloat16", "cpu", WeightFormats("q4_0", lm_head="q4_0"))
+    runner = make_random("gemma4", parse_config(wide, {}), options, 0).runner
+    assert type(runner) is NativeRunner
+    runner.tap(taps)
+    with torch.inference_mode():
+        caches = [runner.new_cache(128) for _ in range(2)]
+        for kv in caches:
+            runner.extend(IDS, kv)
+        whole = runner.extend(IDS[:17], caches[0])[-1:]
+        last = runner.extend(IDS[:17], caches[1], only_last=True)
+        assert last.equal(whole)
+        assert caches[0].length == caches[1].length
+        assert caches[0].committed().equal(caches[1].committed())
+        assert runner.extend([5], caches[0]).equal(runner.extend([5], caches[1]))
 
 
 @pytest.mark.parametrize("layer", [1, 3, 5])
@@ -244,11 +315,30 @@ def test_pruned_rows_keep_their_own_embeddings(layer: int, folder: Path) -> None
     torch.testing.assert_close(pruned[:4], whole[list(kept)], atol=1e-12, rtol=0)
 
 
-def test_no_other_machine_and_no_lora_of_ours(folder: Path) -> None:
+def test_its_layers_cannot_be_with_other_machines(folder: Path) -> None:
     with pytest.raises(ClusterError, match="gemma4_text"):
         load_target(folder, options=LoadOptions("float32", cluster="127.0.0.1:1"))
-    with pytest.raises(TrainingError, match="gemma4_text"):
-        check_family(ModelFiles.open(folder).config)
+
+
+def test_what_layers_share_learns_from_all_of_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys that others read get their gradients, though blocks are computed again for them."""
+    found = []
+    for most in (1 << 30, 0):
+        monkeypatch.setattr("medusa_core.training.adapted._MOST_KEPT_BYTES", most)
+        adapted = load_adapted(folder, LoraForm(2), device="cpu", dtype="float64")
+        generator = torch.Generator().manual_seed(9)
+        with torch.no_grad():
+            for parameter in adapted.lora.parameters():
+                parameter += torch.randn(parameter.shape, generator=generator) * 0.1
+        adapted.states([torch.tensor(IDS)]).square().mean().backward()
+        grads = dict(adapted.lora.named_parameters())
+        found.append({name: one.grad for name, one in grads.items() if one.grad is not None})
+    assert found[0].keys() == found[1].keys()
+    for name, grad in found[0].items():
+        torch.testing.assert_close(found[1][name], grad, rtol=1e-9, atol=1e-12)
+    assert found[0]["_down.model/layers/2/self_attn/v_proj"].any()
 
 
 HOSTILE: dict[str, dict[str, Any]] = {
@@ -292,7 +382,9 @@ HOSTILE: dict[str, dict[str, Any]] = {
             "full_attention": {"rope_type": "proportional", "partial_rotary_factor": -1}
         }
     },
-    "experts": {"enable_moe_block": True, "num_experts": 128},
+    "experts of none": {"enable_moe_block": True, "num_experts": 0},
+    "more experts chosen than there are": {"enable_moe_block": True, "top_k_experts": 129},
+    "wide experts": {"enable_moe_block": True, "moe_intermediate_size": 1 << 40},
     "sees what comes": {"use_bidirectional_attention": "all"},
     "no layers": {"num_hidden_layers": 0},
     "too many layers": {"num_hidden_layers": 1 << 40},

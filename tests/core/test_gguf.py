@@ -216,7 +216,7 @@ def test_the_template_and_its_tokens_come_from_the_file(pebbles: dict[str, Path]
 
 
 def test_what_is_not_supported_is_named(tmp_path: Path) -> None:
-    for architecture, says in (("mamba", "'mamba' aren't supported"), ("gemma4", "'gemma4'")):
+    for architecture, says in (("mamba", "'mamba' aren't supported"), ("gemma3n", "'gemma3n'")):
         writer = gguf.GGUFWriter(tmp_path / "x.gguf", architecture)
         writer.add_tensor("token_embd.weight", np.zeros((4, 4), np.float32))
         finish(writer)

@@ -65,6 +65,7 @@ from tests.core.peers import (
     LFM2_MOE,
     LLAMA3_ROPE,
     NEMOTRON_H,
+    NEMOTRON_H_EXPERTS,
     SHARED_EXPERT,
     SIZES,
     make_peer,
@@ -141,6 +142,14 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         attention_k_eq_v=True,
         num_global_key_value_heads=1,
     ),
+    "gemma4, experts": lambda: Gemma4TextConfig(
+        **GEMMA4,
+        hidden_size_per_layer_input=0,
+        enable_moe_block=True,
+        num_experts=6,
+        top_k_experts=2,
+        moe_intermediate_size=32,
+    ),
     "granite": lambda: GraniteConfig(
         **SIZES,
         attention_multiplier=0.2,
@@ -201,23 +210,22 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         sliding_window=None,
         rope_parameters=YARN | {"mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1},
     ),
-    "granite hybrid": lambda: GraniteMoeHybridConfig(
-        **{**SIZES, "num_hidden_layers": 4}, **GRANITE4_HYBRID
-    ),
+    "granite hybrid": lambda: GraniteMoeHybridConfig(**GRANITE4_HYBRID),
     "granite hybrid with experts": lambda: GraniteMoeHybridConfig(
-        **{**SIZES, "num_hidden_layers": 4, "intermediate_size": 32},
         **{
             **GRANITE4_HYBRID,
+            "intermediate_size": 32,
             "shared_intermediate_size": 64,
             "num_local_experts": 6,
             "num_experts_per_tok": 2,
         },
     ),
-    "falcon-h1": lambda: FalconH1Config(**SIZES, **FALCON_H1, tie_word_embeddings=False),
+    "falcon-h1": lambda: FalconH1Config(**FALCON_H1, tie_word_embeddings=False),
     "falcon-h1 with norms": lambda: FalconH1Config(
-        **SIZES, **FALCON_H1, mamba_rms_norm=True, mamba_norm_before_gate=False
+        **FALCON_H1, mamba_rms_norm=True, mamba_norm_before_gate=False
     ),
-    "nemotron_h": lambda: NemotronHConfig(**SIZES, **NEMOTRON_H, mlp_bias=True),
+    "nemotron_h": lambda: NemotronHConfig(**NEMOTRON_H, mlp_bias=True),
+    "nemotron_h_moe": lambda: NemotronHConfig(**NEMOTRON_H | NEMOTRON_H_EXPERTS),
     "gpt-oss": lambda: GptOssConfig(
         **{**SIZES, "num_hidden_layers": 3},
         head_dim=16,
@@ -244,6 +252,7 @@ BLOCKS = (
     "gemma3",
     "gemma4",
     "gemma4, keys as values",
+    "gemma4, experts",
     "granite",
     "olmo3",
     "phi4, longer",
@@ -413,6 +422,8 @@ def test_llama_cpp_gives_the_scores_of_transformers(name: str, tmp_path: Path) -
     [
         *("gemma3, longer", "phi4, longer", "qwen3moe", "gpt-oss", "olmo3"),
         *("exaone4, longer", "hunyuan-dense", "glm4", "ernie4_5", "seed_oss"),
+        *("qwen35", "qwen35moe"),
+        *("granite hybrid with experts", "falcon-h1", "nemotron_h", "nemotron_h_moe"),
     ],
 )
 def test_mutations_of_other_architectures_are_refused_or_load(name: str, tmp_path: Path) -> None:

@@ -34,6 +34,10 @@ GPT4O = (
     r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+QWEN35 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
+    r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 TEKKEN = (
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
     r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}"
@@ -89,6 +93,13 @@ def deepseek(*patterns: str, has_digits: bool) -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.Sequence([*splits, *digits, as_bytes])
 
 
+def falcon() -> pre_tokenizers.PreTokenizer:
+    threes = pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), behavior="isolated")
+    return pre_tokenizers.Sequence(
+        [pre_tokenizers.Punctuation(behavior="contiguous"), gpt2(), threes]
+    )
+
+
 SPLITS = {
     "deepseek-coder": deepseek(
         *("[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-\ud7ff]+"), has_digits=True
@@ -100,7 +111,12 @@ SPLITS = {
         r"""| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+""",
         has_digits=False,
     ),
+    "exaone4": gpt2(),
+    "falcon": falcon(),
     "gpt-2": gpt2(),
+    "hunyuan": regex(QWEN2),
+    "lfm2": regex(LLAMA3),
+    "qwen35": regex(QWEN35),
     "llama-bpe": regex(LLAMA3),
     "qwen2": regex(QWEN2),
     "smollm": smollm(),
@@ -110,11 +126,14 @@ SPLITS = {
 }
 
 
+NORMAL_FORM = ("qwen2", "qwen35")  # texts are brought into it
+
+
 def train(pre: str, folder: Path) -> PreTrainedTokenizerFast:
-    tokenizer = Tokenizer(models.BPE(ignore_merges=pre in ("llama-bpe", "tekken")))
+    tokenizer = Tokenizer(models.BPE(ignore_merges=pre in ("llama-bpe", "lfm2", "tekken")))
     tokenizer.pre_tokenizer = SPLITS[pre]
     tokenizer.decoder = decoders.ByteLevel()
-    if pre == "qwen2":
+    if pre in NORMAL_FORM:
         tokenizer.normalizer = normalizers.NFC()
     trainer = trainers.BpeTrainer(
         vocab_size=600,
@@ -142,7 +161,7 @@ def test_ids_are_those_of_transformers_on_500_texts(pre: str, tmp_path: Path) ->
     for text in texts(500, seed=2):
         ids = reference.encode(text, add_special_tokens=False)
         assert ours.encode(text) == ids, text
-        if pre != "qwen2":  # which brings texts into a normal form
+        if pre not in NORMAL_FORM:
             assert ours.decode(ids) == text
     assert ours.encode("<|user|>hi<|end|>")[0] == reference.convert_tokens_to_ids("<|user|>")
 

@@ -65,6 +65,9 @@ HOSTILE = {
     "zeros": "{{ '1'.zfill(10 ** 10) }}",
     "an indented text": "{{ 'a\nb' | indent(10 ** 10) }}",
     "indented JSON": "{{ messages | tojson(indent=10 ** 10) }}",
+    "JSON far apart": "{% set far = 'a' * (messages | length) * 10 ** 9 %}"
+    "{{ messages | tojson(separators=(far, ':')) }}",
+    "an answer marked for training": "{% generation %}{{ 'a' * 10 ** 10 }}{% endgeneration %}",
     "a batch filled up": "{{ messages | batch(10 ** 10, 'x') | list }}",
     "slices": "{{ messages | slice(10 ** 10) | list }}",
     "tabs": "{{ '\t'.expandtabs(10 ** 10) }}",
@@ -96,6 +99,7 @@ HOSTILE = {
 UNREADABLE = {
     "brackets within brackets": "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
     "lists within lists": "{{ " + "[" * 5000 + "]" * 5000 + " }}",
+    "answers within answers": "{% generation %}" * 2000 + "{% endgeneration %}" * 2000,
     "loops within loops": "{% for a in [1] %}" * 500 + "{% endfor %}" * 500,
     "conditions within conditions": "{% if 1 %}" * 2000 + "{% endif %}" * 2000,
     "a sum of thousands": "{{ 1" + " + 1" * 20_000 + " }}",

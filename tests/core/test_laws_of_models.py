@@ -76,9 +76,11 @@ def load_family(tmp_path_factory: pytest.TempPathFactory) -> LoadFamily:
     @cache
     def load(name: str) -> Target:
         folder = tmp_path_factory.mktemp("family")
-        peer_of(name).save_pretrained(folder / "model")
+        peer = peer_of(name)
+        peer.save_pretrained(folder / "model")
         write_text_files(folder / "model")
-        heads = write_heads(folder / "heads", random_heads(TinySpec()), ACCURACIES)
+        spec = TinySpec(hidden_size=peer.config.hidden_size)
+        heads = write_heads(folder / "heads", random_heads(spec), ACCURACIES)
         add_phrases(folder / "model")
         return load_target(folder / "model", heads, LoadOptions("float64"))
 

@@ -30,7 +30,7 @@ from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree
 from tests.core.fakes import random_shape
 from tests.core.peers import CONFIGS, make_peer, peer_of
-from tests.core.test_model_against_transformers import TOKEN_IDS, our_logits
+from tests.core.test_model_against_transformers import TOKEN_IDS, our_logits, peer_logits
 from tests.core.tight import with_layers_below
 from tests.core.tiny import write_text_files
 from tests.core.tree_paths import path_to
@@ -165,9 +165,12 @@ def test_few_bits_give_nearly_the_scores_of_many(name: str, tmp_path: Path) -> N
     plain = our_logits(load_target(folder, None, LoadOptions("float32")).runner, TOKEN_IDS)
     errors = []
     for kind, dtype in (("int8", "bfloat16"), ("q4", "float32")):
-        target = load_target(folder, None, LoadOptions(dtype, formats=WeightFormats(kind)))
+        options = LoadOptions(dtype, formats=WeightFormats(kind), quantized_dir=tmp_path / "kept")
+        target = load_target(folder, None, options)
         assert target.weights_bytes <= target.plan.weights_bytes
         found = our_logits(target.runner, TOKEN_IDS)
+        again = load_target(folder, None, options)  # as it was kept
+        assert our_logits(again.runner, TOKEN_IDS).equal(found)
         errors.append(float((found.float() - plain).std() / plain.std()))
     assert errors[0] < errors[1] < 1, errors
 
@@ -199,6 +202,21 @@ def test_layers_with_a_state_stay_on_one_machine(name: str, tmp_path: Path) -> N
 
 
 HUGE = {"mamba_n_heads": 4, "mamba_d_head": "auto"}
+
+
+def test_where_all_layers_attend_it_is_the_same_family(tmp_path: Path) -> None:
+    config = CONFIGS["bamba"]()
+    config.hidden_size, config.mamba_n_heads = 64, 16
+    config.attn_layer_indices = list(range(config.num_hidden_layers))
+    peer = make_peer("bamba", config)
+    peer.save_pretrained(tmp_path)
+    write_text_files(tmp_path)
+    runner = load_target(tmp_path, None, LoadOptions("float32")).runner
+    theirs = peer_logits(peer, TOKEN_IDS)
+    torch.testing.assert_close(our_logits(runner, TOKEN_IDS), theirs, atol=1e-4, rtol=0)
+
+
+EXPERTS = "nemotron h with experts"
 GRANITE, FALCON, NEMOTRON = "granite 4 hybrid", "falcon h1", "nemotron h"
 
 
@@ -223,7 +241,9 @@ GRANITE, FALCON, NEMOTRON = "granite 4 hybrid", "falcon h1", "nemotron h"
         (FALCON, {"ssm_multipliers": [1.0] * 4}, "ssm_multipliers"),
         (FALCON, {"mlp_multipliers": [1.0, -1.0]}, "mlp_multipliers"),
         (FALCON, {"lm_head_multiplier": 0}, "lm_head_multiplier"),
-        (NEMOTRON, {"layers_block_type": ["mamba", "moe", "attention"]}, "experts"),
+        (EXPERTS, {"num_experts_per_tok": 7}, "7 of 6 experts"),
+        (EXPERTS, {"n_group": 2}, "in groups"),
+        (EXPERTS, {"moe_latent_size": 16}, "another width"),
         (NEMOTRON, {"layers_block_type": ["mamba", "conv", "attention"]}, "layers_block_type"),
         (NEMOTRON, {"layers_block_type": None, "hybrid_override_pattern": "M?*"}, "block_type"),
         (NEMOTRON, {"mamba_head_dim": 1 << 40}, "mamba_d_head"),

@@ -15,6 +15,7 @@ import torch
 
 from medusa_core.system.native import binding as native
 from medusa_core.system.native import build as building
+from medusa_core.system.native import structs
 from medusa_core.system.native.binding import (
     library_suffix,
     native_library,
@@ -29,7 +30,6 @@ from medusa_core.system.native.build import (
     hash_of_build,
     main,
 )
-from medusa_core.system.native.structs import STRUCTS
 from medusa_core.system.resources import native_dir
 from tests.core.natives import each_library, libraries
 
@@ -147,7 +147,11 @@ CTYPES = {
     "float": ctypes.c_float,
     "double": ctypes.c_double,
 }
-STRUCT_OF = {struct.__name__.removesuffix("Struct"): struct for struct in STRUCTS}
+STRUCT_OF: dict[str, type[ctypes.Structure]] = {
+    name.removesuffix("Struct"): struct
+    for name, struct in vars(structs).items()
+    if name.endswith("Struct")
+}
 
 
 def declared_in_c() -> dict[str, str]:

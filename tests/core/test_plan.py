@@ -90,19 +90,29 @@ def test_parameters_are_counted_as_published() -> None:
         "smollm3-3b": 3_075_098_624,
         "phi-4-mini": 3_836_021_760,
         "gemma-3-4b": 3_880_263_168,  # its text part
+        "exaone-4-1.2b": 1_279_391_488,
+        "ministral-3-3b": 3_429_006_336,
+        "qwen3.5-4b": 4_205_751_296,
+        "qwen3.5-9b": 8_953_803_264,
+        "granite-4-h-micro": 3_191_396_096,
+        "granite-4-h-tiny": 6_939_037_248,
+        "lfm2.5-1.2b": 1_170_340_608,
+        "lfm2.5-2.6b": 2_697_198_592,
+        "lfm2.5-8b-a1b": 8_467_856_128,
         # Without per-layer embeddings, which stay in their file: 2.3 and 2.8 billion more.
         "gemma-4-e2b": 2_279_759_139,
         "gemma-4-e4b": 4_644_441_130,
         "gemma-4-12b": 11_907_350_320,
         "gemma-4-31b": 30_697_345_340,
+        "lfm2-8b-a1b": 8_339_929_856,
     }
     assert set(shape_names()) == set(expected)
     budget = imagined_card(80)
     for name, parameters in expected.items():
         formats = settle_formats(WeightFormats("bf16"), "", budget.hardware)
         planned = plan_memory(shape_config(name), HeadsShape(), formats, budget, 1024)
-        # Norms count twice as much: they are computed in 32 bits.
-        assert planned.weights_bytes / 2 == pytest.approx(parameters, rel=2e-4)
+        # Norms and what makes states count twice as much: they are computed in 32 bits.
+        assert planned.weights_bytes / 2 == pytest.approx(parameters, rel=4e-4)
 
 
 def test_the_longest_context_is_the_longest() -> None:

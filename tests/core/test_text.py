@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers import PreTrainedTokenizerFast
 
 from medusa_core.errors import TemplateError, TokenizerError
 from medusa_core.messages import ChatMessage, Role
@@ -123,6 +124,28 @@ def test_templates_of_the_hub_may_break_loops_dump_json_and_ask_the_date() -> No
     source = "{% for m in messages %}{% if loop.last %}{% break %}{% endif %}{{ m | tojson }}"
     source += "{% endfor %}{{ strftime_now('%%') }}"
     assert template(source).render(TURNS) == '{"role": "system", "content": "s"}%'
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% generation %}{% set x = 1 %}{{ messages[0].role }}{% endgeneration %}{{ x }}",
+        "{{ messages | tojson(ensure_ascii=True, separators=(',', ':'), sort_keys=True) }}",
+        "{{ messages | tojson(indent=2) }}{{ ['ä'] | tojson }}",
+        "{% if tools is not none or documents is not none %}x{% endif %}{{ tools }}",
+        "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}",
+    ],
+)
+@pytest.mark.parametrize("tools", [(), ('{"name": "f"}',)])
+def test_templates_see_what_they_see_in_transformers(source: str, tools: tuple[str, ...]) -> None:
+    reference = PreTrainedTokenizerFast(tokenizer_object=make_tokenizer(), bos_token="<s>")
+    wanted = reference.apply_chat_template(
+        [{"role": turn.role.value, "content": turn.content} for turn in TURNS],
+        tools=[{"type": "function", "function": json.loads(tool)} for tool in tools] or None,
+        chat_template=source,
+        tokenize=False,
+    )
+    assert template(source).render(TURNS, opens_answer=False, tools=tools) == wanted
 
 
 def test_blocks_leave_no_blank_lines() -> None:

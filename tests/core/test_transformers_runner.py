@@ -15,12 +15,19 @@ from transformers import AutoModelForCausalLM
 from medusa_core.__main__ import main
 from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, MedusaError, ModelError, RequestError
+from medusa_core.hub.library.library_folder import ContentsKind, check_folder
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
+from medusa_core.memory.plan import weights_bytes
 from medusa_core.messages import Generate, GenerateSettings, LoadOptions, WeightFormats
 from medusa_core.models.config import parse_config
+from medusa_core.models.model_files import ModelFiles
+from medusa_core.models.precision import precision_of
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.models.quant.format import Hardware
 from medusa_core.models.through_transformers.known import transformers_config
 from medusa_core.models.through_transformers.sizes import sizes_of
+from medusa_core.models.through_transformers.weights import read_transformers_model
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.runner.transformers import TransformersRunner
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
@@ -211,6 +218,41 @@ def test_law_4_what_is_planned_is_what_it_takes(
     assert target.weights_bytes == pytest.approx(target.plan.weights_bytes, rel=0.05)
     assert target.caches.nbytes + states == pytest.approx(target.plan.kv_bytes, rel=0.05)
     assert bool(states) == (name in ("mamba", "jamba"))
+
+
+@pytest.mark.parametrize("quant", ["nf4", "nf4-dq"])
+def test_law_4_holds_in_four_bits(quant: str, tmp_path: Path) -> None:
+    # Of a card's formats, on the CPU, where bitsandbytes packs the same bytes.
+    raw = USUAL | {"model_type": "stablelm", "hidden_size": 256, "intermediate_size": 512}
+    torch.manual_seed(1)
+    theirs = AutoModelForCausalLM.from_config(transformers_config(raw))
+    theirs.save_pretrained(tmp_path)
+    config = ModelFiles.open(tmp_path).config
+    formats = settle_formats(WeightFormats(quant), "float32", Hardware("cuda", (8, 6)))
+    precision = precision_of("float32", torch.device("cpu"))
+    model = read_transformers_model(tmp_path, config, precision, formats)
+    dense = replace(formats, linears=formats.dense)
+    planned = weights_bytes(config, formats)
+    assert held_bytes(model.body) + model.lm_head.nbytes == pytest.approx(planned, rel=0.05)
+    assert planned < weights_bytes(config, dense) / 3
+    runner = TransformersRunner(model, precision)
+    assert not runner.plain_why
+    kv = runner.new_cache(16)
+    ours = runner.logits(runner.extend(TOKEN_IDS[:12], kv))
+    wanted = theirs(torch.tensor([TOKEN_IDS[:12]])).logits[0]
+    assert 0 < (ours - wanted).std() < 0.3 * wanted.std()
+
+
+def held_bytes(module: torch.nn.Module) -> int:
+    """Bytes of all parameters, with the scales of those in 4 bits."""
+    total = sum(tensor.nbytes for tensor in (*module.parameters(), *module.buffers()))
+    for parameter in module.parameters():
+        state = getattr(parameter, "quant_state", None)
+        if state is not None:
+            nested = getattr(state, "state2", None)
+            tensors = [state.absmax, *([nested.absmax] if nested is not None else [])]
+            total += sum(tensor.nbytes for tensor in tensors)
+    return total
 
 
 @pytest.mark.parametrize("name", ["gpt2", "cohere2", "jamba"])
@@ -417,6 +459,28 @@ def test_the_plan_says_how_it_runs(
     planned = json.loads(capsys.readouterr().out)
     assert how in planned["runner_note"]
     assert planned["verdict"] == "fits"
+
+
+@pytest.mark.parametrize("name", ["gpt2", "mamba"])
+def test_the_library_knows_a_folder_of_another_family(
+    name: str, folder_of: Callable[[str], Path]
+) -> None:
+    contents = check_folder(folder_of(name))
+    assert contents.kind is ContentsKind.TARGET
+    assert contents.target is not None
+    assert (contents.target.hidden_size, contents.target.num_layers) == (32, 2)
+
+
+def test_the_bench_says_how_it_runs(
+    folder_of: Callable[[str], Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    prompts = tmp_path / "prompts.jsonl"
+    prompt = {"id": 1, "category": "any", "turns": ["who is it"]}
+    prompts.write_text(json.dumps(prompt) + "\n", encoding="utf-8")
+    wanted = ["bench", "-m", str(folder_of("mamba")), "--device", "cpu", "--threads", "1"]
+    more = ["--prompts", str(prompts), "--modes", "none", "--max-new-tokens", "4"]
+    assert main([*wanted, *more]) == 0
+    assert "one token a step, as some of its layers carry a state" in capsys.readouterr().out
 
 
 def test_a_cache_of_its_own_grows_and_moves(load: Load) -> None:

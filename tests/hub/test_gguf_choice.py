@@ -5,9 +5,12 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import gguf
+import numpy as np
 import pytest
 
 from medusa_core.__main__ import main
+from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import ModelError, RequestError
 from medusa_core.hub.gguf_choice import best_file, described, named_file, with_quant
 from medusa_core.hub.library.find import installed, loadable_models
@@ -97,6 +100,22 @@ def test_files_that_cant_be_loaded_are_passed_over(repo: Path, settings: HubSett
     (repo / "tiny-Q4_0.gguf").write_bytes(b"nothing")
     (repo / "tiny-F16.gguf").unlink()
     with pytest.raises(ModelError, match="can be loaded here"):
+        best_file(settings, list_repo(settings, REPO), imagined_card(8.0))
+
+
+def test_what_goes_with_a_model_is_passed_over_and_told_where_nothing_else_is(
+    repo: Path, settings: HubSettings
+) -> None:
+    for name in ("tiny-F16.gguf", "tiny-Q8_0.gguf"):
+        (repo / name).unlink()
+    for name in ("tiny-assistant-Q8_0.gguf", "tiny-it-assistant-F16.gguf"):
+        writer = gguf.GGUFWriter(repo / name, "gemma4-assistant")
+        writer.add_tensor("token_embd.weight", np.zeros((4096, 64), np.float32))
+        finish(writer)
+    listing = list_repo(settings, REPO)
+    assert best_file(settings, listing, imagined_card(8.0)).path == "tiny-Q4_0.gguf"
+    (repo / "tiny-Q4_0.gguf").unlink()
+    with pytest.raises(ModelError, match="assistant, which guesses tokens"):
         best_file(settings, list_repo(settings, REPO), imagined_card(8.0))
 
 

@@ -18,6 +18,7 @@ from medusa_core.models.quant.format import (
 from tests.core.fakes import oracle_spec
 from tests.core.laws import check_cache, check_same_tokens, decode, plain_scores, plainly, user_says
 from tests.core.test_loading import quantized_checkpoint
+from tests.core.test_mamba import wide
 from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
 from tests.imagined_card.card import CARDS, imagined_card
 from tests.imagined_card.tensor import CardMode
@@ -153,3 +154,24 @@ def test_what_was_kept_is_what_was_quantized(
         texts = [decode(target, SETTINGS, MESSAGES) for target in (first, again)]
         check_same_tokens(*texts)
         assert first.weights_bytes == again.weights_bytes
+
+
+@pytest.mark.parametrize("name", ["nemotron h"])
+def test_layers_with_states_are_computed_in_4_bits(name: str, tmp_path: Path) -> None:
+    settings = replace(SETTINGS, max_new_tokens=8)
+    folder = wide(name, tmp_path / "model")
+    with imagined_card(graphs_pay=True) as card:
+        with card.waiting():
+            options = LoadOptions("", "cuda", WeightFormats("nf4-dq"), context_tokens=512)
+            target = load_target(folder, None, options)
+        assert target.weights_bytes <= target.plan.weights_bytes
+        plain = decode(target, plainly(settings), MESSAGES)
+
+        def look(session: Session) -> None:
+            with card.waiting():
+                check_cache(session, target, 0.1)
+
+        oracle = oracle_spec([*plain.prompt_ids, *plain.token_ids])
+        run = decode(target, settings, MESSAGES, drafter=oracle, after_step=look)
+        assert run.done.num_steps < plain.done.num_steps
+        assert card.journal.kernels

@@ -26,6 +26,7 @@ from medusa_core.hub.library.pairing import (
     target_facts,
 )
 from medusa_core.models.checkpoints.gguf_config import config_of
+from medusa_core.models.family import family_registry
 from medusa_core.models.lora.adapter_shape import (
     adapter_problems,
     is_adapter,
@@ -120,9 +121,11 @@ def _weights(
     """A model, with heads among its tensors or beside them; or heads in a model's file."""
     shapes = _read_shapes(folder, weights, problems)
     if shapes and not any(tensor.endswith(_EMBEDDINGS) for tensor in shapes):
-        heads = _heads(name, shapes, config, problems)
-        kind = ContentsKind.UNKNOWN if heads is None else ContentsKind.HEADS
-        return Contents(kind, "safetensors", tuple(problems), None, heads)
+        found: list[str] = []
+        heads = _heads(name, shapes, config, found)
+        if heads is not None or not _is_of_another_family(config):
+            kind = ContentsKind.UNKNOWN if heads is None else ContentsKind.HEADS
+            return Contents(kind, "safetensors", (*problems, *found), None, heads)
     target = target_facts(name, config)
     _check_target(folder, target, config, problems)
     heads = None
@@ -138,6 +141,12 @@ def _weights(
         else ContentsKind.MERGED
     )
     return Contents(kind, "safetensors", tuple(problems), target, heads)
+
+
+def _is_of_another_family(config: Mapping[str, Any]) -> bool:
+    """Whether a `config.json` is of a family whose tensors have other names."""
+    model_type = config.get("model_type")
+    return isinstance(model_type, str) and model_type not in family_registry().names
 
 
 def _heads_file(

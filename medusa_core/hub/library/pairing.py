@@ -21,6 +21,12 @@ _STORAGE = re.compile(
     r"[-_.](hf|bf16|fp16|f16|fp32|nf4|nf4-dq|int8|int4|8bit|4bit|bnb|bnb-4bit|bnb-8bit"
     r"|safetensors|quantized|unquantized|gguf|i?q\d(_\w+)?|f32)$"
 )
+# Names of the width, of the count of tokens and of that of blocks: the usual ones first.
+_SIZES = (
+    ("hidden_size", "n_embd", "d_model"),
+    ("vocab_size",),
+    ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+)
 
 
 class TargetSizes(Protocol):
@@ -176,9 +182,14 @@ def same_model(one: str, other: str) -> bool:
     return _bare(one) == _bare(other)
 
 
+def _first_of(config: Mapping[str, Any], names: Iterable[str]) -> object:
+    """What stands under the first of some names that is there."""
+    return next((config[name] for name in names if name in config), None)
+
+
 def target_facts(name: str, config: Mapping[str, Any]) -> TargetFacts | None:
     """What heads must agree with, from a `config.json`; None if it says nothing of the kind."""
-    sizes = [config.get(key) for key in ("hidden_size", "vocab_size", "num_hidden_layers")]
+    sizes = [_first_of(config, names) for names in _SIZES]
     counts = [size for size in sizes if isinstance(size, int) and size > 0]
     if len(counts) != len(sizes):
         return None

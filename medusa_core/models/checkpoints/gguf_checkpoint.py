@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -22,6 +23,7 @@ from medusa_core.models.checkpoints.gguf_names import (
     EACH_EXPERT,
     Architecture,
     behind_layers,
+    halves_of_experts,
     hugging_face_name,
 )
 from medusa_core.models.checkpoints.gguf_settings import num_layers
@@ -136,25 +138,32 @@ class GgufCheckpoint(Checkpoint):
 
 def _named(gguf: Gguf, of: Architecture) -> Iterator[tuple[str, GgufTensor]]:
     """All tensors of the text part by Hugging Face's names, each expert's on its own."""
-    count = num_layers(gguf) if gguf.of_model("nextn_predict_layers") else 0
+    own_layers = num_layers(gguf) if gguf.of_model("nextn_predict_layers") else 0
     for theirs, tensor in gguf.tensors.items():
         if theirs in _READ_ELSEWHERE or theirs.startswith(_SENSES):
             continue
-        name = behind_layers(hugging_face_name(theirs, of), count)
-        if EACH_EXPERT not in name:
+        name = behind_layers(hugging_face_name(theirs, of), own_layers)
+        if EACH_EXPERT in name:
+            yield from _of_experts(name, tensor)
+        else:
             yield name, replace(tensor, shape=_shape(name, tensor.shape))
-            continue
-        count, *shape = tensor.shape
-        if not shape or count > _MOST_EXPERTS:
-            raise CheckpointError(
-                f"{theirs} has shape {list(tensor.shape)}, which isn't one for each expert.",
-                "Download the file again.",
-            )
-        nbytes = tensor.nbytes // count
-        for expert in range(count):
-            start = tensor.start + expert * nbytes
-            one = GgufTensor(tensor.path, tensor.kind, tuple(shape), start, nbytes)
-            yield name.replace(EACH_EXPERT, str(expert)), one
+
+
+def _of_experts(name: str, tensor: GgufTensor) -> Iterator[tuple[str, GgufTensor]]:
+    """The parts of a tensor that holds all experts of a layer; gates lie before what they open."""
+    count, *shape = tensor.shape
+    halves = halves_of_experts(name)
+    if not shape or count > _MOST_EXPERTS or shape[0] % len(halves):
+        raise CheckpointError(
+            f"{name} has shape {list(tensor.shape)}, which isn't one for each expert.",
+            "Download the file again.",
+        )
+    rows, nbytes = shape[0] // len(halves), tensor.nbytes // (count * len(halves))
+    places = product(range(count), halves)
+    for number, (expert, half) in enumerate(places):
+        start = tensor.start + number * nbytes
+        one = GgufTensor(tensor.path, tensor.kind, (rows, *shape[1:]), start, nbytes)
+        yield half.replace(EACH_EXPERT, str(expert)), one
 
 
 def _shape(name: str, stored: tuple[int, ...]) -> tuple[int, ...]:

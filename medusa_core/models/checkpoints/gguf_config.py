@@ -11,6 +11,7 @@ from medusa_core.errors import CheckpointError, ModelError
 from medusa_core.models.checkpoints.gguf_names import (
     ARCHITECTURES,
     Architecture,
+    halves_of_experts,
     hugging_face_name,
     why_not,
 )
@@ -174,11 +175,12 @@ def _generation(gguf: Gguf) -> dict[str, Any]:
 
 
 def _stored_types(gguf: Gguf, of: Architecture) -> dict[str, str]:
-    """The type of every matrix in blocks, by Hugging Face's name of it."""
+    """The type of every matrix in blocks, by Hugging Face's name of it; experts are named once."""
     return {
-        hugging_face_name(name, of): tensor.kind
+        half: tensor.kind
         for name, tensor in gguf.tensors.items()
         if tensor.kind in BLOCK_SIZES
+        for half in halves_of_experts(hugging_face_name(name, of))
     }
 
 

@@ -38,6 +38,14 @@ _PER_LAYER = {
     "proj": "per_layer_projection",
     "post_norm": "post_per_layer_input_norm",
 }
+_EXPERTS_BESIDE = {
+    "ffn_gate_inp": "router.proj",
+    "ffn_gate_up_exps": "experts.*.gate_up_proj",
+    **{f"ffn_{part}_exps": f"experts.*.{part}_proj" for part in ("gate", "up", "down")},
+    "pre_ffw_norm_2": "pre_feedforward_layernorm_2",
+    "post_ffw_norm_1": "post_feedforward_layernorm_1",
+    "post_ffw_norm_2": "post_feedforward_layernorm_2",
+}
 _NORMS_BEHIND = {name: theirs for name, theirs in _FOUR_NORMS.items() if name != "ffn_norm"}
 _FUSED = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
 _SHORT_CONVOLUTION = {
@@ -95,6 +103,9 @@ _NEMOTRON_H = {
     **{f"attn_{part}": f"mixer.{part}_proj" for part in ("q", "k", "v")},
     "attn_output": "mixer.o_proj",
     **{f"ffn_{part}": f"mixer.{part}_proj" for part in ("up", "down")},
+    **{f"ffn_{part}_shexp": f"mixer.shared_experts.{part}_proj" for part in ("up", "down")},
+    **{name: theirs.replace("mlp", "mixer") for name, theirs in _EXPERTS.items()},
+    "ffn_gate_inp": "mixer.gate",
 }
 
 
@@ -183,8 +194,13 @@ ARCHITECTURES = {
     "gemma3": Architecture("gemma3_text", _FOUR_NORMS, norm_offset=1.0),
     "gemma4": Architecture(
         "gemma4_text",
-        _FOUR_NORMS | _PER_LAYER,
-        whole={"layer_output_scale.weight": "layer_scalar"},
+        _FOUR_NORMS | _PER_LAYER | _EXPERTS_BESIDE,
+        has_experts=True,
+        whole={
+            "layer_output_scale.weight": "layer_scalar",
+            "ffn_gate_inp.scale": "router.scale",
+            "ffn_down_exps.scale": "router.per_expert_scale",
+        },
         by_layer=frozenset(("feed_forward_length", "attention.head_count_kv")),
     ),
     "phi3": Architecture("phi3", _FUSED),
@@ -227,6 +243,15 @@ ARCHITECTURES = {
         whole={**_mamba("mamba"), "ffn_norm": "pre_ff_layernorm.weight"},
     ),
     "nemotron_h": Architecture("nemotron_h", _NEMOTRON_H, whole=_mamba("mixer")),
+    "nemotron_h_moe": Architecture(
+        "nemotron_h",
+        _NEMOTRON_H,
+        has_experts=True,
+        whole={
+            **_mamba("mixer"),
+            "exp_probs_b.bias": "mixer.gate.e_score_correction_bias",
+        },
+    ),
 }
 
 _RECURRENT = "some of its layers are recurrent, and a tree of drafts has no state for each branch"
@@ -237,7 +262,7 @@ _INSTEAD = {
     **dict.fromkeys(
         (
             *("mamba", "mamba2", "jamba", "plamo2"),
-            *("nemotron_h_moe", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7", "kimi-linear"),
+            *("rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7", "kimi-linear"),
         ),
         (_RECURRENT, "Choose a model without such layers, such as Qwen3."),
     ),
@@ -273,6 +298,14 @@ def hugging_face_name(name: str, of: Architecture) -> str:
         return f"model.layers.{number}.{own}"
     theirs = of.names.get(part) or _BLOCK.get(part)
     return name if theirs is None else f"model.layers.{number}.{theirs}.{ending}"
+
+
+def halves_of_experts(name: str) -> tuple[str, ...]:
+    """The names of gate and up, which may be one tensor; else the name alone."""
+    both = ".gate_up_proj."
+    if EACH_EXPERT not in name or both not in name:
+        return (name,)
+    return name.replace(both, ".gate_proj."), name.replace(both, ".up_proj.")
 
 
 def behind_layers(name: str, num_layers: int) -> str:

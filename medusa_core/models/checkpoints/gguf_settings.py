@@ -122,6 +122,10 @@ def _gemma4(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
                 else 10000.0
             },
         },
+        "enable_moe_block": bool(gguf.of_model("expert_count")),
+        "num_experts": gguf.of_model("expert_count"),
+        "top_k_experts": gguf.of_model("expert_used_count"),
+        "moe_intermediate_size": gguf.of_model("expert_feed_forward_length"),
         **_gemma4_widths(gguf, known, shared),
     }
 
@@ -257,7 +261,7 @@ def _gpt_oss(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
 def _lfm2(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     """A file has the width of the MLP as it is; `config.json` one that is still to be adjusted."""
     attends = "sliding_attention" if _positive(known.get("sliding_window")) else "full_attention"
-    mixers = _mixers(gguf, known) or []
+    mixers = _mixers(gguf) or []
     settings: Settings = {
         "norm_eps": known.get("rms_norm_eps"),
         "conv_L_cache": gguf.of_model("shortconv.l_cache"),
@@ -300,7 +304,7 @@ def _granitehybrid(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
         shared = gguf.of_model("expert_shared_feed_forward_length")
     turns = gguf.of_model("rope.scaling.finetuned") is not False
     return _mamba(gguf) | {
-        "layer_types": _mixers(gguf, known),
+        "layer_types": _mixers(gguf),
         "shared_intermediate_size": shared,
         "num_local_experts": experts,
         "num_experts_per_tok": gguf.of_model("expert_used_count"),
@@ -309,12 +313,10 @@ def _granitehybrid(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     }
 
 
-def _mixers(gguf: Gguf, known: Mapping[str, Any]) -> list[str] | None:
+def _mixers(gguf: Gguf) -> list[str]:
     """What mixes the rows of each layer: attention where it has heads of keys."""
-    count, heads = known.get("num_hidden_layers"), list(_each(gguf, "attention.head_count_kv"))
-    if not isinstance(count, int) or len(heads) not in (1, count) or count > _MOST_LAYERS:
-        return None
-    heads = heads if len(heads) == count else heads * count
+    count, heads = num_layers(gguf), list(_each(gguf, "attention.head_count_kv"))
+    heads = heads * count if len(heads) == 1 else heads[:count]
     return ["attention" if number else "mamba" for number in heads]
 
 
@@ -328,22 +330,30 @@ def _falcon_h1(gguf: Gguf, _: Mapping[str, Any]) -> Settings:
 
 
 def _nemotron_h(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
-    """An MLP has a width, attention heads of keys; what has neither is a Mamba-2 layer."""
-    mixers = _mixers(gguf, known)
-    widths = list(_each(gguf, "feed_forward_length"))
-    kinds = mixers
-    if mixers is not None and len(widths) == len(mixers):
-        kinds = ["mlp" if wide else one for wide, one in zip(widths, mixers, strict=True)]
+    """MLPs have a width, attention heads of keys; what has neither is a Mamba-2 layer."""
+    mlp = "moe" if gguf.of_model("expert_count") else "mlp"
+    widths, kinds = list(_each(gguf, "feed_forward_length")), _mixers(gguf)
+    if len(widths) >= len(kinds):
+        kinds = [mlp if wide else one for wide, one in zip(widths, kinds, strict=False)]
     eps = known.get("rms_norm_eps", gguf.of_model("attention.layer_norm_epsilon"))
     sizes = _mamba(gguf)
     heads, inner = sizes["mamba_n_heads"], sizes["mamba_d_ssm"]
     fits = isinstance(heads, int) and isinstance(inner, int) and heads > 0
+    scale = gguf.of_model("expert_weights_scale")
     return sizes | {
         "layers_block_type": kinds,
         "mamba_d_head": inner // heads if fits else None,
         "rms_norm_eps": plain_float(eps) if isinstance(eps, float) else None,
         "hidden_act": "relu2",
         "partial_rotary_factor": 1.0,  # nothing is turned, whatever the file says
+        "n_routed_experts": gguf.of_model("expert_count"),
+        "num_experts_per_tok": gguf.of_model("expert_used_count"),
+        "moe_intermediate_size": gguf.of_model("expert_feed_forward_length"),
+        "moe_shared_expert_intermediate_size": gguf.of_model("expert_shared_feed_forward_length"),
+        "norm_topk_prob": gguf.of_model("expert_weights_norm"),
+        "routed_scaling_factor": plain_float(scale) if isinstance(scale, float) else None,
+        "n_group": gguf.of_model("expert_group_count"),
+        "moe_latent_size": gguf.of_model("moe_latent_size"),
     }
 
 
@@ -419,7 +429,7 @@ _SETTINGS: dict[str, Callable[[Gguf, Mapping[str, Any]], Settings]] = {
     **dict.fromkeys(("qwen35", "qwen35moe"), _qwen35),
     "granitehybrid": _granitehybrid,
     "falcon-h1": _falcon_h1,
-    "nemotron_h": _nemotron_h,
+    **dict.fromkeys(("nemotron_h", "nemotron_h_moe"), _nemotron_h),
 }
 
 

@@ -1,8 +1,8 @@
 """Checkpoints that hold the experts of a layer in one tensor: here each expert stands on its own.
 
 GPT-OSS publishes them so: gate and up interleaved, as plain numbers with inputs as rows, or as
-MXFP4 with outputs as rows (blocks of 32 and their scales in two tensors). Granite 4 and Qwen3.5
-have outputs as rows, those of gates before the others.
+MXFP4 with outputs as rows (blocks of 32 and their scales in two tensors). Granite 4, Qwen3.5
+and Gemma 4 have outputs as rows, those of gates before the others.
 Source: transformers' `GptOssExperts` and its reader of MXFP4, and `GraniteMoeHybridExperts`.
 """
 
@@ -28,7 +28,8 @@ from medusa_core.models.quant.block_types import block_type
 from medusa_core.system.files.safetensors_header import TensorEntry
 
 _STACKED = re.compile(
-    r"(?P<lead>.*\.mlp\.experts)\.(?P<part>gate_up|down)_proj(?P<kind>_bias|_blocks|_scales)?"
+    r"(?P<lead>.*\.(?:mlp|layers\.\d+)\.experts)\."
+    r"(?P<part>gate_up|down)_proj(?P<kind>_bias|_blocks|_scales)?"
 )
 _GRANITE = re.compile(
     r"(?P<lead>.*\.block_sparse_moe)\.(?P<part>input|output)_linear(?P<kind>\.weight)"

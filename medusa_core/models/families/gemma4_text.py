@@ -16,7 +16,7 @@ from medusa_core.models.family import (
     whole,
 )
 from medusa_core.models.layer_shapes import LayerShape, RowShape, SharedRows, rows_read
-from medusa_core.models.traits import Activation, NormPlaces, PerLayerEmbeddings, Traits
+from medusa_core.models.traits import Activation, Experts, NormPlaces, PerLayerEmbeddings, Traits
 
 if TYPE_CHECKING:
     from medusa_core.models.config import ModelConfig
@@ -30,16 +30,17 @@ _MOST_INTERMEDIATE = 1 << 19
 _EVERY = 6  # layers, of which the last one sees all, where a file doesn't say
 _USUAL_PER_LAYER = 256  # numbers, where a file doesn't say
 _STILL = 1e30  # stretches a pair so far that no position turns it, as GGUF files have it
+# Before the experts, behind the MLP, behind the experts.
+EXPERT_NORMS = (
+    "pre_feedforward_layernorm_2",
+    "post_feedforward_layernorm_1",
+    "post_feedforward_layernorm_2",
+)
 _GLOBAL, _LOCAL = "full_attention", "sliding_attention"
 
 
 def _as_usual(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Sizes of layers that see all in the usual places; those of layers with a window beside."""
-    if raw.get("enable_moe_block"):
-        raise ModelError(
-            "This Gemma 4 has experts, which aren't supported in its family.",
-            "Choose Gemma 4 E2B, E4B, 12B or 31B.",
-        )
     if raw.get("use_bidirectional_attention") == "all":
         raise ModelError(
             "Tokens of this model see those behind them: it can't write text.",
@@ -142,6 +143,19 @@ def _traits(raw: Mapping[str, Any]) -> Traits:
         ),
         normalises_values=True,
         scales_layers=True,
+        experts=_experts(raw),
+    )
+
+
+def _experts(raw: Mapping[str, Any]) -> Experts | None:
+    """They stand beside the MLP of every layer."""
+    if not raw.get("enable_moe_block"):
+        return None
+    count = whole(raw, "num_experts", _MOST_HEADS, 128)
+    return Experts(
+        count,
+        whole(raw, "top_k_experts", count, 8),
+        whole(raw, "moe_intermediate_size", _MOST_INTERMEDIATE, 704),
     )
 
 
@@ -244,13 +258,41 @@ def _parts(config: ModelConfig, index: int) -> BlockParts:
             LinearPart(f"{name}.per_layer_projection", (projection,), width),
         )
         norms[f"{parts.prefix}.post_per_layer_input_norm"] = hidden
+    with_experts = _with_experts(config, replace(parts, vectors=norms), index)
     return replace(
-        parts,
-        vectors=norms,
+        with_experts,
         qkv=replace(parts.qkv, pieces=tuple(pieces)),
         output=replace(parts.output, columns=inner),
         mixer=gates,
-        more={f"{parts.prefix}.layer_scalar": (1,)},
+        more={f"{parts.prefix}.layer_scalar": (1,), **with_experts.more},
+    )
+
+
+def _with_experts(config: ModelConfig, parts: BlockParts, index: int) -> BlockParts:
+    """The parts with an MLP and, where a model has them, experts beside it."""
+    from dataclasses import replace
+
+    from medusa_core.models.parts import LinearPart, PartPiece, mlp_parts
+
+    experts, hidden = config.traits.experts, config.hidden_size
+    if experts is None:
+        return parts
+    name, prefix = f"layers.{index}", parts.prefix
+    router = PartPiece(f"{prefix}.router.proj", experts.count)
+    norms = {f"{prefix}.{norm}": hidden for norm in EXPERT_NORMS}
+    return replace(
+        parts,
+        vectors=parts.vectors | norms,
+        mlp=mlp_parts(config, name, f"{prefix}.mlp", config.mlp_width(index)),
+        router=LinearPart(f"{name}.router", (router,), hidden, stays_dense=True),
+        experts=tuple(
+            mlp_parts(config, f"{name}.experts.{one}", f"{prefix}.experts.{one}", experts.width)
+            for one in range(experts.count)
+        ),
+        more={
+            f"{prefix}.router.scale": (hidden,),
+            f"{prefix}.router.per_expert_scale": (experts.count,),
+        },
     )
 
 

@@ -210,4 +210,4 @@ def lfm2_decoder() -> type[Decoder]:
     return Lfm2Decoder
 
 
-SPEC = FamilySpec("lfm2", lfm2_traits, lfm2_decoder, lfm2_parts, _as_usual)
+SPEC = FamilySpec("lfm2", lfm2_traits, lfm2_decoder, lfm2_parts, _as_usual, tells_blocks=True)

@@ -1,4 +1,4 @@
-"""Nemotron-H: every layer is a Mamba-2 layer, attention, or an MLP without a gate."""
+"""Nemotron-H: every layer is a Mamba-2 layer, attention, an MLP without a gate, or experts."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from medusa_core.errors import ModelError
-from medusa_core.models.family import FamilySpec, whole
+from medusa_core.models.family import FamilySpec, positive, whole
 from medusa_core.models.layer_shapes import LayerShape, NoShape
 from medusa_core.models.mamba import mamba_trait, row_shape, state_shape
-from medusa_core.models.traits import Activation, Traits
+from medusa_core.models.traits import Activation, Experts, Traits
 
 if TYPE_CHECKING:
     from medusa_core.models.config import ModelConfig
-    from medusa_core.models.parts import BlockParts
+    from medusa_core.models.parts import BlockParts, MlpParts
 
 _MOST_HEADS = 1 << 12
 _MOST_WIDTH = 1 << 17
+_MOST_EXPERTS = 1 << 12
 _LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 _WORDS = {"linear_attention": "mamba", "full_attention": "attention"}
 # What others call otherwise, by their names.
@@ -46,20 +47,15 @@ def _as_usual(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _kinds(raw: Mapping[str, Any]) -> list[str]:
-    """What each layer is: `mamba`, `attention` or `mlp`."""
+    """What each layer is: `mamba`, `attention`, `mlp` or `moe`."""
     listed = raw.get("layers_block_type") or raw.get("layer_types")
     if listed is None and isinstance(pattern := raw.get("hybrid_override_pattern"), str):
         listed = [_LETTERS.get(letter, letter) for letter in pattern]
     words = listed if isinstance(listed, list) else []
     kinds = [_WORDS.get(word, word) if isinstance(word, str) else "" for word in words]
-    if "moe" in kinds:
+    if not kinds or not {"mamba", "attention", "mlp", "moe"}.issuperset(kinds):
         raise ModelError(
-            "This Nemotron has experts, which aren't supported in its family.",
-            "Choose one without, such as Nemotron Nano 9B v2.",
-        )
-    if not kinds or not {"mamba", "attention", "mlp"}.issuperset(kinds):
-        raise ModelError(
-            "config.json: layers_block_type isn't a list of mamba, attention and mlp.",
+            "config.json: layers_block_type isn't a list of mamba, attention, mlp and moe.",
             "Layers of other kinds aren't supported in this family.",
         )
     return kinds
@@ -71,6 +67,7 @@ def _traits(raw: Mapping[str, Any]) -> Traits:
         "mamba": state_shape(raw),
         "attention": row_shape(raw),
         "mlp": NoShape(),
+        "moe": NoShape(),
     }
     return Traits(
         qkv_bias=bias,
@@ -80,39 +77,101 @@ def _traits(raw: Mapping[str, Any]) -> Traits:
         unturned=frozenset(range(len(kinds))),
         mamba=replace(mamba_trait(raw), name="mixer"),
         layers=tuple(shapes[kind] for kind in kinds),
+        experts=_experts(raw, kinds),
+    )
+
+
+def _experts(raw: Mapping[str, Any], kinds: list[str]) -> Experts | None:
+    if "moe" not in kinds:
+        return None
+    count = whole(raw, "n_routed_experts", _MOST_EXPERTS, 8)
+    chosen = whole(raw, "num_experts_per_tok", _MOST_EXPERTS, 2)
+    if chosen > count:
+        raise ModelError(
+            f"config.json: each token takes {chosen} of {count} experts.",
+            "Download config.json again.",
+        )
+    groups = whole(raw, "n_group", _MOST_EXPERTS, 1), whole(raw, "topk_group", _MOST_EXPERTS, 1)
+    if groups != (1, 1) or raw.get("moe_latent_size") is not None:
+        raise ModelError(
+            "Experts in groups, or of another width than the model's, aren't supported.",
+            "Choose Nemotron 3 Nano, or one without experts.",
+        )
+    return Experts(
+        count,
+        chosen,
+        whole(raw, "moe_intermediate_size", _MOST_WIDTH, 7688),
+        normalises=bool(raw.get("norm_topk_prob", True)),
+        plain_layers=frozenset(index for index, kind in enumerate(kinds) if kind != "moe"),
+        is_sigmoid=True,
+        bias="gate.e_score_correction_bias",
+        scale=positive(raw, "routed_scaling_factor", 1.0) or 1.0,
+        shared_width=whole(raw, "moe_shared_expert_intermediate_size", _MOST_WIDTH, 7688),
     )
 
 
 def _parts(config: ModelConfig, index: int) -> BlockParts:
-    """One norm, and one of the three behind it."""
+    """One norm, and one of the four behind it."""
     from medusa_core.models.mamba import with_mamba
-    from medusa_core.models.parts import BlockParts, LinearPart, PartPiece
+    from medusa_core.models.parts import BlockParts
 
-    prefix, name = f"model.layers.{index}", f"layers.{index}"
-    hidden, traits = config.hidden_size, config.traits
+    prefix, traits = f"model.layers.{index}", config.traits
+    norm = {f"{prefix}.norm": config.hidden_size}
+    block = BlockParts(prefix, norm, qkv=None, output=None, mlp=None)
+    if not isinstance(config.layers[index], NoShape):
+        mixed = with_mamba(block, config, index)
+        return mixed if mixed.mixer else _with_attention(block, config, index)
+    if traits.experts is not None and index not in traits.experts.plain_layers:
+        return _with_experts(block, traits.experts, config, index)
+    mlp = _mlp(config, f"layers.{index}", f"{prefix}.mixer", config.intermediate_size)
+    return replace(block, mlp=mlp)
 
-    def part(own: str, pieces: dict[str, int], columns: int, has_bias: bool) -> LinearPart:
-        rows = tuple(PartPiece(f"{prefix}.mixer.{one}", size) for one, size in pieces.items())
-        return LinearPart(f"{name}.{own}", rows, columns, has_bias)
 
-    block = BlockParts(prefix, {f"{prefix}.norm": hidden}, qkv=None, output=None, mlp=None)
-    shape = config.layers[index]
-    if isinstance(shape, NoShape):
-        from medusa_core.models.parts import MlpParts
+def _with_attention(block: BlockParts, config: ModelConfig, index: int) -> BlockParts:
+    from medusa_core.models.parts import LinearPart, PartPiece
 
-        width = config.intermediate_size
-        up = part("gate_up", {"up_proj": width}, hidden, traits.mlp_bias)
-        return replace(
-            block, mlp=MlpParts(up, part("down", {"down_proj": hidden}, width, traits.mlp_bias))
-        )
-    if (mixed := with_mamba(block, config, index)).mixer:
-        return mixed
+    mixer, name, traits = f"{block.prefix}.mixer", f"layers.{index}", config.traits
     inner, kv = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
-    qkv = {"q_proj": inner, "k_proj": kv, "v_proj": kv}
+    qkv = tuple(
+        PartPiece(f"{mixer}.{one}_proj", rows) for one, rows in (("q", inner), ("k", kv), ("v", kv))
+    )
+    output = (PartPiece(f"{mixer}.o_proj", config.hidden_size),)
     return replace(
         block,
-        qkv=part("qkv", qkv, hidden, traits.qkv_bias),
-        output=part("output", {"o_proj": hidden}, inner, traits.output_bias),
+        qkv=LinearPart(f"{name}.qkv", qkv, config.hidden_size, traits.qkv_bias),
+        output=LinearPart(f"{name}.output", output, inner, traits.output_bias),
+    )
+
+
+def _with_experts(
+    block: BlockParts, experts: Experts, config: ModelConfig, index: int
+) -> BlockParts:
+    """A router, experts, and an MLP that all rows pass through."""
+    from medusa_core.models.parts import LinearPart, PartPiece
+
+    mixer, name = f"{block.prefix}.mixer", f"layers.{index}"
+    router = (PartPiece(f"{mixer}.gate", experts.count),)
+    return replace(
+        block,
+        mlp=_mlp(config, name, f"{mixer}.shared_experts", experts.shared_width),
+        router=LinearPart(f"{name}.router", router, config.hidden_size, stays_dense=True),
+        experts=tuple(
+            _mlp(config, f"{name}.experts.{one}", f"{mixer}.experts.{one}", experts.width)
+            for one in range(experts.count)
+        ),
+        more={f"{mixer}.{experts.bias}": (experts.count,)},
+    )
+
+
+def _mlp(config: ModelConfig, name: str, prefix: str, width: int) -> MlpParts:
+    """An MLP without a gate."""
+    from medusa_core.models.parts import LinearPart, MlpParts, PartPiece
+
+    hidden, has_bias = config.hidden_size, config.traits.mlp_bias
+    up, down = (PartPiece(f"{prefix}.up_proj", width), PartPiece(f"{prefix}.down_proj", hidden))
+    return MlpParts(
+        LinearPart(f"{name}.gate_up", (up,), hidden, has_bias),
+        LinearPart(f"{name}.down", (down,), width, has_bias),
     )
 
 

@@ -11,5 +11,10 @@ from medusa_core.models.delta_net import (
 from medusa_core.models.family import FamilySpec
 
 SPEC = FamilySpec(
-    "qwen3_5_text", delta_net_traits, delta_net_decoder, delta_net_parts, delta_net_as_usual
+    "qwen3_5_text",
+    delta_net_traits,
+    delta_net_decoder,
+    delta_net_parts,
+    delta_net_as_usual,
+    tells_blocks=True,
 )

@@ -25,8 +25,13 @@ ADAPTER = "adapter"  # the folder of a LoRA beside heads that learned with it
 LEAD = "base_model.model."  # in front of every layer's name
 _PICKLE = "adapter_model.bin"
 _TENSOR = re.compile(r"base_model\.model\.(?P<module>.+)\.lora_(?P<which>[AB])(\.\w+)?\.weight")
-# How models that also see call their text part, and what it is called without it.
-_TEXT_PARTS = (("model.language_model.", "model."), ("language_model.", ""))
+# How models that also see call their text part, and what it is called without it; Nemotron-H calls
+# its whole model so.
+_TEXT_PARTS = (
+    ("model.language_model.", "model."),
+    ("language_model.", ""),
+    ("backbone.", "model."),
+)
 _AROUND = ("lm_head", "embed_tokens")
 _FLOATS = ("F64", "F32", "F16", "BF16")
 

@@ -8,6 +8,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 from tokenizers import Tokenizer as RustTokenizer
 
 from medusa_core.errors import TokenizerError
+from medusa_core.models.text.gguf_splits import SPLITS
 from medusa_core.models.text.seam import tokenizer_errors
 from medusa_core.models.text.sentencepiece import (
     MOST_PIECE_CHARS,
@@ -18,57 +19,6 @@ from medusa_core.models.text.sentencepiece import (
 from medusa_core.models.text.written_template import WrittenTemplate
 from medusa_core.system.files.gguf import Gguf
 
-_CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-_WORDS = r"|[^\r\n\p{L}\p{N}]?\p{L}+"
-_REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-_LLAMA3 = rf"{_CONTRACTIONS}{_WORDS}|\p{{N}}{{1,3}}{_REST}"
-_QWEN2 = rf"{_CONTRACTIONS}{_WORDS}|\p{{N}}{_REST}"
-_SEED = rf"{_CONTRACTIONS}{_WORDS}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+|\s*[\r\n]+|\s+(?!\S)|\s+"
-_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-_GPT4O = (
-    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_CONTRACTIONS}?"
-    rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_CONTRACTIONS}?"
-    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-_TEKKEN = (
-    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+"
-    rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*"
-    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-
-_CJK = r"[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
-_DEEPSEEK_CODER = (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _CJK, r"\p{N}")
-_LETTERS_OR_MARKS = (
-    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"
-    r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-_DEEPSEEK_V3 = (
-    r"\p{N}{1,3}",
-    r"[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
-    _LETTERS_OR_MARKS,
-)
-
-_LLAMA3_NAMES = ("llama3", "llama-v3", "llama-bpe", "falcon3", "pixtral")
-# By `tokenizer.ggml.pre`: patterns whose matches stand alone, one after another.
-_SPLITS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(
-        ("gpt-2", "gpt2", "phi-2", "mpt", "olmo", "jais", "exaone4", "default"), (_GPT2,)
-    ),
-    **dict.fromkeys(
-        (*_LLAMA3_NAMES, "dbrx", "smaug-bpe", "olmo2", "chatglm-bpe", "glm4"), (_LLAMA3,)
-    ),
-    **dict.fromkeys(("qwen2", "deepseek-r1-qwen", "megrez"), (_QWEN2,)),
-    **dict.fromkeys(("smollm", "starcoder", "refact", "command-r", "codeshell"), (r"\p{N}", _GPT2)),
-    **dict.fromkeys(("gpt-4o", "llama4"), (_GPT4O,)),
-    "tekken": (_TEKKEN,),
-    "seed-coder": (_SEED,),
-    "deepseek-coder": _DEEPSEEK_CODER,
-    **dict.fromkeys(("deepseek-v3", "hunyuan-dense"), _DEEPSEEK_V3),
-}
-_BOS_FIRST = (*_LLAMA3_NAMES, "tekken")  # where a file doesn't say
-_WHOLE = (*_LLAMA3_NAMES, "tekken", "glm4")  # a word that is a token isn't merged
 # Phi 3's other special tokens swallow the line break that its template puts behind them.
 _NOT_SWALLOWING = frozenset({"<unk>", "<s>", "<|endoftext|>"})
 _GEMMA4 = "gemma4"  # SentencePiece's pieces, which merges of the file put together
@@ -149,10 +99,11 @@ def _sentencepiece(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -
 
 def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> RustTokenizer:
     pre = gguf.text("tokenizer.ggml.pre", "default")
-    if pre not in _SPLITS:
+    way = SPLITS.get(pre)
+    if way is None:
         raise TokenizerError(
             f"{path.name} splits texts in the way {pre[:40]!r}, which isn't supported.",
-            f"Supported are {', '.join(sorted(_SPLITS))}.",
+            f"Supported are {', '.join(sorted(SPLITS))}.",
         )
     merges = [_pair(path, merge) for merge in gguf.texts("tokenizer.ggml.merges")]
     if not merges and any(
@@ -163,13 +114,13 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
     if len(vocabulary) != len(texts):
         raise _damaged(path, "a token is there twice")
     tokenizer = RustTokenizer(
-        models.BPE(vocab=vocabulary, merges=merges, ignore_merges=pre in _WHOLE)
+        models.BPE(vocab=vocabulary, merges=merges, ignore_merges=not way.merges_words)
     )
-    splits = [pre_tokenizers.Split(Regex(one), behavior="isolated") for one in _SPLITS[pre]]
+    splits = [pre_tokenizers.Split(Regex(one), behavior="isolated") for one in way.patterns]
     as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*splits, as_bytes])
     tokenizer.decoder = decoders.ByteLevel()
-    if pre == "qwen2":
+    if way.normal_form:
         tokenizer.normalizer = normalizers.NFC()
     special, own = (
         [text for text, kind in zip(texts, kinds, strict=True) if kind == wanted]
@@ -177,7 +128,7 @@ def _byte_level(gguf: Gguf, path: Path, texts: list[str], kinds: list[int]) -> R
     )
     tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in special])
     tokenizer.add_tokens([AddedToken(text, normalized=False) for text in own])
-    _begin(tokenizer, gguf, texts, _flag(gguf, "add_bos_token", default=pre in _BOS_FIRST))
+    _begin(tokenizer, gguf, texts, _flag(gguf, "add_bos_token", default=way.begins))
     return tokenizer
 
 

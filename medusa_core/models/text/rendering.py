@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jinja2
-from jinja2 import meta
-from jinja2.ext import LoopControlExtension
+from jinja2 import meta, nodes
+from jinja2.ext import Extension, LoopControlExtension
+from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from medusa_core.errors import TemplateError
@@ -80,11 +81,10 @@ class Rendering:
         Raises:
             TemplateError: The template refuses the conversation, fails, or writes too much.
         """
-        extra: dict[str, Any] = {}
+        # Templates may ask whether tools are none, not whether they are defined.
+        extra: dict[str, Any] = {"tools": list(tools) or None, "documents": None}
         if self.switch and thinks is not None:
             extra[self.switch] = thinks
-        if tools:
-            extra["tools"] = tools
         try:
             return self._written(
                 messages=turns,
@@ -143,7 +143,7 @@ def _line(error: Exception) -> str:
 
 def _environment() -> ImmutableSandboxedEnvironment:
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[LoopControlExtension]
+        trim_blocks=True, lstrip_blocks=True, extensions=[LoopControlExtension, _Generation]
     )
     environment.filters["tojson"] = _to_json
     del environment.globals["lipsum"]
@@ -152,8 +152,32 @@ def _environment() -> ImmutableSandboxedEnvironment:
     return environment
 
 
-def _to_json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent)
+class _Generation(Extension):
+    """`{% generation %} … {% endgeneration %}`, where answers stand: training asks for it alone."""
+
+    tags = {"generation"}  # noqa: RUF012 - as jinja2 declares it
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        """What stands within."""
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return [nodes.Scope(body, lineno=line)]
+
+
+def _to_json(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | str | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    return json.dumps(
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+    )
 
 
 def _raise_exception(message: str) -> None:

@@ -132,9 +132,8 @@ def _placing(precision: Precision, formats: PartFormats) -> dict[str, Any]:
     # Experts are multiplied together in 32 bits at most.
     one_by_one = {"experts_implementation": "eager"}
     placing: dict[str, Any] = one_by_one if precision.compute == torch.float64 else {}
-    if precision.device.type == "cpu":
-        return placing
-    placing["device_map"] = {"": precision.device}
+    if precision.device.type != "cpu" or not formats.linears.is_dense:
+        placing["device_map"] = {"": precision.device}
     if not formats.linears.is_dense:
         from transformers import BitsAndBytesConfig
 

@@ -23,7 +23,7 @@ from medusa_core.runtime.kv.size import (
     state_itemsize,
     state_rows,
 )
-from medusa_core.runtime.kv.states import States
+from medusa_core.runtime.kv.states import RecurrentStates
 
 
 class KvCache(ABC):
@@ -34,6 +34,8 @@ class KvCache(ABC):
         capacity: Slots in all.
         states: Of recurrent layers; None where there are none.
     """
+
+    kind_of_states: type[RecurrentStates] = RecurrentStates
 
     def __init__(
         self,
@@ -90,7 +92,7 @@ class KvCache(ABC):
             at += size
         return parts
 
-    def _new_states(self, config: ModelConfig, compute: torch.dtype) -> States | None:
+    def _new_states(self, config: ModelConfig, compute: torch.dtype) -> RecurrentStates | None:
         layers = config.state_layers
         if not layers:
             return None
@@ -98,7 +100,9 @@ class KvCache(ABC):
         dtype = torch.float64 if item > 4 else torch.float32
         nbytes = state_bytes(config, compute.itemsize)
         own = self._memory[: self._states_size].view(torch.uint8)[:nbytes].view(dtype)
-        return States(layers[0], len(layers), num_checkpoints(layers[0], len(layers), item), own)
+        return self.kind_of_states(
+            layers[0], len(layers), num_checkpoints(layers[0], len(layers), item), own
+        )
 
     @property
     def nbytes(self) -> int:
@@ -208,8 +212,11 @@ class KvCache(ABC):
         """The committed rows of each shape, and the states behind them, as `committed` has it."""
         if len(rows) == 1 and self.states is None:
             return rows[0].clone()
-        states = [] if self.states is None else list(self.states.tensors())
-        return torch.cat([part.flatten() for part in (*rows, *states)])
+        return torch.cat([part.flatten() for part in (*rows, *self.settled_states())])
+
+    def settled_states(self) -> list[Tensor]:
+        """Copies of states and tails behind all committed rows."""
+        return [] if self.states is None else self.states.settled()
 
     @abstractmethod
     def _first_rows(self, data: Tensor, length: int) -> Tensor:

@@ -10,11 +10,36 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.layer_shapes import SharedRows
+from medusa_core.models.layer_shapes import SharedRows, StateShape
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.size import row_groups
+from medusa_core.runtime.kv.states import RecurrentStates
 from medusa_core.system.native.lanes import LANES
-from medusa_core.system.native.structs import CacheStruct, LayerRowsStruct
+from medusa_core.system.native.structs import (
+    CacheStruct,
+    LayerRowsStruct,
+    StateShapeStruct,
+    StatesStruct,
+)
+
+
+class PanelStates(RecurrentStates):
+    """States whose steps the compiled pass applies.
+
+    Attributes:
+        num_unapplied: Committed steps that the next pass is to apply.
+    """
+
+    num_unapplied = 0
+
+    def settle(self) -> None:
+        self.num_unapplied += self.num_pending
+        self.num_pending = 0
+
+    def take_unapplied(self) -> int:
+        """Steps for the pass that begins to apply."""
+        count, self.num_unapplied = self.num_unapplied, 0
+        return count
 
 
 class PanelCache(KvCache):
@@ -22,7 +47,10 @@ class PanelCache(KvCache):
 
     Attributes:
         address: What the library is given.
+        states_struct: Likewise, of recurrent layers; None without.
     """
+
+    kind_of_states = PanelStates
 
     def __init__(
         self,
@@ -46,13 +74,14 @@ class PanelCache(KvCache):
         self._library = library
         self._layers = (LayerRowsStruct * config.num_layers)()
         # Of every layer which part its rows are in, and where there: its own, or an earlier one's.
-        self._places: list[tuple[int, int]] = []
+        self._places: list[tuple[int, int] | None] = []
         groups = list(row_groups(config).values())
         for layer, shape in enumerate(config.layers):
             owner = shape.layer if isinstance(shape, SharedRows) else layer
-            part = next(part for part, layers in enumerate(groups) if owner in layers)
-            self._places.append((part, groups[part].index(owner)))
-            self._layers[layer].is_shared = owner != layer
+            part = next((part for part, layers in enumerate(groups) if owner in layers), None)
+            self._places.append(None if part is None else (part, groups[part].index(owner)))
+            self._layers[layer].is_shared = owner != layer or part is None
+        self._stateful = [layer for layer, at in enumerate(self._places) if at is None]
         self._struct = CacheStruct(
             layers=addressof(self._layers),
             num_layers=config.num_layers,
@@ -60,14 +89,20 @@ class PanelCache(KvCache):
         )
         self.address = addressof(self._struct)
         self._point()
+        self.states_struct = None if self.states is None else _struct_of(self.states, config)
 
     def _point(self) -> None:
         """Let the structures point at the memory."""
         self._struct.capacity = self.capacity
-        for struct, (part, place) in zip(self._layers, self._places, strict=True):
-            rows = self._parts[part][place]
-            struct.words = rows.data_ptr()
-            _, struct.kv_heads, _, struct.head_dim = rows.shape
+        for struct, at in zip(self._layers, self._places, strict=True):
+            if at is not None:
+                rows = self._parts[at[0]][at[1]]
+                struct.words = rows.data_ptr()
+                _, struct.kv_heads, _, struct.head_dim = rows.shape
+        if self.states is not None:
+            for place, layer in enumerate(self._stateful):
+                self._layers[layer].tail = self.states.layer(place).tail.data_ptr()
+                self._layers[layer].inputs = self.states.steps.inputs[place].data_ptr()
 
     def stretch(self, memory: Tensor) -> None:
         super().stretch(memory)
@@ -82,6 +117,16 @@ class PanelCache(KvCache):
 
     def committed(self) -> Tensor:
         return self.joined([self._by_slot(part) for part in self._parts])
+
+    def settled_states(self) -> list[Tensor]:
+        if not isinstance(self.states, PanelStates) or self.states_struct is None:
+            return []
+        now = [part.clone() for part in self.states.now]
+        struct = StatesStruct.from_buffer_copy(self.states_struct)
+        struct.state, struct.tail = (part.data_ptr() for part in now)
+        count = self.states.num_unapplied + self.states.num_pending
+        self._library.settle(None, addressof(struct), count)  # by the sums of a pass
+        return now
 
     def _by_slot(self, part: Tensor) -> Tensor:
         """The committed rows of a part. [layers, 2, kv heads, length, head_dim]"""
@@ -99,6 +144,28 @@ class PanelCache(KvCache):
     def _move(self, slots: Sequence[int]) -> None:
         ids = (ctypes.c_int64 * len(slots))(*slots)
         self._library.keep_rows(self.address, self.length, addressof(ids), len(slots))
+
+
+def _struct_of(states: RecurrentStates, config: ModelConfig) -> StatesStruct:
+    shape, steps = config.state_layers[0], states.steps
+    return StatesStruct(
+        *(part.data_ptr() for part in (*states.now, *steps)),
+        shape=shape_struct(shape),
+        layers=len(config.state_layers),
+        step_rows=steps.inputs.shape[1],
+    )
+
+
+def shape_struct(shape: StateShape) -> StateShapeStruct:
+    """The sizes of a layer's state as the library is given them."""
+    return StateShapeStruct(
+        shape.num_heads,
+        shape.key_dim,
+        shape.value_dim,
+        shape.num_key_heads,
+        shape.channels,
+        shape.conv_width,
+    )
 
 
 def _whole_panels(slots: int) -> int:

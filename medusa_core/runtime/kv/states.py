@@ -12,7 +12,7 @@ section 6.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -36,7 +36,7 @@ class _Held(NamedTuple):
     tail: Tensor
 
 
-class States:
+class RecurrentStates:
     """The recurrent part of a cache.
 
     Attributes:
@@ -82,6 +82,11 @@ class States:
         self.clear()
 
     @property
+    def now(self) -> LayerState:
+        """The states of all layers, without pending steps. [layers, …]"""
+        return LayerState(*self._now)
+
+    @property
     def steps(self) -> RecurrentSteps:
         """The steps of the pass under way. [layers, STEP_ROWS, …]"""
         return self._steps
@@ -112,10 +117,7 @@ class States:
         """Apply the steps of all committed rows."""
         count, self.num_pending = self.num_pending, 0
         if count:
-            keys, updates, decays, inputs = (part[:, :count] for part in self._steps)
-            apply_steps(self._now.state, keys, updates, decays)
-            kept = torch.cat([self._now.tail, inputs], dim=1)
-            self._now.tail.copy_(kept[:, kept.shape[1] - self._now.tail.shape[1] :])
+            _apply(self._now, RecurrentSteps(*(part[:, :count] for part in self._steps)))
 
     def layer(self, place: int) -> LayerState:
         """What one layer begins a pass with."""
@@ -182,21 +184,31 @@ class States:
         self._copy(self._now, self._earlier[place])
         self._lengths[place] = length
 
-    def take_over(self, other: States) -> None:
+    def take_over(self, other: RecurrentStates) -> None:
         """Hold what other states of the same shape hold."""
         self._memory.copy_(other._memory)
         self.num_pending, self._lengths = other.num_pending, dict(other._lengths)
         self._is_decided, self._is_torn = other._is_decided, other._is_torn
 
-    def tensors(self) -> Iterator[Tensor]:
-        """States and tails behind all committed rows; they are the states' own."""
-        self.settle()
-        yield from self._now
+    def settled(self) -> list[Tensor]:
+        """Copies of states and tails behind all committed rows."""
+        now = _Held(*(part.clone() for part in self._now))
+        _apply(now, RecurrentSteps(*(part[:, : self.num_pending] for part in self._steps)))
+        return list(now)
 
     @staticmethod
     def _copy(source: _Held, to: _Held) -> None:
         for mine, theirs in zip(to, source, strict=True):
             mine.copy_(theirs)
+
+
+def _apply(held: _Held, steps: RecurrentSteps) -> None:
+    """Change what all layers hold by consecutive steps. [layers, n, …]"""
+    if steps.inputs.shape[1] == 0:
+        return
+    apply_steps(held.state, steps.keys, steps.updates, steps.decays)
+    kept = torch.cat([held.tail, steps.inputs], dim=1)
+    held.tail.copy_(kept[:, kept.shape[1] - held.tail.shape[1] :])
 
 
 def apply_steps(state: Tensor, keys: Tensor, updates: Tensor, decays: Tensor) -> None:

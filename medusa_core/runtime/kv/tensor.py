@@ -10,11 +10,11 @@ from torch import Tensor
 
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import LayerState, RecurrentSteps
-from medusa_core.models.layer_shapes import state_of
+from medusa_core.models.layer_shapes import recurrent_part
 from medusa_core.models.precision import Precision
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.size import row_groups
-from medusa_core.runtime.kv.states import States
+from medusa_core.runtime.kv.states import RecurrentStates
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,9 @@ class TensorCache(KvCache):
             for part, layers in enumerate(row_groups(config).values())
             for place, layer in enumerate(layers)
         }
-        held = (layer for layer, shape in enumerate(config.layers) if state_of(shape) is not None)
+        held = (
+            layer for layer, shape in enumerate(config.layers) if recurrent_part(shape) is not None
+        )
         self._state_places = {layer: place for place, layer in enumerate(held)}
         self._fixed: tuple[Tensor, int] | None = None
         self._pending: dict[int, _Pending] = {}
@@ -153,7 +155,7 @@ class TensorCache(KvCache):
     def put_steps(self, layer: int, steps: RecurrentSteps) -> None:
         self._own_states().put(self._state_places[layer], steps)
 
-    def _own_states(self) -> States:
+    def _own_states(self) -> RecurrentStates:
         assert self.states is not None  # the layers of this model have none
         return self.states
 

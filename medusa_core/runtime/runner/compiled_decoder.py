@@ -11,6 +11,7 @@ from torch import Tensor
 
 from medusa_core.models.compiled import is_compiled
 from medusa_core.models.decoder import Decoder
+from medusa_core.models.delta_net_decoder import DeltaNetMixer
 from medusa_core.models.experts import ExpertMlps
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.plain_block import PlainBlock
@@ -21,6 +22,7 @@ from medusa_core.models.quant.native_linear import (
     NativeLinear,
 )
 from medusa_core.models.traits import Activation
+from medusa_core.runtime.kv.panel_cache import shape_struct
 from medusa_core.runtime.offload.linear import (
     OffloadedLinear,
     offloaded_layers,
@@ -29,7 +31,9 @@ from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.structs import (
     AttentionStruct,
     BlockStruct,
+    ConvolutionStruct,
     DecoderStruct,
+    DeltaNetStruct,
     ExpertsStruct,
     GateStruct,
     LinearStruct,
@@ -153,12 +157,21 @@ class NativeDecoder:
             self._set((struct, name), linear)
         config, norms = self._model.config, [self._norm(norm) for norm in block.norms]
         num_own = 0 if block.shares_rows else 1 if block.keys_are_values else 2
+        mixed, net = config.num_heads * block.head_dim, block.net
+        width = mixed + num_own * block.num_kv_heads * block.head_dim
+        if net is not None:
+            mixed = net.shape.num_heads * net.shape.value_dim
+            width = net.shape.channels + mixed
+            struct.net = pointer(self._net(net, block.net_place))
+        if block.convolution is not None:
+            mixed, width = config.hidden_size, 3 * config.hidden_size
         struct.attention_norms, struct.mlp_norms = NormsStruct(*norms[:2]), NormsStruct(*norms[2:])
         struct.q_norm = self._part_norm(block.q_norm, block.norms_turned)
         struct.k_norm = self._part_norm(block.k_norm, block.norms_turned)
         struct.v_norm = self._part_norm(block.v_norm)
         struct.token_norm = self._maybe(block.token_norm)
         struct.token_width = 0 if self._tokens is None else self._tokens.width
+        struct.convolution = self._convolution(block)
         if block.experts is not None:
             struct.experts = addressof(self._experts_of(block.experts))
         if block.table is not None:
@@ -172,7 +185,8 @@ class NativeDecoder:
         struct.query_scale, struct.scale = block.query_scale, block.scale
         struct.kv_heads, struct.head_dim = block.num_kv_heads, block.head_dim
         struct.inner = block.inner
-        struct.width = (config.num_heads + num_own * block.num_kv_heads) * block.head_dim
+        struct.width, struct.mixed = width + mixed * block.is_gated, mixed
+        struct.gates_at = width * block.is_gated
         struct.keys_are_values = block.keys_are_values
 
     def _experts_of(self, experts: ExpertMlps) -> ExpertsStruct:
@@ -198,6 +212,24 @@ class NativeDecoder:
 
     def _maybe(self, vector: Tensor | None) -> int | None:
         return None if vector is None else self._floats(vector)
+
+    def _net(self, net: DeltaNetMixer, place: int) -> DeltaNetStruct:
+        return DeltaNetStruct(
+            conv=self._floats(net.conv.t()),
+            rate=self._floats(net.rate),
+            bias=self._floats(net.dt_bias),
+            norm=self._floats(net.norm.weight),
+            shape=shape_struct(net.shape),
+            place=place,
+            tiles=0 if net.tiled is None else net.tiled[0],
+            eps=net.norm.eps,
+        )
+
+    def _convolution(self, block: PlainBlock) -> ConvolutionStruct:
+        if block.convolution is None:
+            return ConvolutionStruct()
+        weight, bias = block.convolution.weight, block.convolution.bias
+        return ConvolutionStruct(self._floats(weight.t()), self._maybe(bias), *weight.shape)
 
     def _norm(self, norm: RmsNorm | None) -> int | None:
         return None if norm is None else self._floats(norm.weight)

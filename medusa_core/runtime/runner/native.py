@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.decoder import Decoder
+from medusa_core.models.layer_shapes import num_holding
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.panel_cache import PanelCache
+from medusa_core.runtime.kv.panel_cache import PanelCache, PanelStates
 from medusa_core.runtime.offload.linear import offloaded_layers
 from medusa_core.runtime.runner.compiled_decoder import (
     NativeDecoder,
@@ -57,12 +58,14 @@ class _Rows(NamedTuple):
         parents: Of each row the one before it, −1 for what follows the committed rows. int32
         depths: How many rows come before each. int32
         kv: The cache that they stand behind.
+        decided: All of them will be committed.
     """
 
     token_ids: Sequence[int]
     parents: array[int]
     depths: array[int]
     kv: KvCache
+    decided: bool = False
 
 
 class _Layers(NamedTuple):
@@ -81,8 +84,8 @@ class _Layers(NamedTuple):
 
 def _rows_of(placed: Sequence[PlacedTree]) -> list[_Rows]:
     return [
-        _Rows(tree.token_ids, tree.shape.parent_array, tree.shape.depth_array, kv)
-        for tree, kv, _ in placed
+        _Rows(tree.token_ids, tree.shape.parent_array, tree.shape.depth_array, kv, decided)
+        for tree, kv, decided in placed
     ]
 
 
@@ -110,6 +113,7 @@ class NativeRunner(Runner):
         self._scratch = torch.empty(0)
         self._scratch_for = (0, 0)
         self._chains: dict[int, tuple[array[int], array[int]]] = {}
+        self._num_holding = num_holding(model.config.layers)
 
     @property
     def waited(self) -> Waited:
@@ -152,11 +156,34 @@ class NativeRunner(Runner):
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         count = len(token_ids)
-        rows = _Rows(token_ids, *self._chain(count), kv)
+        rows = _Rows(token_ids, *self._chain(count), kv, decided=True)
         pool = self.workers.prefill if count > 1 else self.workers.decoding
+        if only_last and count > 1 and self._num_holding < self._model.config.num_layers:
+            return self._extend_by_one(rows, pool)
         hidden = self._forward([rows], count - 1 if only_last else 0, pool)
         kv.commit(range(count))
         return hidden
+
+    def _extend_by_one(self, rows: _Rows, pool: Pool) -> Tensor:
+        """Only the last row goes through layers that hold nothing: there the others serve nobody.
+
+        Returns:
+            Its state. [1, (1 + taps) · hidden]
+        """
+        token_ids, kv = rows.token_ids, rows.kv
+        count, first, size = len(token_ids), self._num_holding, self._model.config.hidden_size
+        below = tuple(tap for tap in self.taps if tap < first)
+        brought = self._brought_of(token_ids)
+        lower = _Layers(self._native.below(first), (*below, first))
+        reached = self._forward([rows], count - 1, pool, lower, brought)
+        kv.commit(range(count - 1))
+        entering = reached[:, -size:].contiguous()
+        taps = tuple(tap - first for tap in self.taps if tap >= first)
+        upper = _Layers(self._native.from_layer(first, entering), taps, first)
+        own = None if brought is None else brought[count - 1 :].contiguous()
+        last = self._forward([_Rows([0], *self._chain(1), kv)], 0, pool, upper, own)
+        kv.commit(range(1))
+        return torch.cat([last[:, :size], reached[:, size:-size], last[:, size:]], dim=1)
 
     def embed_from(self, vectors: Tensor) -> None:
         self._model.embedding = vectors  # which keeps them where the library looks
@@ -193,9 +220,13 @@ class NativeRunner(Runner):
         token_ids = [token_id for part in parts for token_id in part.token_ids]
         count, sequences = len(token_ids), (SequenceStruct * len(parts))()
         structs: list[CacheStruct | None] = []  # as long as the pass takes
-        for sequence, (its_ids, parents, depths, kv) in zip(sequences, parts, strict=True):
+        for sequence, (its_ids, parents, depths, kv, decided) in zip(sequences, parts, strict=True):
             assert isinstance(kv, PanelCache)  # from new_cache
-            kv.reserve(len(its_ids))
+            kv.reserve(len(its_ids), decided)
+            sequence.is_decided = decided
+            if isinstance(kv.states, PanelStates) and kv.states_struct is not None:
+                sequence.states = addressof(kv.states_struct)
+                sequence.pending = kv.states.take_unapplied()
             sequence.rows, sequence.length = len(its_ids), kv.length
             sequence.parents = parents.buffer_info()[0]
             sequence.depths = depths.buffer_info()[0]

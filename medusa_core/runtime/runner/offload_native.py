@@ -55,6 +55,7 @@ class OffloadNativeRunner(NativeRunner):
         self.visits = Visits(offloaded, precision.device)
         self._both_ends = (ctypes.c_int32 * 2)(0, 1)  # of a decoder of one layer
         self._layers = [native.layer(index) for index in range(model.config.num_layers)]
+        self._num_holding = model.config.num_layers  # a pass is one: layers come once
 
     @property
     def waited(self) -> Waited:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.decoder import Decoder, SequenceRows
+from medusa_core.models.layer_shapes import num_holding
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.beside_linear import BesideLinear
 from medusa_core.models.quant.layout import QuantLinear
@@ -48,11 +49,13 @@ class _Placed(NamedTuple):
         rows: Their tokens and places.
         sequences: Whose they are.
         rotations: For their positions.
+        num_positions: One more than the highest position that may occur.
     """
 
     rows: Rows
     sequences: list[SequenceRows]
     rotations: Tensor
+    num_positions: int
 
 
 class ResidentRunner(Runner):
@@ -67,6 +70,7 @@ class ResidentRunner(Runner):
         self._precision = precision
         self._group = model.config.num_heads // model.config.num_kv_heads
         self._workers = _share_workers(model)
+        self._last_holder = num_holding(model.config.layers) - 1
 
     @property
     def waited(self) -> Waited:
@@ -168,7 +172,7 @@ class ResidentRunner(Runner):
         sequences = list(self._sequences(parts, caches, rows))
         last_places = (part.length + max(part.layout.offsets) + 1 for part in parts)
         slots = max(*(kv.capacity for kv in caches), *last_places)
-        return _Placed(rows, sequences, self._model.rotations(rows.positions, slots))
+        return _Placed(rows, sequences, self._model.rotations(rows.positions, slots), slots)
 
     def _entering(self, some: _Placed) -> Tensor:
         """What enters the first layer."""
@@ -187,11 +191,24 @@ class ResidentRunner(Runner):
         kept = slice(None) if only_row is None else slice(only_row, only_row + 1)
         for index in layers:
             tapped += [x[kept]] * (index in self.taps)
-            only = only_row if index == count - 1 else None
             self._enter(index)
+            # Behind the last layer that holds something, the other rows serve nobody.
+            only = only_row if index == self._last_holder else None
             x = model.block(index, x, some.rotations, some.sequences, only)
+            if only is not None and index < count - 1:
+                some, kept = self._alone(some, only), slice(None)
         tapped += [x] * (layers.stop == count and count in self.taps)
         return x
+
+    def _alone(self, some: _Placed, row: int) -> _Placed:
+        """One row of a single sequence, whose cache the others have reached."""
+        ((_, mask, kv, tree),) = some.sequences
+        count = len(some.rows.positions)
+        its = SequenceRows(slice(0, 1), None if mask is None else mask[row::count], kv, tree)
+        self._model.keep(torch.tensor([row], device=some.rows.positions.device))
+        position = some.rows.positions[row : row + 1]
+        rotations = self._model.rotations(position, some.num_positions)
+        return some._replace(sequences=[its], rotations=rotations)
 
     def _end(self, x: Tensor, tapped: list[Tensor]) -> Tensor:
         """States, of what leaves the last layer and what was tapped."""

@@ -18,6 +18,7 @@ from torch import Tensor
 from medusa_core.errors import EngineError, MedusaError, ModelError, OutOfMemoryError
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
+from medusa_core.models.through_transformers.quietly import quietly
 from medusa_core.models.through_transformers.sizes import sizes_of
 from medusa_core.models.through_transformers.weights import TransformersModel
 from medusa_core.runtime.kv.cache import KvCache
@@ -74,7 +75,7 @@ class TransformersRunner(Runner):
         self._most_error = 0.0
         self._masks = _Masks(model.theirs, precision.compute)
         self.plain_why = sizes_of(model.config).plain_why
-        with torch.inference_mode():
+        with quietly(), torch.inference_mode():  # of slow parts it would warn
             self._try()
 
     @property

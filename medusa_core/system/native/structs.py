@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
 
 # Goes up with every change of a structure or a signature, here and in abi.c.
-ABI_VERSION = 7
+ABI_VERSION = 10
 
 
 class PoolStruct(Structure):
@@ -100,6 +100,62 @@ class GateStruct(Structure):
     )
 
 
+class StateShapeStruct(Structure):
+    """`StateShape` of recurrence.h."""
+
+    _fields_ = (
+        ("heads", c_int32),
+        ("key_dim", c_int32),
+        ("value_dim", c_int32),
+        ("key_heads", c_int32),
+        ("channels", c_int32),
+        ("conv_width", c_int32),
+    )
+
+
+class StatesStruct(Structure):
+    """`States` of recurrence.h."""
+
+    _fields_ = (
+        ("state", c_void_p),
+        ("tail", c_void_p),
+        ("keys", c_void_p),
+        ("updates", c_void_p),
+        ("decays", c_void_p),
+        ("inputs", c_void_p),
+        ("shape", StateShapeStruct),
+        ("layers", c_int32),
+        ("step_rows", c_int32),
+    )
+
+
+class DeltaNetStruct(Structure):
+    """`DeltaNet` of recurrence.h."""
+
+    _fields_ = (
+        ("conv", c_void_p),
+        ("rate", c_void_p),
+        ("bias", c_void_p),
+        ("norm", c_void_p),
+        ("shape", StateShapeStruct),
+        ("place", c_int32),
+        ("tiles", c_int32),
+        ("eps", c_float),
+        ("reserved", c_int32),
+    )
+
+
+class ConvolutionStruct(Structure):
+    """`Convolution` of convolution.h."""
+
+    _fields_ = (
+        ("weight", c_void_p),
+        ("bias", c_void_p),
+        ("channels", c_int32),
+        ("width", c_int32),
+    )
+
+
 class BlockStruct(Structure):
     """`Block` of decoder.h."""
 
@@ -108,6 +164,7 @@ class BlockStruct(Structure):
         ("output", LinearStruct),
         ("gate_up", LinearStruct),
         ("down", LinearStruct),
+        ("gates", LinearStruct),
         ("token_gate", LinearStruct),
         ("token_projection", LinearStruct),
         ("attention_norms", NormsStruct),
@@ -119,6 +176,7 @@ class BlockStruct(Structure):
         ("token_norm", c_void_p),
         ("experts", c_void_p),
         ("attention", AttentionStruct),
+        ("convolution", ConvolutionStruct),
         ("query_scale", c_float),
         ("scale", c_float),
         ("kv_heads", c_int32),
@@ -126,9 +184,12 @@ class BlockStruct(Structure):
         ("inner", c_int32),
         ("width", c_int32),
         ("keys_are_values", c_int32),
+        ("gates_at", c_int32),
+        ("mixed", c_int32),
         ("token_at", c_int32),
         ("token_width", c_int32),
         ("reserved", c_int32),
+        ("net", POINTER(DeltaNetStruct)),
     )
 
 
@@ -158,6 +219,8 @@ class LayerRowsStruct(Structure):
 
     _fields_ = (
         ("words", c_void_p),
+        ("tail", c_void_p),
+        ("inputs", c_void_p),
         ("kv_heads", c_int32),
         ("head_dim", c_int32),
         ("is_shared", c_int32),
@@ -185,6 +248,9 @@ class SequenceStruct(Structure):
         ("parents", c_void_p),
         ("depths", c_void_p),
         ("cache", c_void_p),
+        ("states", c_void_p),
+        ("pending", c_int32),
+        ("is_decided", c_int32),
     )
 
 
@@ -291,6 +357,8 @@ STRUCTS: tuple[type[Structure], ...] = (
     LinearStruct,
     PositionsStruct,
     ExpertsStruct,
+    StatesStruct,
+    DeltaNetStruct,
     BlockStruct,
     DecoderStruct,
     LayerRowsStruct,

@@ -184,7 +184,8 @@ class DraftModelSource:
 
 
 def _serves(target: Target) -> bool:
-    return target.assistant is not None
+    # It drafts by trees of its own.
+    return target.assistant is not None and not target.assistant.runner.plain_why
 
 
 def _build(target: Target, budget: RowBudget) -> DraftModelSource:

@@ -5,6 +5,12 @@
 
 #include <stdint.h>
 
+/* What a layer that convolves remembers: the last inputs of the committed rows, and where the inputs
+   of the rows of a pass go. */
+typedef struct {
+    float *tail, *inputs;
+} InputMemory;
+
 /* Keys and values of one layer: the keys of all heads, then the values of all heads. head_dim is a
    multiple of the lanes.
 
@@ -12,6 +18,7 @@
    slot by slot; of bfloat16 two slots are one row of words, each of them with a number of both. */
 typedef struct {
     uint32_t *words;
+    InputMemory memory;
     int32_t kv_heads, head_dim;
     int32_t is_shared; /* an earlier layer has written them */
     int32_t reserved;

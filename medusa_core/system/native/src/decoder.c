@@ -8,21 +8,19 @@ enum { ROWS_EACH = 8 };      /* of a piece of work on rows; fewer rows aren't wo
 
 /* Where the parts of a pass keep their rows. */
 typedef struct {
-    float *x, *normed, *qkv, *mixed, *gate_up, *active, *brought, *made, *experts, *attention;
+    float *x, *normed, *qkv, *mixed, *gates, *gate_up, *active, *brought, *made, *experts, *attention;
     uint32_t *packed;
 } Buffers;
 
 static int64_t larger_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Numbers of a row that the heads of a block mix. */
-static int64_t mixed_width(const Block *b) { return (int64_t)b->attention.heads * b->head_dim; }
-
 static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Buffers *buffers) {
-    int64_t qkv = 0, mixed = 0, inner = 0, experts = 0;
+    int64_t qkv = 0, mixed = 0, gates = 0, inner = 0, experts = 0;
     for (int32_t l = 0; l < d->layers; l++) {
         qkv = larger_of(qkv, d->blocks[l].width);
-        mixed = larger_of(mixed, mixed_width(d->blocks + l));
+        mixed = larger_of(mixed, d->blocks[l].mixed);
         inner = larger_of(inner, larger_of(d->blocks[l].inner, d->blocks[l].token_width));
+        if (d->blocks[l].net != NULL) gates = larger_of(gates, 2 * d->blocks[l].net->shape.heads);
         if (d->blocks[l].experts != NULL)
             experts = larger_of(experts, experts_scratch(d->blocks[l].experts, d->hidden, (int32_t)rows));
     }
@@ -31,12 +29,12 @@ static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Buffers *
     for (const Linear *part = d->token_projection; part != NULL; part = part->more)
         brought += part->outputs;
     int64_t made = experts > 0 ? d->hidden : 0;
-    int64_t widths[] = {d->hidden, d->hidden, qkv, mixed, 2 * inner, inner, brought, made, widest};
-    float **places[] = {&buffers->x,       &buffers->normed, &buffers->qkv,
-                        &buffers->mixed,   &buffers->gate_up, &buffers->active,
-                        &buffers->brought, &buffers->made,   (float **)&buffers->packed};
+    int64_t widths[] = {d->hidden, d->hidden, qkv, mixed, gates, 2 * inner, inner, brought, made, widest};
+    float **places[] = {&buffers->x,      &buffers->normed,  &buffers->qkv,  &buffers->mixed,
+                        &buffers->gates,  &buffers->gate_up, &buffers->active, &buffers->brought,
+                        &buffers->made,   (float **)&buffers->packed};
     int64_t used = 0;
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 10; i++) {
         if (scratch != NULL) *places[i] = scratch + used;
         used += (rows * widths[i] + LANES - 1) / LANES * LANES;
     }
@@ -48,9 +46,14 @@ static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Buffers *
 int64_t pass_scratch(const Decoder *d, int32_t rows, int32_t length, int32_t workers) {
     Buffers buffers;
     int32_t head_dim = 0;
-    for (int32_t l = 0; l < d->layers; l++)
+    int64_t each = 0;
+    for (int32_t l = 0; l < d->layers; l++) {
+        const DeltaNet *net = d->blocks[l].net;
         head_dim = (int32_t)larger_of(head_dim, d->blocks[l].head_dim);
-    return set_out(d, NULL, rows, &buffers) + workers * attention_scratch(head_dim, length, rows);
+        if (net != NULL) each = larger_of(each, recurrence_scratch(&net->shape, rows));
+    }
+    each = larger_of(each, attention_scratch(head_dim, length, rows));
+    return set_out(d, NULL, rows, &buffers) + workers * each;
 }
 
 /* 1 / √(mean(x²) + ε); size is a multiple of the lanes. */
@@ -219,21 +222,68 @@ static void place(Pool *pool, const Placing *job) {
 }
 
 /* Every sequence's rows over its own cache. */
-static void attend_all(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, int32_t first,
+static void mix(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, int32_t first,
                        const Buffers *buffers) {
     const Block *b = d->blocks + layer;
     int64_t before = 0;
     for (int32_t s = 0; s < pass->num_sequences; s++) {
         const Sequence *sequence = pass->sequences + s;
         const Rows *rows = &sequence->rows;
-        float *qkv = buffers->qkv + before * b->width;
+        float *qkv = buffers->qkv + before * b->width, *mixed = buffers->mixed + before * b->mixed;
+        before += rows->rows;
+        if (b->convolution.width > 0) {
+            convolve_gated(rows->rows < ROWS_EACH ? NULL : pool, &b->convolution, rows,
+                           sequence->is_decided, first, &sequence->cache->layers[layer].memory, qkv, mixed);
+            continue;
+        }
         Placing job = {d, b, sequence, qkv, layer};
         place(pool, &job);
-        attend(pool, sequence->cache, layer, &b->attention, rows, first, qkv, b->width,
-               buffers->mixed + before * mixed_width(b), buffers->attention,
-               attention_scratch(b->head_dim, rows->length, rows->rows));
-        before += rows->rows;
+        attend(pool, sequence->cache, layer, &b->attention, rows, first, qkv, b->width, mixed,
+               buffers->attention, attention_scratch(b->head_dim, rows->length, rows->rows));
     }
+}
+
+/* Every sequence's rows over its own state. */
+static void recur_all(const Pass *pass, Pool *pool, const Block *b, const Buffers *buffers) {
+    Recurrent sequences[pass->num_sequences];
+    int64_t before = 0;
+    for (int32_t s = 0; s < pass->num_sequences; s++) {
+        const Sequence *sequence = pass->sequences + s;
+        sequences[s] = (Recurrent){&sequence->rows,
+                                   sequence->states,
+                                   sequence->is_decided,
+                                   buffers->qkv + before * b->width,
+                                   buffers->gates + before * 2 * b->net->shape.heads,
+                                   buffers->mixed + before * b->mixed};
+        before += sequence->rows.rows;
+    }
+    recur(pool, b->net, sequences, pass->num_sequences, buffers->attention,
+          recurrence_scratch(&b->net->shape, pass->rows));
+}
+
+typedef struct {
+    const Block *block;
+    const float *projected;
+    float *mixed;
+    int32_t first, rows;
+} Gating;
+
+static void gate_some(void *context, int32_t index, int32_t worker) {
+    const Gating *job = context;
+    const Block *b = job->block;
+    (void)worker;
+    for (int64_t r = job->first + index * ROWS_EACH; r < job->rows && r < job->first + (index + 1) * ROWS_EACH;
+         r++) {
+        const float *gate = job->projected + r * b->width + b->gates_at;
+        float *mixed = job->mixed + r * b->mixed;
+        for (int32_t i = 0; i < b->mixed; i += LANES) store(mixed + i, load(mixed + i) * sigmoid(load(gate + i)));
+    }
+}
+
+/* What attention gives, as far as its gates are open. */
+static void gate(const Pass *pass, Pool *pool, const Block *b, int32_t first, const Buffers *buffers) {
+    Gating job = {b, buffers->qkv, buffers->mixed, first, pass->rows};
+    share(pool, gate_some, &job, (pass->rows - first + ROWS_EACH - 1) / ROWS_EACH);
 }
 
 /* What enters a layer, where it is tapped. */
@@ -267,9 +317,15 @@ static void run_block(const Decoder *d, const Pass *pass, Pool *pool, int32_t la
     int32_t rows = pass->rows, wanted = rows - first;
     const float *from = entering(pool, d, &b->attention_norms, buffers->x, rows, buffers);
     linear(pool, &b->qkv, from, buffers->packed, rows, NULL, buffers->qkv);
-    attend_all(d, pass, pool, layer, first, buffers);
+    if (b->net != NULL) {
+        linear(pool, &b->gates, from, buffers->packed, rows, NULL, buffers->gates);
+        recur_all(pass, pool, b, buffers);
+    } else {
+        mix(d, pass, pool, layer, first, buffers);
+        if (b->gates_at) gate(pass, pool, b, first, buffers);
+    }
     float *x = buffers->x + (int64_t)first * d->hidden;
-    const float *mixed = buffers->mixed + first * mixed_width(b);
+    const float *mixed = buffers->mixed + first * b->mixed;
     add_half(pool, d, &b->output, &b->attention_norms, mixed, wanted, buffers, x);
     from = entering(pool, d, &b->mlp_norms, x, wanted, buffers);
     if (b->experts != NULL)
@@ -314,6 +370,8 @@ void forward(const Decoder *d, const Pass *pass, Pool *pool) {
     Buffers buffers;
     be_busy(pool, 1);
     set_out(d, pass->scratch, pass->rows, &buffers);
+    for (int32_t s = 0; s < pass->num_sequences; s++)
+        if (pass->sequences[s].pending) settle(pool, pass->sequences[s].states, pass->sequences[s].pending);
     embed(d, pass, buffers.x);
     if (d->token_projection != NULL) bring(d, pass, pool, &buffers);
     for (int32_t l = 0; l < d->layers; l++) {

@@ -7,10 +7,12 @@
 
 #include "attention.h"
 #include "cache.h"
+#include "convolution.h"
 #include "experts.h"
 #include "gate.h"
 #include "linear.h"
 #include "pool.h"
+#include "recurrence.h"
 
 /* What a row's position does to its queries and keys. */
 typedef struct {
@@ -30,24 +32,29 @@ typedef struct {
     int32_t is_behind; /* of what has been turned by its position */
 } PartNorm;
 
-/* Attention, then an MLP, or experts and maybe an MLP beside them, then maybe what the token brings to this layer, through a gate. A row behind
-   `qkv` holds queries, keys and values, head by head; where the layer attends to the rows of an earlier
-   one, queries alone. */
+/* Attention, then an MLP, or experts and maybe an MLP beside them, then maybe what the token brings to
+   this layer, through a gate. A row behind `qkv` holds queries, keys and values, head by head; where the
+   layer attends to the rows of an earlier one, queries alone. A block may convolve in the place of
+   attention: there `qkv` makes what `convolve_gated` reads. */
 typedef struct {
-    Linear qkv, output, gate_up, down, token_gate, token_projection;
+    Linear qkv, output, gate_up, down, gates, token_gate, token_projection;
     Norms attention_norms, mlp_norms;
     PartNorm q_norm, k_norm, v_norm;
     const Positions *positions; /* or NULL: queries and keys aren't turned */
     const float *token_norm;    /* of what `token_projection` makes */
     const Experts *experts;     /* or NULL */
     Attention attention;
+    Convolution convolution;
     float query_scale;
     float scale; /* what leaves the block is multiplied with it */
     int32_t kv_heads, head_dim, inner;
     int32_t width; /* numbers of a row behind `qkv` */
     int32_t keys_are_values;
+    int32_t gates_at; /* numbers of a row before gates of what attention gives, or 0 for none */
+    int32_t mixed;    /* numbers of a row that enter `output` */
     int32_t token_at, token_width; /* where it lies in what a token brings; 0 numbers for nothing */
     int32_t reserved;
+    const DeltaNet *net; /* in the place of attention, whose rows come behind `qkv`; or NULL */
 } Block;
 
 typedef struct {
@@ -69,6 +76,9 @@ typedef struct {
 typedef struct {
     Rows rows;
     const Cache *cache;
+    const States *states; /* of layers with a state, or NULL */
+    int32_t pending;      /* steps that are applied before the pass */
+    int32_t is_decided;   /* all rows will be committed: a part of a prompt, a chain */
 } Sequence;
 
 /* Rows of one or more sequences. What a row has to do with others is its sequence's alone. */

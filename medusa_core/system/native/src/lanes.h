@@ -124,6 +124,7 @@ INLINE Lanes exponential(Lanes x) {
 
 /* x / (1 + e^−x) */
 INLINE Lanes silu(Lanes x) { return x / (1.0f + exponential(larger(x, all(-88.0f)) * -1.0f)); }
+INLINE Lanes sigmoid(Lanes x) { return 1.0f / (1.0f + exponential(larger(x, all(-88.0f)) * -1.0f)); }
 
 /* x · (1 + tanh z) / 2 with z = √(2/π) (x + 0.044715 x³), which is x / (1 + e^−2z). */
 INLINE Lanes gelu(Lanes x) {

@@ -1,0 +1,23 @@
+"""What the header says of a model that transformers runs."""
+
+from app.chat.header import describe
+from medusa_core.loading.state import ModelStatus, Phase
+from medusa_core.messages import DrafterChoice, ModelLoaded
+from tests.app.fakes import PLAN
+
+PLAIN = DrafterChoice("none", "None", "", drafts=False)
+NGRAM = DrafterChoice("ngram", "N-gram", "")
+
+
+def words(note: str, *drafters: DrafterChoice) -> str:
+    loaded = ModelLoaded(
+        *("", "", "m", 10**6, 0, 512, 320, "float32", "fp32", PLAN, "cpu", drafters, (), (), 0.1),
+        runner_note=note,
+    )
+    return describe(ModelStatus(Phase.READY, loaded=loaded))
+
+
+def test_the_header_says_that_transformers_runs_a_model_and_whether_it_takes_trees() -> None:
+    assert "transformers" not in words("", NGRAM, PLAIN)
+    assert words("so", NGRAM, PLAIN).endswith("through transformers")
+    assert words("so", PLAIN).endswith("through transformers, one token a step")
