@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from medusa_core.errors import EngineError
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions
@@ -192,9 +194,11 @@ class KeepsSome:
         return self.nodes
 
 
-def loaded(name: str, folder: Path, num_here: int = 0) -> Target:
+def loaded(
+    name: str, folder: Path, num_here: int = 0, peer: PreTrainedModel | None = None
+) -> Target:
     """A target in float32; with `num_here`, so many of its layers stay in memory."""
-    wide_peer(name).save_pretrained(folder / "model")
+    (peer or wide_peer(name)).save_pretrained(folder / "model")
     write_text_files(folder / "model")
     options = LoadOptions("float32", "cpu", context_tokens=512)
     if num_here:
@@ -202,9 +206,14 @@ def loaded(name: str, folder: Path, num_here: int = 0) -> Target:
     return load_target(folder / "model", None, options)
 
 
-@pytest.mark.parametrize("name", ["gemma 3", "gemma 4 E2B"])
+@pytest.mark.parametrize("name", ["gemma 3", "gemma 4 E2B", "qwen 3.5", "lfm 2"])
 def test_layers_that_come_from_disk_compute_the_same_bits(name: str, tmp_path: Path) -> None:
-    here, below = (loaded(name, tmp_path / str(count), count) for count in (0, 1))
+    peer = wide_peer(name)
+    if sizes_of(peer.config).state_layers:  # of other sizes than those between them
+        config = wide_config(name)
+        config.num_hidden_layers, config.layer_types = 8, [*config.layer_types] * 2
+        peer = make_peer(f"{name}, twice as deep", config)
+    here, below = (loaded(name, tmp_path / str(count), count, peer) for count in (0, 1))
     assert isinstance(here.runner, NativeRunner)
     assert isinstance(below.runner, OffloadNativeRunner)
     for runner in (here.runner, below.runner):
@@ -215,6 +224,28 @@ def test_layers_that_come_from_disk_compute_the_same_bits(name: str, tmp_path: P
         rows = [runner.extend(TOKEN_IDS[:30], kv), runner.extend(TOKEN_IDS[30:], kv, True)]
         found.append(torch.cat(rows))
     assert torch.equal(*found)
+
+
+def test_a_pass_that_fails_before_it_begins_takes_nothing_from_states(tmp_path: Path) -> None:
+    runner, _ = runners_of("qwen 3.5", tmp_path)
+    kv, full = runner.new_cache(96), runner.new_cache(16)
+    runner.extend(TOKEN_IDS[:20], kv)
+    runner.extend(TOKEN_IDS[:16], full)
+    trees = [PlacedTree(TokenTree(random_shape(random.Random(1), 4), (1, 2, 3, 4)), kv)]
+    with pytest.raises(EngineError, match="don't fit"):
+        runner.verify(*trees, trees[0]._replace(kv=full))
+    behind = runner.logits(runner.extend(TOKEN_IDS[20:30], kv))
+    assert torch.equal(behind, scores(runner, list(TOKEN_IDS[:30]), 1000)[20:])
+    kv.reserve(4)  # a pass that never comes
+    kv.truncate(0)
+    runner.extend(TOKEN_IDS[:5], kv)
+    assert torch.equal(kv.committed(), committed(runner, TOKEN_IDS[:5]))
+
+
+def committed(runner: NativeRunner, token_ids: Sequence[int]) -> Tensor:
+    kv = runner.new_cache(96)
+    runner.extend(token_ids, kv)
+    return kv.committed()
 
 
 @pytest.mark.parametrize(("name", "rule"), by_turns(list(FULLEST), EXACT))

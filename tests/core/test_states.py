@@ -146,6 +146,19 @@ def test_decided_rows_leave_the_last_step_to_be_taken_back(kv: TensorCache) -> N
     check(kv, before)
 
 
+def test_steps_behind_what_was_filled_are_taken_back(kv: TensorCache) -> None:
+    run(kv, 2, 1, [0, 1])
+    run(kv, 1, 2, [0])
+    kv.checkpoint()
+    kv.fill(40)
+    for seed in (3, 4, 5):
+        run(kv, 1, seed, [0])
+    kv.truncate(40)
+    assert kv.length == 40
+    kv.truncate(2)
+    assert kv.length == 0
+
+
 def test_more_rows_than_can_be_taken_back_are_refused(kv: TensorCache) -> None:
     assert kv.most_rows == STEP_ROWS
     with pytest.raises(EngineError, match="rows of a tree"):

@@ -197,9 +197,10 @@ class KvCache(ABC):
         """Hold `length` rows of nothing: for measurements."""
         for part in self._parts:
             self._first_rows(part, length).zero_()
+        self.length = length
         if self.states is not None:
             self.states.clear()
-        self.length = length
+            self.checkpoint()  # so that steps behind it can be taken back
 
     @abstractmethod
     def committed(self) -> Tensor:

@@ -92,9 +92,10 @@ class RecurrentStates:
         return self._steps
 
     def clear(self) -> None:
-        """Hold nothing."""
+        """Hold nothing, and know nothing of earlier lengths."""
         self._now.state.zero_()
         self._now.tail.zero_()
+        self._lengths.clear()
         self.num_pending = 0
         self._is_decided = self._is_torn = False
 

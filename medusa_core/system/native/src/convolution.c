@@ -1,5 +1,7 @@
 #include "convolution.h"
 
+#include <stddef.h>
+
 #include "lanes.h"
 
 enum { VECTORS_EACH = 8 }; /* of channels, in a piece of work: all rows of them */
