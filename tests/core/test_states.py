@@ -189,6 +189,17 @@ def test_a_lent_cache_grows_with_its_states_and_takes_what_was_planned(tiny: Tar
     assert beside.length == 0
 
 
+def test_states_that_were_lent_in_a_step_are_cut_behind_it(tiny: Target) -> None:
+    config = with_states(tiny)
+    pool = CachePool(config, torch.float32, torch.device("cpu"), 512, "", 4)
+    precision = replace(tiny.precision, compute=torch.float32, cache=torch.float32)
+    with torch.inference_mode():
+        kv = pool.allocate(lambda n, memory: TensorCache(config, precision, n, memory=memory), 16)
+    kv.reserve(3, decided=True)
+    kv.truncate(0)
+    assert kv.length == 0
+
+
 def test_a_convolution_reads_the_inputs_of_a_rows_own_path() -> None:
     sees = torch.zeros(5, 5, dtype=torch.bool)
     for row, seen in enumerate([[0], [0, 1], [0, 2], [0, 1, 3], [0, 1, 3, 4]]):

@@ -99,7 +99,8 @@ class KvCache(ABC):
         item = state_itemsize(compute.itemsize)
         dtype = torch.float64 if item > 4 else torch.float32
         nbytes = state_bytes(config, compute.itemsize)
-        own = self._memory[: self._states_size].view(torch.uint8)[:nbytes].view(dtype)
+        with torch.inference_mode(False):  # else only inference could write into it
+            own = self._memory[: self._states_size].view(torch.uint8)[:nbytes].view(dtype)
         return self.kind_of_states(
             layers[0], len(layers), num_checkpoints(layers[0], len(layers), item), own
         )
