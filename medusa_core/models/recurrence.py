@@ -188,7 +188,8 @@ def folded_state(
     reached = decays.cumsum(-2)
     last = reached[..., -1:, :]
     left = updates * torch.exp(last - reached)[..., None]  # of each row's product in the end
-    heads = left.transpose(-3, -2).unflatten(-3, (keys.shape[-2], -1))
+    heads = left.transpose(-3, -2)
+    heads = heads.reshape(*heads.shape[:-3], keys.shape[-2], -1, *heads.shape[-2:])
     written = keys.movedim(-3, -1).unsqueeze(-3) @ heads
     decay = torch.exp(last).transpose(-1, -2)[..., None]
     return torch.addcmul(written.flatten(-4, -3), decay, state, out=out)

@@ -158,7 +158,8 @@ class NativeRunner(Runner):
         count = len(token_ids)
         rows = _Rows(token_ids, *self._chain(count), kv, decided=True)
         pool = self.workers.prefill if count > 1 else self.workers.decoding
-        if only_last and count > 1 and self._num_holding < self._model.config.num_layers:
+        is_long = count > 1 and kv.states is None  # which are committed once
+        if only_last and is_long and self._num_holding < self._model.config.num_layers:
             return self._extend_by_one(rows, pool)
         hidden = self._forward([rows], count - 1 if only_last else 0, pool)
         kv.commit(range(count))
