@@ -24,7 +24,7 @@ from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.offload_native import OffloadNativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree
-from medusa_core.runtime.tree.shape import TokenTree
+from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.speculation.rules.rule import RuleSpec
 from medusa_core.system.native.binding import open_library
 from tests.core import peers
@@ -224,6 +224,40 @@ def test_layers_that_come_from_disk_compute_the_same_bits(name: str, tmp_path: P
         rows = [runner.extend(TOKEN_IDS[:30], kv), runner.extend(TOKEN_IDS[30:], kv, True)]
         found.append(torch.cat(rows))
     assert torch.equal(*found)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"linear_num_key_heads": 1, "linear_num_value_heads": 8, "linear_conv_kernel_dim": 1},
+        {"linear_num_key_heads": 3, "linear_num_value_heads": 6, "linear_conv_kernel_dim": 2},
+    ],
+    ids=["one key head, no tail", "a tail of one"],
+)
+@torch.inference_mode()
+def test_states_of_odd_sizes_are_those_of_torch_operations(
+    sizes: dict[str, int], tmp_path: Path
+) -> None:
+    config = wide_config("qwen 3.5")
+    for key, value in sizes.items():
+        setattr(config, key, value)
+    make_peer(str(sizes), config).save_pretrained(tmp_path)
+    resident = resident_of(tmp_path, "float32")
+    native = native_decoder(resident._model, resident._precision)
+    assert native is not None
+    runner, ids = NativeRunner(resident._model, resident._precision, native), list(TOKEN_IDS)
+    whole = scores(runner, ids, 1000)
+    torch.testing.assert_close(whole, scores(resident, ids, 1000), atol=1e-4, rtol=0)
+    assert torch.equal(scores(runner, ids, 1), whole)
+    shapes = [TreeShape.chain(64), TreeShape.from_paths([(child,) for child in range(63)])]
+    trees = [TokenTree(shape, tuple(range(100, 164))) for shape in shapes]
+    caches = [runner.new_cache(128) for _ in shapes]
+    for kv in caches:
+        runner.extend(ids[:9], kv)
+    rows = runner.logits(runner.verify(*map(PlacedTree, trees, caches)))
+    deep, wide = [*range(100, 164)], [100, 163]
+    for row, path in ((63, deep), (127, wide)):
+        assert torch.equal(rows[row], scores(runner, [*ids[:9], *path], 1000)[-1])
 
 
 def test_a_pass_that_fails_before_it_begins_takes_nothing_from_states(tmp_path: Path) -> None:
