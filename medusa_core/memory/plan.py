@@ -366,7 +366,8 @@ def _unpacked_bytes(config: ModelConfig, formats: PartFormats) -> int:
     if not config.is_ours:
         return _sizes_of(config).largest_matrix * _ITEMSIZE[formats.compute]
     blocks = (block for block, _ in kinds_of_blocks(config))
-    largest = max(part.rows * part.columns for block in blocks for part in block.linears)
+    parts = (part for block in blocks for part in block.linears)
+    largest = max((part.rows * part.columns for part in parts), default=0)
     return largest * _ITEMSIZE[formats.compute]
 
 
