@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.family import find_family
+from medusa_core.models.family import FamilySpec, find_family
 from medusa_core.models.layer_shapes import RowShape, SharedRows, StateShape
-from medusa_core.models.traits import Activation
+from medusa_core.models.traits import Activation, Experts
 from medusa_core.system.native.lanes import fits_lanes
 
 
@@ -22,9 +22,15 @@ def knows_blocks(config: ModelConfig) -> bool:
     traits, family = config.traits, find_family(config.model_type)
     return (
         (family.decoder is None or family.tells_blocks)
-        and traits.experts is None
+        and _knows_experts(traits.experts, family)
         and traits.mamba is None
-        and not traits.has_sinks
-        and traits.activation in (Activation.SILU, Activation.GELU_TANH)
+        and traits.activation is not Activation.RELU2
         and all(isinstance(shape, RowShape | SharedRows | StateShape) for shape in config.layers)
     )
+
+
+def _knows_experts(experts: Experts | None, family: FamilySpec) -> bool:
+    """Whether it knows how they are chosen, and what stands beside them."""
+    if experts is None:
+        return True
+    return family.decoder is None and not experts.is_sigmoid and experts.scale == 1

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from medusa_core.models.experts import ExpertMlps
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.quant.layout import QuantLinear
 
@@ -62,8 +63,8 @@ class PlainBlock:
 
     Attributes:
         linears: `qkv`, projections to queries, keys and values; `output`, that behind attention;
-            `gate_up` and `down` of the MLP; and `token_gate` and `token_projection` where tokens
-            bring something to each layer.
+            `gate_up` and `down` of the MLP, if there is one; and `token_gate` and
+            `token_projection` where tokens bring something to each layer.
         norms: Before attention, behind it, before the MLP, behind it.
         q_norm: Weight of a norm of queries, of as many numbers as are normalised together.
         k_norm: Of keys, likewise.
@@ -73,7 +74,9 @@ class PlainBlock:
         attention_cap: Scores s of attention become cap · tanh(s / cap).
         num_kv_heads: Heads of keys, and of values.
         head_dim: Numbers of a head.
-        inner: Numbers between the two halves of the MLP.
+        inner: Numbers between the two halves of the MLP; 0 without it.
+        experts: What rows pass through in its place, or beside it.
+        sinks: Scores of attention that stand for no row. [q heads]
         norms_turned: Queries and keys are normalised behind the turn, not before it.
         v_norm: Of values, as `q_norm`.
         token_norm: Of what `token_projection` makes.
@@ -98,6 +101,8 @@ class PlainBlock:
     num_kv_heads: int
     head_dim: int
     inner: int
+    experts: ExpertMlps | None = None
+    sinks: Tensor | None = None
     norms_turned: bool = False
     v_norm: Tensor | None = None
     token_norm: Tensor | None = None

@@ -40,9 +40,9 @@ from tests.core.tight import with_layers_below
 from tests.core.tiny import write_text_files
 from tests.core.tree_paths import path_to
 
-# Families that run through torch's operations: with experts, and with Mamba-2.
+# Families that run through torch's operations: with other experts, and with Mamba-2.
 NOT_COMPILED = {
-    *("qwen3_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text", "lfm2_moe"),
+    *("qwen3_next", "qwen3_5_moe_text", "lfm2_moe"),
     *("granitemoehybrid", "bamba", "falcon_h1", "nemotron_h"),
 }
 
@@ -59,6 +59,7 @@ def wide_config(name: str) -> Any:
         for key, value in {"head_dim": 16, "global_head_dim": 32}.items():
             patch.setitem(peers.GEMMA4, key, value)
         patch.setitem(peers.GRANITE4, "mamba_d_head", 16)
+        patch.setitem(peers.EXPERTS, "moe_intermediate_size", 32)
         for key, value in {"linear_key_head_dim": 16, "linear_value_head_dim": 32}.items():
             patch.setitem(peers.DELTA_NET, key, value)
         config = CONFIGS[name]()
@@ -81,6 +82,7 @@ COMPILED = [name for name in CONFIGS if is_known(wide_config(name))]
 FULLEST = (
     *("gemma 2", "gemma 3, longer", "gemma 4 E2B", "gemma 4 12B", "olmo 3, longer"),
     *("granite 4 with factors", "ministral 3", "qwen 3.5", "lfm 2 with biases, untied"),
+    *("gpt-oss", "qwen 3 with experts, some layers without"),
 )
 
 
@@ -198,7 +200,7 @@ def loaded(
     name: str, folder: Path, num_here: int = 0, peer: PreTrainedModel | None = None
 ) -> Target:
     """A target in float32; with `num_here`, so many of its layers stay in memory."""
-    (peer or wide_peer(name)).save_pretrained(folder / "model")
+    (peer or make_peer(name, wide_config(name))).save_pretrained(folder / "model")
     write_text_files(folder / "model")
     options = LoadOptions("float32", "cpu", context_tokens=512)
     if num_here:
@@ -206,13 +208,17 @@ def loaded(
     return load_target(folder / "model", None, options)
 
 
-@pytest.mark.parametrize("name", ["gemma 3", "gemma 4 E2B", "qwen 3.5", "lfm 2"])
-def test_layers_that_come_from_disk_compute_the_same_bits(name: str, tmp_path: Path) -> None:
-    peer = wide_peer(name)
-    if sizes_of(peer.config).state_layers:  # of other sizes than those between them
-        config = wide_config(name)
+@pytest.mark.parametrize(
+    "name", ["gemma 3", "gemma 4 E2B", "qwen 3 with experts", "qwen 3.5", "lfm 2"]
+)
+def test_layers_that_come_from_disk_compute_the_same_bits(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer = None
+    if sizes_of(config := wide_config(name)).state_layers:  # of other sizes than those between them
         config.num_hidden_layers, config.layer_types = 8, [*config.layer_types] * 2
         peer = make_peer(f"{name}, twice as deep", config)
+    monkeypatch.setitem(peers.SIZES, "num_hidden_layers", 6)  # some have more to say than two
     here, below = (loaded(name, tmp_path / str(count), count, peer) for count in (0, 1))
     assert isinstance(here.runner, NativeRunner)
     assert isinstance(below.runner, OffloadNativeRunner)

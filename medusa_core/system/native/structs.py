@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
 
 # Goes up with every change of a structure or a signature, here and in abi.c.
-ABI_VERSION = 9
+ABI_VERSION = 10
 
 
 class PoolStruct(Structure):
@@ -71,6 +71,32 @@ class AttentionStruct(Structure):
         ("heads", c_int32),
         ("window", c_int32),
         ("cap", c_float),
+        ("sinks", c_void_p),
+    )
+
+
+class ExpertsStruct(Structure):
+    """`Experts` of experts.h."""
+
+    _fields_ = (
+        ("router", LinearStruct),
+        ("gate_ups", c_void_p),
+        ("downs", c_void_p),
+        ("count", c_int32),
+        ("chosen", c_int32),
+        ("inner", c_int32),
+        ("normalises", c_int32),
+        ("chooses_first", c_int32),
+        ("reserved", c_int32),
+    )
+
+
+class GateStruct(Structure):
+    """`Gate` of gate.h."""
+
+    _fields_ = (
+        ("kind", c_int32),
+        ("bound", c_float),
     )
 
 
@@ -148,6 +174,7 @@ class BlockStruct(Structure):
         ("v_norm", PartNormStruct),
         ("positions", c_void_p),
         ("token_norm", c_void_p),
+        ("experts", c_void_p),
         ("attention", AttentionStruct),
         ("convolution", ConvolutionStruct),
         ("query_scale", c_float),
@@ -178,11 +205,12 @@ class DecoderStruct(Structure):
         ("embedding_is_half", c_int32),
         ("layers", c_int32),
         ("hidden", c_int32),
-        ("activation", c_int32),
+        ("gate", GateStruct),
         ("embedding_scale", c_float),
         ("residual_scale", c_float),
         ("eps", c_float),
         ("token_width", c_int32),
+        ("reserved", c_int32),
     )
 
 
@@ -328,6 +356,7 @@ STRUCTS: tuple[type[Structure], ...] = (
     PoolStruct,
     LinearStruct,
     PositionsStruct,
+    ExpertsStruct,
     StatesStruct,
     DeltaNetStruct,
     BlockStruct,

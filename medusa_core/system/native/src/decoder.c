@@ -4,40 +4,43 @@
 
 #include "lanes.h"
 
-enum { VECTORS_EACH = 256 }; /* of a piece of work on all inner numbers */
 enum { ROWS_EACH = 8 };      /* of a piece of work on rows; fewer rows aren't worth a second thread */
 
 /* Where the parts of a pass keep their rows. */
 typedef struct {
-    float *x, *normed, *qkv, *mixed, *gates, *gate_up, *active, *brought, *attention;
+    float *x, *normed, *qkv, *mixed, *gates, *gate_up, *active, *brought, *made, *experts, *attention;
     uint32_t *packed;
 } Buffers;
 
 static int64_t larger_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Buffers *buffers) {
-    int64_t qkv = 0, mixed = 0, gates = 0, inner = 0;
+    int64_t qkv = 0, mixed = 0, gates = 0, inner = 0, experts = 0;
     for (int32_t l = 0; l < d->layers; l++) {
         qkv = larger_of(qkv, d->blocks[l].width);
         mixed = larger_of(mixed, d->blocks[l].mixed);
         inner = larger_of(inner, larger_of(d->blocks[l].inner, d->blocks[l].token_width));
         if (d->blocks[l].net != NULL) gates = larger_of(gates, 2 * d->blocks[l].net->shape.heads);
+        if (d->blocks[l].experts != NULL)
+            experts = larger_of(experts, experts_scratch(d->blocks[l].experts, d->hidden, (int32_t)rows));
     }
     int64_t widest = larger_of(larger_of(d->hidden, inner), mixed);
     int64_t brought = 0;
     for (const Linear *part = d->token_projection; part != NULL; part = part->more)
         brought += part->outputs;
-    int64_t widths[] = {d->hidden, d->hidden, qkv, mixed, gates, 2 * inner, inner, brought, widest};
-    float **places[] = {&buffers->x,       &buffers->normed,          &buffers->qkv,
-                        &buffers->mixed,   &buffers->gates,           &buffers->gate_up,
-                        &buffers->active,  &buffers->brought,         (float **)&buffers->packed};
+    int64_t made = experts > 0 ? d->hidden : 0;
+    int64_t widths[] = {d->hidden, d->hidden, qkv, mixed, gates, 2 * inner, inner, brought, made, widest};
+    float **places[] = {&buffers->x,      &buffers->normed,  &buffers->qkv,  &buffers->mixed,
+                        &buffers->gates,  &buffers->gate_up, &buffers->active, &buffers->brought,
+                        &buffers->made,   (float **)&buffers->packed};
     int64_t used = 0;
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 10; i++) {
         if (scratch != NULL) *places[i] = scratch + used;
         used += (rows * widths[i] + LANES - 1) / LANES * LANES;
     }
-    if (scratch != NULL) buffers->attention = scratch + used;
-    return used;
+    if (scratch != NULL) buffers->experts = scratch + used;
+    if (scratch != NULL) buffers->attention = scratch + used + experts;
+    return used + experts;
 }
 
 int64_t pass_scratch(const Decoder *d, int32_t rows, int32_t length, int32_t workers) {
@@ -109,6 +112,13 @@ static void add_some(void *context, int32_t index, int32_t worker) {
     }
 }
 
+/* Add what half a block has made, or its norm. */
+static void add_made(Pool *pool, const Decoder *d, const Norms *norms, const float *half, int32_t rows,
+                     float *x) {
+    RowNorms job = {half, norms->behind, d->hidden, rows, d->eps, d->residual_scale, x, d->hidden};
+    share(pool, add_some, &job, (rows + ROWS_EACH - 1) / ROWS_EACH);
+}
+
 /* Project what half a block has made of its rows, and add it to them. */
 static void add_half(Pool *pool, const Decoder *d, const Linear *layer, const Norms *norms,
                      const float *made, int32_t rows, const Buffers *buffers, float *x) {
@@ -118,8 +128,7 @@ static void add_half(Pool *pool, const Decoder *d, const Linear *layer, const No
     }
     float *half = buffers->normed; /* which has been read */
     linear(pool, layer, made, buffers->packed, rows, NULL, half);
-    RowNorms job = {half, norms->behind, d->hidden, rows, d->eps, d->residual_scale, x, d->hidden};
-    share(pool, add_some, &job, (rows + ROWS_EACH - 1) / ROWS_EACH);
+    add_made(pool, d, norms, half, rows, x);
 }
 
 /* What enters half a block: its rows, or their norms. */
@@ -288,42 +297,6 @@ static void write_taps(const Decoder *d, const Pass *pass, int32_t layer, const 
     }
 }
 
-/* Rows of `inner` numbers, each so many floats behind the one before. */
-typedef struct {
-    const float *gate, *factor;
-    int64_t gate_stride, factor_stride;
-    float *y;
-    int32_t inner, rows, kind;
-} Activation;
-
-INLINE void activate_vectors(const Activation *job, int32_t index, int kind) {
-    int32_t vectors = job->inner / LANES, first = index * VECTORS_EACH;
-    int32_t left = job->rows * vectors - first;
-    if (left > VECTORS_EACH) left = VECTORS_EACH;
-    for (int64_t r = first / vectors, v = first % vectors; left > 0; r++, v = 0)
-        for (; v < vectors && left > 0; v++, left--) {
-            Lanes gate = load(job->gate + r * job->gate_stride + v * LANES);
-            Lanes factor = load(job->factor + r * job->factor_stride + v * LANES);
-            store(job->y + r * job->inner + v * LANES,
-                  (kind == GELU ? gelu(gate) : silu(gate)) * factor);
-        }
-}
-
-static void activate_some(void *context, int32_t index, int32_t worker) {
-    const Activation *job = context;
-    (void)worker;
-    if (job->kind == GELU)
-        activate_vectors(job, index, GELU);
-    else
-        activate_vectors(job, index, SILU);
-}
-
-/* A gate's activation times a factor, of some vectors of all rows' numbers at a time. */
-static void activate(Pool *pool, const Activation *job) {
-    int32_t vectors = job->rows * (job->inner / LANES);
-    share(pool, activate_some, (void *)job, (vectors + VECTORS_EACH - 1) / VECTORS_EACH);
-}
-
 /* What rows' tokens bring to a layer, added to them through a gate. */
 static void let_in(const Decoder *d, const Pass *pass, Pool *pool, const Block *b, int32_t first,
                    const Buffers *buffers, float *x) {
@@ -331,7 +304,7 @@ static void let_in(const Decoder *d, const Pass *pass, Pool *pool, const Block *
     linear(pool, &b->token_gate, x, buffers->packed, rows, NULL, buffers->gate_up);
     const float *brought = pass->brought + (int64_t)first * pass->brought_width + b->token_at;
     Activation job = {buffers->gate_up, brought, width, pass->brought_width,
-                      buffers->active,  width,   rows,  d->activation};
+                      buffers->active,  width,   rows,  d->gate};
     activate(pool, &job);
     Norms norms = {NULL, b->token_norm};
     add_half(pool, d, &b->token_projection, &norms, buffers->active, rows, buffers, x);
@@ -355,11 +328,22 @@ static void run_block(const Decoder *d, const Pass *pass, Pool *pool, int32_t la
     const float *mixed = buffers->mixed + first * b->mixed;
     add_half(pool, d, &b->output, &b->attention_norms, mixed, wanted, buffers, x);
     from = entering(pool, d, &b->mlp_norms, x, wanted, buffers);
-    linear(pool, &b->gate_up, from, buffers->packed, wanted, NULL, buffers->gate_up);
-    Activation job = {buffers->gate_up, buffers->gate_up + b->inner, 2 * b->inner, 2 * b->inner,
-                      buffers->active,  b->inner,                    wanted,       d->activation};
-    activate(pool, &job);
-    add_half(pool, d, &b->down, &b->mlp_norms, buffers->active, wanted, buffers, x);
+    if (b->experts != NULL)
+        run_experts(pool, b->experts, &d->gate, d->hidden, from, wanted, buffers->experts, buffers->made);
+    if (b->inner > 0) {
+        linear(pool, &b->gate_up, from, buffers->packed, wanted, NULL, buffers->gate_up);
+        Activation job = {buffers->gate_up, buffers->gate_up + b->inner, 2 * b->inner, 2 * b->inner,
+                          buffers->active,  b->inner,                    wanted,       d->gate};
+        activate(pool, &job);
+    }
+    if (b->experts == NULL) {
+        add_half(pool, d, &b->down, &b->mlp_norms, buffers->active, wanted, buffers, x);
+    } else {
+        float *made = buffers->made;
+        if (b->inner > 0)
+            linear(pool, &b->down, buffers->active, buffers->packed, wanted, made, made);
+        add_made(pool, d, &b->mlp_norms, made, wanted, x);
+    }
     if (b->token_width > 0) let_in(d, pass, pool, b, first, buffers, x);
     if (b->scale != 1.0f)
         for (int64_t i = 0; i < (int64_t)wanted * d->hidden; i += LANES)

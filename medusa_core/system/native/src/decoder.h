@@ -8,6 +8,8 @@
 #include "attention.h"
 #include "cache.h"
 #include "convolution.h"
+#include "experts.h"
+#include "gate.h"
 #include "linear.h"
 #include "pool.h"
 #include "recurrence.h"
@@ -30,16 +32,17 @@ typedef struct {
     int32_t is_behind; /* of what has been turned by its position */
 } PartNorm;
 
-/* Attention, then an MLP, then maybe what the token brings to this layer, through a gate. A row behind
-   `qkv` holds queries, keys and values, head by head; where the layer attends to the rows of an earlier
-   one, queries alone. A block may convolve in the place of attention: there `qkv` makes what
-   `convolve_gated` reads. */
+/* Attention, then an MLP, or experts and maybe an MLP beside them, then maybe what the token brings to
+   this layer, through a gate. A row behind `qkv` holds queries, keys and values, head by head; where the
+   layer attends to the rows of an earlier one, queries alone. A block may convolve in the place of
+   attention: there `qkv` makes what `convolve_gated` reads. */
 typedef struct {
     Linear qkv, output, gate_up, down, gates, token_gate, token_projection;
     Norms attention_norms, mlp_norms;
     PartNorm q_norm, k_norm, v_norm;
     const Positions *positions; /* or NULL: queries and keys aren't turned */
     const float *token_norm;    /* of what `token_projection` makes */
+    const Experts *experts;     /* or NULL */
     Attention attention;
     Convolution convolution;
     float query_scale;
@@ -54,9 +57,6 @@ typedef struct {
     const DeltaNet *net; /* in the place of attention, whose rows come behind `qkv`; or NULL */
 } Block;
 
-/* What a gate passes through. */
-enum { SILU, GELU };
-
 typedef struct {
     const Block *blocks;
     const float *final_norm;
@@ -64,11 +64,12 @@ typedef struct {
     const Linear *token_projection; /* of what enters: a part of what tokens bring to layers, or NULL */
     const float *token_norm;        /* of each layer's share of it. [token_width] */
     int32_t embedding_is_half;
-    int32_t layers, hidden, activation;
+    int32_t layers, hidden;
+    Gate gate;
     float embedding_scale;
     float residual_scale; /* each half of a block is multiplied with it before it is added */
     float eps;
-    int32_t token_width;
+    int32_t token_width, reserved;
 } Decoder;
 
 /* The rows of one sequence in a pass, and the cache that they stand behind. */
