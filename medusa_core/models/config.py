@@ -45,6 +45,7 @@ _MOST_INTERMEDIATE = 1 << 19
 _MOST_TOKENS = 1 << 20
 _MOST_CONTEXT = 1 << 24
 _MOST_EOS = 1 << 10
+_MOST_STATE = 1 << 24  # numbers; the largest published have 4 million
 _OUTER = ("eos_token_id", "tie_word_embeddings", "quantization_config")
 _EXPERT = re.compile(r"\.experts\.\d+\.")
 _SENSES = ("vision_config", "audio_config")
@@ -308,6 +309,13 @@ def _check_layers(config: ModelConfig) -> None:
         raise ModelError(
             "Recurrent layers of different sizes aren't supported.", "Choose another model."
         )
+    for shape in config.state_layers[:1]:
+        if shape.state_size > _MOST_STATE:
+            raise ModelError(
+                f"config.json: a layer's state has {shape.state_size:,} numbers; no model's is so "
+                "large.",
+                "Download config.json again.",
+            )
     if all(rows_of(shape) is None for shape in config.layers):
         raise ModelError(
             "A model without attention layers isn't supported.", "Choose another model."

@@ -169,7 +169,8 @@ def test_a_lent_cache_grows_with_its_states_and_takes_what_was_planned(tiny: Tar
     config = with_states(tiny)
     pool = CachePool(config, DTYPE, torch.device("cpu"), 512, "", 8)
     row = row_bytes(config, 8)
-    states = num_states(512, config.context_tokens) * state_rows(config, 8, row)
+    of_session = row * state_rows(config, 8, row)
+    states = num_states(of_session, 512, config.context_tokens) * state_rows(config, 8, row)
     assert pool.nbytes == row * (512 + states)
     assert state_rows(config, 8, row) * row >= state_bytes(config, 8)
 

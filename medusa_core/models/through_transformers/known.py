@@ -16,7 +16,7 @@ from medusa_core.models.through_transformers.quietly import quietly
 
 # Several times what the largest published models have; more is a damaged file.
 _MOST = {
-    "num_hidden_layers": 1 << 10,
+    "num_hidden_layers": 1 << 8,  # more take seconds to be sized
     "num_attention_heads": 1 << 12,
     "num_key_value_heads": 1 << 12,
     "head_dim": 1 << 12,
@@ -135,7 +135,7 @@ def transformers_config(raw: Mapping[str, Any]) -> Any:
             raise _senseless(path, number)
     for usual, most in _MOST.items():
         name = kind.attribute_map.get(usual, usual)
-        value = raw.get(name)
+        value = _largest(raw.get(name))
         if value is not None and (_is_no_size(value) or value > most):
             raise _senseless(name, value)
     fields = {name: value for name, value in raw.items() if name not in ("auto_map", "dtype")}
@@ -167,11 +167,17 @@ def _numbers(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, float
 
 
 def _size(config: Any, name: str, default: int = 0) -> int:
-    value = getattr(config, name, None)
+    value = _largest(getattr(config, name, None))
     value = default if value is None else value
     if _is_no_size(value) or value > _MOST[name]:
         raise _senseless(name, value)
     return int(value)
+
+
+def _largest(value: Any) -> Any:
+    """The largest of sizes that a family tells layer by layer; else the value itself."""
+    is_listed = isinstance(value, list) and value and not any(map(_is_no_size, value))
+    return max(value) if is_listed else value
 
 
 def _is_no_size(value: object) -> bool:
