@@ -23,7 +23,7 @@ def knows_blocks(config: ModelConfig) -> bool:
     return (
         (family.decoder is None or family.tells_blocks)
         and traits.experts is None
-        and traits.mamba is None
+        and traits.factors is None
         and not traits.has_sinks
         and traits.activation in (Activation.SILU, Activation.GELU_TANH)
         and all(isinstance(shape, RowShape | SharedRows | StateShape) for shape in config.layers)

@@ -21,6 +21,7 @@ from medusa_core.models.mamba import mamba_parts
 from medusa_core.models.mamba_mixer import MambaMixer
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.parts import block_parts
+from medusa_core.models.plain_block import PlainBlock
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.rope import rotate
@@ -92,6 +93,34 @@ class MambaDecoder(TraitsDecoder):
         made = weights.mlp(weights.mlp_norm(rest), self._active)
         scale = self._factors_of_blocks.down * self.config.traits.residual_scale
         return rest + made * scale
+
+    def plain_block(self, index: int) -> PlainBlock:
+        block, config = self._mixed_blocks[index], self.config
+        traits, mamba, mlp = config.traits, block.mamba, block.mlp
+        assert isinstance(mlp, Mlp)  # others can't be told so
+        first, output = (block.qkv, block.output) if mamba is None else (mamba.into, mamba.out)
+        assert first is not None
+        assert output is not None
+        place = config.states_before(index)
+        return PlainBlock(
+            linears={
+                "qkv": first,
+                "output": output,
+                "gate_up": mlp.gate_up,
+                "down": mlp.down,
+            },
+            norms=(block.norm, None, block.mlp_norm, None),
+            q_norm=None,
+            k_norm=None,
+            table=None if index in traits.unturned else 0,
+            query_scale=traits.attention_scale or config.head_dim**-0.5,
+            window=None,
+            attention_cap=None,
+            num_kv_heads=config.num_kv_heads,
+            head_dim=config.head_dim,
+            inner=config.intermediate_size,
+            recurrence=None if mamba is None else mamba.plain(place),
+        )
 
     def attend(
         self, index: int, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None

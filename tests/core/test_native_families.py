@@ -38,17 +38,17 @@ from tests.core.tight import with_layers_below
 from tests.core.tiny import write_text_files
 from tests.core.tree_paths import path_to
 
-# Families that run through torch's operations: with experts, and with Mamba-2.
+# Families that run through torch's operations: with experts, and with Mamba-2 beside attention.
 NOT_COMPILED = {
     *("qwen3_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text", "lfm2_moe"),
-    *("granitemoehybrid", "bamba", "falcon_h1", "nemotron_h"),
+    *("falcon_h1", "nemotron_h"),
 }
 
 
 def wide_config(name: str) -> Any:
-    """One of `CONFIGS`, with rows as wide as the compiled step's vectors, but for Mamba-2."""
+    """One of `CONFIGS`, with rows as wide as the compiled step's vectors."""
     config = CONFIGS[name]()
-    if is_known(config) or sizes_of(config).traits.mamba is not None:
+    if is_known(config):
         return config
     with pytest.MonkeyPatch.context() as patch:
         # Scores are to stay as large as those of narrow models.

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from medusa_core.models.compiled import is_compiled
 from medusa_core.models.decoder import Decoder
-from medusa_core.models.delta_net_decoder import DeltaNetMixer
 from medusa_core.models.norm import RmsNorm
-from medusa_core.models.plain_block import PlainBlock
+from medusa_core.models.plain_block import PlainBlock, PlainConvolution, PlainRecurrence
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import (
@@ -32,11 +31,11 @@ from medusa_core.system.native.structs import (
     BlockStruct,
     ConvolutionStruct,
     DecoderStruct,
-    DeltaNetStruct,
     LinearStruct,
     NormsStruct,
     PartNormStruct,
     PositionsStruct,
+    RecurrenceStruct,
 )
 
 _ACTIVATIONS = {Activation.SILU: 0, Activation.GELU_TANH: 1}  # of decoder.h
@@ -157,11 +156,11 @@ class NativeDecoder:
         self._stand_ins.append(stand_ins)
         config, norms = self._model.config, [self._norm(norm) for norm in block.norms]
         num_own = 0 if block.shares_rows else 1 if block.keys_are_values else 2
-        mixed, net = config.num_heads * block.head_dim, block.net
+        mixed, net = config.num_heads * block.head_dim, block.recurrence
         width = mixed + num_own * block.num_kv_heads * block.head_dim
         if net is not None:
             mixed = net.shape.num_heads * net.shape.value_dim
-            width = net.shape.channels + mixed
+            width = net.row.width
         if block.convolution is not None:
             mixed, width = config.hidden_size, 3 * config.hidden_size
         return BlockStruct(
@@ -179,7 +178,7 @@ class NativeDecoder:
             ),
             query_scale=block.query_scale,
             scale=block.scale,
-            convolution=self._convolution(block),
+            convolution=self._convolution(block.convolution),
             kv_heads=block.num_kv_heads,
             head_dim=block.head_dim,
             inner=block.inner,
@@ -187,25 +186,41 @@ class NativeDecoder:
             keys_are_values=block.keys_are_values,
             gates_at=width * block.is_gated,
             mixed=mixed,
-            net=None if net is None else pointer(self._net(net, block.net_place)),
+            recurrence=None if net is None else pointer(self._recurrence(net)),
         )
 
-    def _net(self, net: DeltaNetMixer, place: int) -> DeltaNetStruct:
-        return DeltaNetStruct(
-            conv=self._floats(net.conv.t()),
+    def _recurrence(self, net: PlainRecurrence) -> RecurrenceStruct:
+        row, is_delta = net.row, net.skip is None
+        return RecurrenceStruct(
+            conv=self._convolution(net.convolution),
             rate=self._floats(net.rate),
-            bias=self._floats(net.dt_bias),
-            norm=self._floats(net.norm.weight),
+            bias=self._floats(net.step_bias),
+            skip=None if net.skip is None else self._floats(net.skip),
+            norm=None if net.norm is None else self._floats(net.norm),
             shape=shape_struct(net.shape),
-            place=place,
-            tiles=0 if net.tiled is None else net.tiled[0],
-            eps=net.norm.eps,
+            place=net.place,
+            tiles=net.tiles,
+            together=net.together,
+            gates_first=net.gates_first,
+            is_delta=is_delta,
+            width=row.width,
+            inputs_at=row.inputs,
+            gate_at=row.gate,
+            queries_at=row.queries,
+            keys_at=row.keys,
+            values_at=row.values,
+            steps_apart=is_delta,
+            steps_width=row.steps_width,
+            steps_at=row.steps,
+            least_step=net.least_step,
+            most_step=net.most_step,
+            eps=net.eps,
         )
 
-    def _convolution(self, block: PlainBlock) -> ConvolutionStruct:
-        if block.convolution is None:
+    def _convolution(self, convolution: PlainConvolution | None) -> ConvolutionStruct:
+        if convolution is None:
             return ConvolutionStruct()
-        weight, bias = block.convolution.weight, block.convolution.bias
+        weight, bias = convolution.weight, convolution.bias
         its_bias = None if bias is None else self._floats(bias)
         return ConvolutionStruct(self._floats(weight.t()), its_bias, *weight.shape)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
 
 # Goes up with every change of a structure or a signature, here and in abi.c.
-ABI_VERSION = 9
+ABI_VERSION = 10
 
 
 class PoolStruct(Structure):
@@ -103,22 +103,6 @@ class StatesStruct(Structure):
     )
 
 
-class DeltaNetStruct(Structure):
-    """`DeltaNet` of recurrence.h."""
-
-    _fields_ = (
-        ("conv", c_void_p),
-        ("rate", c_void_p),
-        ("bias", c_void_p),
-        ("norm", c_void_p),
-        ("shape", StateShapeStruct),
-        ("place", c_int32),
-        ("tiles", c_int32),
-        ("eps", c_float),
-        ("reserved", c_int32),
-    )
-
-
 class ConvolutionStruct(Structure):
     """`Convolution` of convolution.h."""
 
@@ -127,6 +111,36 @@ class ConvolutionStruct(Structure):
         ("bias", c_void_p),
         ("channels", c_int32),
         ("width", c_int32),
+    )
+
+
+class RecurrenceStruct(Structure):
+    """`Recurrence` of recurrence.h."""
+
+    _fields_ = (
+        ("conv", ConvolutionStruct),
+        ("rate", c_void_p),
+        ("bias", c_void_p),
+        ("skip", c_void_p),
+        ("norm", c_void_p),
+        ("shape", StateShapeStruct),
+        ("place", c_int32),
+        ("tiles", c_int32),
+        ("together", c_int32),
+        ("gates_first", c_int32),
+        ("is_delta", c_int32),
+        ("width", c_int32),
+        ("inputs_at", c_int32),
+        ("gate_at", c_int32),
+        ("queries_at", c_int32),
+        ("keys_at", c_int32),
+        ("values_at", c_int32),
+        ("steps_apart", c_int32),
+        ("steps_width", c_int32),
+        ("steps_at", c_int32),
+        ("least_step", c_float),
+        ("most_step", c_float),
+        ("eps", c_float),
     )
 
 
@@ -162,7 +176,7 @@ class BlockStruct(Structure):
         ("token_at", c_int32),
         ("token_width", c_int32),
         ("reserved", c_int32),
-        ("net", POINTER(DeltaNetStruct)),
+        ("recurrence", POINTER(RecurrenceStruct)),
     )
 
 
@@ -329,7 +343,7 @@ STRUCTS: tuple[type[Structure], ...] = (
     LinearStruct,
     PositionsStruct,
     StatesStruct,
-    DeltaNetStruct,
+    RecurrenceStruct,
     BlockStruct,
     DecoderStruct,
     LayerRowsStruct,

@@ -21,7 +21,8 @@ static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Buffers *
         qkv = larger_of(qkv, d->blocks[l].width);
         mixed = larger_of(mixed, d->blocks[l].mixed);
         inner = larger_of(inner, larger_of(d->blocks[l].inner, d->blocks[l].token_width));
-        if (d->blocks[l].net != NULL) gates = larger_of(gates, 2 * d->blocks[l].net->shape.heads);
+        const Recurrence *net = d->blocks[l].recurrence;
+        if (net != NULL && net->steps_apart) gates = larger_of(gates, net->steps_width);
     }
     int64_t widest = larger_of(larger_of(d->hidden, inner), mixed);
     int64_t brought = 0;
@@ -45,7 +46,7 @@ int64_t pass_scratch(const Decoder *d, int32_t rows, int32_t length, int32_t wor
     int32_t head_dim = 0;
     int64_t each = 0;
     for (int32_t l = 0; l < d->layers; l++) {
-        const DeltaNet *net = d->blocks[l].net;
+        const Recurrence *net = d->blocks[l].recurrence;
         head_dim = (int32_t)larger_of(head_dim, d->blocks[l].head_dim);
         if (net != NULL) each = larger_of(each, recurrence_scratch(&net->shape, rows));
     }
@@ -234,9 +235,10 @@ static void mix(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, i
     }
 }
 
-/* Every sequence's rows over its own state. */
+/* Every sequence's rows over its own state. Their time steps lie behind `gates`, or `qkv`. */
 static void recur_all(const Pass *pass, Pool *pool, const Block *b, const Buffers *buffers) {
     Recurrent sequences[pass->num_sequences];
+    const float *steps = b->recurrence->steps_apart ? buffers->gates : buffers->qkv;
     int64_t before = 0;
     for (int32_t s = 0; s < pass->num_sequences; s++) {
         const Sequence *sequence = pass->sequences + s;
@@ -244,12 +246,12 @@ static void recur_all(const Pass *pass, Pool *pool, const Block *b, const Buffer
                                    sequence->states,
                                    sequence->is_decided,
                                    buffers->qkv + before * b->width,
-                                   buffers->gates + before * 2 * b->net->shape.heads,
+                                   steps + before * b->recurrence->steps_width,
                                    buffers->mixed + before * b->mixed};
         before += sequence->rows.rows;
     }
-    recur(pool, b->net, sequences, pass->num_sequences, buffers->attention,
-          recurrence_scratch(&b->net->shape, pass->rows));
+    recur(pool, b->recurrence, sequences, pass->num_sequences, buffers->attention,
+          recurrence_scratch(&b->recurrence->shape, pass->rows));
 }
 
 typedef struct {
@@ -344,8 +346,9 @@ static void run_block(const Decoder *d, const Pass *pass, Pool *pool, int32_t la
     int32_t rows = pass->rows, wanted = rows - first;
     const float *from = entering(pool, d, &b->attention_norms, buffers->x, rows, buffers);
     linear(pool, &b->qkv, from, buffers->packed, rows, NULL, buffers->qkv);
-    if (b->net != NULL) {
-        linear(pool, &b->gates, from, buffers->packed, rows, NULL, buffers->gates);
+    if (b->recurrence != NULL) {
+        if (b->recurrence->steps_apart)
+            linear(pool, &b->gates, from, buffers->packed, rows, NULL, buffers->gates);
         recur_all(pass, pool, b, buffers);
     } else {
         mix(d, pass, pool, layer, first, buffers);

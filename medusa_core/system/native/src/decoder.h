@@ -51,7 +51,7 @@ typedef struct {
     int32_t mixed;    /* numbers of a row that enter `output` */
     int32_t token_at, token_width; /* where it lies in what a token brings; 0 numbers for nothing */
     int32_t reserved;
-    const DeltaNet *net; /* in the place of attention, whose rows come behind `qkv`; or NULL */
+    const Recurrence *recurrence; /* in the place of attention: `qkv` makes what it reads; or NULL */
 } Block;
 
 /* What a gate passes through. */
