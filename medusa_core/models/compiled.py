@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.family import find_family
-from medusa_core.models.layer_shapes import RowShape, SharedRows, StateShape
+from medusa_core.models.layer_shapes import HybridShape
 from medusa_core.models.traits import Activation
 from medusa_core.system.native.lanes import fits_lanes
 
@@ -25,6 +25,6 @@ def knows_blocks(config: ModelConfig) -> bool:
         and traits.experts is None
         and traits.factors is None
         and not traits.has_sinks
-        and traits.activation in (Activation.SILU, Activation.GELU_TANH)
-        and all(isinstance(shape, RowShape | SharedRows | StateShape) for shape in config.layers)
+        and traits.activation in (Activation.SILU, Activation.GELU_TANH, Activation.RELU2)
+        and not any(isinstance(shape, HybridShape) for shape in config.layers)
     )

@@ -97,18 +97,9 @@ class MambaDecoder(TraitsDecoder):
     def plain_block(self, index: int) -> PlainBlock:
         block, config = self._mixed_blocks[index], self.config
         traits, mamba, mlp = config.traits, block.mamba, block.mlp
-        assert isinstance(mlp, Mlp)  # others can't be told so
-        first, output = (block.qkv, block.output) if mamba is None else (mamba.into, mamba.out)
-        assert first is not None
-        assert output is not None
-        place = config.states_before(index)
+        assert not isinstance(mlp, ExpertMlps)  # they can't be told so
         return PlainBlock(
-            linears={
-                "qkv": first,
-                "output": output,
-                "gate_up": mlp.gate_up,
-                "down": mlp.down,
-            },
+            linears=_by_name(block),
             norms=(block.norm, None, block.mlp_norm, None),
             q_norm=None,
             k_norm=None,
@@ -119,7 +110,8 @@ class MambaDecoder(TraitsDecoder):
             num_kv_heads=config.num_kv_heads,
             head_dim=config.head_dim,
             inner=config.intermediate_size,
-            recurrence=None if mamba is None else mamba.plain(place),
+            has_gate=not isinstance(mlp, PlainMlp),
+            recurrence=None if mamba is None else mamba.plain(config.states_before(index)),
         )
 
     def attend(
@@ -172,6 +164,20 @@ class MambaDecoder(TraitsDecoder):
             return None
         factors = () if config.traits.factors is None else config.traits.factors.projected
         return MambaMixer.read(weights, parts, shape, traits, config.rms_norm_eps, factors)
+
+
+def _by_name(block: MambaBlock) -> dict[str, QuantLinear]:
+    """The linear layers of a block, by what the compiled step calls them."""
+    mamba, mlp = block.mamba, block.mlp
+    found = {
+        "qkv": block.qkv if mamba is None else mamba.into,
+        "output": block.output if mamba is None else mamba.out,
+        "gate_up": mlp.gate_up if isinstance(mlp, Mlp) else None,
+        "down": None if mlp is None else mlp.linears[-1],
+    }
+    if isinstance(mlp, PlainMlp):
+        found["gate_up"] = mlp.up
+    return {name: linear for name, linear in found.items() if linear is not None}
 
 
 def _times(x: Tensor, factor: float) -> Tensor:

@@ -125,7 +125,7 @@ class PlainBlock:
     Attributes:
         linears: `qkv`, projections to queries, keys and values; `output`, that behind attention;
             `gate_up` and `down` of the MLP; and `token_gate` and `token_projection` where tokens
-            bring something to each layer.
+            bring something to each layer. A block may lack the first two, or the MLP's.
         norms: Before attention, behind it, before the MLP, behind it.
         q_norm: Weight of a norm of queries, of as many numbers as are normalised together.
         k_norm: Of keys, likewise.
@@ -136,6 +136,7 @@ class PlainBlock:
         num_kv_heads: Heads of keys, and of values.
         head_dim: Numbers of a head.
         inner: Numbers between the two halves of the MLP.
+        has_gate: Else what `gate_up` gives is its own gate.
         norms_turned: Queries and keys are normalised behind the turn, not before it.
         v_norm: Of values, as `q_norm`.
         token_norm: Of what `token_projection` makes.
@@ -159,6 +160,7 @@ class PlainBlock:
     num_kv_heads: int
     head_dim: int
     inner: int
+    has_gate: bool = True
     norms_turned: bool = False
     v_norm: Tensor | None = None
     token_norm: Tensor | None = None

@@ -38,7 +38,7 @@ from medusa_core.system.native.structs import (
     RecurrenceStruct,
 )
 
-_ACTIVATIONS = {Activation.SILU: 0, Activation.GELU_TANH: 1}  # of decoder.h
+_ACTIVATIONS = {Activation.SILU: 0, Activation.GELU_TANH: 1, Activation.RELU2: 2}  # of decoder.h
 
 
 class NativeDecoder:
@@ -163,6 +163,7 @@ class NativeDecoder:
             width = net.row.width
         if block.convolution is not None:
             mixed, width = config.hidden_size, 3 * config.hidden_size
+        inner = block.inner if "down" in block.linears else 0
         return BlockStruct(
             **linears,
             attention_norms=NormsStruct(*norms[:2]),
@@ -181,11 +182,12 @@ class NativeDecoder:
             convolution=self._convolution(block.convolution),
             kv_heads=block.num_kv_heads,
             head_dim=block.head_dim,
-            inner=block.inner,
+            inner=inner,
+            factor_at=inner * block.has_gate,
             width=width + mixed * block.is_gated,
             keys_are_values=block.keys_are_values,
             gates_at=width * block.is_gated,
-            mixed=mixed,
+            mixed=mixed if "output" in block.linears else 0,
             recurrence=None if net is None else pointer(self._recurrence(net)),
         )
 

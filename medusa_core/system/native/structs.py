@@ -169,13 +169,13 @@ class BlockStruct(Structure):
         ("kv_heads", c_int32),
         ("head_dim", c_int32),
         ("inner", c_int32),
+        ("factor_at", c_int32),
         ("width", c_int32),
         ("keys_are_values", c_int32),
         ("gates_at", c_int32),
         ("mixed", c_int32),
         ("token_at", c_int32),
         ("token_width", c_int32),
-        ("reserved", c_int32),
         ("recurrence", POINTER(RecurrenceStruct)),
     )
 

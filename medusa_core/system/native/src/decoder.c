@@ -306,8 +306,8 @@ INLINE void activate_vectors(const Activation *job, int32_t index, int kind) {
         for (; v < vectors && left > 0; v++, left--) {
             Lanes gate = load(job->gate + r * job->gate_stride + v * LANES);
             Lanes factor = load(job->factor + r * job->factor_stride + v * LANES);
-            store(job->y + r * job->inner + v * LANES,
-                  (kind == GELU ? gelu(gate) : silu(gate)) * factor);
+            Lanes opened = kind == GELU ? gelu(gate) : kind == RELU ? positive(gate) : silu(gate);
+            store(job->y + r * job->inner + v * LANES, opened * factor);
         }
 }
 
@@ -316,6 +316,8 @@ static void activate_some(void *context, int32_t index, int32_t worker) {
     (void)worker;
     if (job->kind == GELU)
         activate_vectors(job, index, GELU);
+    else if (job->kind == RELU)
+        activate_vectors(job, index, RELU);
     else
         activate_vectors(job, index, SILU);
 }
@@ -339,11 +341,11 @@ static void let_in(const Decoder *d, const Pass *pass, Pool *pool, const Block *
     add_half(pool, d, &b->token_projection, &norms, buffers->active, rows, buffers, x);
 }
 
-/* Rows through one block; of those before `first` keys and values alone. */
-static void run_block(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, int32_t first,
-                      const Buffers *buffers) {
+/* What rows take from others, added to them; of those before `first` keys and values alone. */
+static void mix_rows(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, int32_t first,
+                     const Buffers *buffers) {
     const Block *b = d->blocks + layer;
-    int32_t rows = pass->rows, wanted = rows - first;
+    int32_t rows = pass->rows;
     const float *from = entering(pool, d, &b->attention_norms, buffers->x, rows, buffers);
     linear(pool, &b->qkv, from, buffers->packed, rows, NULL, buffers->qkv);
     if (b->recurrence != NULL) {
@@ -355,14 +357,30 @@ static void run_block(const Decoder *d, const Pass *pass, Pool *pool, int32_t la
         if (b->gates_at) gate(pass, pool, b, first, buffers);
     }
     float *x = buffers->x + (int64_t)first * d->hidden;
-    const float *mixed = buffers->mixed + first * b->mixed;
-    add_half(pool, d, &b->output, &b->attention_norms, mixed, wanted, buffers, x);
-    from = entering(pool, d, &b->mlp_norms, x, wanted, buffers);
-    linear(pool, &b->gate_up, from, buffers->packed, wanted, NULL, buffers->gate_up);
-    Activation job = {buffers->gate_up, buffers->gate_up + b->inner, 2 * b->inner, 2 * b->inner,
-                      buffers->active,  b->inner,                    wanted,       d->activation};
+    const float *mixed = buffers->mixed + (int64_t)first * b->mixed;
+    add_half(pool, d, &b->output, &b->attention_norms, mixed, rows - first, buffers, x);
+}
+
+/* What the MLP makes of rows, added to them. */
+static void pass_mlp(const Decoder *d, Pool *pool, const Block *b, int32_t rows, const Buffers *buffers,
+                     float *x) {
+    const float *from = entering(pool, d, &b->mlp_norms, x, rows, buffers);
+    int64_t stride = b->factor_at + b->inner;
+    linear(pool, &b->gate_up, from, buffers->packed, rows, NULL, buffers->gate_up);
+    Activation job = {buffers->gate_up, buffers->gate_up + b->factor_at, stride, stride,
+                      buffers->active,  b->inner,                        rows,   d->activation};
     activate(pool, &job);
-    add_half(pool, d, &b->down, &b->mlp_norms, buffers->active, wanted, buffers, x);
+    add_half(pool, d, &b->down, &b->mlp_norms, buffers->active, rows, buffers, x);
+}
+
+/* Rows through one block; of those before `first` keys and values alone. */
+static void run_block(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, int32_t first,
+                      const Buffers *buffers) {
+    const Block *b = d->blocks + layer;
+    int32_t wanted = pass->rows - first;
+    float *x = buffers->x + (int64_t)first * d->hidden;
+    if (b->mixed > 0) mix_rows(d, pass, pool, layer, first, buffers);
+    if (b->inner > 0) pass_mlp(d, pool, b, wanted, buffers, x);
     if (b->token_width > 0) let_in(d, pass, pool, b, first, buffers, x);
     if (b->scale != 1.0f)
         for (int64_t i = 0; i < (int64_t)wanted * d->hidden; i += LANES)

@@ -44,18 +44,20 @@ typedef struct {
     Convolution convolution;
     float query_scale;
     float scale; /* what leaves the block is multiplied with it */
-    int32_t kv_heads, head_dim, inner;
+    int32_t kv_heads, head_dim;
+    int32_t inner;     /* numbers between the halves of the MLP, or 0: there is none */
+    int32_t factor_at; /* numbers of a row behind `gate_up` before what its gates let through; 0: a
+                          number is its own gate */
     int32_t width; /* numbers of a row behind `qkv` */
     int32_t keys_are_values;
     int32_t gates_at; /* numbers of a row before gates of what attention gives, or 0 for none */
-    int32_t mixed;    /* numbers of a row that enter `output` */
+    int32_t mixed;    /* numbers of a row that enter `output`; 0: there is an MLP alone */
     int32_t token_at, token_width; /* where it lies in what a token brings; 0 numbers for nothing */
-    int32_t reserved;
     const Recurrence *recurrence; /* in the place of attention: `qkv` makes what it reads; or NULL */
 } Block;
 
 /* What a gate passes through. */
-enum { SILU, GELU };
+enum { SILU, GELU, RELU };
 
 typedef struct {
     const Block *blocks;
