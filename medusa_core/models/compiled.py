@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.family import find_family
-from medusa_core.models.layer_shapes import HybridShape
 from medusa_core.models.traits import Activation
-from medusa_core.system.native.lanes import fits_lanes
+from medusa_core.system.native.lanes import MOST_TAPS, fits_lanes
 
 
 def is_compiled(config: ModelConfig) -> bool:
     """Whether the compiled step computes a target of these sizes."""
     states = (size for shape in config.state_layers for size in (shape.key_dim, shape.value_dim))
-    return knows_blocks(config) and fits_lanes(*config.row_sizes, *states)
+    taps = max((shape.conv_width for shape in config.state_layers), default=0)
+    return (
+        knows_blocks(config)
+        and fits_lanes(*config.row_sizes, *states)
+        and taps <= MOST_TAPS
+    )
 
 
 def knows_blocks(config: ModelConfig) -> bool:
@@ -23,8 +27,6 @@ def knows_blocks(config: ModelConfig) -> bool:
     return (
         (family.decoder is None or family.tells_blocks)
         and traits.experts is None
-        and traits.factors is None
         and not traits.has_sinks
         and traits.activation in (Activation.SILU, Activation.GELU_TANH, Activation.RELU2)
-        and not any(isinstance(shape, HybridShape) for shape in config.layers)
     )

@@ -6,7 +6,7 @@ Source: Granite 4 (IBM 2025), Nemotron-H (NVIDIA 2025), Falcon-H1 (TII 2025), Ba
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -95,16 +95,36 @@ class MambaDecoder(TraitsDecoder):
         return rest + made * scale
 
     def plain_block(self, index: int) -> PlainBlock:
-        block, config = self._mixed_blocks[index], self.config
-        traits, mamba, mlp = config.traits, block.mamba, block.mlp
+        block, factors = self._mixed_blocks[index], self._factors_of_blocks
+        if block.mamba is None or block.qkv is None:
+            alone = self._plain(index, block)
+            return replace(alone, gate_scale=factors.gate, mlp_scale=factors.down)
+        attention = self._plain(index, replace(block, mamba=None))
+        beside = self._plain(index, replace(block, qkv=None, output=None, mlp=None))
+        return replace(
+            attention,
+            norms=(_grown(block.norm, factors.attention_in), *attention.norms[1:]),
+            mixer_scale=factors.attention_out,
+            gate_scale=factors.gate,
+            mlp_scale=factors.down,
+            beside=replace(
+                beside,
+                norms=(_grown(block.norm, factors.mamba_in), None, None, None),
+                mixer_scale=factors.mamba_out,
+            ),
+        )
+
+    def _plain(self, index: int, block: MambaBlock) -> PlainBlock:
+        """A block with attention or a Mamba layer, without factors."""
+        config, mamba, mlp = self.config, block.mamba, block.mlp
         assert not isinstance(mlp, ExpertMlps)  # they can't be told so
         return PlainBlock(
             linears=_by_name(block),
             norms=(block.norm, None, block.mlp_norm, None),
             q_norm=None,
             k_norm=None,
-            table=None if index in traits.unturned else 0,
-            query_scale=traits.attention_scale or config.head_dim**-0.5,
+            table=None if index in config.traits.unturned else 0,
+            query_scale=config.traits.attention_scale or config.head_dim**-0.5,
             window=None,
             attention_cap=None,
             num_kv_heads=config.num_kv_heads,
@@ -178,6 +198,12 @@ def _by_name(block: MambaBlock) -> dict[str, QuantLinear]:
     if isinstance(mlp, PlainMlp):
         found["gate_up"] = mlp.up
     return {name: linear for name, linear in found.items() if linear is not None}
+
+
+def _grown(norm: RmsNorm | None, factor: float) -> RmsNorm:
+    """A norm whose weight is so many times as large."""
+    assert norm is not None  # before what mixes rows
+    return RmsNorm(norm.weight * factor, norm.eps)
 
 
 def _times(x: Tensor, factor: float) -> Tensor:

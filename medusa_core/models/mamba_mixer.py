@@ -139,6 +139,7 @@ class MambaMixer:
             norm=None if self.norm is None else self.norm.weight,
             together=inner // shape.num_key_heads,
             eps=0.0 if self.norm is None else self.norm.eps,
+            factors=self.factors,
             gates_first=traits.gates_first,
             least_step=traits.least_step,
             most_step=traits.most_step,

@@ -96,6 +96,7 @@ class PlainRecurrence:
         norm: Weight of the norm of what is read, or None. [heads · value_dim]
         together: Numbers that are normalised together.
         eps: Of the norm.
+        factors: What a row behind `qkv` is multiplied with, or None. [width]
         gates_first: What is read passes through its gate before it is normalised.
         least_step: The shortest time step.
         most_step: The longest.
@@ -112,6 +113,7 @@ class PlainRecurrence:
     norm: Tensor | None
     together: int
     eps: float
+    factors: Tensor | None = None
     gates_first: bool = False
     least_step: float = 0.0
     most_step: float = math.inf
@@ -143,6 +145,10 @@ class PlainBlock:
         shares_rows: It attends to an earlier layer's rows, and projects to queries alone.
         keys_are_values: There is no projection to values: they are what that to keys gives.
         scale: What leaves it is multiplied with.
+        mixer_scale: What attention adds, or what stands in its place, is multiplied with.
+        gate_scale: So are the gates of the MLP.
+        mlp_scale: And what that adds.
+        beside: A block whose first half reads what this one's reads, and is added with it.
         is_gated: Behind queries, keys and values `qkv` gives gates of what attention gives.
         recurrence: What stands in the place of attention, its rows behind `qkv`.
         convolution: What stands in the place of attention; `qkv` then projects to its two gates and
@@ -167,6 +173,10 @@ class PlainBlock:
     shares_rows: bool = False
     keys_are_values: bool = False
     scale: float = 1.0
+    mixer_scale: float = 1.0
+    gate_scale: float = 1.0
+    mlp_scale: float = 1.0
+    beside: PlainBlock | None = None
     is_gated: bool = False
     recurrence: PlainRecurrence | None = None
     convolution: PlainConvolution | None = None

@@ -38,11 +38,10 @@ from tests.core.tight import with_layers_below
 from tests.core.tiny import write_text_files
 from tests.core.tree_paths import path_to
 
-# Families that run through torch's operations: with experts, and with Mamba-2 beside attention.
-NOT_COMPILED = {
-    *("qwen3_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text", "lfm2_moe"),
-    "falcon_h1",
-}
+# Families that run through torch's operations, as they have experts.
+NOT_COMPILED = {"qwen3_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text", "lfm2_moe"}
+
+MAMBAS = (peers.MAMBA, peers.GRANITE4_HYBRID, peers.FALCON_H1)  # sizes of models with such layers
 
 
 def wide_config(name: str) -> Any:
@@ -53,12 +52,13 @@ def wide_config(name: str) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         # Scores are to stay as large as those of narrow models.
         for key, value in {"hidden_size": 64, "initializer_range": 0.2}.items():
-            for sizes in (peers.SIZES, peers.MAMBA, peers.GRANITE4_HYBRID, peers.NEMOTRON_H):
+            for sizes in (peers.SIZES, *MAMBAS, peers.NEMOTRON_H):
                 patch.setitem(sizes, key, value)
         for key, value in {"head_dim": 16, "global_head_dim": 32}.items():
             patch.setitem(peers.GEMMA4, key, value)
-        for sizes in (peers.GRANITE4, peers.MAMBA, peers.GRANITE4_HYBRID):
+        for sizes in (peers.GRANITE4, *MAMBAS):
             patch.setitem(sizes, "mamba_d_head", 16)
+        patch.setitem(peers.FALCON_H1, "mamba_d_ssm", 128)
         patch.setitem(peers.NEMOTRON_H, "mamba_head_dim", 16)
         for key, value in {"linear_key_head_dim": 16, "linear_value_head_dim": 32}.items():
             patch.setitem(peers.DELTA_NET, key, value)
@@ -82,7 +82,7 @@ COMPILED = [name for name in CONFIGS if is_known(wide_config(name))]
 FULLEST = (
     *("gemma 2", "gemma 3, longer", "gemma 4 E2B", "gemma 4 12B", "olmo 3, longer"),
     *("granite 4 with factors", "ministral 3", "qwen 3.5", "lfm 2 with biases, untied"),
-    *("granite 4 hybrid with turns and biases", "nemotron h with biases"),
+    *("granite 4 hybrid with turns and biases", "nemotron h with biases", "falcon h1 with norms"),
 )
 
 

@@ -59,11 +59,12 @@ class NativeDecoder:
         self._turns: list[Tensor] = []
         self._positions = (PositionsStruct * len(model.position_tables(1)))()
         self._tokens = model.plain_tokens()
-        self._stand_ins: list[dict[int, str]] = []  # of every layer, by their ids
-        blocks = (self._block(model.plain_block(index)) for index in range(config.num_layers))
-        self._blocks = (BlockStruct * config.num_layers)(*blocks)
-        for index, block in enumerate(self._blocks):
-            block.token_at = index * block.token_width
+        # By the ids of stand-ins: whose linear layer each stands for, and which.
+        self._stand_ins: dict[int, tuple[BlockStruct, str]] = {}
+        self._beside: list[BlockStruct] = []
+        self._blocks = (BlockStruct * config.num_layers)()
+        for index in range(config.num_layers):
+            self._put(index, model.plain_block(index))
         self._struct = DecoderStruct(
             blocks=self._blocks,
             final_norm=self._floats(model.final_norm.weight),
@@ -142,18 +143,33 @@ class NativeDecoder:
             stand_ins: What stands for them in the decoder.
             linears: They, in that order.
         """
-        names = self._stand_ins[index]
         for stand_in, linear in zip(stand_ins, linears, strict=True):
-            setattr(self._blocks[index], names[id(stand_in)], _struct(linear))
+            block, name = self._stand_ins[id(stand_in)]
+            setattr(block, name, _struct(linear))
 
-    def _block(self, block: PlainBlock) -> BlockStruct:
-        linears, stand_ins = {}, {}
+    def _put(self, index: int, block: PlainBlock) -> None:
+        """Let a layer be a block."""
+        self._blocks[index] = self._block(block)
+        struct = self._blocks[index]  # where the copy lies
+        struct.token_at = index * struct.token_width
+        self._know_stand_ins(block, struct)
+        if block.beside is not None:
+            other = self._block(block.beside)
+            self._beside.append(other)
+            self._know_stand_ins(block.beside, other)
+            struct.beside = addressof(other)
+
+    def _know_stand_ins(self, block: PlainBlock, struct: BlockStruct) -> None:
         for name, linear in block.linears.items():
             if isinstance(linear, OffloadedLinear):
-                stand_ins[id(linear)] = name
-            else:
-                linears[name] = _struct(linear)
-        self._stand_ins.append(stand_ins)
+                self._stand_ins[id(linear)] = struct, name
+
+    def _block(self, block: PlainBlock) -> BlockStruct:
+        linears = {
+            name: _struct(linear)
+            for name, linear in block.linears.items()
+            if not isinstance(linear, OffloadedLinear)
+        }
         config, norms = self._model.config, [self._norm(norm) for norm in block.norms]
         num_own = 0 if block.shares_rows else 1 if block.keys_are_values else 2
         mixed, net = config.num_heads * block.head_dim, block.recurrence
@@ -179,6 +195,9 @@ class NativeDecoder:
             ),
             query_scale=block.query_scale,
             scale=block.scale,
+            mixer_scale=block.mixer_scale,
+            gate_scale=block.gate_scale,
+            mlp_scale=block.mlp_scale,
             convolution=self._convolution(block.convolution),
             kv_heads=block.num_kv_heads,
             head_dim=block.head_dim,
@@ -199,6 +218,7 @@ class NativeDecoder:
             bias=self._floats(net.step_bias),
             skip=None if net.skip is None else self._floats(net.skip),
             norm=None if net.norm is None else self._floats(net.norm),
+            factors=None if net.factors is None else self._floats(net.factors),
             shape=shape_struct(net.shape),
             place=net.place,
             tiles=net.tiles,

@@ -123,6 +123,7 @@ class RecurrenceStruct(Structure):
         ("bias", c_void_p),
         ("skip", c_void_p),
         ("norm", c_void_p),
+        ("factors", c_void_p),
         ("shape", StateShapeStruct),
         ("place", c_int32),
         ("tiles", c_int32),
@@ -166,6 +167,9 @@ class BlockStruct(Structure):
         ("convolution", ConvolutionStruct),
         ("query_scale", c_float),
         ("scale", c_float),
+        ("mixer_scale", c_float),
+        ("gate_scale", c_float),
+        ("mlp_scale", c_float),
         ("kv_heads", c_int32),
         ("head_dim", c_int32),
         ("inner", c_int32),
@@ -177,6 +181,7 @@ class BlockStruct(Structure):
         ("token_at", c_int32),
         ("token_width", c_int32),
         ("recurrence", POINTER(RecurrenceStruct)),
+        ("beside", c_void_p),
     )
 
 

@@ -34,7 +34,8 @@ typedef struct {
    `qkv` holds queries, keys and values, head by head; where the layer attends to the rows of an earlier
    one, queries alone. A block may convolve in the place of attention: there `qkv` makes what
    `convolve_gated` reads. */
-typedef struct {
+typedef struct Block Block;
+struct Block {
     Linear qkv, output, gate_up, down, gates, token_gate, token_projection;
     Norms attention_norms, mlp_norms;
     PartNorm q_norm, k_norm, v_norm;
@@ -44,6 +45,7 @@ typedef struct {
     Convolution convolution;
     float query_scale;
     float scale; /* what leaves the block is multiplied with it */
+    float mixer_scale, gate_scale, mlp_scale; /* so are what `output` makes, gates, what `down` makes */
     int32_t kv_heads, head_dim;
     int32_t inner;     /* numbers between the halves of the MLP, or 0: there is none */
     int32_t factor_at; /* numbers of a row behind `gate_up` before what its gates let through; 0: a
@@ -54,7 +56,8 @@ typedef struct {
     int32_t mixed;    /* numbers of a row that enter `output`; 0: there is an MLP alone */
     int32_t token_at, token_width; /* where it lies in what a token brings; 0 numbers for nothing */
     const Recurrence *recurrence; /* in the place of attention: `qkv` makes what it reads; or NULL */
-} Block;
+    const Block *beside; /* its attention reads what that of this one reads, and is added too; or NULL */
+};
 
 /* What a gate passes through. */
 enum { SILU, GELU, RELU };

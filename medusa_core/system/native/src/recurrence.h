@@ -49,6 +49,7 @@ typedef struct {
     const float *bias; /* of its time step. [heads] */
     const float *skip; /* of a state space: how much of a value is read beside it. [heads] */
     const float *norm; /* or NULL. [heads, value_dim] */
+    const float *factors; /* what a projected row is multiplied with, or NULL. [width] */
     StateShape shape;
     int32_t place;       /* among the layers with states */
     int32_t tiles;       /* key heads, where `output` reads one head of each, then the next; else 0 */
