@@ -12,11 +12,7 @@ def is_compiled(config: ModelConfig) -> bool:
     """Whether the compiled step computes a target of these sizes."""
     states = (size for shape in config.state_layers for size in (shape.key_dim, shape.value_dim))
     taps = max((shape.conv_width for shape in config.state_layers), default=0)
-    return (
-        knows_blocks(config)
-        and fits_lanes(*config.row_sizes, *states)
-        and taps <= MOST_TAPS
-    )
+    return knows_blocks(config) and fits_lanes(*config.row_sizes, *states) and taps <= MOST_TAPS
 
 
 def knows_blocks(config: ModelConfig) -> bool:

@@ -58,7 +58,8 @@ def wide_config(name: str) -> Any:
             patch.setitem(peers.GEMMA4, key, value)
         for sizes in (peers.GRANITE4, *MAMBAS):
             patch.setitem(sizes, "mamba_d_head", 16)
-        patch.setitem(peers.FALCON_H1, "mamba_d_ssm", 128)
+        for key, value in {"mamba_d_ssm": 128, "num_hidden_layers": 4}.items():
+            patch.setitem(peers.FALCON_H1, key, value)
         patch.setitem(peers.NEMOTRON_H, "mamba_head_dim", 16)
         for key, value in {"linear_key_head_dim": 16, "linear_value_head_dim": 32}.items():
             patch.setitem(peers.DELTA_NET, key, value)
@@ -197,9 +198,21 @@ class KeepsSome:
         return self.nodes
 
 
-def loaded(name: str, folder: Path, num_here: int = 0) -> Target:
+@cache
+def deep_peer(name: str) -> PreTrainedModel:
+    """As `wide_peer`; where it has states, its layers weigh more than they."""
+    config = wide_config(name)
+    if not sizes_of(config).state_layers:
+        return wide_peer(name)
+    config.num_hidden_layers, config.intermediate_size = 8, 1024
+    if "layer_types" in vars(config):
+        config.layer_types = config.layer_types * 2
+    return make_peer(name, config)
+
+
+def loaded(peer: PreTrainedModel, folder: Path, num_here: int = 0) -> Target:
     """A target in float32; with `num_here`, so many of its layers stay in memory."""
-    wide_peer(name).save_pretrained(folder / "model")
+    peer.save_pretrained(folder / "model")
     write_text_files(folder / "model")
     options = LoadOptions("float32", "cpu", context_tokens=512)
     if num_here:
@@ -207,18 +220,23 @@ def loaded(name: str, folder: Path, num_here: int = 0) -> Target:
     return load_target(folder / "model", None, options)
 
 
-@pytest.mark.parametrize("name", ["gemma 3", "gemma 4 E2B"])
+@pytest.mark.parametrize(
+    "name",
+    ["gemma 3", "gemma 4 E2B", "qwen 3.5", "falcon h1 with norms"],
+)
 def test_layers_that_come_from_disk_compute_the_same_bits(name: str, tmp_path: Path) -> None:
-    here, below = (loaded(name, tmp_path / str(count), count) for count in (0, 1))
+    here, below = (loaded(deep_peer(name), tmp_path / str(count), count) for count in (0, 1))
     assert isinstance(here.runner, NativeRunner)
     assert isinstance(below.runner, OffloadNativeRunner)
     for runner in (here.runner, below.runner):
         runner.tap([0, 2])
-    found = []
+    tree, found = TokenTree(random_shape(random.Random(3), 6), tuple(range(40, 46))), []
     for runner in (here.runner, below.runner):
         kv = runner.new_cache(96)
-        rows = [runner.extend(TOKEN_IDS[:30], kv), runner.extend(TOKEN_IDS[30:], kv, True)]
-        found.append(torch.cat(rows))
+        rows = [runner.extend(TOKEN_IDS[:30], kv)]
+        rows.append(runner.verify(PlacedTree(tree, kv)))
+        kv.commit(path_to(tree.shape, 5))
+        found.append(torch.cat([*rows, runner.extend(TOKEN_IDS[30:], kv, True)]))
     assert torch.equal(*found)
 
 
@@ -226,7 +244,7 @@ def test_layers_that_come_from_disk_compute_the_same_bits(name: str, tmp_path: P
 def test_laws_1_to_3_hold_with_an_oracle_in_the_compiled_step(
     name: str, rule: RuleSpec, tmp_path: Path
 ) -> None:
-    target = loaded(name, tmp_path)
+    target = loaded(wide_peer(name), tmp_path)
     settings = settings_of(rule, "composite")
     plain = decode(target, plainly(settings), MESSAGES)
     run = decode(

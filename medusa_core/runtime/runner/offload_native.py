@@ -127,4 +127,6 @@ def _sequences(
         assert isinstance(kv, PanelCache)  # from new_cache
         of_layer.append(kv.from_layer(layer))
         sequence.cache = addressof(of_layer[-1])
+        if layer:
+            sequence.pending = 0  # the first has applied the steps of all layers
     return found, of_layer
