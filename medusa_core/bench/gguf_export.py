@@ -20,7 +20,7 @@ from medusa_core.models.checkpoints.gguf_names import (
     hugging_face_name,
 )
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.layer_shapes import SharedRows, rows_read
+from medusa_core.models.layer_shapes import SharedRows, StateShape, rows_read
 from medusa_core.models.parts import (
     EMBEDDING,
     FINAL_NORM,
@@ -41,6 +41,7 @@ _ARCHITECTURES = {
     "qwen3": "qwen3",
     "gemma3_text": "gemma3",
     "gemma4_text": "gemma4",
+    "qwen3_5_text": "qwen35",
 }
 _ROPES = ("default", "linear", "factors")
 _PARTS = (
@@ -86,8 +87,12 @@ def write_random_gguf(config: ModelConfig, of: str, to: Path) -> None:
     writer.add_tokenizer_model("none")
     kind, theirs = gguf.GGMLQuantizationType[of.upper()], _their_names(config)
 
+    def dense(name: str, shape: tuple[int, ...], number: float) -> None:
+        sizes = [size for size in shape if size > 1]  # a convolution has one input a channel
+        writer.add_tensor(theirs(name), torch.full(sizes, number).numpy())
+
     def vector(name: str, size: int, number: float = 1.0) -> None:
-        writer.add_tensor(theirs(name), torch.full((size,), number).numpy())
+        dense(name, (size,), number)
 
     def matrix(name: str, rows: int, columns: int) -> None:
         stored = random_blocks(of, rows, columns)
@@ -99,17 +104,19 @@ def write_random_gguf(config: ModelConfig, of: str, to: Path) -> None:
         matrix("lm_head", config.vocab_size, config.hidden_size)
     if config.traits.per_layer is not None:
         _add_per_layer(writer, config, matrix, vector)
-    for layer in range(config.num_layers):
-        block = block_parts(config, layer)
-        for part in block.linears:
-            for piece in part.pieces:
-                matrix(piece.name, piece.rows, part.columns)
-                if part.has_bias:
-                    vector(f"{piece.name}.bias", piece.rows, 0.0)
-        for name, size in block.vectors.items():
-            vector(f"{name}.weight", size)
-        for name, shape in block.more.items():
-            vector(name, shape[0])
+    blocks = [block_parts(config, layer) for layer in range(config.num_layers)]
+    for part in (part for block in blocks for part in block.linears):
+        for piece in {piece.name: piece for piece in part.pieces}.values():
+            if part.stays_dense:
+                dense(f"{piece.name}.weight", (piece.of, part.columns), 1e-2)
+            else:
+                matrix(piece.name, piece.of, part.columns)
+            if part.has_bias:
+                vector(f"{piece.name}.bias", piece.of, 0.0)
+    for name, size in (pair for block in blocks for pair in block.vectors.items()):
+        vector(f"{name}.weight", size)
+    for name, shape in (pair for block in blocks for pair in block.more.items()):
+        dense(name, shape, -0.1 if name.endswith("A_log") else 0.1)
     finish(writer)
 
 
@@ -132,7 +139,11 @@ def _their_names(config: ModelConfig) -> Callable[[str], str]:
     names = gguf.get_tensor_name_map(known[name], config.num_layers)
 
     def theirs(ours: str) -> str:
+        if ours.endswith(".dt_bias"):
+            return f"blk.{ours.split('.')[2]}.ssm_dt.bias"
         stem, _, ending = ours.rpartition(".")
+        if ending == "A_log":
+            return str(names.get_name(ours))
         found = names.get_name(stem)
         return f"{found}.{ending}" if found else f"{names.get_name(ours)}.weight"
 
@@ -174,7 +185,7 @@ def open_writer(config: ModelConfig, to: Path) -> Any:
     writer.add_head_count_kv(_kv_heads(config))
     writer.add_key_length(config.head_dim)
     writer.add_value_length(config.head_dim)
-    writer.add_rope_dimension_count(config.head_dim)
+    writer.add_rope_dimension_count(config.head_rows.turned)
     writer.add_rope_freq_base(config.rope.theta)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_vocab_size(config.vocab_size)
@@ -182,11 +193,13 @@ def open_writer(config: ModelConfig, to: Path) -> Any:
         writer.add_tensor("rope_freqs.weight", torch.tensor(config.rope.factors).numpy())
     if any(config.traits.windows):
         _add_windows(writer, config)
+    if config.traits.delta_net is not None:
+        _add_states(writer, config)
     return writer
 
 
 def _kv_heads(config: ModelConfig) -> list[int]:
-    """Heads of keys that each layer reads."""
+    """Heads of keys that each layer reads; those of others where it holds a state."""
     found = (rows_read(config.layers, layer) for layer in range(config.num_layers))
     return [config.num_kv_heads if read is None else read[1].num_kv_heads for read in found]
 
@@ -211,6 +224,20 @@ def _add_windows(writer: Any, config: ModelConfig) -> None:
     if config.model_type == "gemma4_text":
         of = traits.per_layer
         writer.add_embedding_length_per_layer_input(0 if of is None else of.width)
+
+
+def _add_states(writer: Any, config: ModelConfig) -> None:
+    """What gated delta nets hold, and how the layers beside them turn."""
+    shape = config.state_layers[0]
+    writer.add_ssm_conv_kernel(shape.conv_width)
+    writer.add_ssm_state_size(shape.key_dim)
+    writer.add_ssm_group_count(shape.num_key_heads)
+    writer.add_ssm_time_step_rank(shape.num_heads)
+    writer.add_ssm_inner_size(shape.num_heads * shape.value_dim)
+    kinds = [isinstance(each, StateShape) for each in config.layers]
+    writer.add_full_attention_interval(kinds.index(False) + 1)
+    pairs = config.head_rows.turned // 2  # of three kinds of places: a text has one
+    writer.add_rope_dimension_sections([*((pairs + more) // 3 for more in (2, 1, 0)), 0])
 
 
 def finish(writer: Any) -> None:
