@@ -2,7 +2,7 @@
 
 import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions
 from medusa_core.models.compiled import is_compiled
 from medusa_core.models.config import ModelConfig, parse_config
+from medusa_core.models.layer_shapes import StateShape
 from medusa_core.runtime.runner.compiled_decoder import NativeDecoder, native_decoder
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.offload_native import OffloadNativeRunner
@@ -25,6 +26,7 @@ from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.speculation.rules.rule import RuleSpec
 from medusa_core.system.native.binding import open_library
+from medusa_core.system.native.lanes import MOST_TAPS
 from tests.core import peers
 from tests.core.by_turns import by_turns
 from tests.core.fakes import oracle_spec, random_shape
@@ -152,6 +154,24 @@ def test_every_cpu_computes_the_same_bits_of_every_family(name: str, tmp_path: P
         native = NativeDecoder(open_library(path), resident._model)
         other = NativeRunner(resident._model, resident._precision, native)
         assert torch.equal(scores(other, list(TOKEN_IDS), 1000), whole)
+
+
+@pytest.mark.parametrize("name", FULLEST)
+def test_threads_change_no_bit(name: str, tmp_path: Path) -> None:
+    runner, _ = runners_of(name, tmp_path)
+    found = []
+    for threads in (1, 3):
+        runner.use_threads(threads, threads)
+        found.append(scores(runner, list(TOKEN_IDS), 20))
+    assert torch.equal(*found)
+
+
+def test_a_convolution_that_reads_more_inputs_than_the_step_knows_runs_in_torch() -> None:
+    sizes = sizes_of(wide_config("qwen 3.5"))
+    wide = replace(sizes.state_layers[0], conv_width=MOST_TAPS + 1)
+    layers = tuple(wide if isinstance(one, StateShape) else one for one in sizes.layers)
+    assert is_compiled(sizes)
+    assert not is_compiled(replace(sizes, traits=replace(sizes.traits, layers=layers)))
 
 
 @pytest.mark.parametrize("name", FULLEST)
