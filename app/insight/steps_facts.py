@@ -22,11 +22,13 @@ class ModelMemory(NamedTuple):
     Attributes:
         per_token: A token's keys and values.
         room: Set aside for all of them.
+        states: Those of recurrent layers, however long a text is.
         weights: Of the model and its heads.
     """
 
     per_token: float
     room: float
+    states: float
     weights: float
 
 
@@ -35,10 +37,9 @@ def memory_of(loaded: ModelLoaded | None) -> ModelMemory | None:
     if loaded is None or loaded.is_remote:
         return None
     plan = loaded.plan
-    per_token = (plan.kv_bytes - plan.state_bytes) / max(1, plan.context_tokens) / MIB
-    return ModelMemory(
-        per_token, plan.kv_bytes / MIB, (plan.weights_bytes + plan.heads_bytes) / MIB
-    )
+    room, states = (plan.kv_bytes - plan.state_bytes) / MIB, plan.state_bytes / MIB
+    weights = (plan.weights_bytes + plan.heads_bytes) / MIB
+    return ModelMemory(room / max(1, plan.context_tokens), room, states, weights)
 
 
 def describe_answer(
@@ -89,6 +90,12 @@ def describe_answer(
                 *map(Number, (used, loaded.context_tokens)),
                 *map(Number, (used * memory.per_token, memory.room, memory.weights)),
             )
+        )
+    if memory is not None and memory.states:
+        text.append(
+            QCoreApplication.translate(
+                "Insight", "States: {0:,.1f} MiB, however long the text is."
+            ).format(Number(memory.states))
         )
     return " ".join(text)
 

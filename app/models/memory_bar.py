@@ -72,16 +72,18 @@ class MemoryBar(QWidget):
 
     def _segments_of(self, plan: MemoryPlan) -> tuple[Segment, ...]:
         theme = self._appearance.theme
-        lines = [theme.series(number).line for number in range(1, 6)]
+        lines = [theme.series(number).line for number in range(1, 7)]
         drafts = [(self.tr("draft model"), plan.draft_model_bytes, lines[4])]
         drafts = drafts if plan.draft_model_bytes else []
+        states = [(self.tr("states"), plan.state_bytes, lines[5])] if plan.state_bytes else []
         parts = (
             (self.tr("other programs"), plan.other_bytes, theme.target_bar),
             (self.tr("runtime"), plan.runtime_bytes, theme.muted),
             (self.tr("weights"), plan.weights_bytes, lines[0]),
             (self.tr("heads"), plan.heads_bytes - plan.draft_model_bytes, lines[1]),
             *drafts,
-            (self.tr("KV cache"), plan.kv_bytes, lines[2]),
+            (self.tr("KV cache"), plan.kv_bytes - plan.state_bytes, lines[2]),
+            *states,
             (self.tr("scratch"), plan.scratch_bytes, lines[3]),
             (self.tr("free"), max(0, plan.free_bytes), ""),
         )

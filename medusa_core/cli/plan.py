@@ -97,7 +97,9 @@ def run(args: argparse.Namespace) -> int:
     formats = options.formats
     best = recommend(config, heads, budget, draft_model)
     if best and not formats.linears:
-        formats, context = best.formats, options.context_tokens or best.plan.context_tokens
+        context = options.context_tokens or best.plan.context_tokens
+        named = {part: how for part, how in formats._asdict().items() if how}
+        formats = best.formats._replace(**named)
     choice = plan_choice(config, heads, formats, budget, context, draft_model=draft_model)
     in_tiers = None
     may_divide = config.is_ours and choice.plan.fit is Fit.NO

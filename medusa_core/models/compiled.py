@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.family import find_family
-from medusa_core.models.traits import Activation
+from medusa_core.models.family import FamilySpec, find_family
+from medusa_core.models.traits import Experts
 from medusa_core.system.native.lanes import MOST_TAPS, fits_lanes
 
 
@@ -20,9 +20,13 @@ def knows_blocks(config: ModelConfig) -> bool:
     if not config.is_ours:
         return False
     traits, family = config.traits, find_family(config.model_type)
-    return (
-        (family.decoder is None or family.tells_blocks)
-        and traits.experts is None
-        and not traits.has_sinks
-        and traits.activation in (Activation.SILU, Activation.GELU_TANH, Activation.RELU2)
+    return (family.decoder is None or family.tells_blocks) and _knows_experts(
+        traits.experts, family
     )
+
+
+def _knows_experts(experts: Experts | None, family: FamilySpec) -> bool:
+    """Whether it knows how they are chosen, and what stands beside them."""
+    if experts is None:
+        return True
+    return family.decoder is None and not experts.is_sigmoid and experts.scale == 1

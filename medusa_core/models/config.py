@@ -196,8 +196,11 @@ class ModelConfig:
         heads = {shape.head_dim for shape in shapes if shape is not None}
         inner = {self.mlp_width(layer) for layer in range(self.num_layers)}
         of_tokens = self.traits.per_layer
-        each_layer = () if of_tokens is None else (of_tokens.width,)
-        return self.hidden_size, *sorted(inner | heads), *each_layer
+        inner |= set() if of_tokens is None else {of_tokens.width}
+        experts = self.traits.experts
+        if experts is not None:
+            inner = inner | {experts.width} if experts.plain_layers else {experts.width}
+        return self.hidden_size, *sorted(inner | heads)
 
 
 def parse_config(

@@ -98,14 +98,13 @@ class MambaDecoder(TraitsDecoder):
         block, factors = self._mixed_blocks[index], self._factors_of_blocks
         if block.mamba is None or block.qkv is None:
             alone = self._plain(index, block)
-            return replace(alone, gate_scale=factors.gate, mlp_scale=factors.down)
+            return replace(alone, mlp_scale=factors.down)
         attention = self._plain(index, replace(block, mamba=None))
         beside = self._plain(index, replace(block, qkv=None, output=None, mlp=None))
         return replace(
             attention,
             norms=(_grown(block.norm, factors.attention_in), *attention.norms[1:]),
             mixer_scale=factors.attention_out,
-            gate_scale=factors.gate,
             mlp_scale=factors.down,
             beside=replace(
                 beside,
@@ -116,8 +115,7 @@ class MambaDecoder(TraitsDecoder):
 
     def _plain(self, index: int, block: MambaBlock) -> PlainBlock:
         """A block with attention or a Mamba layer, without factors."""
-        config, mamba, mlp = self.config, block.mamba, block.mlp
-        assert not isinstance(mlp, ExpertMlps)  # they can't be told so
+        config, mamba, mlp = self.config, block.mamba, _for_all_rows(block)
         return PlainBlock(
             linears=_by_name(block),
             norms=(block.norm, None, block.mlp_norm, None),
@@ -129,7 +127,8 @@ class MambaDecoder(TraitsDecoder):
             attention_cap=None,
             num_kv_heads=config.num_kv_heads,
             head_dim=config.head_dim,
-            inner=config.intermediate_size,
+            inner=0 if mlp is None else config.intermediate_size,
+            experts=block.mlp if isinstance(block.mlp, ExpertMlps) else None,
             has_gate=not isinstance(mlp, PlainMlp),
             recurrence=None if mamba is None else mamba.plain(config.states_before(index)),
         )
@@ -186,9 +185,14 @@ class MambaDecoder(TraitsDecoder):
         return MambaMixer.read(weights, parts, shape, traits, config.rms_norm_eps, factors)
 
 
+def _for_all_rows(block: MambaBlock) -> Mlp | PlainMlp | None:
+    """The MLP that all rows pass through, in a block with experts or without."""
+    return block.mlp.shared if isinstance(block.mlp, ExpertMlps) else block.mlp
+
+
 def _by_name(block: MambaBlock) -> dict[str, QuantLinear]:
     """The linear layers of a block, by what the compiled step calls them."""
-    mamba, mlp = block.mamba, block.mlp
+    mamba, mlp = block.mamba, _for_all_rows(block)
     found = {
         "qkv": block.qkv if mamba is None else mamba.into,
         "output": block.output if mamba is None else mamba.out,

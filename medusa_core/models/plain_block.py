@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from medusa_core.models.experts import ExpertMlps
 from medusa_core.models.layer_shapes import StateShape
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.quant.layout import QuantLinear
@@ -126,8 +127,9 @@ class PlainBlock:
 
     Attributes:
         linears: `qkv`, projections to queries, keys and values; `output`, that behind attention;
-            `gate_up` and `down` of the MLP; and `token_gate` and `token_projection` where tokens
-            bring something to each layer. A block may lack the first two, or the MLP's.
+            `gate_up` and `down` of the MLP, if there is one; and `token_gate` and
+            `token_projection` where tokens bring something to each layer. A block may be an MLP
+            alone.
         norms: Before attention, behind it, before the MLP, behind it.
         q_norm: Weight of a norm of queries, of as many numbers as are normalised together.
         k_norm: Of keys, likewise.
@@ -137,8 +139,10 @@ class PlainBlock:
         attention_cap: Scores s of attention become cap · tanh(s / cap).
         num_kv_heads: Heads of keys, and of values.
         head_dim: Numbers of a head.
-        inner: Numbers between the two halves of the MLP.
+        inner: Numbers between the two halves of the MLP; 0 without it.
         has_gate: Else what `gate_up` gives is its own gate.
+        experts: What rows pass through in its place, or beside it.
+        sinks: Scores of attention that stand for no row. [q heads]
         norms_turned: Queries and keys are normalised behind the turn, not before it.
         v_norm: Of values, as `q_norm`.
         token_norm: Of what `token_projection` makes.
@@ -146,8 +150,7 @@ class PlainBlock:
         keys_are_values: There is no projection to values: they are what that to keys gives.
         scale: What leaves it is multiplied with.
         mixer_scale: What attention adds, or what stands in its place, is multiplied with.
-        gate_scale: So are the gates of the MLP.
-        mlp_scale: And what that adds.
+        mlp_scale: So is what the MLP adds.
         beside: A block whose first half reads what this one's reads, and is added with it.
         is_gated: Behind queries, keys and values `qkv` gives gates of what attention gives.
         recurrence: What stands in the place of attention, its rows behind `qkv`.
@@ -167,6 +170,8 @@ class PlainBlock:
     head_dim: int
     inner: int
     has_gate: bool = True
+    experts: ExpertMlps | None = None
+    sinks: Tensor | None = None
     norms_turned: bool = False
     v_norm: Tensor | None = None
     token_norm: Tensor | None = None
@@ -174,7 +179,6 @@ class PlainBlock:
     keys_are_values: bool = False
     scale: float = 1.0
     mixer_scale: float = 1.0
-    gate_scale: float = 1.0
     mlp_scale: float = 1.0
     beside: PlainBlock | None = None
     is_gated: bool = False

@@ -144,21 +144,21 @@ class TraitsDecoder(Decoder):
     def plain_block(self, index: int) -> PlainBlock:
         block, config = self._own[index], self.config
         traits, mlp = config.traits, block.mlp
-        assert isinstance(mlp, Mlp)  # experts can't be told so
+        experts = mlp if isinstance(mlp, ExpertMlps) else None
+        one = mlp.shared if isinstance(mlp, ExpertMlps) else mlp
+        assert one is None or isinstance(one, Mlp)  # no gate can't be told so
         window = traits.windows[index] if traits.windows else None
         q_norm, k_norm = (
             None if norm is None else norm.weight for norm in (block.q_norm, block.k_norm)
         )
         if (scales := block.head_scales) is not None:
             q_norm, k_norm = scales[0], scales[config.num_heads]
+        linears = {"qkv": block.qkv, "output": block.output}
+        if one is not None:
+            linears |= {"gate_up": one.gate_up, "down": one.down}
         is_local = window is not None and traits.local_theta is not None
         return PlainBlock(
-            linears={
-                "qkv": block.qkv,
-                "output": block.output,
-                "gate_up": mlp.gate_up,
-                "down": mlp.down,
-            },
+            linears=linears,
             norms=block.norms,
             q_norm=q_norm,
             k_norm=k_norm,
@@ -169,7 +169,9 @@ class TraitsDecoder(Decoder):
             attention_cap=traits.attention_cap,
             num_kv_heads=config.num_kv_heads,
             head_dim=config.head_dim,
-            inner=config.mlp_width(index),
+            inner=0 if one is None else config.mlp_width(index),
+            experts=experts,
+            sinks=block.sinks,
         )
 
     def block(

@@ -40,8 +40,8 @@ from tests.core.tight import with_layers_below
 from tests.core.tiny import write_text_files
 from tests.core.tree_paths import path_to
 
-# Families that run through torch's operations, as they have experts.
-NOT_COMPILED = {"qwen3_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe_text", "lfm2_moe"}
+# Families that run through torch's operations: with other experts.
+NOT_COMPILED = {"qwen3_next", "qwen3_5_moe_text", "lfm2_moe"}
 
 MAMBAS = (peers.MAMBA, peers.GRANITE4_HYBRID, peers.FALCON_H1)  # sizes of models with such layers
 
@@ -63,6 +63,7 @@ def wide_config(name: str) -> Any:
         for key, value in {"mamba_d_ssm": 128, "num_hidden_layers": 4}.items():
             patch.setitem(peers.FALCON_H1, key, value)
         patch.setitem(peers.NEMOTRON_H, "mamba_head_dim", 16)
+        patch.setitem(peers.EXPERTS, "moe_intermediate_size", 32)
         for key, value in {"linear_key_head_dim": 16, "linear_value_head_dim": 32}.items():
             patch.setitem(peers.DELTA_NET, key, value)
         config = CONFIGS[name]()
@@ -85,6 +86,7 @@ COMPILED = [name for name in CONFIGS if is_known(wide_config(name))]
 FULLEST = (
     *("gemma 2", "gemma 3, longer", "gemma 4 E2B", "gemma 4 12B", "olmo 3, longer"),
     *("granite 4 with factors", "ministral 3", "qwen 3.5", "lfm 2 with biases, untied"),
+    *("gpt-oss", "qwen 3 with experts, some layers without"),
     *("granite 4 hybrid with turns and biases", "nemotron h with biases", "falcon h1 with norms"),
 )
 
@@ -114,8 +116,8 @@ def scores(runner: NativeRunner | ResidentRunner, token_ids: list[int], chunk: i
 def test_all_families_but_these_are_compiled() -> None:
     others = [wide_config(name) for name in CONFIGS if name not in COMPILED]
     missing = {config.model_type for config in others}
-    # Of three more a member has experts.
-    assert missing == {*NOT_COMPILED, "gemma4_text", "granitemoehybrid", "nemotron_h"}
+    # Of two more a member has other experts.
+    assert missing == {*NOT_COMPILED, "gemma4_text", "nemotron_h"}
 
 
 @pytest.mark.parametrize("name", COMPILED)
@@ -220,10 +222,12 @@ class KeepsSome:
 
 @cache
 def deep_peer(name: str) -> PreTrainedModel:
-    """As `wide_peer`; where it has states, its layers weigh more than they."""
-    config = wide_config(name)
+    """As `wide_peer`, with more layers; where it has states, they weigh more than those."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(peers.SIZES, "num_hidden_layers", 6)  # some have more to say than two
+        config = wide_config(name)
     if not sizes_of(config).state_layers:
-        return wide_peer(name)
+        return make_peer(name, config)
     config.num_hidden_layers, config.intermediate_size = 8, 1024
     if "layer_types" in vars(config):
         config.layer_types = config.layer_types * 2
@@ -242,7 +246,10 @@ def loaded(peer: PreTrainedModel, folder: Path, num_here: int = 0) -> Target:
 
 @pytest.mark.parametrize(
     "name",
-    ["gemma 3", "gemma 4 E2B", "qwen 3.5", "falcon h1 with norms"],
+    [
+        *("gemma 3", "gemma 4 E2B", "qwen 3 with experts"),
+        *("qwen 3.5", "falcon h1 with norms"),
+    ],
 )
 def test_layers_that_come_from_disk_compute_the_same_bits(name: str, tmp_path: Path) -> None:
     here, below = (loaded(deep_peer(name), tmp_path / str(count), count) for count in (0, 1))

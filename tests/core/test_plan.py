@@ -221,3 +221,57 @@ def test_names_that_list_shows_can_be_planned(capsys: pytest.CaptureFixture[str]
         assert main(["plan", name, "--vram-gib", "8", "--json"]) == 0
         planned.append(json.loads(capsys.readouterr().out)["weights_bytes"])
     assert planned[0] == planned[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "linears", "keeps_states"),
+    [
+        ("qwen3.5-4b", "nf4", True),
+        ("qwen3.5-9b", "nf4-dq", True),
+        ("gemma-4-e2b", "nf4", False),
+        ("gemma-4-e4b", "nf4", False),
+        ("gemma-4-12b", "", False),  # of which no way fits
+        ("lfm2.5-1.2b", "nf4", True),
+        ("lfm2.5-2.6b", "nf4", True),
+        ("lfm2.5-8b-a1b", "nf4", True),
+        ("granite-4-h-micro", "nf4", True),
+        ("granite-4-h-tiny", "nf4", True),
+    ],
+)
+def test_models_of_today_in_4_bits_on_8_gib(
+    name: str, linears: str, keeps_states: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_card = [name, "--vram-gib", "8", "--context", "4096"]
+    short, long = (
+        plan(capsys, "plan", name, "--vram-gib", "8", "--quant", "nf4", "--context", each, "--json")
+        for each in ("2048", "4096")
+    )
+    assert bool(long["state_bytes"]) == keeps_states
+    assert long["state_bytes"] == short["state_bytes"]
+    assert main(["plan", *on_card]) == 0
+    said = capsys.readouterr().out
+    assert ("\n  states " in said) == keeps_states
+    found = plan(capsys, "plan", *on_card, "--json")
+    if linears:
+        assert f"recommended: {linears}" in said
+        assert found["verdict"] in ("fits", "tight")
+    else:
+        assert "no way to load it fits" in said
+        assert "GiB are missing" in said
+
+
+def test_what_is_named_stays_in_a_recommendation(capsys: pytest.CaptureFixture[str]) -> None:
+    gemma = ["plan", "gemma-4-e2b", "--vram-gib", "8", "--json"]
+    disk, card = (
+        plan(capsys, *gemma, *more) for more in ([], ["--per-layer-embeddings", "device"])
+    )
+    # A table of 35 layers, each with 256 numbers for a token.
+    assert (
+        int(str(card["weights_bytes"])) - int(str(disk["weights_bytes"])) == 2 * 262144 * 35 * 256
+    )
+    usual, packed = (
+        plan(capsys, "plan", "qwen3.5-4b", "--vram-gib", "8", "--json", *more)
+        for more in ([], ["--cache-quant", "q4"])
+    )
+    assert int(str(packed["kv_bytes"])) < int(str(usual["kv_bytes"]))
+    assert packed["weights_bytes"] == usual["weights_bytes"]

@@ -45,6 +45,7 @@ from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.quant.format import Hardware
 from medusa_core.runtime.kv.size import row_bytes
 from medusa_core.system.files.measurement_files import MeasurementFiles
+from tests.core.peer_files import write_peer
 
 GIB = 1 << 30
 _MOVES = 1500
@@ -309,6 +310,33 @@ def test_the_command_prints_the_policy_and_writes_what_it_found(
     again = tmp_path / "again.json"
     again.write_text(json.dumps(found["machine"]), encoding="utf-8")
     assert main(["plan", "--throughput", *shape, *sizes, "--machine", str(again)]) == 0
+
+
+@pytest.mark.parametrize("name", ["qwen 3.5", "gemma 4 E2B", "lfm 2"])
+def test_layers_that_hold_states_or_heads_of_their_own_are_measured(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "model"
+    write_peer(name, model, tmp_path / "heads")
+    wanted = ["plan", str(model), "--throughput", "--prompts", "4", "--length", "64", "--measure"]
+    assert main([*wanted, "--json"]) == 0
+    printed = capsys.readouterr().out
+    assert "tokens/s expected" in printed
+
+
+def test_states_are_no_cache_of_a_token() -> None:
+    config = shape_config("qwen3.5-4b")
+    formats = settle_formats(WeightFormats("q4"), "", Hardware("cpu", compiles=True))
+    precision = precision_of(formats.compute, torch.device("cpu"))
+    item = precision.compute.itemsize
+    besides = []
+    for length in (128, 16384):
+        work = work_of(PolicyRequest(config, formats, precision, 1, length - 64, 64))
+        held = work.row_bytes * config.num_layers * length
+        besides.append(held - length * row_bytes(config, item))
+    # What a sequence holds besides its rows is the same for any length.
+    assert besides[0] == pytest.approx(besides[1], rel=0.05)
+    assert 0 < besides[0] < 400 << 20
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def check_folder(folder: Path) -> Contents:
     contents = look_into(folder)
     if contents.problems:
         raise CheckpointError(
-            f"{folder} isn't complete: {'; '.join(contents.problems)}.",
+            f"{folder} isn't complete: {'; '.join(contents.problems).removesuffix('.')}.",
             "Choose a folder in Hugging Face layout, or download the model.",
         )
     if contents.kind is ContentsKind.UNKNOWN:
@@ -245,4 +245,6 @@ def check_folder(folder: Path) -> Contents:
             f"{folder} holds neither a model nor heads nor an adapter.",
             "Choose a folder with config.json and safetensors files.",
         )
+    if contents.target is not None:
+        _ = ModelFiles.open(folder).config  # which says why a model can't be run
     return contents

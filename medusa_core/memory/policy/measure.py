@@ -15,6 +15,7 @@ from medusa_core.errors import TierError
 from medusa_core.memory.policy.machine import RateCurve
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.layer_shapes import rows_of
 from medusa_core.models.parts import LinearPart, block_parts, lm_head_part
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.block_sizes import BLOCK_SIZES
@@ -58,15 +59,20 @@ def layer_curves(
 
 
 def cache_rate(config: ModelConfig, precision: Precision, tokens: int, itemsize: int) -> float:
-    """Bytes a second at which attention of one row reads a cache behind so many tokens."""
-    one = replace(config, num_layers=1)
+    """Bytes a second at which attention of one row reads a cache behind so many tokens.
+
+    The first layer that attends stands for all.
+    """
+    shape = next(rows for rows in map(rows_of, config.layers) if rows is not None)
+    traits = replace(config.traits, layers=(shape,))
+    one = replace(config, num_layers=1, traits=traits)
     kind = QuantizedCache if precision.cache_format else TensorCache
     kv = kind(one, precision, tokens + 1)
     kv.fill(tokens)
     attend = choose_attention(precision.device, precision.attended)
-    shape = (1, config.num_heads, config.head_dim)
-    q = torch.zeros(shape, dtype=precision.scores, device=precision.device)
-    fresh = torch.zeros(1, 2 * config.num_kv_heads, config.head_dim, dtype=precision.compute)
+    queries = (1, config.num_heads, shape.head_dim)
+    q = torch.zeros(queries, dtype=precision.scores, device=precision.device)
+    fresh = torch.zeros(1, 2 * shape.num_kv_heads, shape.head_dim, dtype=precision.compute)
     fresh = fresh.to(precision.device)
 
     def read() -> None:

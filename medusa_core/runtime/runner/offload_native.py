@@ -84,7 +84,7 @@ class OffloadNativeRunner(NativeRunner):
         for index in range(config.num_layers):
             parts = self.visits.enter(index)
             if parts:
-                self._native.place(index, self._stand_ins[index], parts)
+                self._native.place(self._stand_ins[index], parts)
             layer = self._layers[index]
             if index:
                 enter_with(layer, x)

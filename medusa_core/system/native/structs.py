@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
 
 # Goes up with every change of a structure or a signature, here and in abi.c.
-ABI_VERSION = 10
+ABI_VERSION = 11
 
 
 class PoolStruct(Structure):
@@ -71,6 +71,33 @@ class AttentionStruct(Structure):
         ("heads", c_int32),
         ("window", c_int32),
         ("cap", c_float),
+        ("sinks", c_void_p),
+    )
+
+
+class ExpertsStruct(Structure):
+    """`Experts` of experts.h."""
+
+    _fields_ = (
+        ("router", LinearStruct),
+        ("gate_ups", c_void_p),
+        ("downs", c_void_p),
+        ("count", c_int32),
+        ("chosen", c_int32),
+        ("inner", c_int32),
+        ("normalises", c_int32),
+        ("chooses_first", c_int32),
+        ("reserved", c_int32),
+    )
+
+
+class GateStruct(Structure):
+    """`Gate` of gate.h."""
+
+    _fields_ = (
+        ("kind", c_int32),
+        ("bound", c_float),
+        ("scale", c_float),
     )
 
 
@@ -163,12 +190,12 @@ class BlockStruct(Structure):
         ("v_norm", PartNormStruct),
         ("positions", c_void_p),
         ("token_norm", c_void_p),
+        ("experts", c_void_p),
         ("attention", AttentionStruct),
         ("convolution", ConvolutionStruct),
         ("query_scale", c_float),
         ("scale", c_float),
         ("mixer_scale", c_float),
-        ("gate_scale", c_float),
         ("mlp_scale", c_float),
         ("kv_heads", c_int32),
         ("head_dim", c_int32),
@@ -197,7 +224,7 @@ class DecoderStruct(Structure):
         ("embedding_is_half", c_int32),
         ("layers", c_int32),
         ("hidden", c_int32),
-        ("activation", c_int32),
+        ("gate", GateStruct),
         ("embedding_scale", c_float),
         ("residual_scale", c_float),
         ("eps", c_float),
@@ -347,6 +374,7 @@ STRUCTS: tuple[type[Structure], ...] = (
     PoolStruct,
     LinearStruct,
     PositionsStruct,
+    ExpertsStruct,
     StatesStruct,
     RecurrenceStruct,
     BlockStruct,

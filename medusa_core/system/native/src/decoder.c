@@ -4,19 +4,18 @@
 
 #include "lanes.h"
 
-enum { VECTORS_EACH = 256 }; /* of a piece of work on all inner numbers */
 enum { ROWS_EACH = 8 };      /* of a piece of work on rows; fewer rows aren't worth a second thread */
 
 /* Where the parts of a pass keep their rows. */
 typedef struct {
-    float *x, *normed, *qkv, *mixed, *gates, *beside, *gate_up, *active, *brought, *attention;
+    float *x, *normed, *qkv, *mixed, *gates, *beside, *gate_up, *active, *brought, *made, *experts, *attention;
     uint32_t *packed;
 } Buffers;
 
 static int64_t larger_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Buffers *buffers) {
-    int64_t qkv = 0, mixed = 0, gates = 0, beside = 0, inner = 0;
+    int64_t qkv = 0, mixed = 0, gates = 0, beside = 0, inner = 0, experts = 0;
     for (int32_t l = 0; l < d->layers; l++)
         for (const Block *b = d->blocks + l; b != NULL; b = b->beside) {
             qkv = larger_of(qkv, b->width);
@@ -25,23 +24,27 @@ static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Buffers *
             if (b->recurrence != NULL && b->recurrence->steps_apart)
                 gates = larger_of(gates, b->recurrence->steps_width);
             if (b->beside != NULL) beside = d->hidden;
+            if (b->experts != NULL)
+                experts = larger_of(experts, experts_scratch(b->experts, d->hidden, (int32_t)rows));
         }
     int64_t widest = larger_of(larger_of(d->hidden, inner), mixed);
     int64_t brought = 0;
     for (const Linear *part = d->token_projection; part != NULL; part = part->more)
         brought += part->outputs;
-    int64_t widths[] = {d->hidden, d->hidden, qkv,   mixed,   gates,
-                        beside,    2 * inner, inner, brought, widest};
+    int64_t made = experts > 0 ? d->hidden : 0;
+    int64_t widths[] = {d->hidden, d->hidden, qkv,     mixed, gates, beside,
+                        2 * inner, inner,     brought, made,  widest};
     float **places[] = {&buffers->x,       &buffers->normed, &buffers->qkv,     &buffers->mixed,
                         &buffers->gates,   &buffers->beside, &buffers->gate_up, &buffers->active,
-                        &buffers->brought, (float **)&buffers->packed};
+                        &buffers->brought, &buffers->made,   (float **)&buffers->packed};
     int64_t used = 0;
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 11; i++) {
         if (scratch != NULL) *places[i] = scratch + used;
         used += (rows * widths[i] + LANES - 1) / LANES * LANES;
     }
-    if (scratch != NULL) buffers->attention = scratch + used;
-    return used;
+    if (scratch != NULL) buffers->experts = scratch + used;
+    if (scratch != NULL) buffers->attention = scratch + used + experts;
+    return used + experts;
 }
 
 int64_t pass_scratch(const Decoder *d, int32_t rows, int32_t length, int32_t workers) {
@@ -114,10 +117,10 @@ static void add_some(void *context, int32_t index, int32_t worker) {
     }
 }
 
-/* Add to rows what half a block has made of them, as far as it is projected. */
-static void add_scaled(Pool *pool, const Decoder *d, const float *half, const float *weight, float scale,
-                       int32_t rows, float *x) {
-    RowNorms job = {half, weight, d->hidden, rows, d->eps, scale * d->residual_scale, x, d->hidden};
+/* Add so much of what half a block has made, or of its norm. */
+static void add_made(Pool *pool, const Decoder *d, const Norms *norms, float scale, const float *half,
+                     int32_t rows, float *x) {
+    RowNorms job = {half, norms->behind, d->hidden, rows, d->eps, scale * d->residual_scale, x, d->hidden};
     share(pool, add_some, &job, (rows + ROWS_EACH - 1) / ROWS_EACH);
 }
 
@@ -130,7 +133,7 @@ static void add_half(Pool *pool, const Decoder *d, const Linear *layer, const No
     }
     float *half = buffers->normed; /* which has been read */
     linear(pool, layer, made, buffers->packed, rows, NULL, half);
-    add_scaled(pool, d, half, norms->behind, scale, rows, x);
+    add_made(pool, d, norms, scale, half, rows, x);
 }
 
 /* What enters half a block: its rows, or their norms. */
@@ -299,45 +302,6 @@ static void write_taps(const Decoder *d, const Pass *pass, int32_t layer, const 
     }
 }
 
-/* Rows of `inner` numbers, each so many floats behind the one before. */
-typedef struct {
-    const float *gate, *factor;
-    int64_t gate_stride, factor_stride;
-    float *y;
-    int32_t inner, rows, kind;
-    float scale; /* of gates */
-} Activation;
-
-INLINE void activate_vectors(const Activation *job, int32_t index, int kind) {
-    int32_t vectors = job->inner / LANES, first = index * VECTORS_EACH;
-    int32_t left = job->rows * vectors - first;
-    if (left > VECTORS_EACH) left = VECTORS_EACH;
-    for (int64_t r = first / vectors, v = first % vectors; left > 0; r++, v = 0)
-        for (; v < vectors && left > 0; v++, left--) {
-            Lanes gate = load(job->gate + r * job->gate_stride + v * LANES) * job->scale;
-            Lanes factor = load(job->factor + r * job->factor_stride + v * LANES);
-            Lanes opened = kind == GELU ? gelu(gate) : kind == RELU ? positive(gate) : silu(gate);
-            store(job->y + r * job->inner + v * LANES, opened * factor);
-        }
-}
-
-static void activate_some(void *context, int32_t index, int32_t worker) {
-    const Activation *job = context;
-    (void)worker;
-    if (job->kind == GELU)
-        activate_vectors(job, index, GELU);
-    else if (job->kind == RELU)
-        activate_vectors(job, index, RELU);
-    else
-        activate_vectors(job, index, SILU);
-}
-
-/* A gate's activation times a factor, of some vectors of all rows' numbers at a time. */
-static void activate(Pool *pool, const Activation *job) {
-    int32_t vectors = job->rows * (job->inner / LANES);
-    share(pool, activate_some, (void *)job, (vectors + VECTORS_EACH - 1) / VECTORS_EACH);
-}
-
 /* What rows' tokens bring to a layer, added to them through a gate. */
 static void let_in(const Decoder *d, const Pass *pass, Pool *pool, const Block *b, int32_t first,
                    const Buffers *buffers, float *x) {
@@ -345,7 +309,7 @@ static void let_in(const Decoder *d, const Pass *pass, Pool *pool, const Block *
     linear(pool, &b->token_gate, x, buffers->packed, rows, NULL, buffers->gate_up);
     const float *brought = pass->brought + (int64_t)first * pass->brought_width + b->token_at;
     Activation job = {buffers->gate_up, brought, width, pass->brought_width,
-                      buffers->active,  width,   rows,  d->activation, 1.0f};
+                       buffers->active,  width,   rows,  d->gate};
     activate(pool, &job);
     Norms norms = {NULL, b->token_norm};
     add_half(pool, d, &b->token_projection, &norms, 1.0f, buffers->active, rows, buffers, x);
@@ -384,20 +348,30 @@ static void take(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, 
     mix_rows(d, pass, pool, b, layer, first, buffers);
     add_half(pool, d, &b->output, &b->attention_norms, b->mixer_scale,
              buffers->mixed + (int64_t)first * b->mixed, wanted, buffers, x);
-    if (other != NULL) add_scaled(pool, d, buffers->beside, NULL, other->mixer_scale, wanted, x);
+    if (other != NULL)
+        add_made(pool, d, &other->attention_norms, other->mixer_scale, buffers->beside, wanted, x);
 }
 
-/* What the MLP makes of rows, added to them. */
+/* What an MLP or experts make of rows, added to them. */
 static void pass_mlp(const Decoder *d, Pool *pool, const Block *b, int32_t rows, const Buffers *buffers,
                      float *x) {
     const float *from = entering(pool, d, &b->mlp_norms, x, rows, buffers);
-    int64_t stride = b->factor_at + b->inner;
-    linear(pool, &b->gate_up, from, buffers->packed, rows, NULL, buffers->gate_up);
-    Activation job = {buffers->gate_up, buffers->gate_up + b->factor_at, stride, stride,
-                      buffers->active,  b->inner,                        rows,   d->activation,
-                      b->gate_scale};
-    activate(pool, &job);
-    add_half(pool, d, &b->down, &b->mlp_norms, b->mlp_scale, buffers->active, rows, buffers, x);
+    float *made = buffers->made;
+    if (b->experts != NULL)
+        run_experts(pool, b->experts, &d->gate, d->hidden, from, rows, buffers->experts, made);
+    if (b->inner > 0) {
+        int64_t stride = b->factor_at + b->inner;
+        linear(pool, &b->gate_up, from, buffers->packed, rows, NULL, buffers->gate_up);
+        Activation job = {buffers->gate_up, buffers->gate_up + b->factor_at, stride, stride,
+                          buffers->active,  b->inner,                        rows,   d->gate};
+        activate(pool, &job);
+    }
+    if (b->experts == NULL) {
+        add_half(pool, d, &b->down, &b->mlp_norms, b->mlp_scale, buffers->active, rows, buffers, x);
+        return;
+    }
+    if (b->inner > 0) linear(pool, &b->down, buffers->active, buffers->packed, rows, made, made);
+    add_made(pool, d, &b->mlp_norms, b->mlp_scale, made, rows, x);
 }
 
 /* Rows through one block; of those before `first` keys and values alone. */
@@ -407,7 +381,7 @@ static void run_block(const Decoder *d, const Pass *pass, Pool *pool, int32_t la
     int32_t wanted = pass->rows - first;
     float *x = buffers->x + (int64_t)first * d->hidden;
     if (b->mixed > 0) take(d, pass, pool, layer, first, buffers);
-    if (b->inner > 0) pass_mlp(d, pool, b, wanted, buffers, x);
+    if (b->inner > 0 || b->experts != NULL) pass_mlp(d, pool, b, wanted, buffers, x);
     if (b->token_width > 0) let_in(d, pass, pool, b, first, buffers, x);
     if (b->scale != 1.0f)
         for (int64_t i = 0; i < (int64_t)wanted * d->hidden; i += LANES)
