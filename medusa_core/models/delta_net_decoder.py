@@ -16,10 +16,10 @@ from torch import Tensor
 from medusa_core.models.activation import Active, active_of
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder, SequenceRows
-from medusa_core.models.experts import ExpertMlps, Mlp
+from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp, read_mlp
 from medusa_core.models.layer_shapes import StateShape
 from medusa_core.models.norm import HeadNorm, RmsNorm
-from medusa_core.models.parts import BlockParts, MlpParts, block_parts, in_tiles
+from medusa_core.models.parts import BlockParts, block_parts, in_tiles
 from medusa_core.models.plain_block import (
     PlainBlock,
     PlainConvolution,
@@ -89,7 +89,7 @@ class SharedExpert:
     """
 
     experts: ExpertMlps
-    mlp: Mlp
+    mlp: Mlp | PlainMlp
     gate: QuantLinear
 
     def __call__(self, x: Tensor, active: Active) -> Tensor:
@@ -115,7 +115,7 @@ class DeltaNetBlock:
     attention_norm: RmsNorm
     mixer: DeltaNetMixer | GatedAttention
     mlp_norm: RmsNorm
-    mlp: Mlp | SharedExpert
+    mlp: Mlp | PlainMlp | SharedExpert
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
@@ -312,17 +312,15 @@ class DeltaNetDecoder(Decoder):
             output=weights.linear(parts.output),
         )
 
-    def _read_mlp(self, weights: Weights, parts: BlockParts) -> Mlp | SharedExpert:
-        def read(mlp: MlpParts) -> Mlp:
-            return Mlp(weights.linear(mlp.gate_up), weights.linear(mlp.down))
-
+    def _read_mlp(self, weights: Weights, parts: BlockParts) -> Mlp | PlainMlp | SharedExpert:
         experts = self.config.traits.experts
         assert parts.mlp is not None
+        mlp = read_mlp(weights, parts.mlp)
         if experts is None or parts.router is None:
-            return read(parts.mlp)
+            return mlp
         router, gate = weights.linear(parts.router), weights.linear(parts.mixer[-1])
-        several = ExpertMlps(experts, router, list(map(read, parts.experts)))
-        return SharedExpert(several, read(parts.mlp), gate)
+        several = ExpertMlps(experts, router, [read_mlp(weights, one) for one in parts.experts])
+        return SharedExpert(several, mlp, gate)
 
 
 def _plain(net: DeltaNetMixer, place: int) -> PlainRecurrence:

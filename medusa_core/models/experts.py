@@ -14,8 +14,10 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.activation import Active
+from medusa_core.models.parts import BlockParts, MlpParts
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.traits import Experts
+from medusa_core.models.weights import Weights
 
 _LEAST = 1e-6  # is added to a sum of shares by a sigmoid, which may all be near zero
 
@@ -147,3 +149,23 @@ class ExpertMlps:
         biased = shares if self.bias is None else shares + self.bias
         chosen = biased.topk(self.traits.chosen, dim=-1).indices
         return shares.gather(-1, chosen), chosen
+
+
+def read_mlp(weights: Weights, parts: MlpParts) -> Mlp | PlainMlp:
+    """One MLP."""
+    kind = Mlp if parts.has_gate else PlainMlp
+    return kind(weights.linear(parts.gate_up), weights.linear(parts.down))
+
+
+def read_mlps(
+    weights: Weights, parts: BlockParts, experts: Experts | None
+) -> Mlp | PlainMlp | ExpertMlps:
+    """What rows of a block pass through: one MLP, or experts with or without one beside them."""
+    if experts is None or parts.router is None:
+        assert parts.mlp is not None
+        return read_mlp(weights, parts.mlp)
+    router, mlps = weights.linear(parts.router), [read_mlp(weights, mlp) for mlp in parts.experts]
+    shared = None if parts.mlp is None else read_mlp(weights, parts.mlp)
+    names = [name for name in parts.more if experts.bias and name.endswith(experts.bias)]
+    bias = weights.named(names[0], experts.count) if names else None
+    return ExpertMlps(experts, router, mlps, shared, bias)

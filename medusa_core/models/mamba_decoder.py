@@ -15,7 +15,7 @@ from torch import Tensor
 from medusa_core.models.activation import Active
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder, SequenceRows
-from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp
+from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp, read_mlps
 from medusa_core.models.layer_shapes import recurrent_part
 from medusa_core.models.mamba import mamba_parts
 from medusa_core.models.mamba_mixer import MambaMixer
@@ -172,7 +172,7 @@ class MambaDecoder(TraitsDecoder):
             output=None if parts.output is None else weights.linear(parts.output),
             mamba=self._read_mamba(weights, index),
             mlp_norm=norms[-1] if has_mlp else None,
-            mlp=self.read_mlp(weights, parts) if has_mlp else None,
+            mlp=read_mlps(weights, parts, config.traits.experts) if has_mlp else None,
         )
 
     def _read_mamba(self, weights: Weights, index: int) -> MambaMixer | None:

@@ -18,11 +18,10 @@ from medusa_core.models.activation import active_of
 from medusa_core.models.attention import by_kv_head, by_row
 from medusa_core.models.config import ModelConfig, RopeConfig
 from medusa_core.models.decoder import Decoder, SequenceRows
-from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp
+from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp, read_mlps
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.parts import (
     BlockParts,
-    MlpParts,
     block_parts,
     norm_names,
     qk_norm_names,
@@ -292,7 +291,7 @@ class TraitsDecoder(Decoder):
             sinks=self._read_sinks(weights, parts),
             qkv=weights.linear(parts.qkv),
             output=weights.linear(parts.output),
-            mlp=self.read_mlp(weights, parts),
+            mlp=read_mlps(weights, parts, self.config.traits.experts),
         )
 
     def _read_sinks(self, weights: Weights, parts: BlockParts) -> Tensor | None:
@@ -300,23 +299,6 @@ class TraitsDecoder(Decoder):
             return None
         name = f"{parts.prefix}.self_attn.sinks"
         return weights.named(name, self.config.num_heads).to(self._precision_scores)
-
-    def read_mlp(self, weights: Weights, parts: BlockParts) -> Mlp | PlainMlp | ExpertMlps:
-        """What rows of a block pass through behind attention."""
-
-        def read(mlp: MlpParts) -> Mlp | PlainMlp:
-            kind = Mlp if mlp.has_gate else PlainMlp
-            return kind(weights.linear(mlp.gate_up), weights.linear(mlp.down))
-
-        experts, one = self.config.traits.experts, parts.mlp
-        if experts is None or parts.router is None:
-            assert one is not None
-            return read(one)
-        router, mlps = weights.linear(parts.router), list(map(read, parts.experts))
-        shared = None if one is None else read(one)
-        names = [name for name in parts.more if experts.bias and name.endswith(experts.bias)]
-        bias = weights.named(names[0], experts.count) if names else None
-        return ExpertMlps(experts, router, mlps, shared, bias)
 
     def _read_qk_norms(
         self, weights: Weights, prefix: str

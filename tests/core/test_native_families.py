@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from medusa_core.errors import EngineError
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions
@@ -23,7 +25,7 @@ from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.offload_native import OffloadNativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree
-from medusa_core.runtime.tree.shape import TokenTree
+from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.speculation.rules.rule import RuleSpec
 from medusa_core.system.native.binding import open_library
 from medusa_core.system.native.lanes import MOST_TAPS
@@ -248,7 +250,7 @@ def loaded(peer: PreTrainedModel, folder: Path, num_here: int = 0) -> Target:
     "name",
     [
         *("gemma 3", "gemma 4 E2B", "qwen 3 with experts"),
-        *("qwen 3.5", "falcon h1 with norms"),
+        *("qwen 3.5", "lfm 2", "falcon h1 with norms"),
     ],
 )
 def test_layers_that_come_from_disk_compute_the_same_bits(name: str, tmp_path: Path) -> None:
@@ -265,6 +267,62 @@ def test_layers_that_come_from_disk_compute_the_same_bits(name: str, tmp_path: P
         kv.commit(path_to(tree.shape, 5))
         found.append(torch.cat([*rows, runner.extend(TOKEN_IDS[30:], kv, True)]))
     assert torch.equal(*found)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"linear_num_key_heads": 1, "linear_num_value_heads": 8, "linear_conv_kernel_dim": 1},
+        {"linear_num_key_heads": 3, "linear_num_value_heads": 6, "linear_conv_kernel_dim": 2},
+    ],
+    ids=["one key head, no tail", "a tail of one"],
+)
+@torch.inference_mode()
+def test_states_of_odd_sizes_are_those_of_torch_operations(
+    sizes: dict[str, int], tmp_path: Path
+) -> None:
+    config = wide_config("qwen 3.5")
+    for key, value in sizes.items():
+        setattr(config, key, value)
+    make_peer(str(sizes), config).save_pretrained(tmp_path)
+    resident = resident_of(tmp_path, "float32")
+    native = native_decoder(resident._model, resident._precision)
+    assert native is not None
+    runner, ids = NativeRunner(resident._model, resident._precision, native), list(TOKEN_IDS)
+    whole = scores(runner, ids, 1000)
+    torch.testing.assert_close(whole, scores(resident, ids, 1000), atol=1e-4, rtol=0)
+    assert torch.equal(scores(runner, ids, 1), whole)
+    shapes = [TreeShape.chain(64), TreeShape.from_paths([(child,) for child in range(63)])]
+    trees = [TokenTree(shape, tuple(range(100, 164))) for shape in shapes]
+    caches = [runner.new_cache(128) for _ in shapes]
+    for kv in caches:
+        runner.extend(ids[:9], kv)
+    rows = runner.logits(runner.verify(*map(PlacedTree, trees, caches)))
+    deep, wide = [*range(100, 164)], [100, 163]
+    for row, path in ((63, deep), (127, wide)):
+        assert torch.equal(rows[row], scores(runner, [*ids[:9], *path], 1000)[-1])
+
+
+def test_a_pass_that_fails_before_it_begins_takes_nothing_from_states(tmp_path: Path) -> None:
+    runner, _ = runners_of("qwen 3.5", tmp_path)
+    kv, full = runner.new_cache(96), runner.new_cache(16)
+    runner.extend(TOKEN_IDS[:20], kv)
+    runner.extend(TOKEN_IDS[:16], full)
+    trees = [PlacedTree(TokenTree(random_shape(random.Random(1), 4), (1, 2, 3, 4)), kv)]
+    with pytest.raises(EngineError, match="don't fit"):
+        runner.verify(*trees, trees[0]._replace(kv=full))
+    behind = runner.logits(runner.extend(TOKEN_IDS[20:30], kv))
+    assert torch.equal(behind, scores(runner, list(TOKEN_IDS[:30]), 1000)[20:])
+    kv.reserve(4)  # a pass that never comes
+    kv.truncate(0)
+    runner.extend(TOKEN_IDS[:5], kv)
+    assert torch.equal(kv.committed(), committed(runner, TOKEN_IDS[:5]))
+
+
+def committed(runner: NativeRunner, token_ids: Sequence[int]) -> Tensor:
+    kv = runner.new_cache(96)
+    runner.extend(token_ids, kv)
+    return kv.committed()
 
 
 @pytest.mark.parametrize(("name", "rule"), by_turns(list(FULLEST), EXACT))

@@ -362,6 +362,7 @@ static void settle_tail(const States *states, int32_t layer, int32_t count) {
     const StateShape *s = &states->shape;
     int32_t width = s->conv_width - 1, kept = count < width ? width - count : 0;
     size_t row = (size_t)s->channels * sizeof(float);
+    if (width == 0) return; /* there is no tail */
     float *tail = states->tail + (int64_t)layer * width * s->channels;
     const float *inputs = states->inputs + (int64_t)layer * states->step_rows * s->channels;
     __builtin_memmove(tail, tail + (int64_t)(width - kept) * s->channels, kept * row);
