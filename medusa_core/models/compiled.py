@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.family import FamilySpec, find_family
-from medusa_core.models.layer_shapes import RowShape, SharedRows, StateShape
-from medusa_core.models.traits import Activation, Experts
-from medusa_core.system.native.lanes import fits_lanes
+from medusa_core.models.traits import Experts
+from medusa_core.system.native.lanes import MOST_TAPS, fits_lanes
 
 
 def is_compiled(config: ModelConfig) -> bool:
     """Whether the compiled step computes a target of these sizes."""
     states = (size for shape in config.state_layers for size in (shape.key_dim, shape.value_dim))
-    return knows_blocks(config) and fits_lanes(*config.row_sizes, *states)
+    taps = max((shape.conv_width for shape in config.state_layers), default=0)
+    return knows_blocks(config) and fits_lanes(*config.row_sizes, *states) and taps <= MOST_TAPS
 
 
 def knows_blocks(config: ModelConfig) -> bool:
@@ -20,12 +20,8 @@ def knows_blocks(config: ModelConfig) -> bool:
     if not config.is_ours:
         return False
     traits, family = config.traits, find_family(config.model_type)
-    return (
-        (family.decoder is None or family.tells_blocks)
-        and _knows_experts(traits.experts, family)
-        and traits.mamba is None
-        and traits.activation is not Activation.RELU2
-        and all(isinstance(shape, RowShape | SharedRows | StateShape) for shape in config.layers)
+    return (family.decoder is None or family.tells_blocks) and _knows_experts(
+        traits.experts, family
     )
 
 

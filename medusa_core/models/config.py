@@ -155,6 +155,10 @@ class ModelConfig:
         """The states that a session holds, in the order of their layers: all are alike."""
         return tuple(state for shape in self.traits.layers if (state := recurrent_part(shape)))
 
+    def states_before(self, layer: int) -> int:
+        """Layers with a state before a layer."""
+        return sum(recurrent_part(shape) is not None for shape in self.layers[:layer])
+
     def mlp_width(self, layer: int) -> int:
         """Numbers between the two halves of a layer's MLP."""
         widths = self.traits.mlp_widths

@@ -20,7 +20,12 @@ from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp, read_mlp
 from medusa_core.models.layer_shapes import StateShape
 from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.parts import BlockParts, block_parts, in_tiles
-from medusa_core.models.plain_block import PlainBlock
+from medusa_core.models.plain_block import (
+    PlainBlock,
+    PlainConvolution,
+    PlainRecurrence,
+    ProjectedRow,
+)
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.recurrence import convolve, delta_rule
@@ -171,8 +176,7 @@ class DeltaNetDecoder(Decoder):
             head_dim=config.head_dim,
             inner=config.intermediate_size,
             is_gated=net is None,
-            net=net,
-            net_place=sum(isinstance(shape, StateShape) for shape in config.layers[:index]),
+            recurrence=None if net is None else _plain(net, config.states_before(index)),
         )
 
     def block(
@@ -317,6 +321,35 @@ class DeltaNetDecoder(Decoder):
         router, gate = weights.linear(parts.router), weights.linear(parts.mixer[-1])
         several = ExpertMlps(experts, router, [read_mlp(weights, one) for one in parts.experts])
         return SharedExpert(several, mlp, gate)
+
+
+def _plain(net: DeltaNetMixer, place: int) -> PlainRecurrence:
+    """A delta net as plain data: the `place`-th layer with a state."""
+    shape = net.shape
+    keys, inner = shape.num_key_heads * shape.key_dim, shape.num_heads * shape.value_dim
+    row = ProjectedRow(
+        width=shape.channels + inner,
+        inputs=0,
+        gate=shape.channels,
+        queries=0,
+        keys=keys,
+        values=2 * keys,
+        steps=shape.num_heads,
+        steps_width=2 * shape.num_heads,
+    )
+    return PlainRecurrence(
+        shape,
+        place,
+        row,
+        PlainConvolution(net.conv, None),
+        rate=net.rate,
+        step_bias=net.dt_bias,
+        skip=None,
+        norm=net.norm.weight.repeat(shape.num_heads),
+        together=shape.value_dim,
+        eps=net.norm.eps,
+        tiles=0 if net.tiled is None else net.tiled[0],
+    )
 
 
 def _unit(heads: Tensor) -> Tensor:

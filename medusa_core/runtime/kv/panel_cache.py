@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.layer_shapes import SharedRows, StateShape
+from medusa_core.models.layer_shapes import SharedRows, StateShape, recurrent_part
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.size import row_groups
 from medusa_core.runtime.kv.states import RecurrentStates
@@ -73,7 +73,9 @@ class PanelCache(KvCache):
             part = next((part for part, layers in enumerate(groups) if owner in layers), None)
             self._places.append(None if part is None else (part, groups[part].index(owner)))
             self._layers[layer].is_shared = owner != layer or part is None
-        self._stateful = [layer for layer, at in enumerate(self._places) if at is None]
+        self._stateful = [
+            layer for layer, shape in enumerate(config.layers) if recurrent_part(shape) is not None
+        ]
         self._struct = CacheStruct(
             layers=addressof(self._layers),
             num_layers=config.num_layers,

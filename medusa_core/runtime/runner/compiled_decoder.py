@@ -11,17 +11,16 @@ from torch import Tensor
 
 from medusa_core.models.compiled import is_compiled
 from medusa_core.models.decoder import Decoder
-from medusa_core.models.delta_net_decoder import DeltaNetMixer
 from medusa_core.models.experts import ExpertMlps
 from medusa_core.models.norm import RmsNorm
-from medusa_core.models.plain_block import PlainBlock
+from medusa_core.models.plain_block import PlainBlock, PlainConvolution, PlainRecurrence
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import (
     DTYPES,
     NativeLinear,
 )
-from medusa_core.models.traits import Activation
+from medusa_core.models.traits import Activation, Factors
 from medusa_core.runtime.kv.panel_cache import shape_struct
 from medusa_core.runtime.offload.linear import (
     OffloadedLinear,
@@ -33,17 +32,22 @@ from medusa_core.system.native.structs import (
     BlockStruct,
     ConvolutionStruct,
     DecoderStruct,
-    DeltaNetStruct,
     ExpertsStruct,
     GateStruct,
     LinearStruct,
     NormsStruct,
     PartNormStruct,
     PositionsStruct,
+    RecurrenceStruct,
 )
 
 # Of gate.h.
-_GATES = {Activation.SILU: 0, Activation.GELU_TANH: 1, Activation.BOUNDED: 2}
+_GATES = {
+    Activation.SILU: 0,
+    Activation.GELU_TANH: 1,
+    Activation.BOUNDED: 2,
+    Activation.RELU2: 3,
+}
 # Where a linear layer's structure lies: of an array or a structure, the place or the field.
 _Place = tuple[ctypes.Array[LinearStruct], int] | tuple[ctypes.Structure, str]
 
@@ -58,7 +62,7 @@ class NativeDecoder:
 
     def __init__(self, library: ctypes.CDLL, model: Decoder) -> None:
         config = model.config
-        traits = config.traits
+        traits, factors = config.traits, config.traits.factors or Factors()
         self.library = library
         self._model = model
         self._kept: list[Tensor] = []  # what the structures point at
@@ -67,6 +71,7 @@ class NativeDecoder:
         self._positions = (PositionsStruct * len(model.position_tables(1)))()
         self._tokens = model.plain_tokens()
         self._places: dict[int, _Place] = {}  # of stand-ins, by their ids
+        self._beside: list[BlockStruct] = []
         self._experts: list[ExpertsStruct] = []
         self._arrays: list[ctypes.Array[LinearStruct]] = []
         self._blocks = (BlockStruct * config.num_layers)()
@@ -80,7 +85,7 @@ class NativeDecoder:
             embedding_is_half=model.embedding.dtype == torch.bfloat16,
             layers=config.num_layers,
             hidden=config.hidden_size,
-            gate=GateStruct(_GATES[traits.activation], traits.activation_bound),
+            gate=GateStruct(_GATES[traits.activation], traits.activation_bound, factors.gate),
             embedding_scale=traits.embedding_scale,
             residual_scale=traits.residual_scale,
             eps=config.rms_norm_eps,
@@ -157,12 +162,12 @@ class NativeDecoder:
             self._set((struct, name), linear)
         config, norms = self._model.config, [self._norm(norm) for norm in block.norms]
         num_own = 0 if block.shares_rows else 1 if block.keys_are_values else 2
-        mixed, net = config.num_heads * block.head_dim, block.net
+        mixed, net = config.num_heads * block.head_dim, block.recurrence
         width = mixed + num_own * block.num_kv_heads * block.head_dim
         if net is not None:
             mixed = net.shape.num_heads * net.shape.value_dim
-            width = net.shape.channels + mixed
-            struct.net = pointer(self._net(net, block.net_place))
+            width = net.row.width
+            struct.recurrence = pointer(self._recurrence(net))
         if block.convolution is not None:
             mixed, width = config.hidden_size, 3 * config.hidden_size
         struct.attention_norms, struct.mlp_norms = NormsStruct(*norms[:2]), NormsStruct(*norms[2:])
@@ -171,7 +176,7 @@ class NativeDecoder:
         struct.v_norm = self._part_norm(block.v_norm)
         struct.token_norm = self._maybe(block.token_norm)
         struct.token_width = 0 if self._tokens is None else self._tokens.width
-        struct.convolution = self._convolution(block)
+        struct.convolution = self._convolution(block.convolution)
         if block.experts is not None:
             struct.experts = addressof(self._experts_of(block.experts))
         if block.table is not None:
@@ -184,10 +189,16 @@ class NativeDecoder:
         )
         struct.query_scale, struct.scale = block.query_scale, block.scale
         struct.kv_heads, struct.head_dim = block.num_kv_heads, block.head_dim
-        struct.inner = block.inner
-        struct.width, struct.mixed = width + mixed * block.is_gated, mixed
+        struct.mixer_scale, struct.mlp_scale = block.mixer_scale, block.mlp_scale
+        struct.inner, struct.factor_at = block.inner, block.inner * block.has_gate
+        struct.width = width + mixed * block.is_gated
+        struct.mixed = mixed if "output" in block.linears else 0
         struct.gates_at = width * block.is_gated
         struct.keys_are_values = block.keys_are_values
+        if block.beside is not None:
+            self._beside.append(BlockStruct())
+            self._describe(self._beside[-1], block.beside)
+            struct.beside = addressof(self._beside[-1])
 
     def _experts_of(self, experts: ExpertMlps) -> ExpertsStruct:
         traits, array_of = experts.traits, LinearStruct * experts.traits.count
@@ -213,22 +224,39 @@ class NativeDecoder:
     def _maybe(self, vector: Tensor | None) -> int | None:
         return None if vector is None else self._floats(vector)
 
-    def _net(self, net: DeltaNetMixer, place: int) -> DeltaNetStruct:
-        return DeltaNetStruct(
-            conv=self._floats(net.conv.t()),
+    def _recurrence(self, net: PlainRecurrence) -> RecurrenceStruct:
+        row, is_delta = net.row, net.skip is None
+        return RecurrenceStruct(
+            conv=self._convolution(net.convolution),
             rate=self._floats(net.rate),
-            bias=self._floats(net.dt_bias),
-            norm=self._floats(net.norm.weight),
+            bias=self._floats(net.step_bias),
+            skip=self._maybe(net.skip),
+            norm=self._maybe(net.norm),
+            factors=self._maybe(net.factors),
             shape=shape_struct(net.shape),
-            place=place,
-            tiles=0 if net.tiled is None else net.tiled[0],
-            eps=net.norm.eps,
+            place=net.place,
+            tiles=net.tiles,
+            together=net.together,
+            gates_first=net.gates_first,
+            is_delta=is_delta,
+            width=row.width,
+            inputs_at=row.inputs,
+            gate_at=row.gate,
+            queries_at=row.queries,
+            keys_at=row.keys,
+            values_at=row.values,
+            steps_apart=is_delta,
+            steps_width=row.steps_width,
+            steps_at=row.steps,
+            least_step=net.least_step,
+            most_step=net.most_step,
+            eps=net.eps,
         )
 
-    def _convolution(self, block: PlainBlock) -> ConvolutionStruct:
-        if block.convolution is None:
+    def _convolution(self, convolution: PlainConvolution | None) -> ConvolutionStruct:
+        if convolution is None:
             return ConvolutionStruct()
-        weight, bias = block.convolution.weight, block.convolution.bias
+        weight, bias = convolution.weight, convolution.bias
         return ConvolutionStruct(self._floats(weight.t()), self._maybe(bias), *weight.shape)
 
     def _norm(self, norm: RmsNorm | None) -> int | None:

@@ -36,7 +36,8 @@ typedef struct {
    this layer, through a gate. A row behind `qkv` holds queries, keys and values, head by head; where the
    layer attends to the rows of an earlier one, queries alone. A block may convolve in the place of
    attention: there `qkv` makes what `convolve_gated` reads. */
-typedef struct {
+typedef struct Block Block;
+struct Block {
     Linear qkv, output, gate_up, down, gates, token_gate, token_projection;
     Norms attention_norms, mlp_norms;
     PartNorm q_norm, k_norm, v_norm;
@@ -47,15 +48,19 @@ typedef struct {
     Convolution convolution;
     float query_scale;
     float scale; /* what leaves the block is multiplied with it */
-    int32_t kv_heads, head_dim, inner;
+    float mixer_scale, mlp_scale; /* so is what its halves add */
+    int32_t kv_heads, head_dim;
+    int32_t inner;     /* numbers between the halves of the MLP, or 0: there is none */
+    int32_t factor_at; /* numbers of a row behind `gate_up` before what its gates let through; 0: a
+                          number is its own gate */
     int32_t width; /* numbers of a row behind `qkv` */
     int32_t keys_are_values;
     int32_t gates_at; /* numbers of a row before gates of what attention gives, or 0 for none */
-    int32_t mixed;    /* numbers of a row that enter `output` */
+    int32_t mixed;    /* numbers of a row that enter `output`; 0: there is an MLP alone */
     int32_t token_at, token_width; /* where it lies in what a token brings; 0 numbers for nothing */
-    int32_t reserved;
-    const DeltaNet *net; /* in the place of attention, whose rows come behind `qkv`; or NULL */
-} Block;
+    const Recurrence *recurrence; /* in the place of attention: `qkv` makes what it reads; or NULL */
+    const Block *beside; /* its attention reads what that of this one reads, and is added too; or NULL */
+};
 
 typedef struct {
     const Block *blocks;
@@ -69,7 +74,7 @@ typedef struct {
     float embedding_scale;
     float residual_scale; /* each half of a block is multiplied with it before it is added */
     float eps;
-    int32_t token_width, reserved;
+    int32_t token_width;
 } Decoder;
 
 /* The rows of one sequence in a pass, and the cache that they stand behind. */

@@ -18,9 +18,10 @@ INLINE void activate_vectors(const Activation *job, int32_t index, int kind) {
     if (left > VECTORS_EACH) left = VECTORS_EACH;
     for (int64_t r = first / vectors, v = first % vectors; left > 0; r++, v = 0)
         for (; v < vectors && left > 0; v++, left--) {
-            Lanes gate = load(job->gate + r * job->gate_stride + v * LANES);
+            Lanes gate = load(job->gate + r * job->gate_stride + v * LANES) * job->of.scale;
             Lanes factor = load(job->factor + r * job->factor_stride + v * LANES);
             Lanes y = kind == BOUNDED ? bounded(gate, factor, all(job->of.bound))
+                      : kind == RELU  ? positive(gate) * factor
                                       : (kind == GELU ? gelu(gate) : silu(gate)) * factor;
             store(job->y + r * job->inner + v * LANES, y);
         }
@@ -32,6 +33,7 @@ static void activate_some(void *context, int32_t index, int32_t worker) {
     switch (job->of.kind) {
         case SILU: activate_vectors(job, index, SILU); break;
         case GELU: activate_vectors(job, index, GELU); break;
+        case RELU: activate_vectors(job, index, RELU); break;
         default: activate_vectors(job, index, BOUNDED);
     }
 }

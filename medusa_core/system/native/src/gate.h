@@ -7,11 +7,12 @@
 
 #include "pool.h"
 
-enum { SILU, GELU, BOUNDED };
+enum { SILU, GELU, BOUNDED, RELU };
 
 typedef struct {
     int32_t kind;
     float bound; /* of BOUNDED, GPT-OSS's: both factors stay within it, and the second is one more */
+    float scale; /* gates are multiplied with it first */
 } Gate;
 
 /* Rows of `inner` numbers, each so many floats behind the one before. */
