@@ -317,7 +317,8 @@ def _cache_bytes(
     if not config.is_ours:
         sizes, itemsize = _sizes_of(config), _ITEMSIZE[formats.compute]
         numbers = sum(2 * shape.num_kv_heads * shape.head_dim for shape in sizes.layers)
-        num = num_states(sizes.state_bytes, whole_rows(context_tokens), context_tokens)
+        # They lie outside the pool, which lends no more of them.
+        num = num_states(0, whole_rows(context_tokens), context_tokens)
         return numbers * itemsize, num * sizes.state_bytes
     compiles = is_alone and formats.compiles and is_compiled(config)
     compiles = compiles and (not config.quantization or formats.keeps_blocks)

@@ -32,6 +32,9 @@ _CONTEXTS = ("max_position_embeddings", "context_length", "seq_length", "max_seq
 _ENDLESS = 1 << 17  # offered of models whose files name no longest context
 _BOTH_WAYS = "they read a text in both directions"
 _OF_ANOTHER = "they are one half of a model that also reads something else"
+_OWN_PROGRAM = "they bring a program of their own, which is never executed"
+_NOBODYS = "neither a family here nor transformers knows them as a model that writes text"
+_SEES = "they also see or hear, and only such families as are written here run without that"
 _REFUSED = {
     **dict.fromkeys(
         (
@@ -79,10 +82,10 @@ def why_not_transformers(raw: Mapping[str, Any]) -> str:
     model_type = raw.get("model_type")
     if not isinstance(model_type, str) or model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
         if "auto_map" in raw:
-            return "they bring a program of their own, which is never executed"
-        return "neither a family here nor transformers knows them as a model that writes text"
+            return _OWN_PROGRAM
+        return _NOBODYS
     if any(isinstance(raw.get(part), Mapping) for part in ("vision_config", "audio_config")):
-        return "they also see or hear, and only such families as are written here run without that"
+        return _SEES
     return _REFUSED.get(model_type, "")
 
 
