@@ -122,6 +122,8 @@ class ModelSlot:
         else:
             self._threads = Threads(target, self._most_threads)
         target.caches.evict = self._evict
+        if target.assistant is not None:
+            target.assistant.caches.evict = self._evict
         self._target, self._loaded = target, command
         self._tuner = Tuner(target)
         self._look_up(command, target, self._tuner)

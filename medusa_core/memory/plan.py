@@ -45,6 +45,7 @@ from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.runtime.kv.size import (
     num_states,
     row_bytes,
+    state_bytes,
     state_rows,
     whole_rows,
 )
@@ -277,6 +278,13 @@ def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) ->
     return total
 
 
+def session_states_bytes(config: ModelConfig, formats: PartFormats) -> int:
+    """Bytes that the states of one session take of them."""
+    if not config.is_ours:
+        return _sizes_of(config).state_bytes
+    return state_bytes(config, _ITEMSIZE[formats.compute])
+
+
 def kv_bytes(
     config: ModelConfig, formats: PartFormats, context_tokens: int, is_alone: bool = True
 ) -> int:
@@ -309,14 +317,16 @@ def _cache_bytes(
     if not config.is_ours:
         sizes, itemsize = _sizes_of(config), _ITEMSIZE[formats.compute]
         numbers = sum(2 * shape.num_kv_heads * shape.head_dim for shape in sizes.layers)
-        num = num_states(whole_rows(context_tokens), context_tokens)
+        # They lie outside the pool, which lends no more of them.
+        num = num_states(0, whole_rows(context_tokens), context_tokens)
         return numbers * itemsize, num * sizes.state_bytes
     compiles = is_alone and formats.compiles and is_compiled(config)
     compiles = compiles and (not config.quantization or formats.keeps_blocks)
     itemsize = _ITEMSIZE[formats.compute if compiles else formats.cache]
     row = row_bytes(config, itemsize, formats.cache_format)
-    states = num_states(whole_rows(context_tokens), context_tokens)
-    return row, row * states * state_rows(config, _ITEMSIZE[formats.compute], row)
+    of_session = row * state_rows(config, _ITEMSIZE[formats.compute], row)
+    num = num_states(of_session, whole_rows(context_tokens), context_tokens)
+    return row, num * of_session
 
 
 def chunk_rows(device: str) -> int:
@@ -366,7 +376,8 @@ def _unpacked_bytes(config: ModelConfig, formats: PartFormats) -> int:
     if not config.is_ours:
         return _sizes_of(config).largest_matrix * _ITEMSIZE[formats.compute]
     blocks = (block for block, _ in kinds_of_blocks(config))
-    largest = max(part.rows * part.columns for block in blocks for part in block.linears)
+    parts = (part for block in blocks for part in block.linears)
+    largest = max((part.rows * part.columns for part in parts), default=0)
     return largest * _ITEMSIZE[formats.compute]
 
 

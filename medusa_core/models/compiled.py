@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.family import find_family
-from medusa_core.models.layer_shapes import RowShape, SharedRows, StateShape
-from medusa_core.models.traits import Activation
-from medusa_core.system.native.lanes import fits_lanes
+from medusa_core.models.family import FamilySpec, find_family
+from medusa_core.models.traits import Experts
+from medusa_core.system.native.lanes import MOST_TAPS, fits_lanes
 
 
 def is_compiled(config: ModelConfig) -> bool:
     """Whether the compiled step computes a target of these sizes."""
     states = (size for shape in config.state_layers for size in (shape.key_dim, shape.value_dim))
-    return knows_blocks(config) and fits_lanes(*config.row_sizes, *states)
+    taps = max((shape.conv_width for shape in config.state_layers), default=0)
+    return knows_blocks(config) and fits_lanes(*config.row_sizes, *states) and taps <= MOST_TAPS
 
 
 def knows_blocks(config: ModelConfig) -> bool:
@@ -20,11 +20,13 @@ def knows_blocks(config: ModelConfig) -> bool:
     if not config.is_ours:
         return False
     traits, family = config.traits, find_family(config.model_type)
-    return (
-        (family.decoder is None or family.tells_blocks)
-        and traits.experts is None
-        and traits.mamba is None
-        and not traits.has_sinks
-        and traits.activation in (Activation.SILU, Activation.GELU_TANH)
-        and all(isinstance(shape, RowShape | SharedRows | StateShape) for shape in config.layers)
+    return (family.decoder is None or family.tells_blocks) and _knows_experts(
+        traits.experts, family
     )
+
+
+def _knows_experts(experts: Experts | None, family: FamilySpec) -> bool:
+    """Whether it knows how they are chosen, and what stands beside them."""
+    if experts is None:
+        return True
+    return family.decoder is None and not experts.is_sigmoid and experts.scale == 1

@@ -45,6 +45,7 @@ _MOST_INTERMEDIATE = 1 << 19
 _MOST_TOKENS = 1 << 20
 _MOST_CONTEXT = 1 << 24
 _MOST_EOS = 1 << 10
+_MOST_STATE = 1 << 24  # numbers; the largest published have 4 million
 _OUTER = ("eos_token_id", "tie_word_embeddings", "quantization_config")
 _EXPERT = re.compile(r"\.experts\.\d+\.")
 _SENSES = ("vision_config", "audio_config")
@@ -154,6 +155,10 @@ class ModelConfig:
         """The states that a session holds, in the order of their layers: all are alike."""
         return tuple(state for shape in self.traits.layers if (state := recurrent_part(shape)))
 
+    def states_before(self, layer: int) -> int:
+        """Layers with a state before a layer."""
+        return sum(recurrent_part(shape) is not None for shape in self.layers[:layer])
+
     def mlp_width(self, layer: int) -> int:
         """Numbers between the two halves of a layer's MLP."""
         widths = self.traits.mlp_widths
@@ -192,8 +197,11 @@ class ModelConfig:
         heads = {shape.head_dim for shape in shapes if shape is not None}
         inner = {self.mlp_width(layer) for layer in range(self.num_layers)}
         of_tokens = self.traits.per_layer
-        each_layer = () if of_tokens is None else (of_tokens.width,)
-        return self.hidden_size, *sorted(inner | heads), *each_layer
+        inner |= set() if of_tokens is None else {of_tokens.width}
+        experts = self.traits.experts
+        if experts is not None:
+            inner = inner | {experts.width} if experts.plain_layers else {experts.width}
+        return self.hidden_size, *sorted(inner | heads)
 
 
 def parse_config(
@@ -305,6 +313,13 @@ def _check_layers(config: ModelConfig) -> None:
         raise ModelError(
             "Recurrent layers of different sizes aren't supported.", "Choose another model."
         )
+    for shape in config.state_layers[:1]:
+        if shape.state_size > _MOST_STATE:
+            raise ModelError(
+                f"config.json: a layer's state has {shape.state_size:,} numbers; no model's is so "
+                "large.",
+                "Download config.json again.",
+            )
     if all(rows_of(shape) is None for shape in config.layers):
         raise ModelError(
             "A model without attention layers isn't supported.", "Choose another model."

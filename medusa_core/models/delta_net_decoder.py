@@ -16,11 +16,16 @@ from torch import Tensor
 from medusa_core.models.activation import Active, active_of
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder, SequenceRows
-from medusa_core.models.experts import ExpertMlps, Mlp
+from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp, read_mlp
 from medusa_core.models.layer_shapes import StateShape
 from medusa_core.models.norm import HeadNorm, RmsNorm
-from medusa_core.models.parts import BlockParts, MlpParts, block_parts, in_tiles
-from medusa_core.models.plain_block import PlainBlock
+from medusa_core.models.parts import BlockParts, block_parts, in_tiles
+from medusa_core.models.plain_block import (
+    PlainBlock,
+    PlainConvolution,
+    PlainRecurrence,
+    ProjectedRow,
+)
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.recurrence import convolve, delta_rule
@@ -84,7 +89,7 @@ class SharedExpert:
     """
 
     experts: ExpertMlps
-    mlp: Mlp
+    mlp: Mlp | PlainMlp
     gate: QuantLinear
 
     def __call__(self, x: Tensor, active: Active) -> Tensor:
@@ -110,7 +115,7 @@ class DeltaNetBlock:
     attention_norm: RmsNorm
     mixer: DeltaNetMixer | GatedAttention
     mlp_norm: RmsNorm
-    mlp: Mlp | SharedExpert
+    mlp: Mlp | PlainMlp | SharedExpert
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
@@ -171,8 +176,7 @@ class DeltaNetDecoder(Decoder):
             head_dim=config.head_dim,
             inner=config.intermediate_size,
             is_gated=net is None,
-            net=net,
-            net_place=sum(isinstance(shape, StateShape) for shape in config.layers[:index]),
+            recurrence=None if net is None else _plain(net, config.states_before(index)),
         )
 
     def block(
@@ -308,17 +312,44 @@ class DeltaNetDecoder(Decoder):
             output=weights.linear(parts.output),
         )
 
-    def _read_mlp(self, weights: Weights, parts: BlockParts) -> Mlp | SharedExpert:
-        def read(mlp: MlpParts) -> Mlp:
-            return Mlp(weights.linear(mlp.gate_up), weights.linear(mlp.down))
-
+    def _read_mlp(self, weights: Weights, parts: BlockParts) -> Mlp | PlainMlp | SharedExpert:
         experts = self.config.traits.experts
         assert parts.mlp is not None
+        mlp = read_mlp(weights, parts.mlp)
         if experts is None or parts.router is None:
-            return read(parts.mlp)
+            return mlp
         router, gate = weights.linear(parts.router), weights.linear(parts.mixer[-1])
-        several = ExpertMlps(experts, router, list(map(read, parts.experts)))
-        return SharedExpert(several, read(parts.mlp), gate)
+        several = ExpertMlps(experts, router, [read_mlp(weights, one) for one in parts.experts])
+        return SharedExpert(several, mlp, gate)
+
+
+def _plain(net: DeltaNetMixer, place: int) -> PlainRecurrence:
+    """A delta net as plain data: the `place`-th layer with a state."""
+    shape = net.shape
+    keys, inner = shape.num_key_heads * shape.key_dim, shape.num_heads * shape.value_dim
+    row = ProjectedRow(
+        width=shape.channels + inner,
+        inputs=0,
+        gate=shape.channels,
+        queries=0,
+        keys=keys,
+        values=2 * keys,
+        steps=shape.num_heads,
+        steps_width=2 * shape.num_heads,
+    )
+    return PlainRecurrence(
+        shape,
+        place,
+        row,
+        PlainConvolution(net.conv, None),
+        rate=net.rate,
+        step_bias=net.dt_bias,
+        skip=None,
+        norm=net.norm.weight.repeat(shape.num_heads),
+        together=shape.value_dim,
+        eps=net.norm.eps,
+        tiles=0 if net.tiled is None else net.tiled[0],
+    )
 
 
 def _unit(heads: Tensor) -> Tensor:

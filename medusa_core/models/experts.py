@@ -14,8 +14,10 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.activation import Active
+from medusa_core.models.parts import BlockParts, MlpParts
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.traits import Experts
+from medusa_core.models.weights import Weights
 
 _LEAST = 1e-6  # is added to a sum of shares by a sigmoid, which may all be near zero
 
@@ -68,6 +70,12 @@ class ExpertMlps:
     """The experts of a block, their router, and the MLP that all rows pass through beside them.
 
     Attributes:
+        traits: How many there are, and how a row's are chosen.
+        router: Gives each expert a score.
+        mlps: The experts.
+        shared: What all rows pass through beside them, or None.
+        bias: What is added to shares where experts are chosen, or None. [experts]
+        scales: What the share of each is multiplied with at last, or None. [experts]
         linears: All linear layers.
     """
 
@@ -90,14 +98,14 @@ class ExpertMlps:
             bias: What is added to shares where experts are chosen. [experts]
             scales: What the share of each is multiplied with at last; None for nothing. [experts]
         """
-        self._scales = scales
-        self._traits = experts
-        self._router = router
-        self._bias = bias
-        self._mlps = tuple(mlps)
-        self._shared = shared
+        self.traits = experts
+        self.router = router
+        self.bias = bias
+        self.mlps = tuple(mlps)
+        self.shared = shared
+        self.scales = scales
         beside = () if shared is None else shared.linears
-        self.linears = (router, *beside, *(one for mlp in self._mlps for one in mlp.linears))
+        self.linears = (router, *beside, *(one for mlp in self.mlps for one in mlp.linears))
 
     def __call__(self, x: Tensor, active: Active, routed: Tensor | None = None) -> Tensor:
         """[n, hidden] → [n, hidden]
@@ -114,13 +122,13 @@ class ExpertMlps:
         y = torch.zeros_like(x)
         for number in torch.unique(chosen).tolist():
             rows, place = torch.nonzero(chosen == number, as_tuple=True)
-            made = self._mlps[number](x.index_select(0, rows), active)
+            made = self.mlps[number](x.index_select(0, rows), active)
             y.index_add_(0, rows, made * shares[rows, place, None])
-        return y if self._shared is None else y.add_(self._shared(x, active))
+        return y if self.shared is None else y.add_(self.shared(x, active))
 
     def _shares(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Of every row its experts and their shares. [n, chosen] each"""
-        scores, experts = self._router(x), self._traits
+        scores, experts = self.router(x), self.traits
         wide = torch.promote_types(scores.dtype, torch.float32)
         if experts.chooses_first:
             best, chosen = scores.to(wide).topk(experts.chosen, dim=-1)
@@ -132,12 +140,32 @@ class ExpertMlps:
         if experts.normalises:
             least = _LEAST if experts.is_sigmoid else 0.0
             shares = shares / (shares.sum(dim=-1, keepdim=True) + least)
-        if self._scales is not None:
-            shares = shares * self._scales[chosen]
+        if self.scales is not None:
+            shares = shares * self.scales[chosen]
         return (shares * experts.scale).to(x.dtype), chosen
 
     def _chosen_by_bias(self, shares: Tensor) -> tuple[Tensor, Tensor]:
         """The shares of the chosen experts, and which they are. [n, chosen] each"""
-        biased = shares if self._bias is None else shares + self._bias
-        chosen = biased.topk(self._traits.chosen, dim=-1).indices
+        biased = shares if self.bias is None else shares + self.bias
+        chosen = biased.topk(self.traits.chosen, dim=-1).indices
         return shares.gather(-1, chosen), chosen
+
+
+def read_mlp(weights: Weights, parts: MlpParts) -> Mlp | PlainMlp:
+    """One MLP."""
+    kind = Mlp if parts.has_gate else PlainMlp
+    return kind(weights.linear(parts.gate_up), weights.linear(parts.down))
+
+
+def read_mlps(
+    weights: Weights, parts: BlockParts, experts: Experts | None
+) -> Mlp | PlainMlp | ExpertMlps:
+    """What rows of a block pass through: one MLP, or experts with or without one beside them."""
+    if experts is None or parts.router is None:
+        assert parts.mlp is not None
+        return read_mlp(weights, parts.mlp)
+    router, mlps = weights.linear(parts.router), [read_mlp(weights, mlp) for mlp in parts.experts]
+    shared = None if parts.mlp is None else read_mlp(weights, parts.mlp)
+    names = [name for name in parts.more if experts.bias and name.endswith(experts.bias)]
+    bias = weights.named(names[0], experts.count) if names else None
+    return ExpertMlps(experts, router, mlps, shared, bias)

@@ -19,7 +19,7 @@ from torch import Tensor
 from medusa_core.models.activation import Active
 from medusa_core.models.config import ModelConfig, RopeConfig
 from medusa_core.models.decoder import SequenceRows
-from medusa_core.models.experts import ExpertMlps, Mlp
+from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp, read_mlp
 from medusa_core.models.families.gemma4_text import EXPERT_NORMS
 from medusa_core.models.layer_shapes import RowShape, rows_read
 from medusa_core.models.norm import RmsNorm
@@ -28,7 +28,6 @@ from medusa_core.models.parts import (
     PER_LAYER_PROJECTION,
     PER_LAYER_TABLE,
     BlockParts,
-    MlpParts,
     block_parts,
     norm_names,
 )
@@ -111,7 +110,7 @@ class Gemma4Block:
     keys_are_values: bool
     qkv: QuantLinear
     output: QuantLinear
-    mlp: Mlp
+    mlp: Mlp | PlainMlp
     experts: ExpertsBeside | None
     per_layer: PerLayerGate | None
     scale: Tensor
@@ -248,6 +247,7 @@ class Gemma4Decoder(TraitsDecoder):
 
     def plain_block(self, index: int) -> PlainBlock:
         block = self._gemma_blocks[index]
+        assert isinstance(block.mlp, Mlp)  # its gate is compiled
         linears = {
             "qkv": block.qkv,
             "output": block.output,
@@ -411,7 +411,7 @@ class Gemma4Decoder(TraitsDecoder):
             keys_are_values=index in config.traits.keys_are_values,
             qkv=qkv,
             output=output,
-            mlp=_read_mlp(weights, parts.mlp),
+            mlp=read_mlp(weights, parts.mlp),
             experts=self._read_experts(weights, parts),
             per_layer=per_layer,
             scale=weights.named(f"{parts.prefix}.layer_scalar", 1),
@@ -430,7 +430,7 @@ class Gemma4Decoder(TraitsDecoder):
         )
         scale = weights.named(f"{parts.prefix}.router.scale", hidden)
         scales = weights.named(f"{parts.prefix}.router.per_expert_scale", traits.count)
-        mlps = [_read_mlp(weights, mlp) for mlp in parts.experts]
+        mlps = [read_mlp(weights, mlp) for mlp in parts.experts]
         return ExpertsBeside(
             norms=(before, behind_mlp, behind),
             router_norm=RmsNorm(scale * hidden**-0.5, self.config.rms_norm_eps),
@@ -458,10 +458,6 @@ class Gemma4Decoder(TraitsDecoder):
             norm=RmsNorm(norm, config.rms_norm_eps),
             width=width,
         )
-
-
-def _read_mlp(weights: Weights, parts: MlpParts) -> Mlp:
-    return Mlp(weights.linear(parts.gate_up), weights.linear(parts.down))
 
 
 def _with_window(config: ModelConfig) -> ModelConfig:

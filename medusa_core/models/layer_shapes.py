@@ -93,7 +93,8 @@ def rows_of(shape: LayerShape) -> RowShape | None:
 
 def num_holding(layers: Sequence[LayerShape]) -> int:
     """Layers up to the last that holds something: behind it rows serve themselves alone."""
-    return 1 + max(at for at, shape in enumerate(layers) if not isinstance(shape, SharedRows))
+    holding = (at for at, shape in enumerate(layers) if not isinstance(shape, SharedRows))
+    return 1 + max(holding, default=-1)
 
 
 def rows_read(layers: Sequence[LayerShape], index: int) -> tuple[int, RowShape] | None:

@@ -15,9 +15,9 @@ from torch import Tensor
 from medusa_core.models.activation import active_of
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder, SequenceRows
-from medusa_core.models.experts import ExpertMlps, Mlp
+from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp, read_mlps
 from medusa_core.models.norm import HeadNorm, RmsNorm
-from medusa_core.models.parts import BlockParts, MlpParts, block_parts
+from medusa_core.models.parts import BlockParts, block_parts
 from medusa_core.models.plain_block import PlainBlock, PlainConvolution
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
@@ -57,7 +57,7 @@ class Lfm2Block:
     operator: ShortConvolution | NormedAttention
     output: QuantLinear
     ffn_norm: RmsNorm
-    mlp: Mlp | ExpertMlps
+    mlp: Mlp | PlainMlp | ExpertMlps
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
@@ -144,7 +144,7 @@ class Lfm2Decoder(Decoder):
             operator,
             weights.linear(parts.output),
             self.read_norm(weights, f"{parts.prefix}.ffn_norm", hidden),
-            self._read_mlp(weights, parts),
+            read_mlps(weights, parts, self.config.traits.experts),
         )
 
     def _read_attention(self, weights: Weights, parts: BlockParts) -> NormedAttention:
@@ -159,21 +159,6 @@ class Lfm2Decoder(Decoder):
         weight = torch.cat([q.expand(config.num_heads, -1), k.expand(config.num_kv_heads, -1)])
         norm = HeadNorm(weight, config.rms_norm_eps)
         return NormedAttention(weights.linear(parts.qkv), norm)
-
-    def _read_mlp(self, weights: Weights, parts: BlockParts) -> Mlp | ExpertMlps:
-        def read(mlp: MlpParts) -> Mlp:
-            return Mlp(weights.linear(mlp.gate_up), weights.linear(mlp.down))
-
-        if parts.mlp is not None:
-            return read(parts.mlp)
-        experts = self.config.traits.experts
-        assert experts is not None
-        assert parts.router is not None
-        bias = None
-        if experts.bias:
-            bias = weights.named(f"{parts.prefix}.feed_forward.{experts.bias}", experts.count)
-        router = weights.linear(parts.router)
-        return ExpertMlps(experts, router, list(map(read, parts.experts)), bias=bias)
 
 
 def _read_conv(weights: Weights, parts: BlockParts) -> ShortConvolution:

@@ -6,7 +6,7 @@ Source: Granite 4 (IBM 2025), Nemotron-H (NVIDIA 2025), Falcon-H1 (TII 2025), Ba
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -15,12 +15,13 @@ from torch import Tensor
 from medusa_core.models.activation import Active
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder, SequenceRows
-from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp
+from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp, read_mlps
 from medusa_core.models.layer_shapes import recurrent_part
 from medusa_core.models.mamba import mamba_parts
 from medusa_core.models.mamba_mixer import MambaMixer
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.parts import block_parts
+from medusa_core.models.plain_block import PlainBlock
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.rope import rotate
@@ -93,6 +94,45 @@ class MambaDecoder(TraitsDecoder):
         scale = self._factors_of_blocks.down * self.config.traits.residual_scale
         return rest + made * scale
 
+    def plain_block(self, index: int) -> PlainBlock:
+        block, factors = self._mixed_blocks[index], self._factors_of_blocks
+        if block.mamba is None or block.qkv is None:
+            alone = self._plain(index, block)
+            return replace(alone, mlp_scale=factors.down)
+        attention = self._plain(index, replace(block, mamba=None))
+        beside = self._plain(index, replace(block, qkv=None, output=None, mlp=None))
+        return replace(
+            attention,
+            norms=(_grown(block.norm, factors.attention_in), *attention.norms[1:]),
+            mixer_scale=factors.attention_out,
+            mlp_scale=factors.down,
+            beside=replace(
+                beside,
+                norms=(_grown(block.norm, factors.mamba_in), None, None, None),
+                mixer_scale=factors.mamba_out,
+            ),
+        )
+
+    def _plain(self, index: int, block: MambaBlock) -> PlainBlock:
+        """A block with attention or a Mamba layer, without factors."""
+        config, mamba, mlp = self.config, block.mamba, _for_all_rows(block)
+        return PlainBlock(
+            linears=_by_name(block),
+            norms=(block.norm, None, block.mlp_norm, None),
+            q_norm=None,
+            k_norm=None,
+            table=None if index in config.traits.unturned else 0,
+            query_scale=config.traits.attention_scale or config.head_dim**-0.5,
+            window=None,
+            attention_cap=None,
+            num_kv_heads=config.num_kv_heads,
+            head_dim=config.head_dim,
+            inner=0 if mlp is None else config.intermediate_size,
+            experts=block.mlp if isinstance(block.mlp, ExpertMlps) else None,
+            has_gate=not isinstance(mlp, PlainMlp),
+            recurrence=None if mamba is None else mamba.plain(config.states_before(index)),
+        )
+
     def attend(
         self, index: int, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
     ) -> Tensor:
@@ -132,7 +172,7 @@ class MambaDecoder(TraitsDecoder):
             output=None if parts.output is None else weights.linear(parts.output),
             mamba=self._read_mamba(weights, index),
             mlp_norm=norms[-1] if has_mlp else None,
-            mlp=self.read_mlp(weights, parts) if has_mlp else None,
+            mlp=read_mlps(weights, parts, config.traits.experts) if has_mlp else None,
         )
 
     def _read_mamba(self, weights: Weights, index: int) -> MambaMixer | None:
@@ -143,6 +183,31 @@ class MambaDecoder(TraitsDecoder):
             return None
         factors = () if config.traits.factors is None else config.traits.factors.projected
         return MambaMixer.read(weights, parts, shape, traits, config.rms_norm_eps, factors)
+
+
+def _for_all_rows(block: MambaBlock) -> Mlp | PlainMlp | None:
+    """The MLP that all rows pass through, in a block with experts or without."""
+    return block.mlp.shared if isinstance(block.mlp, ExpertMlps) else block.mlp
+
+
+def _by_name(block: MambaBlock) -> dict[str, QuantLinear]:
+    """The linear layers of a block, by what the compiled step calls them."""
+    mamba, mlp = block.mamba, _for_all_rows(block)
+    found = {
+        "qkv": block.qkv if mamba is None else mamba.into,
+        "output": block.output if mamba is None else mamba.out,
+        "gate_up": mlp.gate_up if isinstance(mlp, Mlp) else None,
+        "down": None if mlp is None else mlp.linears[-1],
+    }
+    if isinstance(mlp, PlainMlp):
+        found["gate_up"] = mlp.up
+    return {name: linear for name, linear in found.items() if linear is not None}
+
+
+def _grown(norm: RmsNorm | None, factor: float) -> RmsNorm:
+    """A norm whose weight is so many times as large."""
+    assert norm is not None  # before what mixes rows
+    return RmsNorm(norm.weight * factor, norm.eps)
 
 
 def _times(x: Tensor, factor: float) -> Tensor:

@@ -15,6 +15,7 @@ from torch import Tensor
 from medusa_core.models.decoder import SequenceRows
 from medusa_core.models.layer_shapes import StateShape
 from medusa_core.models.mamba import MambaParts
+from medusa_core.models.plain_block import PlainConvolution, PlainRecurrence, ProjectedRow
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.recurrence import convolve, state_space
 from medusa_core.models.traits import Mamba
@@ -26,6 +27,7 @@ class GatedNorm:
 
     def __init__(self, weight: Tensor, groups: int, eps: float, gates_first: bool) -> None:
         self.weight = weight
+        self.eps = eps
         self._groups = groups
         self._eps = torch.full((1,), eps, dtype=weight.dtype, device=weight.device)
         self._gates_first = gates_first
@@ -110,6 +112,37 @@ class MambaMixer:
             step_bias=wide["dt_bias"],
             norm=norms[0] if norms else None,
             out=weights.linear(parts.out),
+        )
+
+    def plain(self, place: int) -> PlainRecurrence:
+        """The layer as plain data: the `place`-th with a state."""
+        shape, traits = self.shape, self.traits
+        inner, width = shape.num_heads * shape.value_dim, shape.num_key_heads * shape.key_dim
+        row = ProjectedRow(
+            width=inner + shape.channels + shape.num_heads,
+            inputs=inner,
+            gate=0,
+            queries=inner + width,
+            keys=inner,
+            values=0,
+            steps=inner + shape.channels,
+            steps_width=inner + shape.channels + shape.num_heads,
+        )
+        return PlainRecurrence(
+            shape,
+            place,
+            row,
+            PlainConvolution(self.taps, self.conv_bias),
+            rate=self.rates,
+            step_bias=self.step_bias,
+            skip=self.skip.squeeze(-1),
+            norm=None if self.norm is None else self.norm.weight,
+            together=inner // shape.num_key_heads,
+            eps=0.0 if self.norm is None else self.norm.eps,
+            factors=self.factors,
+            gates_first=traits.gates_first,
+            least_step=traits.least_step,
+            most_step=traits.most_step,
         )
 
     @property

@@ -170,23 +170,29 @@ def short_convolution(
     return made
 
 
-def folded_state(state: Tensor, keys: Tensor, updates: Tensor, decays: Tensor) -> Tensor:
-    """The state behind rows of a chain.
+def folded_state(
+    state: Tensor, keys: Tensor, updates: Tensor, decays: Tensor, out: Tensor | None = None
+) -> Tensor:
+    """The state behind consecutive rows, of one layer or of several at once.
 
     Args:
-        state: That before them. [heads, key_dim, value_dim]
-        keys: [n, key heads, key_dim]
-        updates: [n, heads, value_dim]
-        decays: [n, heads]
+        state: That before them. [..., heads, key_dim, value_dim]
+        keys: [..., n, key heads, key_dim]
+        updates: [..., n, heads, value_dim]
+        decays: Logarithms. [..., n, heads]
+        out: Takes the result; may be `state`.
 
     Returns:
-        [heads, key_dim, value_dim]
+        [..., heads, key_dim, value_dim]
     """
-    reached = decays.cumsum(0)
-    left = torch.exp(reached[-1] - reached)  # of each row's product in the end
-    heads = _by_key_head((updates * left[..., None]).transpose(0, 1), keys.shape[1])
-    written = keys.permute(1, 2, 0).unsqueeze(1) @ heads
-    return torch.addcmul(written.flatten(0, 1), torch.exp(reached[-1])[:, None, None], state)
+    reached = decays.cumsum(-2)
+    last = reached[..., -1:, :]
+    left = updates * torch.exp(last - reached)[..., None]  # of each row's product in the end
+    heads = left.transpose(-3, -2)
+    heads = heads.reshape(*heads.shape[:-3], keys.shape[-2], -1, *heads.shape[-2:])
+    written = keys.movedim(-3, -1).unsqueeze(-3) @ heads
+    decay = torch.exp(last).transpose(-1, -2)[..., None]
+    return torch.addcmul(written.flatten(-4, -3), decay, state, out=out)
 
 
 class _Reach(NamedTuple):

@@ -18,11 +18,10 @@ from medusa_core.models.activation import active_of
 from medusa_core.models.attention import by_kv_head, by_row
 from medusa_core.models.config import ModelConfig, RopeConfig
 from medusa_core.models.decoder import Decoder, SequenceRows
-from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp
+from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp, read_mlps
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.parts import (
     BlockParts,
-    MlpParts,
     block_parts,
     norm_names,
     qk_norm_names,
@@ -144,21 +143,21 @@ class TraitsDecoder(Decoder):
     def plain_block(self, index: int) -> PlainBlock:
         block, config = self._own[index], self.config
         traits, mlp = config.traits, block.mlp
-        assert isinstance(mlp, Mlp)  # experts can't be told so
+        experts = mlp if isinstance(mlp, ExpertMlps) else None
+        one = mlp.shared if isinstance(mlp, ExpertMlps) else mlp
+        assert one is None or isinstance(one, Mlp)  # no gate can't be told so
         window = traits.windows[index] if traits.windows else None
         q_norm, k_norm = (
             None if norm is None else norm.weight for norm in (block.q_norm, block.k_norm)
         )
         if (scales := block.head_scales) is not None:
             q_norm, k_norm = scales[0], scales[config.num_heads]
+        linears = {"qkv": block.qkv, "output": block.output}
+        if one is not None:
+            linears |= {"gate_up": one.gate_up, "down": one.down}
         is_local = window is not None and traits.local_theta is not None
         return PlainBlock(
-            linears={
-                "qkv": block.qkv,
-                "output": block.output,
-                "gate_up": mlp.gate_up,
-                "down": mlp.down,
-            },
+            linears=linears,
             norms=block.norms,
             q_norm=q_norm,
             k_norm=k_norm,
@@ -169,7 +168,9 @@ class TraitsDecoder(Decoder):
             attention_cap=traits.attention_cap,
             num_kv_heads=config.num_kv_heads,
             head_dim=config.head_dim,
-            inner=config.mlp_width(index),
+            inner=0 if one is None else config.mlp_width(index),
+            experts=experts,
+            sinks=block.sinks,
         )
 
     def block(
@@ -290,7 +291,7 @@ class TraitsDecoder(Decoder):
             sinks=self._read_sinks(weights, parts),
             qkv=weights.linear(parts.qkv),
             output=weights.linear(parts.output),
-            mlp=self.read_mlp(weights, parts),
+            mlp=read_mlps(weights, parts, self.config.traits.experts),
         )
 
     def _read_sinks(self, weights: Weights, parts: BlockParts) -> Tensor | None:
@@ -298,23 +299,6 @@ class TraitsDecoder(Decoder):
             return None
         name = f"{parts.prefix}.self_attn.sinks"
         return weights.named(name, self.config.num_heads).to(self._precision_scores)
-
-    def read_mlp(self, weights: Weights, parts: BlockParts) -> Mlp | PlainMlp | ExpertMlps:
-        """What rows of a block pass through behind attention."""
-
-        def read(mlp: MlpParts) -> Mlp | PlainMlp:
-            kind = Mlp if mlp.has_gate else PlainMlp
-            return kind(weights.linear(mlp.gate_up), weights.linear(mlp.down))
-
-        experts, one = self.config.traits.experts, parts.mlp
-        if experts is None or parts.router is None:
-            assert one is not None
-            return read(one)
-        router, mlps = weights.linear(parts.router), list(map(read, parts.experts))
-        shared = None if one is None else read(one)
-        names = [name for name in parts.more if experts.bias and name.endswith(experts.bias)]
-        bias = weights.named(names[0], experts.count) if names else None
-        return ExpertMlps(experts, router, mlps, shared, bias)
 
     def _read_qk_norms(
         self, weights: Weights, prefix: str

@@ -388,6 +388,14 @@
         <translation>{0} Parameter</translation>
     </message>
     <message>
+        <source>through transformers</source>
+        <translation>durch transformers</translation>
+    </message>
+    <message>
+        <source>through transformers, one token a step</source>
+        <translation>durch transformers, ein Token je Schritt</translation>
+    </message>
+    <message>
         <source>on another machine: {0}</source>
         <translation>auf einem anderen Rechner: {0}</translation>
     </message>
@@ -1407,16 +1415,20 @@
         <translation>Wählen Sie Granite 3, oder ein Granite 4, das dies tut.</translation>
     </message>
     <message>
-        <source>Choose Granite 4 micro, 1B or 350M without the letter h, or Granite 3.</source>
-        <translation>Wählen Sie Granite 4 micro, 1B oder 350M ohne den Buchstaben h, oder Granite 3.</translation>
-    </message>
-    <message>
         <source>Choose Hydra heads of the architecture mlp, or Medusa heads for this model.</source>
         <translation>Wählen Sie Hydra-Köpfe der Architektur mlp, oder Medusa-Köpfe für dieses Modell.</translation>
     </message>
     <message>
         <source>Choose Hydra heads whose hidden_state_offset is 0.</source>
         <translation>Wählen Sie Hydra-Köpfe, deren hidden_state_offset 0 ist.</translation>
+    </message>
+    <message>
+        <source>Choose Nemotron 3 Nano, or one without experts.</source>
+        <translation>Wählen Sie Nemotron 3 Nano oder eines ohne Experten.</translation>
+    </message>
+    <message>
+        <source>Choose a Gemma 4 that writes text, such as E2B or E4B.</source>
+        <translation>Wählen Sie ein Gemma 4, das Text schreibt, etwa E2B oder E4B.</translation>
     </message>
     <message>
         <source>Choose a Llama-family model, or download config.json again.</source>
@@ -1479,6 +1491,14 @@
         <translation>Wählen Sie einen Ordner mit config.json und safetensors-Dateien.</translation>
     </message>
     <message>
+        <source>Choose a model of another family.</source>
+        <translation>Wählen Sie ein Modell einer anderen Familie.</translation>
+    </message>
+    <message>
+        <source>Choose a model that writes text from left to right.</source>
+        <translation>Wählen Sie ein Modell, das Text von links nach rechts schreibt.</translation>
+    </message>
+    <message>
         <source>Choose a model that writes text, such as a Llama or Qwen3.</source>
         <translation>Ein Modell wählen, das Text schreibt, etwa ein Llama oder Qwen3.</translation>
     </message>
@@ -1527,6 +1547,10 @@
         <translation>Wählen Sie einen anderen Checkpoint.</translation>
     </message>
     <message>
+        <source>Choose another file of this model.</source>
+        <translation>Wählen Sie eine andere Datei dieses Modells.</translation>
+    </message>
+    <message>
         <source>Choose another file.</source>
         <translation>Wählen Sie eine andere Datei.</translation>
     </message>
@@ -1561,6 +1585,10 @@
     <message>
         <source>Choose another model, such as a Llama.</source>
         <translation>Wählen Sie ein anderes Modell, etwa ein Llama.</translation>
+    </message>
+    <message>
+        <source>Choose another model.</source>
+        <translation>Wählen Sie ein anderes Modell.</translation>
     </message>
     <message>
         <source>Choose another name.</source>
@@ -1619,6 +1647,10 @@
         <translation>Wählen Sie Köpfe in einem der Formate {0}.</translation>
     </message>
     <message>
+        <source>Choose heads that read the last state alone.</source>
+        <translation>Wählen Sie Köpfe, die nur den letzten Zustand lesen.</translation>
+    </message>
+    <message>
         <source>Choose nf4 or int8, or leave the weight format open.</source>
         <translation>Wählen Sie nf4 oder int8, oder lassen Sie das Gewichtsformat offen.</translation>
     </message>
@@ -1657,6 +1689,10 @@
     <message>
         <source>Choose one of {0}.</source>
         <translation>Zur Wahl stehen {0}.</translation>
+    </message>
+    <message>
+        <source>Choose one whose layers all have them, such as Qwen3.5-35B-A3B.</source>
+        <translation>Wählen Sie eines, dessen Schichten alle welche haben, etwa Qwen3.5-35B-A3B.</translation>
     </message>
     <message>
         <source>Choose one whose layers are alike.</source>
@@ -1699,8 +1735,16 @@
         <translation>Wählen Sie das Gerät cpu, oder installieren Sie ein torch für diese Karte.</translation>
     </message>
     <message>
+        <source>Choose the drafter &apos;none&apos;.</source>
+        <translation>Wählen Sie den Entwerfer „none“.</translation>
+    </message>
+    <message>
         <source>Choose the dtype {0}, or leave it open.</source>
         <translation>Wählen Sie den Zahlentyp {0}, oder lassen Sie ihn offen.</translation>
+    </message>
+    <message>
+        <source>Choose the file of the model itself; often it lies in the same repository.</source>
+        <translation>Wählen Sie die Datei des Modells selbst; oft liegt sie im selben Repository.</translation>
     </message>
     <message>
         <source>Choose the file with the weights alone.</source>
@@ -1717,6 +1761,10 @@
     <message>
         <source>Choose the heads that were trained for this model.</source>
         <translation>Wählen Sie die Köpfe, die für dieses Modell trainiert wurden.</translation>
+    </message>
+    <message>
+        <source>Choose the repository of the model itself.</source>
+        <translation>Wählen Sie das Repository des Modells selbst.</translation>
     </message>
     <message>
         <source>Choose the streams that were trained for this model.</source>
@@ -1757,6 +1805,10 @@
     <message>
         <source>Close other programs, or choose a shorter context or a smaller model.</source>
         <translation>Schließen Sie andere Programme, oder wählen Sie einen kürzeren Kontext oder ein kleineres Modell.</translation>
+    </message>
+    <message>
+        <source>Close other programs, or choose a smaller model.</source>
+        <translation>Schließen Sie andere Programme oder wählen Sie ein kleineres Modell.</translation>
     </message>
     <message>
         <source>Close other programs, start a new chat, or choose a smaller model.</source>
@@ -1819,6 +1871,10 @@
         <translation>Laden Sie config.json neu herunter</translation>
     </message>
     <message>
+        <source>Download config.json again, or choose Gemma 4 as its makers published it.</source>
+        <translation>Laden Sie config.json noch einmal herunter oder wählen Sie Gemma 4, wie seine Hersteller es veröffentlicht haben.</translation>
+    </message>
+    <message>
         <source>Download config.json again.</source>
         <translation>Laden Sie config.json neu herunter.</translation>
     </message>
@@ -1851,6 +1907,10 @@
         <translation>Laden Sie das Modell neu herunter.</translation>
     </message>
     <message>
+        <source>Download the model again; its tensors and config.json may be of different models.</source>
+        <translation>Laden Sie das Modell noch einmal herunter; seine Tensoren und config.json könnten von verschiedenen Modellen sein.</translation>
+    </message>
+    <message>
         <source>Download them again.</source>
         <translation>Laden Sie sie neu herunter.</translation>
     </message>
@@ -1875,6 +1935,10 @@
         <translation>Alles geht auch ohne sie, nur langsamer; eine Grafikkarte braucht sie nicht.</translation>
     </message>
     <message>
+        <source>Experts in groups, or of another width than the model&apos;s, aren&apos;t supported.</source>
+        <translation>Experten in Gruppen oder von anderer Breite als das Modell werden nicht unterstützt.</translation>
+    </message>
+    <message>
         <source>Export fewer conversations at once, or choose another file.</source>
         <translation>Exportieren Sie weniger Gespräche auf einmal, oder wählen Sie eine andere Datei.</translation>
     </message>
@@ -1883,8 +1947,16 @@
         <translation>Für 16 GB Speicher und mehr: Für jedes Token liest es ein Achtel seiner Experten.</translation>
     </message>
     <message>
+        <source>For a laptop: many languages. Its makers&apos; own file.</source>
+        <translation>Für Laptops: viele Sprachen. Datei der Hersteller selbst.</translation>
+    </message>
+    <message>
         <source>For a laptop: six languages, and it can think before it answers.</source>
         <translation>Für einen Laptop: sechs Sprachen, und es kann vor der Antwort nachdenken.</translation>
+    </message>
+    <message>
+        <source>For a laptop; it can think before it answers. Its makers&apos; own file.</source>
+        <translation>Für Laptops; es kann nachdenken, bevor es antwortet. Datei der Hersteller selbst.</translation>
     </message>
     <message>
         <source>For cards with 12 GB and more.</source>
@@ -1983,6 +2055,10 @@
         <translation>Mit einem Kontext von {0} Token passt es; oder wählen Sie ein kleineres Gewichtsformat.</translation>
     </message>
     <message>
+        <source>It has {0} and {1}: download config.json again.</source>
+        <translation>Es sind {0} und {1}: Laden Sie config.json noch einmal herunter.</translation>
+    </message>
+    <message>
         <source>It has {0}.</source>
         <translation>Es hat {0}.</translation>
     </message>
@@ -2075,12 +2151,32 @@
         <translation>MTP-Schichten von Modellen der Art {0} werden nicht unterstützt.</translation>
     </message>
     <message>
+        <source>Layers of kind {0} aren&apos;t supported in this family.</source>
+        <translation>Schichten der Art {0} werden in dieser Familie nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Layers of other kinds aren&apos;t supported in this family.</source>
+        <translation>Schichten anderer Art werden in dieser Familie nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Layers of other kinds aren&apos;t supported in this family: download config.json again.</source>
+        <translation>Schichten anderer Art werden in dieser Familie nicht unterstützt: Laden Sie config.json noch einmal herunter.</translation>
+    </message>
+    <message>
         <source>Layers of other kinds, such as recurrent ones, aren&apos;t supported.</source>
         <translation>Schichten anderer Art, etwa rekurrente, werden nicht unterstützt.</translation>
     </message>
     <message>
+        <source>Layers of {0} models can&apos;t be with other machines: some hold states, or use what others hold.</source>
+        <translation>Schichten von {0}-Modellen können nicht auf anderen Rechnern liegen: Manche halten Zustände oder nutzen, was andere halten.</translation>
+    </message>
+    <message>
         <source>Layers on other machines keep their caches in plain numbers, and attend to all rows.</source>
         <translation>Schichten auf anderen Rechnern halten ihre Caches in gewöhnlichen Zahlen und beachten alle Zeilen.</translation>
+    </message>
+    <message>
+        <source>Layers with a window that turn by {0} aren&apos;t supported.</source>
+        <translation>Schichten mit Fenster, die nach {0} drehen, werden nicht unterstützt.</translation>
     </message>
     <message>
         <source>Leave out --cache-quant and --sparse-attention.</source>
@@ -2099,8 +2195,16 @@
         <translation>Lassen Sie etwas für die Antwort übrig.</translation>
     </message>
     <message>
+        <source>Leave the option out, or choose a model of a family that has a runner here.</source>
+        <translation>Lassen Sie die Option weg oder wählen Sie ein Modell einer Familie, die hier selbst gerechnet wird.</translation>
+    </message>
+    <message>
         <source>Leave the revision out.</source>
         <translation>Lassen Sie die Revision weg.</translation>
+    </message>
+    <message>
+        <source>Leave the weight format open.</source>
+        <translation>Lassen Sie das Gewichtsformat offen.</translation>
     </message>
     <message>
         <source>Let another machine join, give them more with --memory-gib, or choose a smaller weight format.</source>
@@ -2147,12 +2251,28 @@
         <translation>Laden Sie zuerst ein anderes Modell: Die Schichten von diesem werden von dort gelesen.</translation>
     </message>
     <message>
+        <source>Load it on one machine.</source>
+        <translation>Laden Sie es auf einem Rechner.</translation>
+    </message>
+    <message>
+        <source>Load it on this computer, or choose a model such as Qwen3 or Llama.</source>
+        <translation>Laden Sie es auf diesem Computer oder wählen Sie ein Modell wie Qwen3 oder Llama.</translation>
+    </message>
+    <message>
         <source>Load it with a smaller model of the same vocabulary, or choose another drafter.</source>
         <translation>Laden Sie es mit einem kleineren Modell mit demselben Wortschatz oder wählen Sie ein anderes Vorausraten.</translation>
     </message>
     <message>
         <source>Load streams that were trained for this model, or choose another drafter.</source>
         <translation>Laden Sie Ströme, die für dieses Modell trainiert wurden, oder wählen Sie anderes Vorausraten.</translation>
+    </message>
+    <message>
+        <source>Load that model. This file isn&apos;t needed: under Drafter there are others.</source>
+        <translation>Laden Sie jenes Modell. Diese Datei wird nicht gebraucht: Unter Entwerfer gibt es andere.</translation>
+    </message>
+    <message>
+        <source>Load the model again, or choose another one.</source>
+        <translation>Laden Sie das Modell noch einmal oder wählen Sie ein anderes.</translation>
     </message>
     <message>
         <source>Load the model again.</source>
@@ -2207,10 +2327,6 @@
         <translation>Schaffen Sie Platz, oder verwenden Sie das Modell dort, wo es ist.</translation>
     </message>
     <message>
-        <source>Many languages and a long context. Its text part is loaded, not the one that sees.</source>
-        <translation>Viele Sprachen und ein langer Kontext. Geladen wird der Teil für Text, nicht der, der sieht.</translation>
-    </message>
-    <message>
         <source>Many languages, and it can think before it answers.</source>
         <translation>Viele Sprachen, und es kann vor der Antwort nachdenken.</translation>
     </message>
@@ -2229,10 +2345,6 @@
     <message>
         <source>Merge the adapter into the model, and give that to all machines.</source>
         <translation>Verschmelzen Sie den Adapter mit dem Modell, und geben Sie das allen Rechnern.</translation>
-    </message>
-    <message>
-        <source>Models of type {0} aren&apos;t supported.</source>
-        <translation>Modelle der Art {0} werden nicht unterstützt.</translation>
     </message>
     <message>
         <source>Models of type {0} aren&apos;t supported: {1}.</source>
@@ -2607,16 +2719,8 @@
         <translation>Unterstützt werden default, linear, dynamic, llama3, yarn und longrope.</translation>
     </message>
     <message>
-        <source>Supported are llama (SentencePiece) and gpt2 (byte-level BPE).</source>
-        <translation>Unterstützt werden llama (SentencePiece) und gpt2 (BPE mit Bytes).</translation>
-    </message>
-    <message>
         <source>Supported are {0}.</source>
         <translation>Unterstützt werden {0}.</translation>
-    </message>
-    <message>
-        <source>Supported are {0}: Llama, Vicuna, TinyLlama, Yi, Mistral, Qwen2, Qwen3, Gemma 2 and 3, OLMo 2 and 3, Granite, SmolLM3 and their relatives.</source>
-        <translation>Unterstützt werden {0}: Llama, Vicuna, TinyLlama, Yi, Mistral, Qwen2, Qwen3, Gemma 2 und 3, OLMo 2 und 3, Granite, SmolLM3 und ihre Verwandten.</translation>
     </message>
     <message>
         <source>Switch it off in the model manager, or load a model of this computer.</source>
@@ -3219,14 +3323,6 @@
         <translation>Dieses Granite dreht Anfragen und Schlüssel nicht nach ihrer Stelle, was nicht unterstützt wird.</translation>
     </message>
     <message>
-        <source>This Granite has experts, which aren&apos;t supported in its family.</source>
-        <translation>Dieses Granite hat Experten, die in seiner Familie nicht unterstützt werden.</translation>
-    </message>
-    <message>
-        <source>This Granite has layers that carry a state, which can&apos;t be taken back when drafts are rejected.</source>
-        <translation>Dieses Granite hat Schichten mit einem Zustand, der sich nicht zurücknehmen lässt, wenn Geratenes verworfen wird.</translation>
-    </message>
-    <message>
         <source>This PDF holds no text; it may be scanned.</source>
         <translation>Dieses PDF enthält keinen Text; vielleicht ist es eingescannt.</translation>
     </message>
@@ -3707,10 +3803,6 @@
         <translation>es dauert zu lange</translation>
     </message>
     <message>
-        <source>its layers share keys and values</source>
-        <translation>seine Schichten teilen Schlüssel und Werte</translation>
-    </message>
-    <message>
         <source>its list of exceptions can&apos;t be read</source>
         <translation>die Liste der Ausnahmen ist nicht lesbar</translation>
     </message>
@@ -3733,6 +3825,14 @@
     <message>
         <source>min-p is {0}.</source>
         <translation>min-p ist {0}.</translation>
+    </message>
+    <message>
+        <source>neither a family here nor transformers knows them as a model that writes text</source>
+        <translation>weder eine Familie hier noch transformers kennt sie als Modell, das Text schreibt</translation>
+    </message>
+    <message>
+        <source>no family here describes them</source>
+        <translation>keine Familie hier beschreibt sie</translation>
     </message>
     <message>
         <source>no files</source>
@@ -3765,14 +3865,6 @@
     <message>
         <source>some of its layers are recurrent, and a tree of drafts has no state for each branch</source>
         <translation>einige seiner Schichten sind rekurrent, und ein Baum hat nicht für jeden Zweig einen Zustand</translation>
-    </message>
-    <message>
-        <source>some of their layers carry a state that can&apos;t be taken back when drafts are rejected</source>
-        <translation>einige ihrer Schichten tragen einen Zustand, der sich nicht zurücknehmen lässt, wenn Geratenes verworfen wird</translation>
-    </message>
-    <message>
-        <source>some of their layers share keys and values</source>
-        <translation>einige ihrer Schichten teilen Schlüssel und Werte</translation>
     </message>
     <message>
         <source>t2d isn&apos;t one value for each token.</source>
@@ -3813,6 +3905,22 @@
     <message>
         <source>these are no heads</source>
         <translation>das sind keine Köpfe</translation>
+    </message>
+    <message>
+        <source>they also see or hear, and only such families as are written here run without that</source>
+        <translation>sie sehen oder hören auch, und nur Familien, die hier geschrieben sind, laufen ohne das</translation>
+    </message>
+    <message>
+        <source>they are one half of a model that also reads something else</source>
+        <translation>sie sind die eine Hälfte eines Modells, das noch etwas anderes liest</translation>
+    </message>
+    <message>
+        <source>they bring a program of their own, which is never executed</source>
+        <translation>sie bringen ein eigenes Programm mit, das nie ausgeführt wird</translation>
+    </message>
+    <message>
+        <source>they read a text in both directions</source>
+        <translation>sie lesen einen Text in beiden Richtungen</translation>
     </message>
     <message>
         <source>token {0} is another</source>
@@ -4023,12 +4131,240 @@
         <translation>{0} versagte beim Antworten: {1}.</translation>
     </message>
     <message>
+        <source>3 billion weights; long texts take little memory. Its makers&apos; own file.</source>
+        <translation>3 Milliarden Gewichte; lange Texte brauchen wenig Speicher. Datei der Hersteller selbst.</translation>
+    </message>
+    <message>
+        <source>7 billion weights, of which each token reads one: quick without a card. Its makers&apos; own file.</source>
+        <translation>7 Milliarden Gewichte, von denen jedes Token eine liest: schnell ohne Karte. Datei der Hersteller selbst.</translation>
+    </message>
+    <message>
+        <source>8 billion weights, of which each token reads one and a half: quick without a card. Its makers&apos; own file.</source>
+        <translation>8 Milliarden Gewichte, von denen jedes Token anderthalb liest: schnell ohne Karte. Datei der Hersteller selbst.</translation>
+    </message>
+    <message>
+        <source>A model that runs through transformers reads tokens alone.</source>
+        <translation>Ein Modell, das durch transformers läuft, liest nur Token.</translation>
+    </message>
+    <message>
+        <source>A model with states that can&apos;t be taken back keeps all rows of a pass or none.</source>
+        <translation>Ein Modell mit Zuständen, die nicht zurückgenommen werden können, behält alle Zeilen eines Durchgangs oder keine.</translation>
+    </message>
+    <message>
+        <source>A model without attention layers isn&apos;t supported.</source>
+        <translation>Ein Modell ohne Attention-Schichten wird nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Ask again: the conversation is read anew.</source>
+        <translation>Fragen Sie noch einmal: Das Gespräch wird neu gelesen.</translation>
+    </message>
+    <message>
+        <source>Check the disk, then load it again.</source>
+        <translation>Prüfen Sie die Festplatte und laden Sie es dann noch einmal.</translation>
+    </message>
+    <message>
+        <source>Choose Gemma 4 as its makers published it.</source>
+        <translation>Wählen Sie Gemma 4, wie seine Hersteller es veröffentlicht haben.</translation>
+    </message>
+    <message>
         <source>Enter it under Models, Other machines, or set MEDUSA_ENDPOINT_KEY.</source>
         <translation>Tragen Sie ihn unter Modelle, Andere Rechner ein, oder setzen Sie MEDUSA_ENDPOINT_KEY.</translation>
     </message>
     <message>
+        <source>Many languages and a long context. Its makers&apos; own file.</source>
+        <translation>Viele Sprachen und ein langer Kontext. Datei der Hersteller selbst.</translation>
+    </message>
+    <message>
+        <source>Many languages, it can think before it answers, and long texts take little memory.</source>
+        <translation>Viele Sprachen, es kann nachdenken, bevor es antwortet, und lange Texte brauchen wenig Speicher.</translation>
+    </message>
+    <message>
+        <source>Models of type {0} don&apos;t say the same of a text read at once as of its tokens read one after the other.</source>
+        <translation>Modelle der Art {0} sagen zu einem Text auf einmal nicht dasselbe wie zu seinen Token nacheinander.</translation>
+    </message>
+    <message>
+        <source>Models of type {0} keep what they have read in a way that this engine doesn&apos;t know ({1}).</source>
+        <translation>Modelle der Art {0} behalten Gelesenes auf eine Weise, die dieses Programm nicht kennt ({1}).</translation>
+    </message>
+    <message>
+        <source>Of this Gemma 4 layers with a window turn a part of a head, which isn&apos;t supported.</source>
+        <translation>Bei diesem Gemma 4 drehen Schichten mit Fenster einen Teil eines Kopfes; das wird nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Per-layer embeddings can&apos;t lie in {0}.</source>
+        <translation>Einbettungen je Schicht können nicht in {0} liegen.</translation>
+    </message>
+    <message>
+        <source>Quick on any processor, and long texts take little memory. Its makers&apos; own file.</source>
+        <translation>Schnell auf jedem Prozessor, und lange Texte brauchen wenig Speicher. Datei der Hersteller selbst.</translation>
+    </message>
+    <message>
+        <source>Recurrent layers of different sizes aren&apos;t supported.</source>
+        <translation>Rekurrente Schichten verschiedener Größe werden nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Small; Korean, English and Spanish, and it can think before it answers. Its makers&apos; own file.</source>
+        <translation>Klein; Koreanisch, Englisch und Spanisch, und es kann nachdenken, bevor es antwortet. Datei der Hersteller selbst.</translation>
+    </message>
+    <message>
+        <source>Some layers of this model have no experts, which isn&apos;t supported in its family.</source>
+        <translation>Manche Schichten dieses Modells haben keine Experten; das wird in seiner Familie nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Supported are llama and gemma4 (SentencePiece) and gpt2 (byte-level BPE).</source>
+        <translation>Unterstützt werden llama und gemma4 (SentencePiece) und gpt2 (BPE auf Bytes).</translation>
+    </message>
+    <message>
+        <source>Supported are {0}: Llama, Vicuna, TinyLlama, Yi, Mistral, Qwen2, Qwen3, Gemma 2 to 4, OLMo 2 and 3, Granite, SmolLM3 and their relatives; and through transformers most others that write text.</source>
+        <translation>Unterstützt werden {0}: Llama, Vicuna, TinyLlama, Yi, Mistral, Qwen2, Qwen3, Gemma 2 bis 4, OLMo 2 und 3, Granite, SmolLM3 und ihre Verwandten; und durch transformers die meisten anderen, die Text schreiben.</translation>
+    </message>
+    <message>
+        <source>The checkpoint is quantized already, and {0} models run through transformers, which this engine gives plain numbers.</source>
+        <translation>Der Checkpoint ist schon quantisiert, und {0}-Modelle laufen durch transformers, das hier gewöhnliche Zahlen bekommt.</translation>
+    </message>
+    <message>
+        <source>The device has no memory left for this step.</source>
+        <translation>Das Gerät hat für diesen Schritt keinen Speicher mehr.</translation>
+    </message>
+    <message>
         <source>The grammar is too deep to be compiled.</source>
         <translation>Die Grammatik ist zu tief verschachtelt, um übersetzt zu werden.</translation>
+    </message>
+    <message>
+        <source>The last pass changed states that can&apos;t be taken back.</source>
+        <translation>Der letzte Durchgang hat Zustände geändert, die nicht zurückgenommen werden können.</translation>
+    </message>
+    <message>
+        <source>The usual choice for 8 GB: many languages, and it can think before it answers.</source>
+        <translation>Die übliche Wahl für 8 GB: viele Sprachen, und es kann nachdenken, bevor es antwortet.</translation>
+    </message>
+    <message>
+        <source>The weights of {0} don&apos;t fit the memory.</source>
+        <translation>Die Gewichte von {0} passen nicht in den Speicher.</translation>
+    </message>
+    <message>
+        <source>This model takes no token trees: {0}.</source>
+        <translation>Dieses Modell nimmt keine Tokenbäume: {0}.</translation>
+    </message>
+    <message>
+        <source>Trained for 4 bits; half of it are vectors that may stay in RAM. Its text part is loaded. Its makers&apos; own file.</source>
+        <translation>Für 4 Bit trainiert; die Hälfte sind Vektoren, die im RAM bleiben dürfen. Sein Textteil wird geladen. Datei der Hersteller selbst.</translation>
+    </message>
+    <message>
+        <source>Trained for 4 bits; many languages. Its text part is loaded. Its makers&apos; own file.</source>
+        <translation>Für 4 Bit trainiert; viele Sprachen. Sein Textteil wird geladen. Datei der Hersteller selbst.</translation>
+    </message>
+    <message>
+        <source>Trying what {0} can do</source>
+        <translation>Es wird erprobt, was {0} kann</translation>
+    </message>
+    <message>
+        <source>What enters the layers of {0} models isn&apos;t known.</source>
+        <translation>Was in die Schichten von {0}-Modellen eintritt, ist nicht bekannt.</translation>
+    </message>
+    <message>
+        <source>an assistant, which guesses tokens for a model of type {0}</source>
+        <translation>ein Assistent, der Token für ein Modell der Art {0} rät</translation>
+    </message>
+    <message>
+        <source>config.json: a Mamba layer&apos;s state has {0} numbers; no model is so large.</source>
+        <translation>config.json: Der Zustand einer Mamba-Schicht hat {0} Zahlen; kein Modell ist so groß.</translation>
+    </message>
+    <message>
+        <source>config.json: a layer&apos;s state has {0} numbers; no model&apos;s is so large.</source>
+        <translation>config.json: Der Zustand einer Schicht hat {0} Zahlen; bei keinem Modell ist er so groß.</translation>
+    </message>
+    <message>
+        <source>config.json: attn_layer_indices is no list of layers.</source>
+        <translation>config.json: attn_layer_indices ist keine Liste von Schichten.</translation>
+    </message>
+    <message>
+        <source>config.json: conv_L_cache is 1: the convolutions look back on nothing.</source>
+        <translation>config.json: conv_L_cache ist 1: Die Faltungen blicken auf nichts zurück.</translation>
+    </message>
+    <message>
+        <source>config.json: full_attn_idxs isn&apos;t a list of layers from 0 to {0}.</source>
+        <translation>config.json: full_attn_idxs ist keine Liste von Schichten von 0 bis {0}.</translation>
+    </message>
+    <message>
+        <source>config.json: layer_types isn&apos;t a list of {0} kinds of layers.</source>
+        <translation>config.json: layer_types ist keine Liste von {0} Arten von Schichten.</translation>
+    </message>
+    <message>
+        <source>config.json: layer_types isn&apos;t a list of {0} words, conv or full_attention.</source>
+        <translation>config.json: layer_types ist keine Liste von {0} Wörtern, conv oder full_attention.</translation>
+    </message>
+    <message>
+        <source>config.json: layer_types isn&apos;t a list of {0} words, each mamba or attention.</source>
+        <translation>config.json: layer_types ist keine Liste von {0} Wörtern, je mamba oder attention.</translation>
+    </message>
+    <message>
+        <source>config.json: layers_block_type isn&apos;t a list of mamba, attention, mlp and moe.</source>
+        <translation>config.json: layers_block_type ist keine Liste aus mamba, attention, mlp und moe.</translation>
+    </message>
+    <message>
+        <source>config.json: time_step_limit is {0}, no shortest and longest step.</source>
+        <translation>config.json: time_step_limit ist {0}, kein kürzester und längster Schritt.</translation>
+    </message>
+    <message>
+        <source>config.json: transformers can&apos;t build a {0} model of it ({1}).</source>
+        <translation>config.json: transformers kann daraus kein {0}-Modell bauen ({1}).</translation>
+    </message>
+    <message>
+        <source>config.json: transformers can&apos;t read it as a {0} model ({1}).</source>
+        <translation>config.json: transformers kann es nicht als {0}-Modell lesen ({1}).</translation>
+    </message>
+    <message>
+        <source>config.json: {0} Mamba heads can&apos;t share {1} groups evenly.</source>
+        <translation>config.json: {0} Mamba-Köpfe können sich {1} Gruppen nicht gleichmäßig teilen.</translation>
+    </message>
+    <message>
+        <source>config.json: {0} Mamba heads of {1} numbers don&apos;t make up the layer&apos;s {2}.</source>
+        <translation>config.json: {0} Mamba-Köpfe zu {1} Zahlen ergeben nicht die {2} der Schicht.</translation>
+    </message>
+    <message>
+        <source>config.json: {0} aren&apos;t {1} numbers.</source>
+        <translation>config.json: {0} sind nicht {1} Zahlen.</translation>
+    </message>
+    <message>
+        <source>config.json: {0} describes layers in another way than Gemma 4 has them.</source>
+        <translation>config.json: {0} beschreibt Schichten anders, als Gemma 4 sie hat.</translation>
+    </message>
+    <message>
+        <source>config.json: {0} is {1}, which no model has.</source>
+        <translation>config.json: {0} ist {1}; das hat kein Modell.</translation>
+    </message>
+    <message>
+        <source>config.json: {0} layers are described, and there are {1}.</source>
+        <translation>config.json: {0} Schichten sind beschrieben, und es gibt {1}.</translation>
+    </message>
+    <message>
+        <source>config.json: {0} of {1} tokens have per-layer embeddings.</source>
+        <translation>config.json: {0} von {1} Token haben Einbettungen je Schicht.</translation>
+    </message>
+    <message>
+        <source>config.json: {0} value heads can&apos;t share {1} key heads evenly.</source>
+        <translation>config.json: {0} Wertköpfe können sich {1} Schlüsselköpfe nicht gleichmäßig teilen.</translation>
+    </message>
+    <message>
+        <source>the layer of a model that guesses tokens (MTP), without the model</source>
+        <translation>die Schicht eines Modells, die Token rät (MTP), ohne das Modell</translation>
+    </message>
+    <message>
+        <source>the part of a model that {0}</source>
+        <translation>der Teil eines Modells, der {0}</translation>
+    </message>
+    <message>
+        <source>transformers can&apos;t read {0}: {1}: {2}</source>
+        <translation>transformers kann {0} nicht lesen: {1}: {2}</translation>
+    </message>
+    <message>
+        <source>transformers failed: {0}: {1}</source>
+        <translation>transformers ist gescheitert: {0}: {1}</translation>
+    </message>
+    <message>
+        <source>{0} attention heads can&apos;t share {1} KV heads of {2} numbers.</source>
+        <translation>{0} Attention-Köpfe können sich {1} KV-Köpfe zu {2} Zahlen nicht teilen.</translation>
     </message>
     <message>
         <source>{0} functions are too many.</source>
@@ -4187,6 +4523,10 @@
         <translation>{0} enthält keine Gewichte.</translation>
     </message>
     <message>
+        <source>{0} holds only files that go with a model, such as {1}.</source>
+        <translation>{0} enthält nur Dateien, die zu einem Modell gehören, etwa {1}.</translation>
+    </message>
+    <message>
         <source>{0} holds only pickles such as {1}, which can run code when they are opened.</source>
         <translation>{0} enthält nur Pickles wie {1}, die beim Öffnen Programme ausführen können.</translation>
     </message>
@@ -4265,6 +4605,10 @@
     <message>
         <source>{0} is damaged.</source>
         <translation>{0} ist beschädigt.</translation>
+    </message>
+    <message>
+        <source>{0} is damaged: a state that grows without end.</source>
+        <translation>{0} ist beschädigt: ein Zustand, der ohne Ende wächst.</translation>
     </message>
     <message>
         <source>{0} is damaged: its blocks and scales don&apos;t fit each other.</source>
@@ -4459,6 +4803,10 @@
         <translation>{0} Zeilen passen nicht hinter {1} von {2} Plätzen.</translation>
     </message>
     <message>
+        <source>{0} rows of a tree are more than {1}.</source>
+        <translation>{0} Zeilen eines Baums sind mehr als {1}.</translation>
+    </message>
+    <message>
         <source>{0} sends requests on to {1}.</source>
         <translation>{0} schickt Anfragen weiter an {1}.</translation>
     </message>
@@ -4477,6 +4825,10 @@
     <message>
         <source>{0} takes too much memory to be read.</source>
         <translation>{0} braucht zum Lesen zu viel Speicher.</translation>
+    </message>
+    <message>
+        <source>{0} tensors of a {1} model are missing: {2}.</source>
+        <translation>{0} Tensoren eines {1}-Modells fehlen: {2}.</translation>
     </message>
     <message>
         <source>{0} threads make no sense here.</source>
@@ -4733,6 +5085,10 @@
     <message>
         <source>{0} holds something else than answers.</source>
         <translation>{0} enthält etwas anderes als Antworten.</translation>
+    </message>
+    <message>
+        <source>{0} isn&apos;t possible for {1} models: they run through transformers.</source>
+        <translation>{0} ist bei {1}-Modellen nicht möglich: Sie laufen durch transformers.</translation>
     </message>
     <message>
         <source>{0} isn&apos;t what was written.</source>
@@ -5516,8 +5872,16 @@
         <translation>{0:.2f}× so schnell wie ohne Vorausraten, wo ein Schritt {1} dauert.</translation>
     </message>
     <message>
+        <source>{0:,} tokens of the prompt were read again: no state was known behind them.</source>
+        <translation>{0:,} Token der Eingabe wurden noch einmal gelesen: Hinter ihnen war kein Zustand bekannt.</translation>
+    </message>
+    <message>
         <source>Cache: {0:,} of {1:,} tokens, {2:,.1f} of {3:,.1f} MiB. Weights and heads: {4:,.0f} MiB.</source>
         <translation>Zwischenspeicher: {0:,} von {1:,} Token, {2:,.1f} von {3:,.1f} MiB. Gewichte und Köpfe: {4:,.0f} MiB.</translation>
+    </message>
+    <message>
+        <source>States: {0:,.1f} MiB, however long the text is.</source>
+        <translation>Zustände: {0:,.1f} MiB, wie lang der Text auch ist.</translation>
     </message>
     <message>
         <source>step {0:,}</source>
@@ -6398,6 +6762,10 @@
     <message>
         <source>draft model</source>
         <translation>Entwurfsmodell</translation>
+    </message>
+    <message>
+        <source>states</source>
+        <translation>Zustände</translation>
     </message>
     <message>
         <source>other programs</source>
@@ -7370,8 +7738,40 @@
         <translation>8 Bit</translation>
     </message>
     <message>
+        <source>IQ1_M</source>
+        <translation>IQ1_M</translation>
+    </message>
+    <message>
+        <source>IQ1_S</source>
+        <translation>IQ1_S</translation>
+    </message>
+    <message>
+        <source>IQ2_S</source>
+        <translation>IQ2_S</translation>
+    </message>
+    <message>
+        <source>IQ2_XS</source>
+        <translation>IQ2_XS</translation>
+    </message>
+    <message>
+        <source>IQ2_XXS</source>
+        <translation>IQ2_XXS</translation>
+    </message>
+    <message>
+        <source>IQ3_S</source>
+        <translation>IQ3_S</translation>
+    </message>
+    <message>
+        <source>IQ3_XXS</source>
+        <translation>IQ3_XXS</translation>
+    </message>
+    <message>
         <source>IQ4_NL</source>
         <translation>IQ4_NL</translation>
+    </message>
+    <message>
+        <source>IQ4_XS</source>
+        <translation>IQ4_XS</translation>
     </message>
     <message>
         <source>MXFP4</source>
@@ -7432,6 +7832,14 @@
     <message>
         <source>Q8_0</source>
         <translation>Q8_0</translation>
+    </message>
+    <message>
+        <source>TQ1_0</source>
+        <translation>TQ1_0</translation>
+    </message>
+    <message>
+        <source>TQ2_0</source>
+        <translation>TQ2_0</translation>
     </message>
     <message>
         <source>greedy</source>

@@ -38,10 +38,7 @@ from tests.tools.engine_texts import FILE, engine_texts
 from tests.tools.translations import compile_ts, extract, messages
 
 FOLDER = resources_dir() / "translations"
-MAMBA = (
-    "Modelle der Art 'mamba' werden nicht unterstützt: einige ihrer Schichten teilen Schlüssel "
-    "und Werte."
-)
+BERT = "Modelle der Art 'bert' werden nicht unterstützt: sie lesen einen Text in beiden Richtungen."
 FIELD = re.compile(r"\{[^{}]*\}")
 
 
@@ -104,8 +101,8 @@ def test_missing_texts_are_warned_of_and_fail_no_run() -> None:
         ("No model is loaded.", "Es ist kein Modell geladen."),
         ("The chat template of a/b writes nothing.", "Die Chat-Vorlage von a/b schreibt nichts."),
         (
-            "Models of type 'mamba' aren't supported: some of their layers share keys and values.",
-            MAMBA,
+            "Models of type 'bert' aren't supported: they read a text in both directions.",
+            BERT,
         ),
         ("{0} isn't a file.", "{0} ist keine Datei."),
         ("Nobody wrote this.", "Nobody wrote this."),

@@ -55,9 +55,8 @@ class HoardingCommit(TensorCache):
     """Forgets to drop the last rejected row."""
 
     def commit(self, slots: Sequence[int]) -> None:
-        num_pending = self._pending.keys[0].shape[1] - self.length
         super().commit(slots)
-        self.length += len(slots) < num_pending
+        self.length += len(slots) < self._num_reserved
 
 
 Layout = Callable[[RowLayout], RowLayout]

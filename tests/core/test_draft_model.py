@@ -40,9 +40,12 @@ def check_drafts(model: Target, source: DraftModelSource, text: list[int]) -> No
         assert list(found.chances) == pytest.approx(best.values.tolist(), rel=1e-4)
 
 
+@pytest.mark.parametrize("name", ["smaller", "qwen3_5"])
 @torch.inference_mode()
-def test_it_drafts_what_it_says_itself_behind_steps_cuts_and_a_new_turn(load: LoadTarget) -> None:
-    model = load("smaller", "float64")
+def test_it_drafts_what_it_says_itself_behind_steps_cuts_and_a_new_turn(
+    name: str, load: LoadTarget
+) -> None:
+    model = load(name, "float64")
     source, memory = DraftModelSource(model, model.config.vocab_size), SourceMemory()
     hidden = torch.zeros(model.config.hidden_size, dtype=torch.float64)
     source.begin(TEXT)
@@ -59,6 +62,20 @@ def test_it_drafts_what_it_says_itself_behind_steps_cuts_and_a_new_turn(load: Lo
     source.begin(other)
     source.resume(other, memory)
     check_drafts(model, source, other)
+
+
+def test_without_room_it_drafts_nothing_and_the_answer_goes_on(folders: Folders) -> None:
+    folder = folders["grouped"][0]
+    target = load_target(folder, options=LoadOptions("float64", assistant_dir=folder))
+    assert target.assistant is not None
+    caches = target.assistant.caches
+    plain = GenerateSettings("none", max_new_tokens=12)
+    expected = decode(target, plain, user_says("tea")).token_ids
+    others = target.assistant.allocate_cache(caches.num_rows)
+    run = decode(target, replace(plain, drafter="draft-model"), user_says("tea"))
+    assert run.token_ids == expected
+    assert set(run.done.accept_lengths) == {1}
+    caches.release(others)
 
 
 def test_a_model_that_drafts_for_itself_is_always_right(folders: Folders) -> None:

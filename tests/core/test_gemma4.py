@@ -1,7 +1,9 @@
 """Gemma 4: its tables, layers that read others', every format, and what is refused of it."""
 
 import json
+import struct
 import time
+import tracemalloc
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -51,6 +53,7 @@ from tests.core.laws import (
 )
 from tests.core.peers import peer_of
 from tests.core.test_gguf_families import peer_of as stored_peer
+from tests.core.test_hostile_gguf import patched
 from tests.core.test_model_against_transformers import TOKEN_IDS, our_logits, runner_of
 from tests.core.test_pruning import HasHint
 from tests.core.tight import with_layers_below
@@ -154,6 +157,20 @@ def test_of_a_gguf_file_tables_stay_in_its_blocks(kind: str, tmp_path: Path) -> 
     row = 7 * 32 * 4 if kind == "f32" else 7 * 34
     assert per_layer_table_bytes(in_ram.config, in_ram.formats) == 320 * row
     assert in_ram.weights_bytes - on_disk.weights_bytes == 320 * row
+
+
+def test_a_file_in_which_far_too_many_layers_share_is_refused(tmp_path: Path) -> None:
+    peer_of("gemma 4 E2B").save_pretrained(tmp_path)
+    write_text_files(tmp_path)
+    path = convert(tmp_path, tmp_path / "x.gguf")
+    key, count = b"attention.shared_kv_layers", struct.pack("<I", 2**31 - 1)
+    path.write_bytes(patched(path.read_bytes(), key, count, behind=4))
+    tracemalloc.start()
+    with pytest.raises(ModelError, match="differ in their sizes"):
+        ModelFiles.open(path).config  # noqa: B018 - reading it raises
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 24
 
 
 def test_layers_read_the_last_of_their_kind_and_hold_nothing(folder: Path) -> None:

@@ -137,6 +137,8 @@ def test_law_3_after_every_step_the_cache_is_one_that_never_drafted(
 ) -> None:
     target = load(name, dtype)
     tolerance = 0.0 if isinstance(target.runner, NativeRunner) else TOLERANCE[dtype]
+    if target.config.state_layers:
+        tolerance *= 10  # sums over all rows before, in another order
     prompt, settings = cases(name, rule)[-1]
     run = decode(
         target,

@@ -146,6 +146,19 @@ def test_decided_rows_leave_the_last_step_to_be_taken_back(kv: TensorCache) -> N
     check(kv, before)
 
 
+def test_steps_behind_what_was_filled_are_taken_back(kv: TensorCache) -> None:
+    run(kv, 2, 1, [0, 1])
+    run(kv, 1, 2, [0])
+    kv.checkpoint()
+    kv.fill(40)
+    for seed in (3, 4, 5):
+        run(kv, 1, seed, [0])
+    kv.truncate(40)
+    assert kv.length == 40
+    kv.truncate(2)
+    assert kv.length == 0
+
+
 def test_more_rows_than_can_be_taken_back_are_refused(kv: TensorCache) -> None:
     assert kv.most_rows == STEP_ROWS
     with pytest.raises(EngineError, match="rows of a tree"):
@@ -156,7 +169,8 @@ def test_a_lent_cache_grows_with_its_states_and_takes_what_was_planned(tiny: Tar
     config = with_states(tiny)
     pool = CachePool(config, DTYPE, torch.device("cpu"), 512, "", 8)
     row = row_bytes(config, 8)
-    states = num_states(512, config.context_tokens) * state_rows(config, 8, row)
+    of_session = row * state_rows(config, 8, row)
+    states = num_states(of_session, 512, config.context_tokens) * state_rows(config, 8, row)
     assert pool.nbytes == row * (512 + states)
     assert state_rows(config, 8, row) * row >= state_bytes(config, 8)
 
@@ -174,6 +188,17 @@ def test_a_lent_cache_grows_with_its_states_and_takes_what_was_planned(tiny: Tar
     assert grown.capacity >= 200
     check(grown, plain([steps, steps], [0, 2]))
     assert beside.length == 0
+
+
+def test_states_that_were_lent_in_a_step_are_cut_behind_it(tiny: Target) -> None:
+    config = with_states(tiny)
+    pool = CachePool(config, torch.float32, torch.device("cpu"), 512, "", 4)
+    precision = replace(tiny.precision, compute=torch.float32, cache=torch.float32)
+    with torch.inference_mode():
+        kv = pool.allocate(lambda n, memory: TensorCache(config, precision, n, memory=memory), 16)
+    kv.reserve(3, decided=True)
+    kv.truncate(0)
+    assert kv.length == 0
 
 
 def test_a_convolution_reads_the_inputs_of_a_rows_own_path() -> None:

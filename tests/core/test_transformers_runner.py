@@ -385,6 +385,16 @@ def test_what_holds_its_text_otherwise_is_refused(raw: dict[str, Any], words: st
         sizes_of(parse_config(raw, {}))
 
 
+def test_sizes_may_be_told_layer_by_layer() -> None:
+    raw = USUAL | {"model_type": "gemma3n_text", "num_hidden_layers": 10, "head_dim": 8}
+    raw |= {"intermediate_size": [64] * 9 + [96], "num_kv_shared_layers": 5}
+    config = parse_config(raw, {})
+    assert config.intermediate_size == 96
+    assert sizes_of(config).layers
+    with pytest.raises(ModelError, match=r"intermediate_size is \[64, -1\]"):
+        parse_config(raw | {"intermediate_size": [64, -1]}, {})
+
+
 def test_a_model_of_more_parts_than_any_has_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("medusa_core.models.through_transformers.sizes._MOST_MODULES", 20)
     with pytest.raises(ModelError, match="can't build"):
@@ -422,10 +432,10 @@ def test_tensors_of_another_model_are_refused(tmp_path: Path) -> None:
     [
         ({"formats": WeightFormats("q4")}, "plain numbers, or nf4 on a card"),
         ({"formats": WeightFormats("int8")}, "plain numbers"),
-        ({"formats": WeightFormats(cache="q4")}, "cache in few bits"),
-        ({"formats": WeightFormats(attended=4)}, "sparse attention"),
+        ({"formats": WeightFormats(cache="q4")}, "--cache-quant"),
+        ({"formats": WeightFormats(attended=4)}, "--sparse-attention"),
         ({"adapter_dir": Path("none")}, "adapter"),
-        ({"cluster": "localhost:1"}, "division over machines"),
+        ({"cluster": "localhost:1"}, "--cluster"),
     ],
     ids=lambda value: str(value)[:30],
 )

@@ -44,12 +44,12 @@ _NOT_SHOWN = (
 )
 _CALLS = (
     *("Check", "Progress", "unsupported", "report", "on_measure", "_notify"),
-    *("broken_off", "no_connection", "unreadable_answer", "untrusted"),
+    *("unknown_family", "broken_off", "no_connection", "unreadable_answer", "untrusted"),
 )
 _KEYWORDS = ("message", "hint", "text")
 _VARIABLES = {
     *("message", "hint", "facts", "why", "what", "instead", "reason", "note", "lack", "text"),
-    *("_RECURRENT", "_SHARED"),
+    *("_RECURRENT", "_BOTH_WAYS", "_OF_ANOTHER", "_OWN_PROGRAM", "_NOBODYS", "_SEES"),
 }
 Parts = tuple[str | None, ...]  # None stands for a value
 

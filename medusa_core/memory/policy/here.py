@@ -17,7 +17,13 @@ from medusa_core.errors import TierError
 from medusa_core.memory.bandwidth import card_bytes_per_s, disk_bytes_per_s
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.placement import layer_bytes
-from medusa_core.memory.plan import kv_bytes, scratch_bytes, states_bytes, weights_bytes
+from medusa_core.memory.plan import (
+    kv_bytes,
+    scratch_bytes,
+    session_states_bytes,
+    states_bytes,
+    weights_bytes,
+)
 from medusa_core.memory.policy.machine import (
     MachineRates,
     RateCurve,
@@ -33,7 +39,7 @@ from medusa_core.memory.tiers import Below, prompt_rows
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
-from medusa_core.runtime.kv.size import num_states, whole_rows
+from medusa_core.runtime.kv.size import whole_rows
 from medusa_core.system import cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
 
@@ -114,8 +120,8 @@ def work_of(request: PolicyRequest) -> BatchWork:
 def _row_bytes(config: ModelConfig, formats: PartFormats, length: int) -> int:
     """Bytes that a token holds; the states of its sequence are spread over all tokens."""
     states = states_bytes(config, formats, length)
-    rows, num = whole_rows(length), num_states(whole_rows(length), length)
-    return (kv_bytes(config, formats, length) - states) // rows + states // num // length
+    of_rows = (kv_bytes(config, formats, length) - states) // whole_rows(length)
+    return of_rows + session_states_bytes(config, formats) // length
 
 
 def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rates) -> MachineRates:

@@ -151,7 +151,9 @@ def _gemma4_widths(gguf: Gguf, known: Mapping[str, Any], shared: object) -> Sett
         return {}
     widths = list(gguf.numbers(f"{gguf.architecture}.feed_forward_length"))
     num_own = len(widths) - shared if isinstance(shared, int) else 0
-    if not widths or widths != [widths[0]] * num_own + [2 * widths[0]] * (len(widths) - num_own):
+    if not widths or widths != [
+        widths[0] * (1 if index < num_own else 2) for index in range(len(widths))
+    ]:
         raise _layers_differ()
     return {"intermediate_size": widths[0], "use_double_wide_mlp": True}
 

@@ -42,14 +42,14 @@ def check_options(
     if lack := lack_of(config, formats):
         raise RequestError(lack, "Leave the weight format open.")
     wanted = {
-        "No adapter": has_adapter,
-        "No division over machines": is_divided,
-        "No cache in few bits": bool(formats.cache_format),
-        "No sparse attention": bool(formats.attended),
+        "--adapter": has_adapter,
+        "--cluster": is_divided,
+        "--cache-quant": bool(formats.cache_format),
+        "--sparse-attention": bool(formats.attended),
     }
     for name, is_wanted in wanted.items():
         if is_wanted:
+            kind = config.model_type
             raise RequestError(
-                f"{name} is there for {config.model_type} models, which run through transformers.",
-                _HINT,
+                f"{name} isn't possible for {kind} models: they run through transformers.", _HINT
             )

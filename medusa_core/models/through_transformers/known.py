@@ -16,7 +16,7 @@ from medusa_core.models.through_transformers.quietly import quietly
 
 # Several times what the largest published models have; more is a damaged file.
 _MOST = {
-    "num_hidden_layers": 1 << 10,
+    "num_hidden_layers": 1 << 8,  # more take seconds to be sized
     "num_attention_heads": 1 << 12,
     "num_key_value_heads": 1 << 12,
     "head_dim": 1 << 12,
@@ -32,6 +32,9 @@ _CONTEXTS = ("max_position_embeddings", "context_length", "seq_length", "max_seq
 _ENDLESS = 1 << 17  # offered of models whose files name no longest context
 _BOTH_WAYS = "they read a text in both directions"
 _OF_ANOTHER = "they are one half of a model that also reads something else"
+_OWN_PROGRAM = "they bring a program of their own, which is never executed"
+_NOBODYS = "neither a family here nor transformers knows them as a model that writes text"
+_SEES = "they also see or hear, and only such families as are written here run without that"
 _REFUSED = {
     **dict.fromkeys(
         (
@@ -79,10 +82,10 @@ def why_not_transformers(raw: Mapping[str, Any]) -> str:
     model_type = raw.get("model_type")
     if not isinstance(model_type, str) or model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
         if "auto_map" in raw:
-            return "they bring a program of their own, which is never executed"
-        return "neither a family here nor transformers knows them as a model that writes text"
+            return _OWN_PROGRAM
+        return _NOBODYS
     if any(isinstance(raw.get(part), Mapping) for part in ("vision_config", "audio_config")):
-        return "they also see or hear, and only such families as are written here run without that"
+        return _SEES
     return _REFUSED.get(model_type, "")
 
 
@@ -135,7 +138,7 @@ def transformers_config(raw: Mapping[str, Any]) -> Any:
             raise _senseless(path, number)
     for usual, most in _MOST.items():
         name = kind.attribute_map.get(usual, usual)
-        value = raw.get(name)
+        value = _largest(raw.get(name))
         if value is not None and (_is_no_size(value) or value > most):
             raise _senseless(name, value)
     fields = {name: value for name, value in raw.items() if name not in ("auto_map", "dtype")}
@@ -167,11 +170,17 @@ def _numbers(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, float
 
 
 def _size(config: Any, name: str, default: int = 0) -> int:
-    value = getattr(config, name, None)
+    value = _largest(getattr(config, name, None))
     value = default if value is None else value
     if _is_no_size(value) or value > _MOST[name]:
         raise _senseless(name, value)
     return int(value)
+
+
+def _largest(value: Any) -> Any:
+    """The largest of sizes that a family tells layer by layer; else the value itself."""
+    is_listed = isinstance(value, list) and value and not any(map(_is_no_size, value))
+    return max(value) if is_listed else value
 
 
 def _is_no_size(value: object) -> bool:

@@ -99,7 +99,8 @@ class KvCache(ABC):
         item = state_itemsize(compute.itemsize)
         dtype = torch.float64 if item > 4 else torch.float32
         nbytes = state_bytes(config, compute.itemsize)
-        own = self._memory[: self._states_size].view(torch.uint8)[:nbytes].view(dtype)
+        with torch.inference_mode(False):  # else only inference could write into it
+            own = self._memory[: self._states_size].view(torch.uint8)[:nbytes].view(dtype)
         return self.kind_of_states(
             layers[0], len(layers), num_checkpoints(layers[0], len(layers), item), own
         )
@@ -197,9 +198,10 @@ class KvCache(ABC):
         """Hold `length` rows of nothing: for measurements."""
         for part in self._parts:
             self._first_rows(part, length).zero_()
+        self.length = length
         if self.states is not None:
             self.states.clear()
-        self.length = length
+            self.checkpoint()  # so that steps behind it can be taken back
 
     @abstractmethod
     def committed(self) -> Tensor:

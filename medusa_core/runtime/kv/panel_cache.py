@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.layer_shapes import SharedRows, StateShape
+from medusa_core.models.layer_shapes import SharedRows, StateShape, recurrent_part
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.size import row_groups
 from medusa_core.runtime.kv.states import RecurrentStates
@@ -24,22 +24,14 @@ from medusa_core.system.native.structs import (
 
 
 class PanelStates(RecurrentStates):
-    """States whose steps the compiled pass applies.
-
-    Attributes:
-        num_unapplied: Committed steps that the next pass is to apply.
-    """
-
-    num_unapplied = 0
+    """States whose pending steps the compiled pass applies before all else."""
 
     def settle(self) -> None:
-        self.num_unapplied += self.num_pending
-        self.num_pending = 0
+        """Steps stay pending until a pass has applied them: it may fail before it begins."""
 
-    def take_unapplied(self) -> int:
-        """Steps for the pass that begins to apply."""
-        count, self.num_unapplied = self.num_unapplied, 0
-        return count
+    def applied(self) -> None:
+        """The pass has applied what was pending."""
+        self.num_pending = 0
 
 
 class PanelCache(KvCache):
@@ -81,7 +73,9 @@ class PanelCache(KvCache):
             part = next((part for part, layers in enumerate(groups) if owner in layers), None)
             self._places.append(None if part is None else (part, groups[part].index(owner)))
             self._layers[layer].is_shared = owner != layer or part is None
-        self._stateful = [layer for layer, at in enumerate(self._places) if at is None]
+        self._stateful = [
+            layer for layer, shape in enumerate(config.layers) if recurrent_part(shape) is not None
+        ]
         self._struct = CacheStruct(
             layers=addressof(self._layers),
             num_layers=config.num_layers,
@@ -108,6 +102,16 @@ class PanelCache(KvCache):
         super().stretch(memory)
         self._point()
 
+    @property
+    def num_pending(self) -> int:
+        """Committed steps of states that a pass is to apply."""
+        return 0 if self.states is None else self.states.num_pending
+
+    def applied(self) -> None:
+        """A pass has applied them."""
+        if isinstance(self.states, PanelStates):
+            self.states.applied()
+
     def from_layer(self, layer: int) -> CacheStruct:
         """What the library is given of the layers from one on; it lives as long as the cache."""
         struct = CacheStruct.from_buffer_copy(self._struct)
@@ -124,8 +128,8 @@ class PanelCache(KvCache):
         now = [part.clone() for part in self.states.now]
         struct = StatesStruct.from_buffer_copy(self.states_struct)
         struct.state, struct.tail = (part.data_ptr() for part in now)
-        count = self.states.num_unapplied + self.states.num_pending
-        self._library.settle(None, addressof(struct), count)  # by the sums of a pass
+        # By the sums of a pass.
+        self._library.settle(None, addressof(struct), self.states.num_pending)
         return now
 
     def _by_slot(self, part: Tensor) -> Tensor:

@@ -57,8 +57,9 @@ class CachePool:
         self._row = row // dtype.itemsize
         self.num_rows = _rounded_up(num_rows)
         self._state_rows = state_rows(config, compute_itemsize, row)  # of each cache
-        states = num_states(self.num_rows, config.context_tokens) * self._state_rows
-        self._all_rows = self.num_rows + states
+        of_session = self._state_rows * row
+        num = num_states(of_session, self.num_rows, config.context_tokens)
+        self._all_rows = self.num_rows + num * self._state_rows
         try:
             with torch.inference_mode(False):  # else only inference could write into it
                 self._memory = torch.empty(self._all_rows * self._row, dtype=dtype, device=device)

@@ -9,7 +9,8 @@ ROUND_ROWS = 16  # caches lie in multiples of this, as panels of the compiled st
 STEP_ROWS = 64  # rows of a pass that a state can take back
 _GROUP = 64
 _SPARE_ROWS = 64  # for the tree behind a full context, and a slot for padding rows
-_STATES = 2  # sessions of which states have room where a whole context has it once
+_STATES_BYTES = 256 << 20  # for states, where a whole context has room once
+_LEAST_STATES, _MOST_STATES = 2, 16  # sessions whose states these may be
 _CHECKPOINT_BYTES = 64 << 20  # for earlier states of a session; there is always one
 
 
@@ -80,9 +81,17 @@ def state_rows(config: ModelConfig, compute_itemsize: int, row: int) -> int:
     return _rounded_up(-(-states // row)) if states else 0
 
 
-def num_states(num_rows: int, context_tokens: int) -> int:
-    """Sessions whose states have room beside so many rows."""
-    return max(_STATES, _STATES * num_rows // whole_rows(context_tokens))
+def num_states(of_session: int, num_rows: int, context_tokens: int) -> int:
+    """Sessions whose states have room beside so many rows.
+
+    Args:
+        of_session: Bytes of one's states.
+        num_rows: Of all caches.
+        context_tokens: Longest text.
+    """
+    fitting = _STATES_BYTES // of_session if of_session else _LEAST_STATES
+    usual = min(_MOST_STATES, max(_LEAST_STATES, fitting))
+    return max(usual, usual * num_rows // whole_rows(context_tokens))
 
 
 def packed_bytes(head_dim: int) -> int:

@@ -5,9 +5,7 @@ of the state, and the input of the convolution. The steps of the accepted path a
 next pass begins, all layers at once. So a rejected row has changed nothing, and cutting within the
 last commit costs nothing. Further back, the latest earlier state is taken up again.
 
-With A_j the product of the decays up to step j: S = A_m·S0 + Σ (A_m / A_j)·k_j·u_jᵀ. Sources of
-the form: Yang et al., "Gated Delta Networks" (2024), section 3; Dao and Gu, "Mamba-2" (2024),
-section 6.
+What steps make of a state is said in `models.recurrence`.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from torch import Tensor
 from medusa_core.errors import EngineError
 from medusa_core.models.decoder import LayerState, RecurrentSteps
 from medusa_core.models.layer_shapes import StateShape
+from medusa_core.models.recurrence import folded_state
 from medusa_core.runtime.kv.size import STEP_ROWS
 
 
@@ -92,9 +91,10 @@ class RecurrentStates:
         return self._steps
 
     def clear(self) -> None:
-        """Hold nothing."""
+        """Hold nothing, and know nothing of earlier lengths."""
         self._now.state.zero_()
         self._now.tail.zero_()
+        self._lengths.clear()
         self.num_pending = 0
         self._is_decided = self._is_torn = False
 
@@ -206,26 +206,7 @@ def _apply(held: _Held, steps: RecurrentSteps) -> None:
     """Change what all layers hold by consecutive steps. [layers, n, …]"""
     if steps.inputs.shape[1] == 0:
         return
-    apply_steps(held.state, steps.keys, steps.updates, steps.decays)
+    if held.state.numel():
+        folded_state(held.state, steps.keys, steps.updates, steps.decays, out=held.state)
     kept = torch.cat([held.tail, steps.inputs], dim=1)
     held.tail.copy_(kept[:, kept.shape[1] - held.tail.shape[1] :])
-
-
-def apply_steps(state: Tensor, keys: Tensor, updates: Tensor, decays: Tensor) -> None:
-    """Change states by consecutive steps.
-
-    Args:
-        state: [..., heads, key_dim, value_dim]; takes the result.
-        keys: [..., n, key heads, key_dim]
-        updates: [..., n, heads, value_dim]
-        decays: Logarithms. [..., n, heads]
-    """
-    if not state.numel():
-        return
-    num_heads, num_key_heads = updates.shape[-2], keys.shape[-2]
-    total = decays.cumsum(dim=-2)
-    last = total[..., -1:, :]
-    scaled = updates * (last - total).exp().unsqueeze(-1)  # what is left of each update
-    by_head = keys.repeat_interleave(num_heads // num_key_heads, dim=-2)
-    state.mul_(last.exp().transpose(-1, -2).unsqueeze(-1))
-    state.add_(by_head.movedim(-3, -1) @ scaled.movedim(-3, -2))

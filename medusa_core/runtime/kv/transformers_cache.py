@@ -199,7 +199,8 @@ class TransformersCache(TensorCache):
 
     def truncate(self, length: int) -> None:
         """As `KvCache` has it; of states nothing is left but the whole or nothing."""
-        if self._has_states and (self._num_pending or length < self.length):
+        keeps_any = self._is_measured and length > 0  # what was filled holds nothing of worth
+        if self._has_states and not keeps_any and (self._num_pending or length < self.length):
             self._forget()
             length = 0
         super().truncate(length)

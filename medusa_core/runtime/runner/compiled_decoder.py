@@ -11,16 +11,16 @@ from torch import Tensor
 
 from medusa_core.models.compiled import is_compiled
 from medusa_core.models.decoder import Decoder
-from medusa_core.models.delta_net_decoder import DeltaNetMixer
+from medusa_core.models.experts import ExpertMlps
 from medusa_core.models.norm import RmsNorm
-from medusa_core.models.plain_block import PlainBlock
+from medusa_core.models.plain_block import PlainBlock, PlainConvolution, PlainRecurrence
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import (
     DTYPES,
     NativeLinear,
 )
-from medusa_core.models.traits import Activation
+from medusa_core.models.traits import Activation, Factors
 from medusa_core.runtime.kv.panel_cache import shape_struct
 from medusa_core.runtime.offload.linear import (
     OffloadedLinear,
@@ -32,14 +32,24 @@ from medusa_core.system.native.structs import (
     BlockStruct,
     ConvolutionStruct,
     DecoderStruct,
-    DeltaNetStruct,
+    ExpertsStruct,
+    GateStruct,
     LinearStruct,
     NormsStruct,
     PartNormStruct,
     PositionsStruct,
+    RecurrenceStruct,
 )
 
-_ACTIVATIONS = {Activation.SILU: 0, Activation.GELU_TANH: 1}  # of decoder.h
+# Of gate.h.
+_GATES = {
+    Activation.SILU: 0,
+    Activation.GELU_TANH: 1,
+    Activation.BOUNDED: 2,
+    Activation.RELU2: 3,
+}
+# Where a linear layer's structure lies: of an array or a structure, the place or the field.
+_Place = tuple[ctypes.Array[LinearStruct], int] | tuple[ctypes.Structure, str]
 
 
 class NativeDecoder:
@@ -52,7 +62,7 @@ class NativeDecoder:
 
     def __init__(self, library: ctypes.CDLL, model: Decoder) -> None:
         config = model.config
-        traits = config.traits
+        traits, factors = config.traits, config.traits.factors or Factors()
         self.library = library
         self._model = model
         self._kept: list[Tensor] = []  # what the structures point at
@@ -60,11 +70,14 @@ class NativeDecoder:
         self._turns: list[Tensor] = []
         self._positions = (PositionsStruct * len(model.position_tables(1)))()
         self._tokens = model.plain_tokens()
-        self._stand_ins: list[dict[int, str]] = []  # of every layer, by their ids
-        blocks = (self._block(model.plain_block(index)) for index in range(config.num_layers))
-        self._blocks = (BlockStruct * config.num_layers)(*blocks)
-        for index, block in enumerate(self._blocks):
-            block.token_at = index * block.token_width
+        self._places: dict[int, _Place] = {}  # of stand-ins, by their ids
+        self._beside: list[BlockStruct] = []
+        self._experts: list[ExpertsStruct] = []
+        self._arrays: list[ctypes.Array[LinearStruct]] = []
+        self._blocks = (BlockStruct * config.num_layers)()
+        for index, struct in enumerate(self._blocks):
+            self._describe(struct, model.plain_block(index))
+            struct.token_at = index * struct.token_width
         self._struct = DecoderStruct(
             blocks=self._blocks,
             final_norm=self._floats(model.final_norm.weight),
@@ -72,7 +85,7 @@ class NativeDecoder:
             embedding_is_half=model.embedding.dtype == torch.bfloat16,
             layers=config.num_layers,
             hidden=config.hidden_size,
-            activation=_ACTIVATIONS[traits.activation],
+            gate=GateStruct(_GATES[traits.activation], traits.activation_bound, factors.gate),
             embedding_scale=traits.embedding_scale,
             residual_scale=traits.residual_scale,
             eps=config.rms_norm_eps,
@@ -133,81 +146,118 @@ class NativeDecoder:
         one.blocks, one.layers = pointer(self._blocks[index]), 1
         return one
 
-    def place(
-        self, index: int, stand_ins: Sequence[OffloadedLinear], linears: Sequence[QuantLinear]
-    ) -> None:
+    def place(self, stand_ins: Sequence[OffloadedLinear], linears: Sequence[QuantLinear]) -> None:
         """Let a layer compute with these linear layers, which stay where they are for so long.
 
         Args:
-            index: Which layer.
             stand_ins: What stands for them in the decoder.
             linears: They, in that order.
         """
-        names = self._stand_ins[index]
         for stand_in, linear in zip(stand_ins, linears, strict=True):
-            setattr(self._blocks[index], names[id(stand_in)], _struct(linear))
+            _put(self._places[id(stand_in)], linear)
 
-    def _block(self, block: PlainBlock) -> BlockStruct:
-        linears, stand_ins = {}, {}
+    def _describe(self, struct: BlockStruct, block: PlainBlock) -> None:
+        """Fill in the structure of a block."""
         for name, linear in block.linears.items():
-            if isinstance(linear, OffloadedLinear):
-                stand_ins[id(linear)] = name
-            else:
-                linears[name] = _struct(linear)
-        self._stand_ins.append(stand_ins)
+            self._set((struct, name), linear)
         config, norms = self._model.config, [self._norm(norm) for norm in block.norms]
         num_own = 0 if block.shares_rows else 1 if block.keys_are_values else 2
-        mixed, net = config.num_heads * block.head_dim, block.net
+        mixed, net = config.num_heads * block.head_dim, block.recurrence
         width = mixed + num_own * block.num_kv_heads * block.head_dim
         if net is not None:
             mixed = net.shape.num_heads * net.shape.value_dim
-            width = net.shape.channels + mixed
+            width = net.row.width
+            struct.recurrence = pointer(self._recurrence(net))
         if block.convolution is not None:
             mixed, width = config.hidden_size, 3 * config.hidden_size
-        return BlockStruct(
-            **linears,
-            attention_norms=NormsStruct(*norms[:2]),
-            mlp_norms=NormsStruct(*norms[2:]),
-            q_norm=self._part_norm(block.q_norm, block.norms_turned),
-            k_norm=self._part_norm(block.k_norm, block.norms_turned),
-            v_norm=self._part_norm(block.v_norm),
-            token_norm=None if block.token_norm is None else self._floats(block.token_norm),
-            token_width=0 if self._tokens is None else self._tokens.width,
-            positions=None if block.table is None else addressof(self._positions[block.table]),
-            attention=AttentionStruct(
-                config.num_heads, block.window or 0, block.attention_cap or 0.0
-            ),
-            query_scale=block.query_scale,
-            scale=block.scale,
-            convolution=self._convolution(block),
-            kv_heads=block.num_kv_heads,
-            head_dim=block.head_dim,
-            inner=block.inner,
-            width=width + mixed * block.is_gated,
-            keys_are_values=block.keys_are_values,
-            gates_at=width * block.is_gated,
-            mixed=mixed,
-            net=None if net is None else pointer(self._net(net, block.net_place)),
+        struct.attention_norms, struct.mlp_norms = NormsStruct(*norms[:2]), NormsStruct(*norms[2:])
+        struct.q_norm = self._part_norm(block.q_norm, block.norms_turned)
+        struct.k_norm = self._part_norm(block.k_norm, block.norms_turned)
+        struct.v_norm = self._part_norm(block.v_norm)
+        struct.token_norm = self._maybe(block.token_norm)
+        struct.token_width = 0 if self._tokens is None else self._tokens.width
+        struct.convolution = self._convolution(block.convolution)
+        if block.experts is not None:
+            struct.experts = addressof(self._experts_of(block.experts))
+        if block.table is not None:
+            struct.positions = addressof(self._positions[block.table])
+        struct.attention = AttentionStruct(
+            config.num_heads,
+            block.window or 0,
+            block.attention_cap or 0.0,
+            self._maybe(block.sinks),
         )
+        struct.query_scale, struct.scale = block.query_scale, block.scale
+        struct.kv_heads, struct.head_dim = block.num_kv_heads, block.head_dim
+        struct.mixer_scale, struct.mlp_scale = block.mixer_scale, block.mlp_scale
+        struct.inner, struct.factor_at = block.inner, block.inner * block.has_gate
+        struct.width = width + mixed * block.is_gated
+        struct.mixed = mixed if "output" in block.linears else 0
+        struct.gates_at = width * block.is_gated
+        struct.keys_are_values = block.keys_are_values
+        if block.beside is not None:
+            self._beside.append(BlockStruct())
+            self._describe(self._beside[-1], block.beside)
+            struct.beside = addressof(self._beside[-1])
 
-    def _net(self, net: DeltaNetMixer, place: int) -> DeltaNetStruct:
-        return DeltaNetStruct(
-            conv=self._floats(net.conv.t()),
+    def _experts_of(self, experts: ExpertMlps) -> ExpertsStruct:
+        traits, array_of = experts.traits, LinearStruct * experts.traits.count
+        struct, gate_ups, downs = ExpertsStruct(), array_of(), array_of()
+        self._set((struct, "router"), experts.router)
+        for number, mlp in enumerate(experts.mlps):
+            for array, linear in zip((gate_ups, downs), mlp.linears, strict=True):
+                self._set((array, number), linear)
+        struct.gate_ups, struct.downs = addressof(gate_ups), addressof(downs)
+        struct.count, struct.chosen, struct.inner = traits.count, traits.chosen, traits.width
+        struct.normalises, struct.chooses_first = traits.normalises, traits.chooses_first
+        self._arrays += (gate_ups, downs)
+        self._experts.append(struct)
+        return struct
+
+    def _set(self, place: _Place, linear: QuantLinear) -> None:
+        """Put a linear layer into its place, now or when it comes."""
+        if isinstance(linear, OffloadedLinear):
+            self._places[id(linear)] = place
+        else:
+            _put(place, linear)
+
+    def _maybe(self, vector: Tensor | None) -> int | None:
+        return None if vector is None else self._floats(vector)
+
+    def _recurrence(self, net: PlainRecurrence) -> RecurrenceStruct:
+        row, is_delta = net.row, net.skip is None
+        return RecurrenceStruct(
+            conv=self._convolution(net.convolution),
             rate=self._floats(net.rate),
-            bias=self._floats(net.dt_bias),
-            norm=self._floats(net.norm.weight),
+            bias=self._floats(net.step_bias),
+            skip=self._maybe(net.skip),
+            norm=self._maybe(net.norm),
+            factors=self._maybe(net.factors),
             shape=shape_struct(net.shape),
-            place=place,
-            tiles=0 if net.tiled is None else net.tiled[0],
-            eps=net.norm.eps,
+            place=net.place,
+            tiles=net.tiles,
+            together=net.together,
+            gates_first=net.gates_first,
+            is_delta=is_delta,
+            width=row.width,
+            inputs_at=row.inputs,
+            gate_at=row.gate,
+            queries_at=row.queries,
+            keys_at=row.keys,
+            values_at=row.values,
+            steps_apart=is_delta,
+            steps_width=row.steps_width,
+            steps_at=row.steps,
+            least_step=net.least_step,
+            most_step=net.most_step,
+            eps=net.eps,
         )
 
-    def _convolution(self, block: PlainBlock) -> ConvolutionStruct:
-        if block.convolution is None:
+    def _convolution(self, convolution: PlainConvolution | None) -> ConvolutionStruct:
+        if convolution is None:
             return ConvolutionStruct()
-        weight, bias = block.convolution.weight, block.convolution.bias
-        its_bias = None if bias is None else self._floats(bias)
-        return ConvolutionStruct(self._floats(weight.t()), its_bias, *weight.shape)
+        weight, bias = convolution.weight, convolution.bias
+        return ConvolutionStruct(self._floats(weight.t()), self._maybe(bias), *weight.shape)
 
     def _norm(self, norm: RmsNorm | None) -> int | None:
         return None if norm is None else self._floats(norm.weight)
@@ -243,6 +293,15 @@ def native_decoder(model: Decoder, precision: Precision) -> NativeDecoder | None
         and (offloaded is None or offloaded.types == {NativeLinear})
     )
     return NativeDecoder(library, model) if library is not None and fits else None
+
+
+def _put(place: _Place, linear: QuantLinear) -> None:
+    owner, key = place
+    if isinstance(key, int):
+        assert isinstance(owner, ctypes.Array)
+        owner[key] = _struct(linear)
+    else:
+        setattr(owner, key, _struct(linear))
 
 
 def _struct(linear: QuantLinear) -> LinearStruct:

@@ -20,7 +20,7 @@ from medusa_core.models.layer_shapes import num_holding
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.panel_cache import PanelCache, PanelStates
+from medusa_core.runtime.kv.panel_cache import PanelCache
 from medusa_core.runtime.offload.linear import offloaded_layers
 from medusa_core.runtime.runner.compiled_decoder import (
     NativeDecoder,
@@ -158,7 +158,8 @@ class NativeRunner(Runner):
         count = len(token_ids)
         rows = _Rows(token_ids, *self._chain(count), kv, decided=True)
         pool = self.workers.prefill if count > 1 else self.workers.decoding
-        if only_last and count > 1 and self._num_holding < self._model.config.num_layers:
+        is_long = count > 1 and kv.states is None  # which are committed once
+        if only_last and is_long and self._num_holding < self._model.config.num_layers:
             return self._extend_by_one(rows, pool)
         hidden = self._forward([rows], count - 1 if only_last else 0, pool)
         kv.commit(range(count))
@@ -220,13 +221,15 @@ class NativeRunner(Runner):
         token_ids = [token_id for part in parts for token_id in part.token_ids]
         count, sequences = len(token_ids), (SequenceStruct * len(parts))()
         structs: list[CacheStruct | None] = []  # as long as the pass takes
+        caches: list[PanelCache] = []
         for sequence, (its_ids, parents, depths, kv, decided) in zip(sequences, parts, strict=True):
             assert isinstance(kv, PanelCache)  # from new_cache
             kv.reserve(len(its_ids), decided)
+            caches.append(kv)
             sequence.is_decided = decided
-            if isinstance(kv.states, PanelStates) and kv.states_struct is not None:
+            if kv.states_struct is not None:
                 sequence.states = addressof(kv.states_struct)
-                sequence.pending = kv.states.take_unapplied()
+            sequence.pending = kv.num_pending
             sequence.rows, sequence.length = len(its_ids), kv.length
             sequence.parents = parents.buffer_info()[0]
             sequence.depths = depths.buffer_info()[0]
@@ -251,9 +254,10 @@ class NativeRunner(Runner):
         pass_struct.scratch = self._scratch.data_ptr()
         pass_struct.hidden = states.data_ptr()
         if some is None:
-            self._run(pass_struct, [part.kv for part in parts], states, pool)
+            self._run(pass_struct, caches, states, pool)
         else:
             self._library.forward(addressof(some.decoder), addressof(pass_struct), pool.awake())
+            applied(caches)
         return states
 
     def _brought_of(self, token_ids: Sequence[int]) -> Tensor | None:
@@ -262,10 +266,11 @@ class NativeRunner(Runner):
         return None if found is None else found.float().contiguous()
 
     def _run(
-        self, pass_struct: PassStruct, caches: Sequence[KvCache], states: Tensor, pool: Pool
+        self, pass_struct: PassStruct, caches: Sequence[PanelCache], states: Tensor, pool: Pool
     ) -> None:
         """Run a pass; `states` takes the wanted rows' states."""
         self._library.forward(self._native.address, addressof(pass_struct), pool.awake())
+        applied(caches)
 
     def _make_ready(self, num_rows: int, num_slots: int) -> None:
         """Room to work in, and what all positions do."""
@@ -284,6 +289,12 @@ class NativeRunner(Runner):
                 self._chains.clear()
             self._chains[count] = (array("i", range(-1, count - 1)), array("i", range(count)))
         return self._chains[count]
+
+
+def applied(caches: Sequence[PanelCache]) -> None:
+    """A pass has applied the pending steps of these."""
+    for kv in caches:
+        kv.applied()
 
 
 def _build(model: Decoder, precision: Precision) -> NativeRunner | None:

@@ -11,12 +11,11 @@ from torch import Tensor
 
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
-from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.panel_cache import PanelCache
 from medusa_core.runtime.offload.linear import OffloadedLayers
 from medusa_core.runtime.offload.visits import Visits
 from medusa_core.runtime.runner.compiled_decoder import NativeDecoder, enter_with
-from medusa_core.runtime.runner.native import NativeRunner
+from medusa_core.runtime.runner.native import NativeRunner, applied
 from medusa_core.runtime.runner.runner import (
     PlacedTree,
     Waited,
@@ -72,7 +71,7 @@ class OffloadNativeRunner(NativeRunner):
         return self.verify(*placed)
 
     def _run(
-        self, pass_struct: PassStruct, caches: Sequence[KvCache], states: Tensor, pool: Pool
+        self, pass_struct: PassStruct, caches: Sequence[PanelCache], states: Tensor, pool: Pool
     ) -> None:
         config = self._model.config
         x = torch.empty(pass_struct.rows, _TOLD, config.hidden_size)
@@ -84,7 +83,7 @@ class OffloadNativeRunner(NativeRunner):
         for index in range(config.num_layers):
             parts = self.visits.enter(index)
             if parts:
-                self._native.place(index, self._stand_ins[index], parts)
+                self._native.place(self._stand_ins[index], parts)
             layer = self._layers[index]
             if index:
                 enter_with(layer, x)
@@ -93,6 +92,7 @@ class OffloadNativeRunner(NativeRunner):
             sequences = _sequences(pass_struct, caches, index)
             one.sequences = addressof(sequences[0])
             self._library.forward(addressof(layer), addressof(one), pool.awake())
+            applied(caches)  # of all layers, by the first
             first = 0 if index == last else pass_struct.first_wanted
             self._describe(index, x[first : first + len(wanted)], wanted)
         wanted[:, 0] = x[: len(wanted), _NORMED]
@@ -117,14 +117,14 @@ def _pass_of_one_layer(
 
 
 def _sequences(
-    pass_struct: PassStruct, caches: Sequence[KvCache], layer: int
+    pass_struct: PassStruct, caches: Sequence[PanelCache], layer: int
 ) -> tuple[ctypes.Array[SequenceStruct], list[CacheStruct]]:
     """The pass' sequences over one layer of their caches, and what they point at."""
     found = (SequenceStruct * len(caches))()
     ctypes.memmove(found, pass_struct.sequences, ctypes.sizeof(found))
     of_layer = []
     for sequence, kv in zip(found, caches, strict=True):
-        assert isinstance(kv, PanelCache)  # from new_cache
         of_layer.append(kv.from_layer(layer))
+        sequence.pending = kv.num_pending
         sequence.cache = addressof(of_layer[-1])
     return found, of_layer

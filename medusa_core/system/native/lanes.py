@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 LANES = 16  # of lanes.h
+MOST_TAPS = 64  # of convolution.h: inputs that a convolution reads
 
 
 def fits_lanes(*sizes: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
 
 # Goes up with every change of a structure or a signature, here and in abi.c.
-ABI_VERSION = 9
+ABI_VERSION = 11
 
 
 class PoolStruct(Structure):
@@ -71,6 +71,33 @@ class AttentionStruct(Structure):
         ("heads", c_int32),
         ("window", c_int32),
         ("cap", c_float),
+        ("sinks", c_void_p),
+    )
+
+
+class ExpertsStruct(Structure):
+    """`Experts` of experts.h."""
+
+    _fields_ = (
+        ("router", LinearStruct),
+        ("gate_ups", c_void_p),
+        ("downs", c_void_p),
+        ("count", c_int32),
+        ("chosen", c_int32),
+        ("inner", c_int32),
+        ("normalises", c_int32),
+        ("chooses_first", c_int32),
+        ("reserved", c_int32),
+    )
+
+
+class GateStruct(Structure):
+    """`Gate` of gate.h."""
+
+    _fields_ = (
+        ("kind", c_int32),
+        ("bound", c_float),
+        ("scale", c_float),
     )
 
 
@@ -103,22 +130,6 @@ class StatesStruct(Structure):
     )
 
 
-class DeltaNetStruct(Structure):
-    """`DeltaNet` of recurrence.h."""
-
-    _fields_ = (
-        ("conv", c_void_p),
-        ("rate", c_void_p),
-        ("bias", c_void_p),
-        ("norm", c_void_p),
-        ("shape", StateShapeStruct),
-        ("place", c_int32),
-        ("tiles", c_int32),
-        ("eps", c_float),
-        ("reserved", c_int32),
-    )
-
-
 class ConvolutionStruct(Structure):
     """`Convolution` of convolution.h."""
 
@@ -127,6 +138,37 @@ class ConvolutionStruct(Structure):
         ("bias", c_void_p),
         ("channels", c_int32),
         ("width", c_int32),
+    )
+
+
+class RecurrenceStruct(Structure):
+    """`Recurrence` of recurrence.h."""
+
+    _fields_ = (
+        ("conv", ConvolutionStruct),
+        ("rate", c_void_p),
+        ("bias", c_void_p),
+        ("skip", c_void_p),
+        ("norm", c_void_p),
+        ("factors", c_void_p),
+        ("shape", StateShapeStruct),
+        ("place", c_int32),
+        ("tiles", c_int32),
+        ("together", c_int32),
+        ("gates_first", c_int32),
+        ("is_delta", c_int32),
+        ("width", c_int32),
+        ("inputs_at", c_int32),
+        ("gate_at", c_int32),
+        ("queries_at", c_int32),
+        ("keys_at", c_int32),
+        ("values_at", c_int32),
+        ("steps_apart", c_int32),
+        ("steps_width", c_int32),
+        ("steps_at", c_int32),
+        ("least_step", c_float),
+        ("most_step", c_float),
+        ("eps", c_float),
     )
 
 
@@ -148,21 +190,25 @@ class BlockStruct(Structure):
         ("v_norm", PartNormStruct),
         ("positions", c_void_p),
         ("token_norm", c_void_p),
+        ("experts", c_void_p),
         ("attention", AttentionStruct),
         ("convolution", ConvolutionStruct),
         ("query_scale", c_float),
         ("scale", c_float),
+        ("mixer_scale", c_float),
+        ("mlp_scale", c_float),
         ("kv_heads", c_int32),
         ("head_dim", c_int32),
         ("inner", c_int32),
+        ("factor_at", c_int32),
         ("width", c_int32),
         ("keys_are_values", c_int32),
         ("gates_at", c_int32),
         ("mixed", c_int32),
         ("token_at", c_int32),
         ("token_width", c_int32),
-        ("reserved", c_int32),
-        ("net", POINTER(DeltaNetStruct)),
+        ("recurrence", POINTER(RecurrenceStruct)),
+        ("beside", c_void_p),
     )
 
 
@@ -178,7 +224,7 @@ class DecoderStruct(Structure):
         ("embedding_is_half", c_int32),
         ("layers", c_int32),
         ("hidden", c_int32),
-        ("activation", c_int32),
+        ("gate", GateStruct),
         ("embedding_scale", c_float),
         ("residual_scale", c_float),
         ("eps", c_float),
@@ -328,8 +374,9 @@ STRUCTS: tuple[type[Structure], ...] = (
     PoolStruct,
     LinearStruct,
     PositionsStruct,
+    ExpertsStruct,
     StatesStruct,
-    DeltaNetStruct,
+    RecurrenceStruct,
     BlockStruct,
     DecoderStruct,
     LayerRowsStruct,

@@ -8,12 +8,14 @@ Sources: speculative decoding (Leviathan et al. 2023); SpecInfer (Miao et al. 20
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
-from medusa_core.errors import RequestError
+from medusa_core.errors import OutOfMemoryError, RequestError
 from medusa_core.heads.ranked import ranked_behind
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
@@ -37,6 +39,8 @@ from medusa_core.speculation.drafters.source import (
     candidates_of,
     num_common,
 )
+
+log = logging.getLogger(__name__)
 
 NAME = "draft-model"
 _RANKS = 8
@@ -120,17 +124,19 @@ class DraftModelSource:
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
         known = memory.get(NAME)
-        if not isinstance(known, DraftMemory):
-            known = memory[NAME] = DraftMemory(self._model)
-        known.keep(num_common(known.token_ids, token_ids))
-        self._memory = known
+        with _where_there_is_room():
+            if not isinstance(known, DraftMemory):
+                known = memory[NAME] = DraftMemory(self._model)
+            known.keep(num_common(known.token_ids, token_ids))
+            self._memory = known
         return len(token_ids)
 
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
         """Read as much of the prompt as the target has, so that no step has to do it at once."""
         so_far = min(place + len(states), len(self._text) - 1)
         if so_far <= self._model.config.context_tokens:
-            self._need_memory().read(self._text[:so_far], 0)
+            with _where_there_is_room():
+                self._need_memory().read(self._text[:so_far], 0)
 
     def observe(self, observation: Observation) -> None:
         self._text.extend(observation.token_ids)
@@ -140,12 +146,13 @@ class DraftModelSource:
         self._behind_root, self._room = None, _ROOM * most_rows
         if len(self._text) + _DEEPEST > self._model.config.context_tokens:
             return  # it can't read so long a text
-        memory = self._need_memory()
-        memory.keep(len(self._text) - 1)
-        state = memory.read(self._text, self._room)
-        assert state is not None  # the root is always new
-        memory.keep(len(self._text) - 1)
-        self._behind_root = self._model.runner.logits(state)
+        with _where_there_is_room():
+            memory = self._need_memory()
+            memory.keep(len(self._text) - 1)
+            state = memory.read(self._text, self._room)
+            assert state is not None  # the root is always new
+            memory.keep(len(self._text) - 1)
+            self._behind_root = self._model.runner.logits(state)
 
     def candidates(self, paths: Paths) -> Candidates | None:
         if self._behind_root is None or paths.level >= self._levels:
@@ -181,6 +188,15 @@ class DraftModelSource:
         if self._memory is None:  # nobody resumed: an answer of its own
             self._memory = DraftMemory(self._model)
         return self._memory
+
+
+@contextmanager
+def _where_there_is_room() -> Iterator[None]:
+    """Draft nothing where other answers have the room for it: the answer itself goes on."""
+    try:
+        yield
+    except OutOfMemoryError:
+        log.info("the draft model has no room, and drafts nothing")
 
 
 def _serves(target: Target) -> bool:

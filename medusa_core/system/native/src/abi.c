@@ -7,11 +7,11 @@
 #include "heads.h"
 #include "phrases.h"
 
-enum { ABI_VERSION = 9 }; /* as in structs.py */
+enum { ABI_VERSION = 11 }; /* as in structs.py */
 
 int32_t abi(int32_t *sizes, int32_t count) {
-    const int32_t known[] = {sizeof(Pool),   sizeof(Linear),  sizeof(Positions), sizeof(States), sizeof(DeltaNet),
-                             sizeof(Block), sizeof(Decoder),
+    const int32_t known[] = {sizeof(Pool),      sizeof(Linear),     sizeof(Positions), sizeof(Experts),
+                             sizeof(States),    sizeof(Recurrence), sizeof(Block),     sizeof(Decoder),
                              sizeof(LayerRows), sizeof(Cache),  sizeof(Sequence), sizeof(Pass),    sizeof(Heads), sizeof(Phrases),
                              sizeof(Node),   sizeof(Candidates), sizeof(Growth)};
     int32_t num_known = sizeof known / sizeof *known;

@@ -202,23 +202,25 @@ static void score(const Job *job, const Part *part) {
     }
 }
 
-/* Scores become weights that still have to be divided by what is returned: those from `begin` on,
+/* Scores become weights that still have to be divided by what is returned, a sink's share included:
+   those from `begin` on,
    those between `start` and it nothing. Their places are those of the text, so the order of the sum
    is that of plain decoding. */
-INLINE float soften(float *scores, int32_t start, int32_t begin, int32_t count) {
+INLINE float soften(float *scores, int32_t start, int32_t begin, int32_t count, const float *sink) {
     int32_t end = padded(count);
     for (int32_t i = start; i < begin; i++) scores[i] = -__builtin_inff();
     for (int32_t i = count; i < end; i++) scores[i] = -__builtin_inff();
     Lanes most = load(scores + start);
     for (int32_t i = start + LANES; i < end; i += LANES) most = larger(most, load(scores + i));
     Lanes top = all(largest(most));
+    if (sink != NULL) top = larger(top, all(*sink));
     Lanes total = {0};
     for (int32_t i = start; i < end; i += LANES) {
         Lanes weight = exponential(load(scores + i) - top);
         store(scores + i, weight);
         total += weight;
     }
-    return sum(total);
+    return sum(total) + (sink == NULL ? 0.0f : exponential(all(*sink) - top)[0]);
 }
 
 /* The words of values from place `from` to `to` of the text that a row sees, as they would lie if
@@ -293,7 +295,8 @@ static void piece(void *context, int32_t index, int32_t worker) {
     for (int32_t r = 0; r < part.rows; r++) {
         float *scores = part.scores + r * part.most;
         uint32_t *words = (uint32_t *)scores + factor_at(part.start, job->cache->is_half);
-        part.totals[r] = soften(scores, part.start, part.begin[r], part.counts[r]);
+        const float *sink = job->how->sinks == NULL ? NULL : job->how->sinks + part.head[r];
+        part.totals[r] = soften(scores, part.start, part.begin[r], part.counts[r], sink);
         /* In place, never ahead of what is read. */
         for (int32_t i = part.start; i < part.counts[r]; i += LANES)
             words += to_words(load(scores + i), words, job->cache->is_half);

@@ -22,6 +22,7 @@ typedef struct {
     int32_t heads;
     int32_t window; /* tokens that a row sees, itself among them; 0 for all */
     float cap;      /* scores s become cap · tanh(s / cap); 0 for as they are */
+    const float *sinks; /* scores that stand for no row, or NULL. [heads] */
 } Attention;
 
 /* Floats that `attend` needs per worker. */

@@ -4,51 +4,59 @@
 
 #include "lanes.h"
 
-enum { VECTORS_EACH = 256 }; /* of a piece of work on all inner numbers */
 enum { ROWS_EACH = 8 };      /* of a piece of work on rows; fewer rows aren't worth a second thread */
 
 /* Where the parts of a pass keep their rows. */
 typedef struct {
-    float *x, *normed, *qkv, *mixed, *gates, *gate_up, *active, *brought, *attention;
+    float *x, *normed, *qkv, *mixed, *gates, *beside, *gate_up, *active, *brought, *made, *experts, *attention;
     uint32_t *packed;
 } Buffers;
 
 static int64_t larger_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static int64_t set_out(const Decoder *d, float *scratch, int64_t rows, Buffers *buffers) {
-    int64_t qkv = 0, mixed = 0, gates = 0, inner = 0;
-    for (int32_t l = 0; l < d->layers; l++) {
-        qkv = larger_of(qkv, d->blocks[l].width);
-        mixed = larger_of(mixed, d->blocks[l].mixed);
-        inner = larger_of(inner, larger_of(d->blocks[l].inner, d->blocks[l].token_width));
-        if (d->blocks[l].net != NULL) gates = larger_of(gates, 2 * d->blocks[l].net->shape.heads);
-    }
+    int64_t qkv = 0, mixed = 0, gates = 0, beside = 0, inner = 0, experts = 0;
+    for (int32_t l = 0; l < d->layers; l++)
+        for (const Block *b = d->blocks + l; b != NULL; b = b->beside) {
+            qkv = larger_of(qkv, b->width);
+            mixed = larger_of(mixed, b->mixed);
+            inner = larger_of(inner, larger_of(b->inner, b->token_width));
+            if (b->recurrence != NULL && b->recurrence->steps_apart)
+                gates = larger_of(gates, b->recurrence->steps_width);
+            if (b->beside != NULL) beside = d->hidden;
+            if (b->experts != NULL)
+                experts = larger_of(experts, experts_scratch(b->experts, d->hidden, (int32_t)rows));
+        }
     int64_t widest = larger_of(larger_of(d->hidden, inner), mixed);
     int64_t brought = 0;
     for (const Linear *part = d->token_projection; part != NULL; part = part->more)
         brought += part->outputs;
-    int64_t widths[] = {d->hidden, d->hidden, qkv, mixed, gates, 2 * inner, inner, brought, widest};
-    float **places[] = {&buffers->x,       &buffers->normed,          &buffers->qkv,
-                        &buffers->mixed,   &buffers->gates,           &buffers->gate_up,
-                        &buffers->active,  &buffers->brought,         (float **)&buffers->packed};
+    int64_t made = experts > 0 ? d->hidden : 0;
+    int64_t widths[] = {d->hidden, d->hidden, qkv,     mixed, gates, beside,
+                        2 * inner, inner,     brought, made,  widest};
+    float **places[] = {&buffers->x,       &buffers->normed, &buffers->qkv,     &buffers->mixed,
+                        &buffers->gates,   &buffers->beside, &buffers->gate_up, &buffers->active,
+                        &buffers->brought, &buffers->made,   (float **)&buffers->packed};
     int64_t used = 0;
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 11; i++) {
         if (scratch != NULL) *places[i] = scratch + used;
         used += (rows * widths[i] + LANES - 1) / LANES * LANES;
     }
-    if (scratch != NULL) buffers->attention = scratch + used;
-    return used;
+    if (scratch != NULL) buffers->experts = scratch + used;
+    if (scratch != NULL) buffers->attention = scratch + used + experts;
+    return used + experts;
 }
 
 int64_t pass_scratch(const Decoder *d, int32_t rows, int32_t length, int32_t workers) {
     Buffers buffers;
     int32_t head_dim = 0;
     int64_t each = 0;
-    for (int32_t l = 0; l < d->layers; l++) {
-        const DeltaNet *net = d->blocks[l].net;
-        head_dim = (int32_t)larger_of(head_dim, d->blocks[l].head_dim);
-        if (net != NULL) each = larger_of(each, recurrence_scratch(&net->shape, rows));
-    }
+    for (int32_t l = 0; l < d->layers; l++)
+        for (const Block *b = d->blocks + l; b != NULL; b = b->beside) {
+            head_dim = (int32_t)larger_of(head_dim, b->head_dim);
+            if (b->recurrence != NULL)
+                each = larger_of(each, recurrence_scratch(&b->recurrence->shape, rows));
+        }
     each = larger_of(each, attention_scratch(head_dim, length, rows));
     return set_out(d, NULL, rows, &buffers) + workers * each;
 }
@@ -109,17 +117,23 @@ static void add_some(void *context, int32_t index, int32_t worker) {
     }
 }
 
-/* Project what half a block has made of its rows, and add it to them. */
-static void add_half(Pool *pool, const Decoder *d, const Linear *layer, const Norms *norms,
+/* Add so much of what half a block has made, or of its norm. */
+static void add_made(Pool *pool, const Decoder *d, const Norms *norms, float scale, const float *half,
+                     int32_t rows, float *x) {
+    RowNorms job = {half, norms->behind, d->hidden, rows, d->eps, scale * d->residual_scale, x, d->hidden};
+    share(pool, add_some, &job, (rows + ROWS_EACH - 1) / ROWS_EACH);
+}
+
+/* Project what half a block has made of its rows, and add so much of it to them. */
+static void add_half(Pool *pool, const Decoder *d, const Linear *layer, const Norms *norms, float scale,
                      const float *made, int32_t rows, const Buffers *buffers, float *x) {
-    if (norms->behind == NULL && d->residual_scale == 1.0f) {
+    if (norms->behind == NULL && scale * d->residual_scale == 1.0f) {
         linear(pool, layer, made, buffers->packed, rows, x, x);
         return;
     }
     float *half = buffers->normed; /* which has been read */
     linear(pool, layer, made, buffers->packed, rows, NULL, half);
-    RowNorms job = {half, norms->behind, d->hidden, rows, d->eps, d->residual_scale, x, d->hidden};
-    share(pool, add_some, &job, (rows + ROWS_EACH - 1) / ROWS_EACH);
+    add_made(pool, d, norms, scale, half, rows, x);
 }
 
 /* What enters half a block: its rows, or their norms. */
@@ -213,9 +227,8 @@ static void place(Pool *pool, const Placing *job) {
 }
 
 /* Every sequence's rows over its own cache. */
-static void mix(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, int32_t first,
-                       const Buffers *buffers) {
-    const Block *b = d->blocks + layer;
+static void mix(const Decoder *d, const Pass *pass, Pool *pool, const Block *b, int32_t layer,
+                int32_t first, const Buffers *buffers) {
     int64_t before = 0;
     for (int32_t s = 0; s < pass->num_sequences; s++) {
         const Sequence *sequence = pass->sequences + s;
@@ -234,9 +247,10 @@ static void mix(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, i
     }
 }
 
-/* Every sequence's rows over its own state. */
+/* Every sequence's rows over its own state. Their time steps lie behind `gates`, or `qkv`. */
 static void recur_all(const Pass *pass, Pool *pool, const Block *b, const Buffers *buffers) {
     Recurrent sequences[pass->num_sequences];
+    const float *steps = b->recurrence->steps_apart ? buffers->gates : buffers->qkv;
     int64_t before = 0;
     for (int32_t s = 0; s < pass->num_sequences; s++) {
         const Sequence *sequence = pass->sequences + s;
@@ -244,12 +258,12 @@ static void recur_all(const Pass *pass, Pool *pool, const Block *b, const Buffer
                                    sequence->states,
                                    sequence->is_decided,
                                    buffers->qkv + before * b->width,
-                                   buffers->gates + before * 2 * b->net->shape.heads,
+                                   steps + before * b->recurrence->steps_width,
                                    buffers->mixed + before * b->mixed};
         before += sequence->rows.rows;
     }
-    recur(pool, b->net, sequences, pass->num_sequences, buffers->attention,
-          recurrence_scratch(&b->net->shape, pass->rows));
+    recur(pool, b->recurrence, sequences, pass->num_sequences, buffers->attention,
+          recurrence_scratch(&b->recurrence->shape, pass->rows));
 }
 
 typedef struct {
@@ -288,42 +302,6 @@ static void write_taps(const Decoder *d, const Pass *pass, int32_t layer, const 
     }
 }
 
-/* Rows of `inner` numbers, each so many floats behind the one before. */
-typedef struct {
-    const float *gate, *factor;
-    int64_t gate_stride, factor_stride;
-    float *y;
-    int32_t inner, rows, kind;
-} Activation;
-
-INLINE void activate_vectors(const Activation *job, int32_t index, int kind) {
-    int32_t vectors = job->inner / LANES, first = index * VECTORS_EACH;
-    int32_t left = job->rows * vectors - first;
-    if (left > VECTORS_EACH) left = VECTORS_EACH;
-    for (int64_t r = first / vectors, v = first % vectors; left > 0; r++, v = 0)
-        for (; v < vectors && left > 0; v++, left--) {
-            Lanes gate = load(job->gate + r * job->gate_stride + v * LANES);
-            Lanes factor = load(job->factor + r * job->factor_stride + v * LANES);
-            store(job->y + r * job->inner + v * LANES,
-                  (kind == GELU ? gelu(gate) : silu(gate)) * factor);
-        }
-}
-
-static void activate_some(void *context, int32_t index, int32_t worker) {
-    const Activation *job = context;
-    (void)worker;
-    if (job->kind == GELU)
-        activate_vectors(job, index, GELU);
-    else
-        activate_vectors(job, index, SILU);
-}
-
-/* A gate's activation times a factor, of some vectors of all rows' numbers at a time. */
-static void activate(Pool *pool, const Activation *job) {
-    int32_t vectors = job->rows * (job->inner / LANES);
-    share(pool, activate_some, (void *)job, (vectors + VECTORS_EACH - 1) / VECTORS_EACH);
-}
-
 /* What rows' tokens bring to a layer, added to them through a gate. */
 static void let_in(const Decoder *d, const Pass *pass, Pool *pool, const Block *b, int32_t first,
                    const Buffers *buffers, float *x) {
@@ -331,35 +309,79 @@ static void let_in(const Decoder *d, const Pass *pass, Pool *pool, const Block *
     linear(pool, &b->token_gate, x, buffers->packed, rows, NULL, buffers->gate_up);
     const float *brought = pass->brought + (int64_t)first * pass->brought_width + b->token_at;
     Activation job = {buffers->gate_up, brought, width, pass->brought_width,
-                      buffers->active,  width,   rows,  d->activation};
+                       buffers->active,  width,   rows,  d->gate};
     activate(pool, &job);
     Norms norms = {NULL, b->token_norm};
-    add_half(pool, d, &b->token_projection, &norms, buffers->active, rows, buffers, x);
+    add_half(pool, d, &b->token_projection, &norms, 1.0f, buffers->active, rows, buffers, x);
+}
+
+/* Let what rows take from others become what enters `output`. */
+static void mix_rows(const Decoder *d, const Pass *pass, Pool *pool, const Block *b, int32_t layer,
+                     int32_t first, const Buffers *buffers) {
+    const float *from = entering(pool, d, &b->attention_norms, buffers->x, pass->rows, buffers);
+    linear(pool, &b->qkv, from, buffers->packed, pass->rows, NULL, buffers->qkv);
+    if (b->recurrence == NULL) {
+        mix(d, pass, pool, b, layer, first, buffers);
+        if (b->gates_at) gate(pass, pool, b, first, buffers);
+        return;
+    }
+    const float *factors = b->recurrence->factors;
+    if (b->recurrence->steps_apart)
+        linear(pool, &b->gates, from, buffers->packed, pass->rows, NULL, buffers->gates);
+    if (factors != NULL)
+        for (int64_t r = 0; r < pass->rows; r++)
+            for (int32_t i = 0; i < b->width; i++) buffers->qkv[r * b->width + i] *= factors[i];
+    recur_all(pass, pool, b, buffers);
+}
+
+/* What rows take from others, added to them; of those before `first` keys and values alone. */
+static void take(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, int32_t first,
+                 const Buffers *buffers) {
+    const Block *b = d->blocks + layer, *other = b->beside;
+    int32_t wanted = pass->rows - first;
+    float *x = buffers->x + (int64_t)first * d->hidden;
+    if (other != NULL) { /* both read the same rows, so it waits */
+        mix_rows(d, pass, pool, other, layer, first, buffers);
+        linear(pool, &other->output, buffers->mixed + (int64_t)first * other->mixed, buffers->packed,
+               wanted, NULL, buffers->beside);
+    }
+    mix_rows(d, pass, pool, b, layer, first, buffers);
+    add_half(pool, d, &b->output, &b->attention_norms, b->mixer_scale,
+             buffers->mixed + (int64_t)first * b->mixed, wanted, buffers, x);
+    if (other != NULL)
+        add_made(pool, d, &other->attention_norms, other->mixer_scale, buffers->beside, wanted, x);
+}
+
+/* What an MLP or experts make of rows, added to them. */
+static void pass_mlp(const Decoder *d, Pool *pool, const Block *b, int32_t rows, const Buffers *buffers,
+                     float *x) {
+    const float *from = entering(pool, d, &b->mlp_norms, x, rows, buffers);
+    float *made = buffers->made;
+    if (b->experts != NULL)
+        run_experts(pool, b->experts, &d->gate, d->hidden, from, rows, buffers->experts, made);
+    if (b->inner > 0) {
+        int64_t stride = b->factor_at + b->inner;
+        linear(pool, &b->gate_up, from, buffers->packed, rows, NULL, buffers->gate_up);
+        Activation job = {buffers->gate_up, buffers->gate_up + b->factor_at, stride, stride,
+                          buffers->active,  b->inner,                        rows,   d->gate};
+        activate(pool, &job);
+    }
+    if (b->experts == NULL) {
+        add_half(pool, d, &b->down, &b->mlp_norms, b->mlp_scale, buffers->active, rows, buffers, x);
+        return;
+    }
+    if (b->inner > 0) linear(pool, &b->down, buffers->active, buffers->packed, rows, made, made);
+    add_made(pool, d, &b->mlp_norms, b->mlp_scale, made, rows, x);
 }
 
 /* Rows through one block; of those before `first` keys and values alone. */
 static void run_block(const Decoder *d, const Pass *pass, Pool *pool, int32_t layer, int32_t first,
                       const Buffers *buffers) {
     const Block *b = d->blocks + layer;
-    int32_t rows = pass->rows, wanted = rows - first;
-    const float *from = entering(pool, d, &b->attention_norms, buffers->x, rows, buffers);
-    linear(pool, &b->qkv, from, buffers->packed, rows, NULL, buffers->qkv);
-    if (b->net != NULL) {
-        linear(pool, &b->gates, from, buffers->packed, rows, NULL, buffers->gates);
-        recur_all(pass, pool, b, buffers);
-    } else {
-        mix(d, pass, pool, layer, first, buffers);
-        if (b->gates_at) gate(pass, pool, b, first, buffers);
-    }
+    int32_t wanted = pass->rows - first;
     float *x = buffers->x + (int64_t)first * d->hidden;
-    const float *mixed = buffers->mixed + first * b->mixed;
-    add_half(pool, d, &b->output, &b->attention_norms, mixed, wanted, buffers, x);
-    from = entering(pool, d, &b->mlp_norms, x, wanted, buffers);
-    linear(pool, &b->gate_up, from, buffers->packed, wanted, NULL, buffers->gate_up);
-    Activation job = {buffers->gate_up, buffers->gate_up + b->inner, 2 * b->inner, 2 * b->inner,
-                      buffers->active,  b->inner,                    wanted,       d->activation};
-    activate(pool, &job);
-    add_half(pool, d, &b->down, &b->mlp_norms, buffers->active, wanted, buffers, x);
+    if (b->mixed > 0) take(d, pass, pool, layer, first, buffers);
+    if (b->inner > 0 || b->experts != NULL) pass_mlp(d, pool, b, wanted, buffers, x);
     if (b->token_width > 0) let_in(d, pass, pool, b, first, buffers, x);
     if (b->scale != 1.0f)
         for (int64_t i = 0; i < (int64_t)wanted * d->hidden; i += LANES)

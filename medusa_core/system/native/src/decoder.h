@@ -8,6 +8,8 @@
 #include "attention.h"
 #include "cache.h"
 #include "convolution.h"
+#include "experts.h"
+#include "gate.h"
 #include "linear.h"
 #include "pool.h"
 #include "recurrence.h"
@@ -30,32 +32,35 @@ typedef struct {
     int32_t is_behind; /* of what has been turned by its position */
 } PartNorm;
 
-/* Attention, then an MLP, then maybe what the token brings to this layer, through a gate. A row behind
-   `qkv` holds queries, keys and values, head by head; where the layer attends to the rows of an earlier
-   one, queries alone. A block may convolve in the place of attention: there `qkv` makes what
-   `convolve_gated` reads. */
-typedef struct {
+/* Attention, then an MLP, or experts and maybe an MLP beside them, then maybe what the token brings to
+   this layer, through a gate. A row behind `qkv` holds queries, keys and values, head by head; where the
+   layer attends to the rows of an earlier one, queries alone. A block may convolve in the place of
+   attention: there `qkv` makes what `convolve_gated` reads. */
+typedef struct Block Block;
+struct Block {
     Linear qkv, output, gate_up, down, gates, token_gate, token_projection;
     Norms attention_norms, mlp_norms;
     PartNorm q_norm, k_norm, v_norm;
     const Positions *positions; /* or NULL: queries and keys aren't turned */
     const float *token_norm;    /* of what `token_projection` makes */
+    const Experts *experts;     /* or NULL */
     Attention attention;
     Convolution convolution;
     float query_scale;
     float scale; /* what leaves the block is multiplied with it */
-    int32_t kv_heads, head_dim, inner;
+    float mixer_scale, mlp_scale; /* so is what its halves add */
+    int32_t kv_heads, head_dim;
+    int32_t inner;     /* numbers between the halves of the MLP, or 0: there is none */
+    int32_t factor_at; /* numbers of a row behind `gate_up` before what its gates let through; 0: a
+                          number is its own gate */
     int32_t width; /* numbers of a row behind `qkv` */
     int32_t keys_are_values;
     int32_t gates_at; /* numbers of a row before gates of what attention gives, or 0 for none */
-    int32_t mixed;    /* numbers of a row that enter `output` */
+    int32_t mixed;    /* numbers of a row that enter `output`; 0: there is an MLP alone */
     int32_t token_at, token_width; /* where it lies in what a token brings; 0 numbers for nothing */
-    int32_t reserved;
-    const DeltaNet *net; /* in the place of attention, whose rows come behind `qkv`; or NULL */
-} Block;
-
-/* What a gate passes through. */
-enum { SILU, GELU };
+    const Recurrence *recurrence; /* in the place of attention: `qkv` makes what it reads; or NULL */
+    const Block *beside; /* its attention reads what that of this one reads, and is added too; or NULL */
+};
 
 typedef struct {
     const Block *blocks;
@@ -64,7 +69,8 @@ typedef struct {
     const Linear *token_projection; /* of what enters: a part of what tokens bring to layers, or NULL */
     const float *token_norm;        /* of each layer's share of it. [token_width] */
     int32_t embedding_is_half;
-    int32_t layers, hidden, activation;
+    int32_t layers, hidden;
+    Gate gate;
     float embedding_scale;
     float residual_scale; /* each half of a block is multiplied with it before it is added */
     float eps;

@@ -126,6 +126,9 @@ INLINE Lanes exponential(Lanes x) {
 INLINE Lanes silu(Lanes x) { return x / (1.0f + exponential(larger(x, all(-88.0f)) * -1.0f)); }
 INLINE Lanes sigmoid(Lanes x) { return 1.0f / (1.0f + exponential(larger(x, all(-88.0f)) * -1.0f)); }
 
+/* Of NaN, NaN. */
+INLINE Lanes positive(Lanes x) { return choose(x < 0.0f, (Lanes){0}, x); }
+
 /* x · (1 + tanh z) / 2 with z = √(2/π) (x + 0.044715 x³), which is x / (1 + e^−2z). */
 INLINE Lanes gelu(Lanes x) {
     Lanes twice = x * fma(x * x, all(0.0713548162726f), all(1.59576912160573f));
