@@ -1683,6 +1683,10 @@
         <translation>Wählen Sie eine Zahl von 0 (aus) bis 1.</translation>
     </message>
     <message>
+        <source>Choose one of Llama, Mistral, Qwen 2 to 3.5, Gemma, Granite, LFM2, Phi, OLMo, SmolLM3 and their relatives, or most others that write text, which run through transformers.</source>
+        <translation>Wählen Sie eines von Llama, Mistral, Qwen 2 bis 3.5, Gemma, Granite, LFM2, Phi, OLMo, SmolLM3 und ihren Verwandten oder die meisten anderen, die Text schreiben; sie laufen durch transformers.</translation>
+    </message>
+    <message>
         <source>Choose one of plain numbers.</source>
         <translation>Wählen Sie einen mit gewöhnlichen Zahlen.</translation>
     </message>
@@ -4213,10 +4217,6 @@
     <message>
         <source>Supported are llama and gemma4 (SentencePiece) and gpt2 (byte-level BPE).</source>
         <translation>Unterstützt werden llama und gemma4 (SentencePiece) und gpt2 (BPE auf Bytes).</translation>
-    </message>
-    <message>
-        <source>Supported are {0}: Llama, Vicuna, TinyLlama, Yi, Mistral, Qwen2, Qwen3, Gemma 2 to 4, OLMo 2 and 3, Granite, SmolLM3 and their relatives; and through transformers most others that write text.</source>
-        <translation>Unterstützt werden {0}: Llama, Vicuna, TinyLlama, Yi, Mistral, Qwen2, Qwen3, Gemma 2 bis 4, OLMo 2 und 3, Granite, SmolLM3 und ihre Verwandten; und durch transformers die meisten anderen, die Text schreiben.</translation>
     </message>
     <message>
         <source>The checkpoint is quantized already, and {0} models run through transformers, which this engine gives plain numbers.</source>
