@@ -328,6 +328,12 @@ def _check_layers(config: ModelConfig) -> None:
 
 def _check(config: ModelConfig, raw: Mapping[str, Any]) -> None:
     _check_layers(config)
+    experts = config.traits.experts
+    if experts is not None and experts.chosen > experts.count:
+        raise ModelError(
+            f"config.json: each token takes {experts.chosen} of {experts.count} experts.",
+            "Download config.json again.",
+        )
     if config.num_heads % config.num_kv_heads:
         raise ModelError(
             f"{config.num_heads} attention heads can't share {config.num_kv_heads} KV heads "

@@ -76,18 +76,9 @@ def delta_net_traits(raw: Mapping[str, Any]) -> Traits:
 
 
 def with_experts(traits: Traits, raw: Mapping[str, Any]) -> Traits:
-    """The same, where rows pass through a few of many MLPs, and all through one beside them.
-
-    Raises:
-        ModelError: There are fewer experts than each token takes.
-    """
+    """The same, where rows pass through a few of many MLPs, and all through one beside them."""
     count = whole(raw, "num_experts", _MOST_EXPERTS, 256)
     chosen = whole(raw, "num_experts_per_tok", _MOST_EXPERTS, 8)
-    if chosen > count:
-        raise ModelError(
-            f"config.json: each token takes {chosen} of {count} experts.",
-            "Download config.json again.",
-        )
     normalises = bool(raw.get("norm_topk_prob", True))
     width = whole(raw, "moe_intermediate_size", 1 << 20, 512)
     return replace(traits, experts=Experts(count, chosen, width, normalises))

@@ -4,6 +4,7 @@ import json
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from medusa_core.errors import CheckpointError, MedusaError, ModelError
 from medusa_core.memory.plan import weights_bytes
 from medusa_core.messages import WeightFormats
+from medusa_core.models.config import parse_config
 from medusa_core.models.family import family_registry
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.parts import block_parts
@@ -168,6 +170,21 @@ def test_another_family_names_itself_and_what_is_supported(model_type: str, tmp_
         _ = ModelFiles.open(tmp_path).config
     for name in ("Llama", "Qwen", "Gemma", "through transformers"):
         assert name in caught.value.hint
+
+
+def sizes_of(name: str) -> dict[str, Any]:
+    sizes: dict[str, Any] = json.loads(CONFIGS[name]().to_json_string())
+    return sizes
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in CONFIGS if parse_config(sizes_of(name), {}).traits.experts]
+)
+def test_more_experts_than_there_are_are_refused(name: str) -> None:
+    sizes = sizes_of(name)
+    key = next(key for key in ("top_k_experts", "num_experts_per_tok") if key in sizes)
+    with pytest.raises(ModelError, match="each token takes 900 of"):
+        parse_config({**sizes, key: 900}, {})
 
 
 def test_a_tensor_that_would_be_left_out_is_refused_by_name(tmp_path: Path) -> None:

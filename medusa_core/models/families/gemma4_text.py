@@ -154,7 +154,7 @@ def _experts(raw: Mapping[str, Any]) -> Experts | None:
     count = whole(raw, "num_experts", _MOST_HEADS, 128)
     return Experts(
         count,
-        whole(raw, "top_k_experts", count, 8),
+        whole(raw, "top_k_experts", _MOST_HEADS, 8),
         whole(raw, "moe_intermediate_size", _MOST_INTERMEDIATE, 704),
     )
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from medusa_core.errors import ModelError
 from medusa_core.models.families.granite import granite_traits
 from medusa_core.models.family import FamilySpec, whole
 from medusa_core.models.mamba import layer_shapes, mamba_trait, mixer_kinds
@@ -46,11 +45,6 @@ def _experts(raw: Mapping[str, Any]) -> Experts | None:
         return None
     count = whole(raw, "num_local_experts", _MOST_EXPERTS, 8)
     chosen = whole(raw, "num_experts_per_tok", _MOST_EXPERTS, 2)
-    if chosen > count:
-        raise ModelError(
-            f"config.json: each token takes {chosen} of {count} experts.",
-            "Download config.json again.",
-        )
     width = whole(raw, "expert_width", _MOST_WIDTH, 1)
     return Experts(count, chosen, width, chooses_first=True)
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from medusa_core.errors import ModelError
 from medusa_core.models.families.lfm2 import lfm2_decoder, lfm2_names, lfm2_parts, lfm2_traits
 from medusa_core.models.family import FamilySpec, positive, whole
 from medusa_core.models.traits import Experts, Traits
@@ -18,11 +17,6 @@ _MOST_LAYERS = 1 << 10
 def _traits(raw: Mapping[str, Any]) -> Traits:
     count = whole(raw, "num_experts", _MOST, 32)
     chosen = whole(raw, "num_experts_per_tok", _MOST, 4)
-    if chosen > count:
-        raise ModelError(
-            f"config.json: each token takes {chosen} of {count} experts.",
-            "Download config.json again.",
-        )
     experts = Experts(
         count,
         chosen,

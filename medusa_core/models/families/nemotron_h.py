@@ -86,11 +86,6 @@ def _experts(raw: Mapping[str, Any], kinds: list[str]) -> Experts | None:
         return None
     count = whole(raw, "n_routed_experts", _MOST_EXPERTS, 8)
     chosen = whole(raw, "num_experts_per_tok", _MOST_EXPERTS, 2)
-    if chosen > count:
-        raise ModelError(
-            f"config.json: each token takes {chosen} of {count} experts.",
-            "Download config.json again.",
-        )
     groups = whole(raw, "n_group", _MOST_EXPERTS, 1), whole(raw, "topk_group", _MOST_EXPERTS, 1)
     if groups != (1, 1) or raw.get("moe_latent_size") is not None:
         raise ModelError(

@@ -17,11 +17,6 @@ _MOST = 1 << 12
 def _traits(raw: Mapping[str, Any]) -> Traits:
     count = whole(raw, "num_experts", _MOST, whole(raw, "num_local_experts", _MOST, 128))
     chosen = whole(raw, "num_experts_per_tok", _MOST, 8)
-    if chosen > count:
-        raise ModelError(
-            f"config.json: each token takes {chosen} of {count} experts.",
-            "Download config.json again.",
-        )
     experts = Experts(
         count,
         chosen,

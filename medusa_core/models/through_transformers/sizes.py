@@ -86,7 +86,7 @@ def _sizes_of(text: str) -> TransformersSizes:
     config = transformers_config(json.loads(text))
     with quietly(), _bounded(config.model_type), torch.device("meta"), torch.no_grad():
         model = build_empty(config)
-        kept = _kept_of(model, config)
+        kept = _layers_of_cache(model, config)
     quantized = set(_linear_names(model))
     matrices, others = [], 0
     for name, parameter in model.named_parameters():
@@ -167,7 +167,7 @@ def _arguments(body: Any) -> list[str]:
     return list(inspect.signature(body.forward).parameters)
 
 
-def _kept_of(model: Any, config: Any) -> list[Any]:
+def _layers_of_cache(model: Any, config: Any) -> list[Any]:
     """Layers of a cache that has read three tokens."""
     import torch
     from transformers import Cache
