@@ -6,8 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from medusa_core.engine.direct import events_of
+from medusa_core.engine.generation import Generation
+from medusa_core.engine.session import Session
 from medusa_core.errors import EngineError
 from medusa_core.loading.target import Target
+from medusa_core.messages import Generate, GenerateSettings, GenerationDone
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import LayerState, RecurrentSteps
 from medusa_core.models.layer_shapes import RowShape, StateShape
@@ -22,7 +26,9 @@ from medusa_core.runtime.kv.size import (
     state_rows,
 )
 from medusa_core.runtime.kv.tensor import TensorCache
+from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import LoadTarget
+from tests.core.laws import user_says
 
 SHAPE = StateShape(4, 3, 5, 2, 6, 4)
 DTYPE = torch.float64
@@ -222,3 +228,24 @@ def test_models_without_states_know_nothing_of_them(load: LoadTarget) -> None:
     target = load("tied", "float64")
     assert state_bytes(target.config, 8) == 0
     assert target.allocate_cache(8).states is None
+
+
+@pytest.mark.parametrize("name", ["qwen3_5", "lfm2", "granitemoehybrid"])
+def test_an_answer_written_again_reads_no_token_again_and_an_edit_says_how_many(
+    name: str, load: LoadTarget
+) -> None:
+    target = load(name, "float64")
+    session, settings = Session(target), GenerateSettings(drafter="ngram", max_new_tokens=12)
+
+    def ask(text: str) -> GenerationDone:
+        request = Generate("s", "", user_says(text), settings)
+        *_, done = events_of(Generation(request, target, session, Tuner(target)))
+        assert isinstance(done, GenerationDone)
+        return done
+
+    first, again = ask("Who lives in this house?"), ask("Who lives in this house?")
+    assert again.text == first.text
+    assert (again.num_cached_tokens, again.num_reread_tokens) == (first.num_prompt_tokens - 1, 0)
+    edited = ask("Who lives in that house?")
+    assert edited.num_reread_tokens > 0
+    session.close()
