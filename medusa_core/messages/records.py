@@ -250,6 +250,7 @@ class SourceInfo(NamedTuple):
         colours: Names of colours of the window's palette, for depth 1, 2, ...; they begin again.
         line: How its tokens are underlined: solid, dash, dot, dash-dot or wave.
         is_numbered: Each depth has a mark of its own, and label and badge are followed by it.
+        draws_block: All guesses of a step are drawn in one pass, as a block of places.
     """
 
     name: str
@@ -259,6 +260,7 @@ class SourceInfo(NamedTuple):
     colours: tuple[str, ...]
     line: str
     is_numbered: bool = False
+    draws_block: bool = False
 
 
 AUTO_GROWTH, CHAIN, TREE = GROWTHS = ("auto", "chain", "tree")
