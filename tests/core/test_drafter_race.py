@@ -207,7 +207,7 @@ def test_what_was_learned_of_other_heads_is_forgotten(tiny: Target, tmp_path: Pa
 def test_deeper_levels_are_asked_for_as_far_as_they_pay(load: LoadTarget) -> None:
     """Of an EAGLE head nobody knows beforehand how often its guesses are right."""
     target = load("eagle", "float32")
-    settings = GenerateSettings(drafter="eagle")
+    settings = GenerateSettings(drafter="eagle", growth="chain")
 
     def levels(of_a_level: float, *steps: StepYield) -> int | None:
         source_costs = SourceCost(*[tuple(of_a_level * n for n in range(1, 9))] * 2)

@@ -284,7 +284,7 @@ def test_a_shape_is_built_of_how_many_children_its_nodes_have() -> None:
     assert TreeShape.from_children([0]) == TreeShape.root_only()
 
 
-# Chains, trust, and what asking costs --------------------------------------------------------------
+# Chains, trust, and what asking costs -------------------------------------------------------------
 
 
 def some_sources(rng: random.Random) -> list[Scripted]:
