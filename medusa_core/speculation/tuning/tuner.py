@@ -31,6 +31,7 @@ from medusa_core.speculation.rules.rule import (
     rule_registry,
     settled,
 )
+from medusa_core.speculation.tuning.chance_trust import ChanceTrust
 from medusa_core.speculation.tuning.costs import (
     ASKED_PATHS,
     MOST_ROWS,
@@ -45,7 +46,6 @@ from medusa_core.speculation.tuning.learning import (
     Yields,
     bucket_of,
 )
-from medusa_core.speculation.tuning.trust import Trust
 
 
 class Kind(NamedTuple):
@@ -75,7 +75,7 @@ class Tuner:
         self._learned: dict[float, AccuracyCounts] = {}
         self._governors: dict[Kind, Governor] = {}
         self._yields: dict[Kind, Yields] = {}
-        self._trusts: dict[tuple[str, float], Trust] = {}
+        self._trusts: dict[tuple[str, float], ChanceTrust] = {}
 
     @property
     def costs(self) -> StepCosts | None:
@@ -119,12 +119,12 @@ class Tuner:
             trust=NO_PRICES if trust is None else trust.table,
         )
 
-    def trust(self, settings: GenerateSettings, drafter: DrafterSpec) -> Trust | None:
+    def trust(self, settings: GenerateSettings, drafter: DrafterSpec) -> ChanceTrust | None:
         """How far chances are trusted; None where a tree's form is asked for, or is always one."""
         if settings.growth != AUTO_GROWTH or not drafter.weighs_rows:
             return None
         names = (*_serving(drafter, self._target), GRAMMAR.name)
-        return self._trusts.setdefault((drafter.name, _bucket(settings)), Trust(names))
+        return self._trusts.setdefault((drafter.name, _bucket(settings)), ChanceTrust(names))
 
     def _budget(self, settings: GenerateSettings, length: int, spec: DrafterSpec) -> RowBudget:
         if not spec.drafts:
@@ -311,7 +311,7 @@ class Tuner:
             if name in drafter_registry().names:
                 drafter = drafter_registry().get(name)
                 names = (*_serving(drafter, self._target), GRAMMAR.name)
-                trusts[str(name), float(bucket)] = trust = Trust(names)
+                trusts[str(name), float(bucket)] = trust = ChanceTrust(names)
                 trust.go_on(counts)
         self._learned, self._yields, self._trusts = learned, yields, trusts
 

@@ -38,7 +38,7 @@ class _Told(NamedTuple):
     chance: float
 
 
-class Trust:
+class ChanceTrust:
     """What is known of the sources of one drafter.
 
     Attributes:
