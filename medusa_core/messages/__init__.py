@@ -79,19 +79,22 @@ from medusa_core.messages.records import (
 )
 from medusa_core.messages.shown import shown_text, shown_tokens
 from medusa_core.messages.traces import (
+    MOST_PRUNED,
     NO_ODDS,
     NUM_ALTERNATIVES,
     Alternative,
-    ForbiddenToken,
+    DroppedToken,
     Odds,
     StepTrace,
     TraceNode,
     Verdict,
+    offers_with,
 )
 
 __all__ = [
     "CLUSTER",
     "GIVEN",
+    "MOST_PRUNED",
     "NO_ODDS",
     "NO_PLAN",
     "NO_SWITCH",
@@ -113,12 +116,12 @@ __all__ = [
     "Cut",
     "DrafterChoice",
     "DrafterSpeed",
+    "DroppedToken",
     "EndpointModel",
     "EngineLost",
     "Event",
     "Failed",
     "Fit",
-    "ForbiddenToken",
     "Generate",
     "GenerateSettings",
     "GenerationDone",
@@ -166,6 +169,7 @@ __all__ = [
     "WeightFormats",
     "cluster_of",
     "device_here",
+    "offers_with",
     "shown_text",
     "shown_tokens",
 ]
