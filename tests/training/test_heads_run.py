@@ -41,7 +41,7 @@ from tests.core.tight import with_layers_below
 from tests.core.tiny import TinySpec, write_tiny
 
 SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=4, seed=21)
-KINDS = ("hydra", "medusa", "medusa-shared", "rooted", "eagle", "streams")
+KINDS = ("hydra", "medusa", "medusa-shared", "rooted", "eagle", "dspark", "streams")
 
 
 @pytest.fixture(scope="module")
