@@ -101,7 +101,7 @@ class DSparkTrainee:
             module = DSparkModule(form, vectors, matrix[kept.to(matrix.device)])
         self.module = module.to(device)
         self.context, self._device = config.context, device
-        self._vocab_size = sizes.vocab_size
+        self._vocab_size, self._num_layers = sizes.vocab_size, sizes.num_layers
         self._bf16 = trains_in_bf16(device.type)
         self.batch = max(2, config.batch // _EACH_TOKENS)
         self.row_bytes = 2 * len(self._taps) * sizes.hidden_size + 9
@@ -167,7 +167,6 @@ class DSparkTrainee:
         if self._token_ids is not None:
             named["lm_head.weight"] = published(self.module.lm_head)
             named["d2t"] = self._token_ids - torch.arange(len(self._token_ids))
-            named["t2d"] = self._columns >= 0
         config = {
             "architectures": ["Qwen3DSparkModel"],
             "model_type": "qwen3",
@@ -185,9 +184,11 @@ class DSparkTrainee:
             "vocab_size": self._vocab_size,
             "draft_vocab_size": form.columns,
             "block_size": form.block,
+            "sample_from_anchor": True,
             "mask_token_id": form.mask_id,
             # What leaves a layer enters the next one.
             "target_layer_ids": [tap - 1 for tap in self._taps],
+            "num_target_layers": self._num_layers,
             "markov_rank": form.rank,
             "markov_head_type": "vanilla",
             "enable_confidence_head": True,
