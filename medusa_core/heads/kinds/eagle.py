@@ -45,6 +45,8 @@ def _shape_of(parts: EagleParts, shapes: dict[str, tuple[int, ...]]) -> HeadsSha
     norms = ("vector_norm", "state_norm", "mlp_norm", "last_norm", "features_norm")
     each = [f"feature_norm_{index}" for index in range(parts.num_features)]
     vectors = [shapes[name][0] + 1 for name in (*norms, *each) if name in shapes]
+    if "q_norm" in shapes:  # one for each head of queries and keys, and the ones that are scaled
+        vectors.append((layer.num_heads + layer.num_kv_heads + 1) * layer.head_dim + 1)
     biases = [
         shapes[name][0] for name in ("fc_bias", "q_bias", "k_bias", "v_bias") if name in shapes
     ]
