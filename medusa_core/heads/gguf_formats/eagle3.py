@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from medusa_core.heads.gguf_format import GgufHeadsFormat
-from medusa_core.models.checkpoints.gguf_config import sizes_of
+from medusa_core.models.checkpoints.gguf_config import block_sizes_of
 from medusa_core.models.checkpoints.gguf_names import Architecture
 from medusa_core.system.files.gguf import Gguf
 
@@ -24,7 +24,7 @@ def _settings(gguf: Gguf) -> dict[str, Any]:
     tokens = gguf.of_model("vocab_size") or len(gguf.texts("tokenizer.ggml.tokens"))
     columns = gguf.tensors[_D2T].shape[0] if _D2T in gguf.tensors else tokens
     taps = list(gguf.numbers(f"{gguf.architecture}.target_layers"))
-    return sizes_of(gguf, _BLOCKS) | {
+    return block_sizes_of(gguf, _BLOCKS) | {
         "vocab_size": tokens,
         "draft_vocab_size": columns,
         "target_hidden_size": gguf.of_model("target_hidden_size"),

@@ -104,7 +104,7 @@ def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str
         ModelError: Its architecture isn't supported.
     """
     of = find_architecture(gguf)
-    raw = sizes_of(gguf, of)
+    raw = block_sizes_of(gguf, of)
     raw[TITLE] = gguf.text(TITLE)
     raw["vocab_size"] = _vocab_size(gguf)
     raw["tie_word_embeddings"] = "output.weight" not in gguf.tensors and not _lacks_files(gguf)
@@ -116,7 +116,7 @@ def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str
     return _settings(raw), _generation(gguf), _stored_types(gguf, of)
 
 
-def sizes_of(gguf: Gguf, of: Architecture) -> dict[str, Any]:
+def block_sizes_of(gguf: Gguf, of: Architecture) -> dict[str, Any]:
     """The sizes of a file's blocks, and how they turn by position, by the names of a `config.json`.
 
     Raises:
