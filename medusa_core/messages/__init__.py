@@ -45,10 +45,14 @@ from medusa_core.messages.events import (
 )
 from medusa_core.messages.load_options import LoadOptions
 from medusa_core.messages.records import (
+    AUTO_GROWTH,
+    CHAIN,
     GIVEN,
+    GROWTHS,
     NO_PLAN,
     NO_SWITCH,
     TARGET,
+    TREE,
     Advice,
     ChatMessage,
     Cut,
@@ -92,14 +96,18 @@ from medusa_core.messages.traces import (
 )
 
 __all__ = [
+    "AUTO_GROWTH",
+    "CHAIN",
     "CLUSTER",
     "GIVEN",
+    "GROWTHS",
     "MOST_PRUNED",
     "NO_ODDS",
     "NO_PLAN",
     "NO_SWITCH",
     "NUM_ALTERNATIVES",
     "TARGET",
+    "TREE",
     "Advice",
     "Alternative",
     "AnswerStarted",
