@@ -168,7 +168,7 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
     )
     if config.is_ours:  # else transformers compares them as it reads
         check_header(checkpoint, config)
-    if heads_dir is None and options.takes_own_heads and has_own_heads(checkpoint.names):
+    if heads_dir is None and options.takes_own_heads and has_own_heads(checkpoint.names, config):
         heads_dir = files.path
     shape = HeadsShape() if heads_dir is None else read_shape(heads_dir)
     draft = None if options.assistant_dir is None else ModelFiles.open(options.assistant_dir)
