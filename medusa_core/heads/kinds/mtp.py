@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import torch
 
-from medusa_core.errors import HeadsError, MedusaError, ModelError
+from medusa_core.errors import HeadsError, ModelError
+from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.mtp import MtpHead
@@ -15,20 +15,11 @@ from medusa_core.heads.mtp_layouts import layout_of
 from medusa_core.heads.mtp_parts import WITHOUT, MtpParts, mtp_parts, mtp_shape
 from medusa_core.heads.reader import check_sizes
 from medusa_core.messages import HeadsShape
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig, parse_config
-from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
 from medusa_core.system.files.safetensors_header import TensorShapes
-
-
-def _claims(heads_dir: Path) -> bool:
-    try:
-        return layout_of(ModelFiles.open(heads_dir).checkpoint().names) is not None
-    except MedusaError:
-        return False
 
 
 def _owns(names: frozenset[str]) -> bool:
@@ -39,28 +30,21 @@ def _lies_within(names: frozenset[str], config: ModelConfig) -> bool:
     return config.is_ours and layout_of(names, config.model_type) is not None
 
 
-def _open(heads_dir: Path) -> tuple[Checkpoint, MtpParts]:
-    files = ModelFiles.open(heads_dir)
-    checkpoint = files.checkpoint()
-    shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
-    return checkpoint, mtp_parts(files.config, shapes)
-
-
-def _shape(heads_dir: Path) -> HeadsShape:
-    return mtp_shape(_open(heads_dir)[1].layer)
-
-
-def _sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
-    """Sizes of the layer, by what `config.json` says of its model."""
+def _parts(shapes: TensorShapes, settings: Mapping[str, object]) -> MtpParts:
+    """What the layer is made of, by what `config.json` says of its model."""
     try:
         config = parse_config(settings, {})
     except ModelError as error:
         raise HeadsError(error.message, WITHOUT) from error
-    return mtp_shape(mtp_parts(config, shapes).layer)
+    return mtp_parts(config, shapes)
+
+
+def _sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
+    return mtp_shape(_parts(shapes, settings).layer)
 
 
 def _read(
-    heads_dir: Path,
+    files: HeadFiles,
     config: ModelConfig,
     precision: Precision,
     shared_weights: SharedWeights,
@@ -73,14 +57,14 @@ def _read(
         HeadsError: It isn't whole, or made for another target.
         OutOfMemoryError: There is no room for it.
     """
-    checkpoint, parts = _open(heads_dir)
+    parts = _parts(files.shapes, files.settings)
     check_sizes(parts.layer.hidden_size, parts.layer.vocab_size, config)
     try:
-        return MtpHead(parts, config.num_layers, checkpoint, shared_weights, formats, precision)
+        return MtpHead(
+            parts, config.num_layers, files.checkpoint, shared_weights, formats, precision
+        )
     except torch.OutOfMemoryError as error:
         raise no_memory("the layer for multi-token prediction") from error
 
 
-SPEC = HeadKind(
-    "mtp", _claims, _shape, _owns, _sizes, _read, is_ranked=False, lies_within=_lies_within
-)
+SPEC = HeadKind("mtp", _owns, _sizes, _read, is_ranked=False, lies_within=_lies_within)
