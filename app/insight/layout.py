@@ -31,7 +31,7 @@ class NodeState(Enum):
     PLANNED = QT_TRANSLATE_NOOP("Insight", "planned")
 
 
-class Block(NamedTuple):
+class DrawnBlock(NamedTuple):
     """Places of a step that one pass of a source drew.
 
     Attributes:
@@ -99,7 +99,7 @@ class TreeLayout:
     nodes: tuple[Node, ...] = field(default=())
     num_rows: int = 0
     num_columns: int = 0
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[DrawnBlock, ...] = ()
 
     @property
     def drafts(self) -> tuple[Node, ...]:
@@ -232,7 +232,7 @@ def layout_of_plan(best: Sequence[BestNode], num_rows: int, source: str) -> Tree
     return TreeLayout((root, *drafts), max(rows) + 1, max(depths) + 1)
 
 
-def _blocks(nodes: Sequence[Node], block_sources: Collection[str]) -> Iterator[Block]:
+def _blocks(nodes: Sequence[Node], block_sources: Collection[str]) -> Iterator[DrawnBlock]:
     """Which columns each of some sources drew.
 
     Nobody tells who offered what wasn't verified; where one source drew all, that, too.
@@ -243,7 +243,7 @@ def _blocks(nodes: Sequence[Node], block_sources: Collection[str]) -> Iterator[B
         if own and len(own) == len(drafts):
             own += [node for node in nodes if node.state is NodeState.PRUNED]
         if own:
-            yield Block(name, min(node.depth for node in own), max(node.depth for node in own))
+            yield DrawnBlock(name, min(node.depth for node in own), max(node.depth for node in own))
 
 
 def _judged(trace: StepTrace) -> dict[tuple[int, int], float]:

@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.i18n.setting_texts import setting_text
-from app.insight.layout import Block, NodeState, TreeLayout
+from app.insight.layout import DrawnBlock, NodeState, TreeLayout
 from app.insight.tree_items import COLUMN_EM, GHOST_EM, NODE_EM, ROW_EM
 from app.theme.appearance import Appearance
 from app.theme.legend import Legend, Mark
@@ -29,7 +29,7 @@ def shape_of(layout: TreeLayout) -> str:
     return QCoreApplication.translate("Insight", "tree of {0}").format(count)
 
 
-def block_words(block: Block, legend: Legend) -> str:
+def block_words(block: DrawnBlock, legend: Legend) -> str:
     """Who drew which places."""
     label = setting_text(legend.info(block.source).label)
     return QCoreApplication.translate("Insight", "{0}: places {1} to {2} from one pass").format(
@@ -78,7 +78,7 @@ class Caption(QGraphicsItem):
 class BlockFrame(QGraphicsItem):
     """A frame around the places that one pass drew, with words above them."""
 
-    def __init__(self, block: Block, layout: TreeLayout, appearance: Appearance) -> None:
+    def __init__(self, block: DrawnBlock, layout: TreeLayout, appearance: Appearance) -> None:
         super().__init__()
         self._appearance = appearance
         self._words = block_words(block, appearance.legend)
