@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.block_layers import BlockLayers, TakeTensor
-from medusa_core.heads.block_parts import BlockParts
+from medusa_core.heads.block_parts import DrafterParts
 from medusa_core.heads.markov import Confidence, MarkovHead
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.models.norm import RmsNorm
@@ -96,7 +96,7 @@ class BlockHead:
 
     def __init__(
         self,
-        parts: BlockParts,
+        parts: DrafterParts,
         take: TakeTensor,
         shared_weights: SharedWeights,
         make: MakeLinear,
@@ -223,7 +223,7 @@ class BlockHead:
         return scores if cap is None else torch.tanh(scores / cap) * cap
 
 
-def _markov(parts: BlockParts, take: TakeTensor, make: MakeLinear) -> MarkovHead | None:
+def _markov(parts: DrafterParts, take: TakeTensor, make: MakeLinear) -> MarkovHead | None:
     if "markov_w1" not in parts.names:
         return None
     weight = take("confidence")

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from medusa_core.errors import HeadsError, MedusaError
 from medusa_core.heads.block import BlockHead
-from medusa_core.heads.block_parts import BlockParts, block_parts, is_block, is_dspark, kind_in
+from medusa_core.heads.block_parts import DrafterParts, drafter_parts, is_block, is_dspark, kind_in
 from medusa_core.heads.kind import HeadKind, check_finite
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.reader import check_sizes, checked_offsets, linears_of
@@ -51,10 +51,10 @@ def _settings(heads_dir: Path) -> Mapping[str, object]:
         return {}
 
 
-def _open(heads_dir: Path) -> tuple[Checkpoint, BlockParts, TensorShapes]:
+def _open(heads_dir: Path) -> tuple[Checkpoint, DrafterParts, TensorShapes]:
     checkpoint = open_folder(heads_dir)
     shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
-    parts = block_parts(read_json(heads_dir / "config.json"), shapes)
+    parts = drafter_parts(read_json(heads_dir / "config.json"), shapes)
     if (heads_dir / "mask_embedding.pt").exists():
         raise HeadsError(
             "This drafter brings the vector of its MASK as a pickle (mask_embedding.pt), which can "
@@ -71,11 +71,11 @@ def _shape(heads_dir: Path) -> HeadsShape:
 
 def _sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
     """Sizes of a drafter, by its tensors' shapes and its configuration."""
-    parts = block_parts(settings, shapes)
+    parts = drafter_parts(settings, shapes)
     return _shape_of(parts, {part: shapes[name] for part, name in parts.names.items()})
 
 
-def _shape_of(parts: BlockParts, shapes: TensorShapes) -> HeadsShape:
+def _shape_of(parts: DrafterParts, shapes: TensorShapes) -> HeadsShape:
     """Sizes of a drafter, by the shapes of its parts."""
     layers, hidden = parts.layers, parts.layers.hidden_size
     queries, keys = layers.num_heads * layers.head_dim, layers.num_kv_heads * layers.head_dim
@@ -148,7 +148,7 @@ def _read(
         raise no_memory("the block drafter") from error
 
 
-def _check_fit(parts: BlockParts, config: ModelConfig) -> None:
+def _check_fit(parts: DrafterParts, config: ModelConfig) -> None:
     """Say in words what differs.
 
     Raises:

@@ -113,7 +113,7 @@ _AGAIN = "Download the heads again."
 
 
 @dataclass(frozen=True, slots=True)
-class BlockParts:
+class DrafterParts:
     """What a block drafter is made of.
 
     Attributes:
@@ -181,7 +181,7 @@ def part_of(name: str) -> str | None:
     return _OUTSIDE.get(name)
 
 
-def block_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> BlockParts:
+def drafter_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> DrafterParts:
     """Read configuration, names and shapes.
 
     Args:
@@ -213,7 +213,7 @@ def _parts(
     names: Mapping[str, str],
     shapes: TensorShapes,
     kind: str,
-) -> BlockParts:
+) -> DrafterParts:
     layers = _layers(inner, names, shapes)
     num_places = whole(settings, "block_size", _MOST_PLACES, 16)
     windows, are_causal = _sight(raw, inner, layers.num_layers, "encoder.fc.weight" in shapes)
@@ -224,7 +224,7 @@ def _parts(
     if is_reduced and "lm_head" not in names:
         raise HeadsError("The heads draft from some tokens, and have no lm_head.", _AGAIN)
     scale = positive(settings, "input_embedding_scale", 1.0)
-    return BlockParts(
+    return DrafterParts(
         kind=kind,
         names=names,
         layers=layers,
@@ -429,7 +429,7 @@ def _flag(settings: Mapping[str, Any], key: str, default: bool) -> bool:
     return value
 
 
-def _check_shapes(parts: BlockParts, shapes: TensorShapes) -> None:
+def _check_shapes(parts: DrafterParts, shapes: TensorShapes) -> None:
     layers, hidden = parts.layers, parts.layers.hidden_size
     queries, keys = layers.num_heads * layers.head_dim, layers.num_kv_heads * layers.head_dim
     inner, names = layers.intermediate_size, parts.names
