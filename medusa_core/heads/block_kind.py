@@ -3,70 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from medusa_core.errors import HeadsError, MedusaError
+from medusa_core.errors import HeadsError
 from medusa_core.heads.block import BlockHead
-from medusa_core.heads.block_parts import DrafterParts, drafter_parts, is_block, is_dspark, kind_in
+from medusa_core.heads.block_parts import DrafterParts, drafter_parts, is_block, is_dspark
+from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind, check_finite
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.reader import check_sizes, checked_offsets, linears_of
 from medusa_core.messages import HeadsShape
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
-from medusa_core.system.files.json_file import read_json
 from medusa_core.system.files.safetensors_header import TensorShapes
+
+_MASK = "mask_embedding.pt"
 
 
 def block_kind(name: str) -> HeadKind:
-    """The kind of that name: dflash, dspark or jetspec.
+    """The kind of that name: dflash, or dspark.
 
-    By names of tensors alone JetSpec is DFlash; what `config.json` says then decides.
+    JetSpec has DFlash's tensors; what `config.json` says makes it another drafter.
     """
 
-    def claims(heads_dir: Path) -> bool:
-        try:
-            names = open_folder(heads_dir).names
-            return is_block(names) and kind_in(_settings(heads_dir), names) == name
-        except MedusaError:
-            return False
-
     def owns(names: frozenset[str]) -> bool:
-        return is_block(names) and ("dspark" if is_dspark(names) else "dflash") == name
+        return is_block(names) and is_dspark(names) == (name == "dspark")
 
-    return HeadKind(name, claims, _shape, owns, _sizes, _read, is_ranked=False)
-
-
-def _settings(heads_dir: Path) -> Mapping[str, object]:
-    try:
-        return read_json(heads_dir / "config.json")
-    except MedusaError:  # whoever reads them says so
-        return {}
-
-
-def _open(heads_dir: Path) -> tuple[Checkpoint, DrafterParts, TensorShapes]:
-    checkpoint = open_folder(heads_dir)
-    shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
-    parts = drafter_parts(read_json(heads_dir / "config.json"), shapes)
-    if (heads_dir / "mask_embedding.pt").exists():
-        raise HeadsError(
-            "This drafter brings the vector of its MASK as a pickle (mask_embedding.pt), which can "
-            "run code when it is opened.",
-            "Choose a drafter that uses the model's own token vectors.",
-        )
-    return checkpoint, parts, {part: shapes[name] for part, name in parts.names.items()}
-
-
-def _shape(heads_dir: Path) -> HeadsShape:
-    _, parts, shapes = _open(heads_dir)
-    return _shape_of(parts, shapes)
+    return HeadKind(name, owns, _sizes, _read, is_ranked=False)
 
 
 def _sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
@@ -116,21 +83,27 @@ def _shape_of(parts: DrafterParts, shapes: TensorShapes) -> HeadsShape:
 
 
 def _read(
-    heads_dir: Path,
+    files: HeadFiles,
     config: ModelConfig,
     precision: Precision,
     shared_weights: SharedWeights,
     formats: PartFormats,
 ) -> BlockHead:
-    """The drafter of a folder for a target.
+    """The drafter of some files for a target.
 
     Raises:
         CheckpointError: A file is damaged, or holds no floating-point numbers.
         HeadsError: It isn't whole, or made for another target.
         OutOfMemoryError: There is no room for it.
     """
-    checkpoint, parts, _ = _open(heads_dir)
+    checkpoint, parts = files.checkpoint, drafter_parts(files.settings, files.shapes)
     _check_fit(parts, config)
+    if (files.path / _MASK).exists():
+        raise HeadsError(
+            f"This drafter brings the vector of its MASK as a pickle ({_MASK}), which can run code "
+            "when it is opened.",
+            "Choose a drafter that uses the model's own token vectors.",
+        )
 
     def take(part: str) -> Tensor | None:
         name = parts.names.get(part)

@@ -8,12 +8,12 @@ Source: DFlash (arXiv 2602.06036), section 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from medusa_core.heads.chained import TakeTensor
 from medusa_core.heads.medusa import MakeLinear
 from medusa_core.models.activation import active_of
 from medusa_core.models.attention import choose_attention
@@ -23,8 +23,6 @@ from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.rope import Rope, interleave_rows, rotate_heads
 from medusa_core.runtime.kv.tensor import TensorCache
-
-TakeTensor = Callable[[str], Tensor | None]
 
 
 @dataclass(frozen=True, slots=True)
