@@ -30,6 +30,7 @@ _TEXT_PARTS = (
     ("model.language_model.", "model."),
     ("backbone.", "model."),
 )
+_BESIDE = ("lm_head.", "mtp.")
 # What some families call otherwise.
 _USUAL = {
     "model.embeddings": "model.embed_tokens",
@@ -131,11 +132,7 @@ class Checkpoint:
         """
         self._read.add(name)
         tensor = self.raw(name)
-        if not tensor.is_floating_point():
-            raise CheckpointError(
-                f"{name} holds {tensor.dtype}, not floating-point numbers.",
-                "Choose the unquantized version of this model.",
-            )
+        check_floating(name, tensor.dtype)
         return tensor if dtype is None else tensor.to(dtype)
 
     def stored_rows(self, name: str, shape: tuple[int, int]) -> StoredRows:
@@ -230,7 +227,8 @@ class Checkpoint:
 def _text_names(names: Iterable[str]) -> dict[str, str]:
     """The names of a text model's tensors, and what they are called in its files.
 
-    In a model that also sees they lie beside those of its eyes, which are left out.
+    In a model that also sees they lie beside those of its eyes, which are left out, and of a layer
+    that guesses, which isn't.
     """
     for prefix, shown in _TEXT_PARTS:
         found = {
@@ -239,7 +237,7 @@ def _text_names(names: Iterable[str]) -> dict[str, str]:
             if name.startswith(prefix)
         }
         if found:
-            return found | {name: name for name in names if name.startswith("lm_head.")}
+            return found | {name: name for name in names if name.startswith(_BESIDE)}
     return {_usual(name): name for name in names}
 
 
@@ -247,6 +245,19 @@ def _usual(name: str) -> str:
     """The name that most families give a tensor."""
     stem, dot, ending = name.rpartition(".")
     return f"{_USUAL.get(stem, stem)}{dot}{ending}"
+
+
+def check_floating(name: str, dtype: torch.dtype) -> None:
+    """Refuse a tensor that holds other numbers than are wanted.
+
+    Raises:
+        CheckpointError: They are no floating-point numbers.
+    """
+    if not dtype.is_floating_point:
+        raise CheckpointError(
+            f"{name} holds {dtype}, not floating-point numbers.",
+            "Choose the unquantized version of this model.",
+        )
 
 
 def missing_tensor(name: str) -> CheckpointError:

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from ctypes import addressof, c_float, c_int32
 from dataclasses import dataclass
 from itertools import accumulate
+from struct import Struct
 from typing import NamedTuple, Protocol
 
 from medusa_core.messages import CHAIN
@@ -42,13 +43,18 @@ from medusa_core.system.native.structs import (
 )
 
 MOST_GROWN, MOST_LEVELS, MOST_SOURCES = 1024, 32, 31  # as in growth.h
+<<<<<<< HEAD
 # How a node lies among its siblings: the likeliest one behind likeliest ones alone, the likeliest
 # behind others, the second, a further one.
 ON_SPINE, OFF_SPINE, SECOND, FURTHER = KINDS = range(4)
 TRUST_DEPTHS = 4  # the last one and all below it as one
 RANGES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)  # the upper ends of ranges of chances
+=======
+MOST_OFFERS, _LEAST_TOLD = 128, 0.01  # so, too
+>>>>>>> main
 _ROOT = Paths(1, 0, array("i"))
 _BYTES = 4
+_OFFER = Struct("iif")  # above, token, chance
 
 
 class Grown(NamedTuple):
@@ -60,16 +66,24 @@ class Grown(NamedTuple):
         token_ids: The drafts' tokens.
         chances: How likely each is if the path before is right. float32
         promised: Expected number of accepted drafts.
+        offers: As `StepTrace.offers` has it; empty where growth isn't to tell.
     """
 
     form: bytes
     token_ids: Sequence[int]
     chances: bytes
     promised: float
+    offers: bytes = b""
 
 
 class Growth(Protocol):
-    """Grows trees within a budget; for one thread."""
+    """Grows trees within a budget; for one thread.
+
+    Attributes:
+        tells: Whether it tells what it was offered.
+    """
+
+    tells: bool
 
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
         """A tree of at most so many rows, root included.
@@ -98,12 +112,19 @@ class CompiledGrowth:
     """Grows by the compiled step: one call for each level."""
 
     def __init__(self, library: ctypes.CDLL, budget: RowBudget, weights: Sequence[float]) -> None:
+        self.tells = False
         self._library = library
         rows, prices, floors = budget.most, budget.prices, floors_of(budget.prices)
         self._nodes = (NodeStruct * rows)()
         self._paths = array("i", bytes(_BYTES * rows * MOST_LEVELS))
         self._nodes_out, self._chances = (c_int32 * (3 * rows))(), (c_float * rows)()
         self._order, self._open = (c_int32 * rows)(), (c_int32 * rows)()
+        self._offers = (c_int32 * (_OFFER.size // _BYTES * MOST_OFFERS))()
+        self._offer_bytes, self._offers_address = (
+            memoryview(self._offers).cast("B"),
+            addressof(self._offers),
+        )
+        self._offered = (c_int32 * rows)()
         self._out_bytes = memoryview(self._nodes_out).cast("B")
         self._chance_bytes = memoryview(self._chances).cast("B")
         self._kept = (budget, floors)  # what the structure points at
@@ -120,6 +141,7 @@ class CompiledGrowth:
             paths=self._paths.buffer_info()[0],
             finished=addressof(self._nodes_out),
             chances=addressof(self._chances),
+            offered=addressof(self._offered),
         )
         self._address = addressof(self._struct)
         self._candidate_structs = (CandidatesStruct * len(weights))(
@@ -133,6 +155,7 @@ class CompiledGrowth:
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
         library, struct, address = self._library, self._struct, self._address
         struct.rows = num_rows
+        struct.offers = self._offers_address if self.tells else None
         library.grow_begin(address)
         paths = _ROOT
         while paths.num and num_rows > 1:
@@ -147,6 +170,7 @@ class CompiledGrowth:
             self._nodes_out[2 * count + 1 : 3 * count],
             self._chance_bytes[: _BYTES * (count - 1)].tobytes(),
             struct.promised,
+            self._offer_bytes[: _OFFER.size * struct.num_offers].tobytes(),
         )
 
 
@@ -205,7 +229,11 @@ class _Node:
     worth: float
     chance: float
     marks: int
+<<<<<<< HEAD
     kind: int = ON_SPINE
+=======
+    offer: int = -1  # which of those that are told; -1 for none
+>>>>>>> main
 
 
 @dataclass(slots=True)
@@ -221,12 +249,15 @@ class GrowthInPython:
     """The same without the compiled step."""
 
     def __init__(self, budget: RowBudget, weights: Sequence[float]) -> None:
+        self.tells = False
+        self._offers: list[bytes] = []
         self._prices, self._weights = budget.prices, weights
         self._trust, self._asking = budget.trust, budget.asking
         self._is_chain = budget.growth == CHAIN
         self._floors = floors_of(budget.prices)
 
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
+        self._offers = []
         nodes: list[_Node] = []
         open_nodes = [_Node((), 1.0, 1.0, 0)] if num_rows > 1 else []
         level = 0
@@ -235,7 +266,18 @@ class GrowthInPython:
             paths = Paths(len(open_nodes), level, array("i", flat))
             answers = [source.candidates(paths) for source in sources]
             for index, above in enumerate(open_nodes):
+<<<<<<< HEAD
                 for node in self._children(above, self._following(answers, index)):
+=======
+                if level and not any(node is above for node in nodes):
+                    continue  # better ones took its row
+                for token_id, found in self._following(answers, index).items():
+                    chance = max(found.mixed, found.alone)
+                    path = (*above.path, token_id)
+                    node = _Node(path, above.worth * chance, chance, found.marks)
+                    if self.tells:
+                        node.offer = self._tell(above, node)
+>>>>>>> main
                     self._insert(nodes, node)
                     del nodes[num_rows - 1 :]
             self._prune(nodes)
@@ -306,6 +348,13 @@ class GrowthInPython:
         if node.worth > min(self._floors, default=0.0):
             insort(nodes, node, key=lambda other: -other.worth)
 
+    def _tell(self, above: _Node, node: _Node) -> int:
+        place, is_told = len(self._offers), above.offer >= 0 or not above.path
+        if not node.worth >= _LEAST_TOLD or place == MOST_OFFERS or not is_told:
+            return -1
+        self._offers.append(_OFFER.pack(above.offer, node.path[-1], node.chance))
+        return place
+
     def _pays(self, node: _Node, num_rows: int) -> bool:
         return not self._floors or node.worth > self._floors[num_rows - 1]
 
@@ -325,7 +374,8 @@ class GrowthInPython:
         form = array("i", [*children, 0, *(node.marks for node in drafts)])
         chances = array("f", [node.chance for node in drafts])
         tokens = [node.path[-1] for node in drafts]
-        return Grown(form.tobytes(), tokens, chances.tobytes(), worths[count])
+        offers = b"".join(self._offers)
+        return Grown(form.tobytes(), tokens, chances.tobytes(), worths[count], offers)
 
 
 def _behind(candidates: Candidates | None, index: int) -> list[tuple[int, float]]:

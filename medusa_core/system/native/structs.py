@@ -366,12 +366,18 @@ class GrowthStruct(Structure):
         ("paths", c_void_p),
         ("finished", c_void_p),
         ("chances", c_void_p),
+        ("offers", c_void_p),
+        ("offered", c_void_p),
         ("rows", c_int32),
         ("count", c_int32),
         ("num_open", c_int32),
         ("level", c_int32),
+<<<<<<< HEAD
         ("chain", c_int32),
         ("unused", c_int32),
+=======
+        ("num_offers", c_int32),
+>>>>>>> main
     )
 
 

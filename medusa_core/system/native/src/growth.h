@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Rows of a tree, levels of it, and different tokens that are weighed behind one path. */
-enum { MOST_GROWN = 1024, MOST_LEVELS = 32, MOST_FOLLOWING = 1024 };
+enum { MOST_GROWN = 1024, MOST_LEVELS = 32, MOST_FOLLOWING = 1024, MOST_OFFERS = 128 };
 
 /* How a node lies among its siblings: the likeliest one behind likeliest ones alone, the likeliest
    behind others, the second, a further one. */
@@ -39,6 +39,13 @@ typedef struct {
     int32_t size, mark;
 } Candidates;
 
+/* What may follow a path, as all sources together see it: behind which offer (-1: the root), its
+   token, and its chance if the path is right. */
+typedef struct {
+    int32_t above, token;
+    float chance;
+} Offer;
+
 /* A tree under way. Between the calls a caller only reads.
    prices: what 1, 2, ... rows cost, rising from 0; null where they cost nothing. [rows]
    floors: what a node must be worth more than to pay where at least 1, 2, ... rows are before it,
@@ -57,18 +64,31 @@ typedef struct {
    finished: takes of each node of the tree how many children it has, then of each its marks and its
        token; nodes by depth, siblings by what they are worth, zeros of the root. [3, nodes]
    chances: takes the chance of each draft. [nodes - 1]
+   offers: takes the first offers that are worth a hundredth of a token, whether the tree has them or
+       not; null where nobody asks. [MOST_OFFERS]
+   offered: which of these each node is; -1 for the root and where it isn't told. [rows]
    rows: at most so many nodes, the root included; 1 to MOST_GROWN.
    count: nodes in use.
    num_open: paths of which is asked what follows.
    level: how long they are.
+<<<<<<< HEAD
    chain: not 0 if no node may have more than one child. */
+=======
+   num_offers: how many are told. */
+>>>>>>> main
 typedef struct {
     const float *prices, *floors, *trust, *asking;
     double least, promised;
     Node *nodes;
     int32_t *order, *open, *paths, *finished;
     float *chances;
+<<<<<<< HEAD
     int32_t rows, count, num_open, level, chain, unused;
+=======
+    Offer *offers;
+    int32_t *offered;
+    int32_t rows, count, num_open, level, num_offers;
+>>>>>>> main
 } Growth;
 
 /* Start with the root. */
