@@ -43,15 +43,12 @@ from medusa_core.system.native.structs import (
 )
 
 MOST_GROWN, MOST_LEVELS, MOST_SOURCES = 1024, 32, 31  # as in growth.h
-<<<<<<< HEAD
+MOST_OFFERS, _LEAST_TOLD = 128, 0.01  # so, too
 # How a node lies among its siblings: the likeliest one behind likeliest ones alone, the likeliest
 # behind others, the second, a further one.
 ON_SPINE, OFF_SPINE, SECOND, FURTHER = KINDS = range(4)
 TRUST_DEPTHS = 4  # the last one and all below it as one
 RANGES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)  # the upper ends of ranges of chances
-=======
-MOST_OFFERS, _LEAST_TOLD = 128, 0.01  # so, too
->>>>>>> main
 _ROOT = Paths(1, 0, array("i"))
 _BYTES = 4
 _OFFER = Struct("iif")  # above, token, chance
@@ -229,11 +226,8 @@ class _Node:
     worth: float
     chance: float
     marks: int
-<<<<<<< HEAD
     kind: int = ON_SPINE
-=======
     offer: int = -1  # which of those that are told; -1 for none
->>>>>>> main
 
 
 @dataclass(slots=True)
@@ -266,18 +260,9 @@ class GrowthInPython:
             paths = Paths(len(open_nodes), level, array("i", flat))
             answers = [source.candidates(paths) for source in sources]
             for index, above in enumerate(open_nodes):
-<<<<<<< HEAD
-                for node in self._children(above, self._following(answers, index)):
-=======
                 if level and not any(node is above for node in nodes):
                     continue  # better ones took its row
-                for token_id, found in self._following(answers, index).items():
-                    chance = max(found.mixed, found.alone)
-                    path = (*above.path, token_id)
-                    node = _Node(path, above.worth * chance, chance, found.marks)
-                    if self.tells:
-                        node.offer = self._tell(above, node)
->>>>>>> main
+                for node in self._children(above, self._following(answers, index)):
                     self._insert(nodes, node)
                     del nodes[num_rows - 1 :]
             self._prune(nodes)
@@ -297,7 +282,10 @@ class GrowthInPython:
             chance, kind = chances[place], kinds.get(place, FURTHER)
             path = (*above.path, token_id)
             worth = above.worth * self._trusted(chance, found.marks, kind, len(path))
-            nodes.append(_Node(path, worth, chance, found.marks, kind))
+            node = _Node(path, worth, chance, found.marks, kind)
+            if self.tells:
+                node.offer = self._tell(above, node)
+            nodes.append(node)
         if not self._is_chain:
             return nodes
         worthy = [node for node in nodes if node.worth > -1.0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
 
 # Goes up with every change of a structure or a signature, here and in abi.c.
-ABI_VERSION = 12
+ABI_VERSION = 13
 
 
 class PoolStruct(Structure):
@@ -372,12 +372,8 @@ class GrowthStruct(Structure):
         ("count", c_int32),
         ("num_open", c_int32),
         ("level", c_int32),
-<<<<<<< HEAD
-        ("chain", c_int32),
-        ("unused", c_int32),
-=======
         ("num_offers", c_int32),
->>>>>>> main
+        ("chain", c_int32),
     )
 
 

@@ -50,7 +50,8 @@ static void merge(Following *following, const Candidates *source, int32_t start,
 }
 
 /* Put a node in its place among all, of equals behind the earlier ones; the least valuable is
-   dropped for it. Returns its slot; -1 where it has none. As no node is worth more than its parent, none is dropped before those below it. */
+   dropped for it. Returns its slot; -1 where it has none. As no node is worth more than its parent,
+   none is dropped before those below it. */
 static int32_t insert(Growth *growth, Node node) {
     int32_t *order = growth->order, place = growth->count;
     Node *nodes = growth->nodes;
@@ -123,6 +124,12 @@ static double trusted(const Growth *growth, double chance, int32_t marks, int32_
     return right > 1 ? 1 : right;
 }
 
+/* Put a node in its place, and note which offer it is. */
+static void take(Growth *growth, Node node, int32_t offer) {
+    int32_t slot = insert(growth, node);
+    if (growth->offers != NULL && slot >= 0) growth->offered[slot] = offer;
+}
+
 /* Put what follows a path in its place among all; of a chain's only what is worth most. */
 static void insert_all(Growth *growth, const Following *following, int32_t parent,
                        int32_t num_sources) {
@@ -139,6 +146,7 @@ static void insert_all(Growth *growth, const Following *following, int32_t paren
         }
     }
     Node chosen = {-1.0, 0.0, parent, 0, 0, 0, 0, 0};
+    int32_t chosen_offer = -1;
     for (int32_t i = 0; i < following->count; i++) {
         double chance = following->mixed[i], right = chance;
         int32_t marks = following->marks[i];
@@ -147,12 +155,13 @@ static void insert_all(Growth *growth, const Following *following, int32_t paren
         if (growth->trust != NULL) right = trusted(growth, chance, marks, kind, num_sources);
         Node node = {above.worth * right,  chance, parent, growth->level + 1,
                      following->tokens[i], marks,  kind,   0};
+        int32_t offer = growth->offers == NULL ? -1 : tell(growth, node);
         if (!growth->chain)
-            insert(growth, node);
+            take(growth, node, offer);
         else if (node.worth > chosen.worth)
-            chosen = node;
+            chosen = node, chosen_offer = offer;
     }
-    if (growth->chain && chosen.depth > 0) insert(growth, chosen);
+    if (growth->chain && chosen.depth > 0) take(growth, chosen, chosen_offer);
 }
 
 int32_t grow_level(Growth *growth, const Candidates *sources, int32_t num_sources) {
@@ -171,27 +180,11 @@ int32_t grow_level(Growth *growth, const Candidates *sources, int32_t num_source
             merge(&following, sources + s, starts[s], counts[s], share);
             if (sources[s].counts != NULL) starts[s] += counts[s];
         }
-<<<<<<< HEAD
         int32_t parent = growth->open[path];
         if (growth->nodes[parent].depth != growth->level) continue; /* a better one took its slot */
         for (int32_t i = 0; i < following.count; i++)
             if (following.alone[i] > following.mixed[i]) following.mixed[i] = following.alone[i];
         insert_all(growth, &following, parent, num_sources);
-=======
-        int32_t parent = growth->open[path], depth = growth->level + 1;
-        Node above = growth->nodes[parent];
-        if (above.depth != growth->level) continue; /* a better one took its slot */
-        for (int32_t i = 0; i < following.count; i++) {
-            double chance = following.mixed[i];
-            if (following.alone[i] > chance) chance = following.alone[i];
-            double worth = above.worth * chance;
-            int32_t token = following.tokens[i], marks = following.marks[i];
-            Node node = {worth, chance, parent, depth, token, marks};
-            int32_t offer = growth->offers == NULL ? -1 : tell(growth, node);
-            int32_t slot = insert(growth, node);
-            if (growth->offers != NULL && slot >= 0) growth->offered[slot] = offer;
-        }
->>>>>>> main
     }
     prune(growth);
     open_paths(growth);

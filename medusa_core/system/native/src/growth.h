@@ -71,24 +71,17 @@ typedef struct {
    count: nodes in use.
    num_open: paths of which is asked what follows.
    level: how long they are.
-<<<<<<< HEAD
+   num_offers: how many are told.
    chain: not 0 if no node may have more than one child. */
-=======
-   num_offers: how many are told. */
->>>>>>> main
 typedef struct {
     const float *prices, *floors, *trust, *asking;
     double least, promised;
     Node *nodes;
     int32_t *order, *open, *paths, *finished;
     float *chances;
-<<<<<<< HEAD
-    int32_t rows, count, num_open, level, chain, unused;
-=======
     Offer *offers;
     int32_t *offered;
-    int32_t rows, count, num_open, level, num_offers;
->>>>>>> main
+    int32_t rows, count, num_open, level, num_offers, chain;
 } Growth;
 
 /* Start with the root. */
