@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from medusa_core.engine.sequence import Step
 from medusa_core.messages import GenerateSettings
 from medusa_core.speculation.drafters.drafter import DrafterSpec
-from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.tuning.baseline import Baseline
 from medusa_core.speculation.tuning.costs import Sharers
 from medusa_core.speculation.tuning.learning import Guesses, StepYield
@@ -105,7 +104,7 @@ class AnswerTuning:
         Args:
             num_tokens: Of the answer.
         """
-        if not drafter_registry().get(self._settings.drafter).drafts:
+        if not self.drafts:
             return 0.0
         length = self._num_prompt_tokens + num_tokens // 2
         return self._baseline.plain_s(self._tuner.costs, length)

@@ -130,7 +130,7 @@ class Tuner:
         if not spec.drafts:
             return RowBudget(1)
         if settings.tree_rows or self.costs is None or not spec.weighs_rows:
-            return RowBudget(settings.tree_rows or self.rows(settings, length))
+            return RowBudget(settings.tree_rows or self.rows(settings, length, spec))
         yields = self._yields_of(settings)
         rate = yields.tokens_per_s(self.costs.plain_s(length))
         # Where half of what is promised comes true, rows must promise twice their price; where more
@@ -177,14 +177,18 @@ class Tuner:
             values += (likely[min(level, len(likely) - 1)], rate * both_s[1], rate * further_s)
         return array("f", values)
 
-    def rows(self, settings: GenerateSettings, length: int) -> int:
+    def rows(
+        self, settings: GenerateSettings, length: int, drafter: DrafterSpec | None = None
+    ) -> int:
         """Rows of all trees of an answer, root included, where they aren't weighed step by step.
 
         Args:
             settings: How the answer is decoded.
             length: Committed rows that it will be decoded behind, about.
+            drafter: As of `budget`.
         """
-        target, spec = self.target_for(settings), drafter_registry().get(settings.drafter)
+        target = self.target_for(settings)
+        spec = drafter or drafter_registry().get(settings.drafter)
         if self.costs is None:
             return _ROWS if target.trees is None else target.trees.default_rows
         share = self._yields_of(settings).share
