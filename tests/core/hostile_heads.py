@@ -29,7 +29,7 @@ from medusa_core.heads.writer import write_heads as write_format
 from medusa_core.loading.load import load_target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
 from medusa_core.speculation.drafters.lineup import serving_drafters
-from tests.core.block_files import DFLASH, DSPARK, JETSPEC, REDUCED, write_block
+from tests.core.block_files import DFLASH, DFLASH2, DSPARK, JETSPEC, REDUCED, write_block
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.mtp_files import write_mimo
@@ -111,6 +111,7 @@ WRITERS: dict[str, Callable[[Path], Written]] = {
     "eagle sglang": _beside(lambda folder: write_eagle(folder, EagleSpec("sglang", taps=(1, 2)))),
     "eagle speculators": _beside(lambda folder: write_eagle(folder, EagleSpec("speculators"))),
     "dflash": _beside(lambda folder: write_block(folder, DFLASH)),
+    "dflash 2": _beside(lambda folder: write_block(folder, DFLASH2)),
     "dspark": _beside(lambda folder: write_block(folder, DSPARK)),
     "dspark speculators": _beside(lambda folder: write_block(folder, REDUCED)),
     "dflash jetspec": _beside(lambda folder: write_block(folder, JETSPEC)),
