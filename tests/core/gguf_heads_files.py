@@ -34,12 +34,16 @@ _EAGLE = {
 
 
 def write_eagle_gguf(
-    path: Path, spec: EagleSpec, kind: str = "f32", without: tuple[str, ...] = ()
+    path: Path,
+    spec: EagleSpec,
+    kind: str = "f32",
+    without: tuple[str, ...] = (),
+    base_model: str = BASE_MODEL,
 ) -> Path:
     """Write an EAGLE-3 head as one file, but for some parts; returns it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = gguf.GGUFWriter(path, "eagle3")
-    add_base_model(writer, BASE_MODEL)
+    add_base_model(writer, base_model)
     writer.add_context_length(2048)
     writer.add_embedding_length(spec.hidden)
     writer.add_block_count(1)

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core.__main__ import main
 from medusa_core.errors import CheckpointError, HeadsError, UnusableRepoError
 from medusa_core.heads.kind import read_shape
 from medusa_core.hub.drafters import KINDS, find_drafters, kind_by_name
 from medusa_core.hub.job import Pair
 from medusa_core.hub.job_store import JobStore
 from medusa_core.hub.library.catalog import published_drafters, read_catalog
+from medusa_core.hub.library.find import installed
 from medusa_core.hub.library.library import Library, PairOffer
 from medusa_core.hub.library.library_folder import ContentsKind, look_into
 from medusa_core.hub.remote import look_at_heads
@@ -22,7 +24,6 @@ from tests.core.gguf_heads_files import write_eagle_gguf
 from tests.core.tiny import TinySpec, write_tiny
 from tests.hub.conftest import LoopbackHub, random_file
 from tests.hub.pairs import fetch, run
-from tests.hub.test_remote import command
 
 MODEL = "org/Tiny-3.1-8B-Instruct"
 EAGLE = EagleSpec("eagle3")
@@ -132,7 +133,7 @@ def test_a_repository_of_a_drafter_is_no_model_and_says_for_whom_it_is(
 
 
 def test_a_drafter_beside_a_model_comes_with_it_as_one_file(
-    hub: LoopbackHub, settings: HubSettings, tmp_path: Path
+    hub: LoopbackHub, settings: HubSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repo = "org/tiny-GGUF"
     folder = write_tiny(tmp_path / "tiny", TinySpec())
@@ -157,9 +158,9 @@ def test_a_drafter_beside_a_model_comes_with_it_as_one_file(
         "tiny-EAGLE3-Q8_0.gguf",
         "tiny-Q8_0.gguf",
     ]
-    named = ("generate", "--model", f"{repo}:Q8_0", "--heads", f"{repo}:eagle3", "--prompt", "hi")
-    answered = command(hub, settings.cache_dir, *named, "--max-new-tokens", "3", "--json")
-    assert answered.returncode == 0, answered.stderr
+    monkeypatch.setenv("HF_HUB_CACHE", str(settings.cache_dir))
+    assert installed(f"{repo}:Q8_0") == model / "tiny-Q8_0.gguf"
+    assert installed(f"{repo}:eagle3") == model / drafter.file
 
 
 def test_a_repository_of_heads_in_gguf_is_looked_at_and_fetched(
@@ -191,3 +192,30 @@ def test_hostile_cards_and_headers_are_refused_in_words(
     random_file(hub.root / "org/bad-eagle3" / "x-eagle3.gguf", 4000)
     with pytest.raises(CheckpointError):
         look_at_heads(settings, "org/bad-eagle3")
+
+
+@pytest.mark.expects_errors
+def test_the_command_line_names_drafters_and_fetches_one_with_a_model(
+    published: LoopbackHub,
+    settings: HubSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", settings.endpoint)
+    monkeypatch.setenv("HF_HUB_CACHE", str(settings.cache_dir))
+    assert main(["show", MODEL, "--drafters"]) == 0
+    shown = capsys.readouterr().out
+    assert "a/Tiny-3.1-8B-Instruct-speculator.eagle3" in shown
+    assert "made for org/Tiny-3.1-8B-Instruct" in shown
+    assert KINDS["eagle"].text in shown
+    for kind in ("Q8_0", "F16"):
+        file = published.root / "h/Tiny-eagle3-GGUF" / f"x-eagle3-{kind}.gguf"
+        write_eagle_gguf(file, EAGLE, kind.lower(), base_model=MODEL)
+    assert main(["pull", MODEL, "--heads", "h/Tiny-eagle3-GGUF:f16"]) == 0
+    assert "x-eagle3-F16.gguf" in capsys.readouterr().out
+    assert main(["show", MODEL, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["drafters_here"] == ["h/Tiny-eagle3-GGUF/x-eagle3-F16"]
+    assert facts["drafters_published"] == []
+    assert main(["show", "org/none", "--drafters"]) == 0
+    assert "knows no drafter" in capsys.readouterr().out
