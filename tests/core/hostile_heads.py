@@ -29,6 +29,7 @@ from medusa_core.heads.writer import write_heads as write_format
 from medusa_core.loading.load import load_target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
 from medusa_core.speculation.drafters.lineup import serving_drafters
+from tests.core.block_files import DFLASH, DSPARK, JETSPEC, REDUCED, write_block
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.mtp_files import write_mimo
@@ -109,6 +110,10 @@ WRITERS: dict[str, Callable[[Path], Written]] = {
     "eagle 3": _beside(lambda folder: write_eagle(folder, EagleSpec("eagle3"))),
     "eagle sglang": _beside(lambda folder: write_eagle(folder, EagleSpec("sglang", taps=(1, 2)))),
     "eagle speculators": _beside(lambda folder: write_eagle(folder, EagleSpec("speculators"))),
+    "dflash": _beside(lambda folder: write_block(folder, DFLASH)),
+    "dspark": _beside(lambda folder: write_block(folder, DSPARK)),
+    "dspark speculators": _beside(lambda folder: write_block(folder, REDUCED)),
+    "dflash jetspec": _beside(lambda folder: write_block(folder, JETSPEC)),
     "mtp MiMo": lambda folder: Written(write_mimo(folder / "model"), None),
     "mtp Qwen": _qwen,
     "streams": _beside(lambda folder: write_streams(folder, StreamsSpec(SPEC, num_layers=1))),
@@ -208,7 +213,11 @@ def try_out(written: Written) -> str:
         texts = [
             generate(target, output, GenerateSettings(spec.name, max_new_tokens=4)).text
             for spec in serving_drafters(target)
-            if spec.name in ("none", "medusa", "hydra", "eagle", "mtp", "streams")
+            if spec.name
+            in (
+                *("none", "medusa", "hydra", "eagle", "mtp", "streams"),
+                *("dflash", "dspark", "jetspec"),
+            )
         ]
     except MedusaError as error:
         if not error.message or not error.hint:
