@@ -179,9 +179,7 @@ class AssistantHead:
     def rows_of(self, kv: ReadableCache) -> SeenRows:
         """What guesses behind all committed rows of a cache see, from now until the next pass."""
         precision, position = self._precision, kv.length
-        turns = [
-            rope.turns(kv.capacity + 1)[position : position + 1] for rope in self._ropes
-        ]
+        turns = [rope.turns(kv.capacity + 1)[position : position + 1] for rope in self._ropes]
         found: dict[tuple[int, int | None], tuple[Tensor, Tensor]] = {}
         every = []
         for block in self._blocks:

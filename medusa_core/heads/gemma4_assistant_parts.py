@@ -176,9 +176,7 @@ def rows_read(parts: AssistantParts, config: ModelConfig) -> tuple[RowsRead, ...
             "Choose the Gemma 4 that it was trained for, or go without it.",
         )
     last: dict[bool, RowsRead] = {}
-    for index, (shape, window) in enumerate(
-        zip(config.layers, config.traits.windows, strict=True)
-    ):
+    for index, (shape, window) in enumerate(zip(config.layers, config.traits.windows, strict=True)):
         if (rows := rows_of(shape)) is not None:
             last[window is None] = RowsRead(index, rows)
     found = []

@@ -3,57 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from math import prod
 
 import torch
 from torch import Tensor
 
-from medusa_core.errors import HeadsError, MedusaError
+from medusa_core.errors import HeadsError
 from medusa_core.heads.gemma4_assistant import AssistantHead
 from medusa_core.heads.gemma4_assistant_parts import (
     FAMILIES,
     KIND,
     LAYER_NORMS,
-    AssistantParts,
     assistant_names,
     assistant_parts,
     is_assistant,
     num_layers,
     rows_read,
 )
+from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind, check_finite
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.reader import check_sizes, linears_of
 from medusa_core.messages import HeadsShape
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
-from medusa_core.system.files.json_file import read_json
 from medusa_core.system.files.safetensors_header import TensorShapes
-
-
-def _claims(heads_dir: Path) -> bool:
-    try:
-        return is_assistant(open_folder(heads_dir).names)
-    except MedusaError:
-        return False
-
-
-def _shapes(checkpoint: Checkpoint) -> TensorShapes:
-    return {name: checkpoint.shape(name) for name in checkpoint.names}
-
-
-def _open(heads_dir: Path) -> tuple[Checkpoint, AssistantParts]:
-    checkpoint = open_folder(heads_dir)
-    return checkpoint, assistant_parts(read_json(heads_dir / "config.json"), _shapes(checkpoint))
-
-
-def _shape(heads_dir: Path) -> HeadsShape:
-    checkpoint, parts = _open(heads_dir)
-    return _shape_of(parts.names, _shapes(checkpoint), parts.projection)
 
 
 def _sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
@@ -74,14 +50,14 @@ def _shape_of(names: Mapping[str, str], shapes: TensorShapes, projection: str) -
     of = {part: tuple(shapes[name]) for part, name in names.items()}
     if any(len(of[part]) != 2 for part in ("before", "behind", projection)):
         raise HeadsError("The assistant's projections are no matrices.", "Download it again.")
-    hidden, vocab = of[projection][1], of[projection][0]
+    vocab, hidden = of[projection]
     matrices, norms, biases = [of["before"], of["behind"]], hidden + 1, 0
     for index in range(num_layers(names)):
         q, o, gate, down = (of[f"{index}.{part}"] for part in ("q", "o", "gate", "down"))
-        matrices += [q, o, (2 * gate[0] if gate else 0, hidden), down]
-        norms += sum(of[f"{index}.{name}"][0] + 1 for name in (*LAYER_NORMS, "q_norm"))
-        biases += sum(of.get(f"{index}.{name}", (0,))[0] for name in ("q_bias", "o_bias"))
-    clusters = of["centroids"][0] if "centroids" in of else 0
+        matrices += [q, o, (2 * prod(gate[:1]), hidden), down]
+        norms += sum(prod(of[f"{index}.{name}"]) + 1 for name in (*LAYER_NORMS, "q_norm"))
+        biases += sum(prod(of.get(f"{index}.{name}", (0,))) for name in ("q_bias", "o_bias"))
+    clusters = prod(of["centroids"][:1]) if "centroids" in of else 0
     if any(len(matrix) != 2 for matrix in matrices):
         raise HeadsError("The assistant's layers are no matrices.", "Download it again.")
     return HeadsShape(
@@ -105,20 +81,20 @@ def _shape_of(names: Mapping[str, str], shapes: TensorShapes, projection: str) -
 
 
 def _read(
-    heads_dir: Path,
+    files: HeadFiles,
     config: ModelConfig,
     precision: Precision,
     shared_weights: SharedWeights,
     formats: PartFormats,
 ) -> AssistantHead:
-    """The assistant of a folder for a target.
+    """The assistant for a target.
 
     Raises:
         CheckpointError: A file is damaged.
         HeadsError: It isn't whole, or made for another target.
         OutOfMemoryError: There is no room for it.
     """
-    checkpoint, parts = _open(heads_dir)
+    checkpoint, parts = files.checkpoint, assistant_parts(files.settings, files.shapes)
     read = rows_read(parts, config)
     check_sizes(parts.width, parts.layers.vocab_size, config)
 
@@ -153,4 +129,4 @@ def _checked_ordering(ordering: Tensor, config: ModelConfig) -> Tensor:
     return ordering
 
 
-SPEC = HeadKind(KIND, _claims, _shape, is_assistant, _sizes, _read, is_ranked=False)
+SPEC = HeadKind(KIND, is_assistant, _sizes, _read, is_ranked=False)
