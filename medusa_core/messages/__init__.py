@@ -83,14 +83,16 @@ from medusa_core.messages.records import (
 )
 from medusa_core.messages.shown import shown_text, shown_tokens
 from medusa_core.messages.traces import (
+    MOST_PRUNED,
     NO_ODDS,
     NUM_ALTERNATIVES,
     Alternative,
-    ForbiddenToken,
+    DroppedToken,
     Odds,
     StepTrace,
     TraceNode,
     Verdict,
+    offers_with,
 )
 
 __all__ = [
@@ -99,6 +101,7 @@ __all__ = [
     "CLUSTER",
     "GIVEN",
     "GROWTHS",
+    "MOST_PRUNED",
     "NO_ODDS",
     "NO_PLAN",
     "NO_SWITCH",
@@ -121,12 +124,12 @@ __all__ = [
     "Cut",
     "DrafterChoice",
     "DrafterSpeed",
+    "DroppedToken",
     "EndpointModel",
     "EngineLost",
     "Event",
     "Failed",
     "Fit",
-    "ForbiddenToken",
     "Generate",
     "GenerateSettings",
     "GenerationDone",
@@ -174,6 +177,7 @@ __all__ = [
     "WeightFormats",
     "cluster_of",
     "device_here",
+    "offers_with",
     "shown_text",
     "shown_tokens",
 ]

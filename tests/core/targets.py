@@ -24,7 +24,7 @@ from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.laws import decode, user_says
 from tests.core.mtp_files import write_mimo
-from tests.core.peer_files import write_peer
+from tests.core.peer_files import write_guessing_peer, write_peer
 from tests.core.streams_files import STREAMS, write_streams
 from tests.core.tight import with_layers_below
 from tests.core.tiny import (
@@ -163,6 +163,7 @@ _SAYING = {
     "streams": _streams,
     **{name: _with_heads(spec) for name, spec in FAMILIES.items()},
     **{name: partial(write_peer, peer) for name, peer in PEERS.items()},
+    "qwen3_5": lambda model, _: write_guessing_peer(PEERS["qwen3_5"], model),
     "hydra": _hydra,
 }
 _WRITERS: dict[str, Writer] = {

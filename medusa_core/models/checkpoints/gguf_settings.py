@@ -22,13 +22,18 @@ _LONG, _SHORT = "rope_factors_long.weight", "rope_factors_short.weight"
 _GEMMA2_27B_LAYERS, _GEMMA3_27B_LAYERS = 46, 62
 
 
-def settings_of(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+def settings_of(gguf: Gguf, known: Mapping[str, Any], architecture: str = "") -> Settings:
     """What an architecture adds to the sizes that are known of a file, or puts in their place.
+
+    Args:
+        gguf: The file.
+        known: Its sizes.
+        architecture: Whose blocks it has, where that isn't its own.
 
     Raises:
         ModelError: It has something that isn't supported.
     """
-    make = _SETTINGS.get(gguf.architecture)
+    make = _SETTINGS.get(architecture or gguf.architecture)
     return {} if make is None else make(gguf, known)
 
 

@@ -114,6 +114,7 @@ class Proposal(NamedTuple):
             candidates, as a tree of their own: the drafter reads what the target says there.
         pruner: Drops nodes while they are verified; where there is one, nobody rides.
         forbidden: Guesses that the answer's grammar kept out of the tree.
+        offers: As `StepTrace.offers` has it; empty where the drafter doesn't tell.
     """
 
     tree: TokenTree
@@ -124,6 +125,7 @@ class Proposal(NamedTuple):
     riders: TokenTree | None = None
     pruner: Pruner | None = None
     forbidden: Sequence[ForbiddenGuess] = ()
+    offers: bytes = b""
 
     @property
     def pruned(self) -> Proposal:
