@@ -50,6 +50,7 @@ _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 _PICKLED_WEIGHTS = "pytorch_model*.bin"
 _EMBEDDINGS = ("embed_tokens.weight", "backbone.embeddings.weight")
 _MERGED = "medusa_head."
+_ASSISTANT = "post_projection.weight"  # which has token vectors of its own
 
 
 class ContentsKind(Enum):
@@ -142,7 +143,8 @@ def _weights(
 ) -> Contents:
     """A model, with heads among its tensors or beside them; or heads in a model's file."""
     shapes = _read_shapes(folder, weights, problems)
-    if shapes and not any(tensor.endswith(_EMBEDDINGS) for tensor in shapes):
+    is_model = any(tensor.endswith(_EMBEDDINGS) for tensor in shapes) and _ASSISTANT not in shapes
+    if shapes and not is_model:
         found: list[str] = []
         heads = _heads(name, shapes, config, found)
         if heads is not None or not _is_of_another_family(config):

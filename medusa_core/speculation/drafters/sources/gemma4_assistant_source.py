@@ -119,7 +119,7 @@ SPEC = SourceSpec(
         label="assistant",
         badge="a",
         explanation="guessed by Gemma 4's assistant, which reads the model's own keys and values",
-        colours=("cyan",),
+        colours=("steel",),
         line="dash-dot",
         is_numbered=True,
     ),
