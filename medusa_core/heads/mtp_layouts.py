@@ -104,7 +104,18 @@ MIMO = MtpLayout(
     reads_normed=False,
     has_state_first=True,
 )
-LAYOUTS = (QWEN, MIMO)
+GLM = MtpLayout(
+    families=frozenset(("glm4_moe",)),
+    layer=re.compile(r"model\.layers\.(\d{1,4})\.(.+)"),
+    parts={
+        "eh_proj": FC,
+        "enorm": TOKEN_NORM,
+        "hnorm": STATE_NORM,
+        "shared_head.norm": _LAST_NORM,
+    },
+    shared=frozenset(("embed_tokens", "shared_head.head")),
+)
+LAYOUTS = (QWEN, MIMO, GLM)
 
 
 def layout_of(names: Iterable[str], family: str = "") -> MtpLayout | None:

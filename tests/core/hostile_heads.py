@@ -30,6 +30,7 @@ from medusa_core.loading.load import load_target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
 from medusa_core.speculation.drafters.lineup import serving_drafters
 from tests.core.assistant_files import AssistantSpec, write_assistant
+from tests.core.block_files import DFLASH, DSPARK, JETSPEC, REDUCED, write_block
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.mtp_files import write_mimo
@@ -116,6 +117,10 @@ WRITERS: dict[str, Callable[[Path], Written]] = {
     "eagle sglang": _beside(lambda folder: write_eagle(folder, EagleSpec("sglang", taps=(1, 2)))),
     "eagle speculators": _beside(lambda folder: write_eagle(folder, EagleSpec("speculators"))),
     "gemma4-assistant": _gemma4,
+    "dflash": _beside(lambda folder: write_block(folder, DFLASH)),
+    "dspark": _beside(lambda folder: write_block(folder, DSPARK)),
+    "dspark speculators": _beside(lambda folder: write_block(folder, REDUCED)),
+    "dflash jetspec": _beside(lambda folder: write_block(folder, JETSPEC)),
     "mtp MiMo": lambda folder: Written(write_mimo(folder / "model"), None),
     "mtp Qwen": _qwen,
     "streams": _beside(lambda folder: write_streams(folder, StreamsSpec(SPEC, num_layers=1))),
@@ -206,7 +211,10 @@ def harm_file(written: Written, folder: Path, rng: random.Random) -> str:
 HARM = (harm_tensors, harm_tensors, harm_settings, harm_settings, harm_layout, harm_file)
 
 
-_TRIED = ("none", "medusa", "hydra", "eagle", "mtp", "streams", "gemma4-assistant")
+_TRIED = (
+    *("none", "medusa", "hydra", "eagle", "mtp", "streams"),
+    *("dflash", "dspark", "jetspec", "gemma4-assistant"),
+)
 
 
 def try_out(written: Written) -> str:

@@ -3,12 +3,14 @@
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 from transformers.cache_utils import MtpCache
+from transformers.generation.candidate_generator import MTPCandidateGenerator
 from transformers.modeling_layers import MtpModel
 
 from tests.core.peers import CONFIGS, make_peer
@@ -21,10 +23,12 @@ class Names(NamedTuple):
     Attributes:
         block: What the names of its block begin with.
         beside: Of what stands beside it the names, by transformers' own.
+        copies: What is published once more, by its names there.
     """
 
     block: str
     beside: dict[str, str]
+    copies: dict[str, str]
 
 
 QWEN = Names(
@@ -35,9 +39,24 @@ QWEN = Names(
         "hnorm": "mtp.pre_fc_norm_hidden",
         "post_norm": "mtp.norm",
     },
+    {},
+)
+GLM = Names(
+    "model.layers.3.",
+    {name: f"model.layers.3.{name}" for name in ("eh_proj", "enorm", "hnorm")}
+    | {"post_norm": "model.layers.3.shared_head.norm"},
+    {
+        "model.layers.3.embed_tokens.weight": "model.embed_tokens.weight",
+        "model.layers.3.shared_head.head.weight": "lm_head.weight",
+    },
 )
 # By their names in `CONFIGS`.
-MTP_PEERS = {"qwen 3.5": QWEN, "qwen 3.5 with experts": QWEN, "qwen 3 next": QWEN}
+MTP_PEERS = {
+    "qwen 3.5": QWEN,
+    "qwen 3.5 with experts": QWEN,
+    "qwen 3 next": QWEN,
+    "glm 4 with experts": GLM,
+}
 
 
 def write_mtp_peer(
@@ -66,6 +85,7 @@ def write_mtp_peer(
     norm = tensors["model.norm.weight"]
     for part in ("enorm", "hnorm", "post_norm"):
         added[f"{names.beside[part]}.weight"] = norm + like(norm)
+    added |= {name: tensors[of].clone() for name, of in names.copies.items()}
     save_file(tensors | added, path, {"format": "pt"})
     return folder
 
@@ -77,6 +97,8 @@ def theirs_of(folder: Path) -> tuple[Any, MtpModel]:
     more = {"num_mtp_layers": 1, "mtp_layer_types": ["full_attention"]}
     path.write_text(json.dumps(json.loads(text) | more), encoding="utf-8")
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    behind = model.config.num_hidden_layers  # transformers knows the numbers of published ones
+    model._keys_to_ignore_on_load_unexpected = [r"^mtp.*", rf"model\.layers\.{behind}\..*"]
     layer = MtpModel.from_pretrained(model)
     path.write_text(text, encoding="utf-8")
     return model, layer
@@ -98,3 +120,21 @@ def their_drafts(folder: Path, token_ids: list[int], count: int) -> list[int]:
         places = places[:, -1:] + 1
         drafted.append(int(read))
     return drafted
+
+
+def their_generator(folder: Path, token_ids: list[int], count: int) -> list[tuple[list[int], int]]:
+    """What transformers drafts while it writes: the tokens before each draft, and the draft."""
+    model, _ = theirs_of(folder)
+    drafts: list[tuple[list[int], int]] = []
+
+    class Noting(MTPCandidateGenerator):
+        def get_candidates(self, input_ids: Tensor, *args: Any, **kwargs: Any) -> Any:
+            found = super().get_candidates(input_ids, *args, **kwargs)
+            if found[0].shape[1] > input_ids.shape[1]:
+                drafts.append((input_ids[0].tolist(), int(found[0][0, -1])))
+            return found
+
+    with patch("transformers.generation.utils.MTPCandidateGenerator", Noting):
+        ids = torch.tensor([token_ids])
+        model.generate(ids, use_mtp=True, do_sample=False, max_new_tokens=count, eos_token_id=None)
+    return drafts

@@ -17,12 +17,12 @@ from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.speculation.drafters.sources.mtp_source import mtp_head
 from tests.core.gguf_converter import convert
 from tests.core.laws import decode, user_says
-from tests.core.mtp_peers import MTP_PEERS, their_drafts, write_mtp_peer
+from tests.core.mtp_peers import MTP_PEERS, their_drafts, their_generator, write_mtp_peer
 from tests.core.test_eagle import TEXT, requested
 from tests.core.test_mtp import hear, loaded
 from tests.core.test_qwen3_5 import dense
 
-FILED = ("qwen 3.5", "qwen 3.5 with experts")  # which GGUF files hold, too
+FILED = ("qwen 3.5", "qwen 3.5 with experts", "glm 4 with experts")  # which GGUF files hold, too
 DEPTH = 4
 
 
@@ -44,6 +44,18 @@ def test_drafts_are_those_of_transformers_from_a_folder_and_a_file(
     assert our_drafts(folder) == wanted
     if name in FILED:
         assert our_drafts(convert(folder, tmp_path / "model.gguf")) == wanted
+
+
+def test_drafts_are_those_of_transformers_generator_while_it_writes(tmp_path: Path) -> None:
+    """GLM's; of models with states transformers has no such generator."""
+    folder = write_mtp_peer("glm 4 with experts", tmp_path)
+    drafts = their_generator(folder, TEXT, 16)
+    assert len(drafts) > 6
+    target = loaded(folder, "float32")
+    for token_ids, wanted in drafts:
+        source, _ = hear(target, token_ids, [6, 1, 3])
+        source.start(token_ids[-1], 24)
+        assert next(iter(requested(source, ()))) == wanted
 
 
 def check_plan(target: Target, alone: Target) -> None:

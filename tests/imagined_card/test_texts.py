@@ -40,7 +40,10 @@ GRAPHS = pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"
 
 
 _TARGETS = {
-    **{name: name for name in ("hydra", "eagle", "streams", "learned")},
+    **{
+        name: name
+        for name in ("hydra", "eagle", "streams", "learned", "dflash", "dspark", "jetspec")
+    },
     "mtp": "mimo",
     "gemma4-assistant": "gemma4",
     "draft-model": "assisted",

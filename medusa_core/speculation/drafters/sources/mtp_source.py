@@ -28,7 +28,8 @@ def _build(target: Target, budget: RowBudget) -> ChainedSource:
 
 
 HINT = (
-    "Load a Qwen3.5 or MiMo with its MTP layer and without other heads, or choose another drafter."
+    "Load a Qwen3.5, GLM-4.5 or MiMo with its MTP layer and without other heads, or choose another "
+    "drafter."
 )
 SPEC = SourceSpec(
     SourceInfo(
