@@ -19,6 +19,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from medusa_core.heads.chained import TakeTensor
 from medusa_core.heads.gemma4_assistant_parts import LAYER_NORMS, AssistantParts, RowsRead
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.models.activation import active_of
@@ -32,8 +33,6 @@ from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.models.rope import Rope, interleave_rows
 from medusa_core.runtime.kv.cache import ReadableCache
 from medusa_core.system.native.pool import Workers
-
-TakeTensor = Callable[[str], Tensor | None]
 
 
 class SeenRows(NamedTuple):
