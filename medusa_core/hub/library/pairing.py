@@ -186,7 +186,7 @@ def pair(targets: Iterable[TargetFacts], heads: Iterable[HeadsFacts]) -> tuple[P
 
 def same_model(one: str, other: str) -> bool:
     """Are these two names of one model, whoever stores it, and however it is quantized?"""
-    return _bare(one) == _bare(other)
+    return bare_name(one) == bare_name(other)
 
 
 def _first_of(config: Mapping[str, Any], names: Iterable[str]) -> object:
@@ -235,7 +235,8 @@ def _base_model(config: Mapping[str, Any]) -> str:
     return ""
 
 
-def _bare(name: str) -> str:
+def bare_name(name: str) -> str:
+    """The name of a model without its owner, and without how it is stored."""
     last = name.replace("\\", "/").rstrip("/").rpartition("/")[2].casefold()
     while (shorter := _STORAGE.sub("", last)) != last:
         last = shorter
