@@ -124,7 +124,7 @@ def assistant_names(shapes: TensorShapes) -> dict[str, str]:
     wanted = [*_ALWAYS, "embedding" if "embedding" in names else "lm_head"]
     wanted += [
         f"{index}.{part}"
-        for index in range(num_layers(names))
+        for index in range(layers_in(names))
         for part in _IN_LAYER.values()
         if part not in _BIASES
     ]
@@ -135,7 +135,7 @@ def assistant_names(shapes: TensorShapes) -> dict[str, str]:
     return names
 
 
-def num_layers(names: Mapping[str, str]) -> int:
+def layers_in(names: Mapping[str, str]) -> int:
     """How many layers there are, by their parts."""
     return 1 + max((int(part.partition(".")[0]) for part in names if "." in part), default=-1)
 
@@ -151,7 +151,7 @@ def assistant_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> AssistantPa
         HeadsError: Something is missing, unknown or of the wrong shape.
     """
     names = assistant_names(shapes)
-    layers = _layers(raw, num_layers(names))
+    layers = _layers(raw, layers_in(names))
     clusters, read = _clusters(raw, layers.vocab_size, "centroids" in names)
     is_tied = _flag(raw, "tie_word_embeddings", True) and "embedding" in names
     projection = "embedding" if is_tied or "lm_head" not in names else "lm_head"
@@ -163,7 +163,7 @@ def assistant_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> AssistantPa
     return parts
 
 
-def rows_read(parts: AssistantParts, config: ModelConfig) -> tuple[RowsRead, ...]:
+def target_rows(parts: AssistantParts, config: ModelConfig) -> tuple[RowsRead, ...]:
     """Of each layer the rows of a target that it attends to: the last ones of its kind.
 
     Raises:

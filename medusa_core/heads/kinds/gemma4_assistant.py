@@ -17,8 +17,8 @@ from medusa_core.heads.gemma4_assistant_parts import (
     assistant_names,
     assistant_parts,
     is_assistant,
-    num_layers,
-    rows_read,
+    layers_in,
+    target_rows,
 )
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind, check_finite
@@ -52,7 +52,7 @@ def _shape_of(names: Mapping[str, str], shapes: TensorShapes, projection: str) -
         raise HeadsError("The assistant's projections are no matrices.", "Download it again.")
     vocab, hidden = of[projection]
     matrices, norms, biases = [of["before"], of["behind"]], hidden + 1, 0
-    for index in range(num_layers(names)):
+    for index in range(layers_in(names)):
         q, o, gate, down = (of[f"{index}.{part}"] for part in ("q", "o", "gate", "down"))
         matrices += [q, o, (2 * prod(gate[:1]), hidden), down]
         norms += sum(prod(of[f"{index}.{name}"]) + 1 for name in (*LAYER_NORMS, "q_norm"))
@@ -71,7 +71,7 @@ def _shape_of(names: Mapping[str, str], shapes: TensorShapes, projection: str) -
         num_norm_numbers=norms,
         num_biases=biases,
         # The scale of every layer; tokens by clusters stay as they are.
-        num_vector_numbers=num_layers(names) + (vocab + clusters) * hidden * bool(clusters),
+        num_vector_numbers=layers_in(names) + (vocab + clusters) * hidden * bool(clusters),
         num_ids=vocab if clusters else 0,
         kind=KIND,
         reads_width=of["behind"][0],
@@ -95,7 +95,7 @@ def _read(
         OutOfMemoryError: There is no room for it.
     """
     checkpoint, parts = files.checkpoint, assistant_parts(files.settings, files.shapes)
-    read = rows_read(parts, config)
+    read = target_rows(parts, config)
     check_sizes(parts.width, parts.layers.vocab_size, config)
 
     def take(part: str) -> Tensor | None:
