@@ -20,6 +20,8 @@ from medusa_core.loading.load import (
 from medusa_core.messages import GenerateSettings
 from medusa_core.models.datastore.phrases import write_phrases
 from medusa_core.training.phrase_counts import OwnText, PhraseRecipe, count_phrases
+from tests.core.assistant_files import AssistantSpec, write_assistant
+from tests.core.block_files import DFLASH, JETSPEC, REDUCED, BlockSpec, write_block
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.laws import decode, user_says
@@ -64,6 +66,7 @@ PEERS = {
 # Those of one drafter alone first.
 TARGET_NAMES = (
     *("grouped", "tied", "eagle", "mimo", "streams", "assisted", "learned"),
+    *("dflash", "dspark", "jetspec"),
     *FAMILIES,
     *PEERS,
     *("hydra", "pebble"),
@@ -121,6 +124,14 @@ def _eagle(model: Path, heads: Path) -> None:
     write_eagle(heads, EagleSpec("eagle3"))
 
 
+def _block(spec: BlockSpec) -> Writer:
+    def write(model: Path, heads: Path) -> None:
+        write_tiny(model, GROUPED)
+        write_block(heads, spec)
+
+    return write
+
+
 def _streams(model: Path, heads: Path) -> None:
     write_tiny(model, STREAMS)
     write_streams(heads)
@@ -129,6 +140,11 @@ def _streams(model: Path, heads: Path) -> None:
 def _hydra(model: Path, heads: Path) -> None:
     write_tiny(model, HYDRA)
     write_hydra(heads, random_hydra(HYDRA))
+
+
+def _gemma4(model: Path, heads: Path) -> None:
+    write_peer(PEERS["gemma4"], model)
+    write_assistant(heads, AssistantSpec(clusters=32))
 
 
 def _learned(model: Path, heads: Path) -> None:
@@ -158,6 +174,9 @@ _SAYING = {
     "grouped": _with_heads(GROUPED),
     "tied": _tied,
     "eagle": _eagle,
+    "dflash": _block(DFLASH),
+    "dspark": _block(REDUCED),
+    "jetspec": _block(JETSPEC),
     "mimo": lambda model, _: write_mimo(model),
     "streamed": _with_heads(STREAMED),
     "streams": _streams,
@@ -165,6 +184,7 @@ _SAYING = {
     **{name: partial(write_peer, peer) for name, peer in PEERS.items()},
     "qwen3_5": lambda model, _: write_guessing_peer(PEERS["qwen3_5"], model),
     "hydra": _hydra,
+    "gemma4": _gemma4,
 }
 _WRITERS: dict[str, Writer] = {
     **{name: _with_phrases(write) for name, write in _SAYING.items()},

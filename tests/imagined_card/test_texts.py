@@ -40,8 +40,12 @@ GRAPHS = pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"
 
 
 _TARGETS = {
-    **{name: name for name in ("hydra", "eagle", "streams", "learned")},
+    **{
+        name: name
+        for name in ("hydra", "eagle", "streams", "learned", "dflash", "dspark", "jetspec")
+    },
     "mtp": "mimo",
+    "gemma4-assistant": "gemma4",
     "draft-model": "assisted",
 }
 _MORE = {"qwen3_5": "mtp"}

@@ -49,6 +49,7 @@ log = logging.getLogger(__name__)
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 _PICKLED_WEIGHTS = "pytorch_model*.bin"
 _EMBEDDINGS = ("embed_tokens.weight", "backbone.embeddings.weight")
+_ASSISTANT = "post_projection.weight"  # which has token vectors of its own
 # Some of this is in the names of heads among a model's tensors: only then they are looked for.
 _OWN = ("medusa_head.", "mtp.", "mtp_layers.", ".eh_proj.", ".nextn.")
 
@@ -163,7 +164,8 @@ def _weights(
 ) -> Contents:
     """A model, with heads among its tensors or beside them; or heads in a model's file."""
     shapes = _read_shapes(folder, weights, problems)
-    if shapes and not any(tensor.endswith(_EMBEDDINGS) for tensor in shapes):
+    is_model = any(tensor.endswith(_EMBEDDINGS) for tensor in shapes) and _ASSISTANT not in shapes
+    if shapes and not is_model:
         found: list[str] = []
         heads = _heads(name, shapes, config, found)
         if heads is not None or not _is_of_another_family(config):
