@@ -45,6 +45,7 @@ _TARGETS = {
         for name in ("hydra", "eagle", "streams", "learned", "dflash", "dspark", "jetspec")
     },
     "mtp": "mimo",
+    "gemma4-assistant": "gemma4",
     "draft-model": "assisted",
 }
 _MORE = {"qwen3_5": "mtp"}
