@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from medusa_core.bench.contestant import OwnMode
 from medusa_core.bench.race import RaceResult, Totals, run_race
 from medusa_core.bench.synthetic import NAME as SYNTHETIC
-from medusa_core.bench.synthetic import expected_tau, synthetic_spec
+from medusa_core.bench.synthetic import promised_tau, synthetic_spec
 from medusa_core.engine.direct import generate
 from medusa_core.engine.session import Session
 from medusa_core.loading.target import Target
@@ -27,7 +27,7 @@ ROWS = (2, 4, 8, 16)
 _PLAIN = "none"
 
 
-class Entry(NamedTuple):
+class Way(NamedTuple):
     """A drafter that takes part in a certain way.
 
     Attributes:
@@ -55,14 +55,14 @@ class GrowthPoint:
         rows: Rows of every step; 0 where the engine chose.
         tau: Tokens per step.
         x_plain: Times plain decoding.
-        expected_tau: What the rates of a synthetic drafter promise; 0 where nothing does.
+        promised_tau: What the rates of a synthetic drafter promise; 0 where nothing does.
     """
 
     growth: str
     rows: int
     tau: float
     x_plain: float
-    expected_tau: float = 0.0
+    promised_tau: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,21 +191,21 @@ class GrowthRacer:
     def _tuner(self) -> Tuner:
         return Tuner(self._target, self._costs)
 
-    def _entries(self, drafter: str) -> list[Entry]:
+    def _entries(self, drafter: str) -> list[Way]:
         """All ways of a drafter. A tree of two rows is a chain."""
         fixed = [growth for growth in self._growths if growth != AUTO_GROWTH]
         entries = [
-            Entry(drafter, growth, rows)
+            Way(drafter, growth, rows)
             for growth in fixed
             for rows in self._rows
             if growth == CHAIN or CHAIN not in fixed or rows > 2
         ]
-        return [*entries, *(Entry(drafter, AUTO_GROWTH, 0) for _ in {*self._growths} - {*fixed})]
+        return [*entries, *(Way(drafter, AUTO_GROWTH, 0) for _ in {*self._growths} - {*fixed})]
 
     def _line(
         self,
         drafter: str,
-        entries: Sequence[Entry],
+        entries: Sequence[Way],
         speeds: Mapping[str, _Speed],
         modes: Mapping[str, OwnMode],
     ) -> GrowthLine:
@@ -226,10 +226,10 @@ class GrowthRacer:
         chosen = modes[entries[-1].name].sums.speed(drafter, plain, self._costs)
         return GrowthLine(drafter, points, points[-1].x_plain / best, chosen.growth, chosen.why)
 
-    def _expected(self, entry: Entry) -> float:
+    def _expected(self, entry: Way) -> float:
         if entry.drafter != SYNTHETIC or not entry.rows:
             return 0.0
-        return expected_tau(self._rates, entry.growth, entry.rows)
+        return promised_tau(self._rates, entry.growth, entry.rows)
 
 
 class _Speed(NamedTuple):
@@ -287,5 +287,5 @@ def growth_markdown(race: GrowthRace) -> str:
 
 
 def _cell(point: GrowthPoint) -> str:
-    expected = f" ({point.expected_tau:.2f})" if point.expected_tau else ""
+    expected = f" ({point.promised_tau:.2f})" if point.promised_tau else ""
     return f"{point.tau:.2f}{expected} · {point.x_plain:.2f}"

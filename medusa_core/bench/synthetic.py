@@ -117,7 +117,7 @@ def read_rates(text: str) -> tuple[float, ...]:
     return rates
 
 
-def expected_tau(rates: Sequence[float], growth: str, num_rows: int) -> float:
+def promised_tau(rates: Sequence[float], growth: str, num_rows: int) -> float:
     """Tokens per step that the rates promise: 1 + the chances of all paths of the best tree.
 
     Args:
