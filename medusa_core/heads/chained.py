@@ -128,6 +128,7 @@ class ChainedHead(ABC):
         mask: Tensor | None,
         width: int,
         kv: KvCache,
+        only_last: bool = False,
     ) -> Tensor:
         """Go on by one token from each of some states.
 
@@ -139,9 +140,11 @@ class ChainedHead(ABC):
             mask: Which slot each sees: additive [n, width], or None where all are seen.
             width: Slots that are read, from the first on.
             kv: From `new_cache`.
+            only_last: Of the others, which stand before the last one, only keys and values are
+                needed.
 
         Returns:
-            States. [n, hidden]
+            States. [n, hidden], or [1, hidden]
         """
 
     def scores(self, states: Tensor) -> Tensor:
@@ -213,6 +216,7 @@ class LlamaHead(ChainedHead):
         mask: Tensor | None,
         width: int,
         kv: KvCache,
+        only_last: bool = False,
     ) -> Tensor:
         assert isinstance(kv, TensorCache)
         device, linears = self._precision.device, self._linears
@@ -225,6 +229,9 @@ class LlamaHead(ChainedHead):
         kv.reserve_slots(torch.tensor(slots, device=device), width)
         scores = self._precision.scores
         keys, values = (part.to(scores) for part in kv.write(0, turned[:, num_q:]))
+        if only_last:
+            turned, residual = turned[-1:], residual[-1:]
+            mask = None  # the last row sees all before it
         if mask is not None:
             mask = mask.to(scores).repeat(self._group, 1)
         mixed = self._attend(turned[:, :num_q].to(scores), keys, values, mask)

@@ -56,7 +56,10 @@ class ChainedMemory(HeadMemory):
         self.kv.reserve(count)
         slots = range(length, length + count)
         read = self._head.entered(features)
-        states = self._head.step(read, token_ids, positions, slots, mask, length + count, self.kv)
+        width = length + count
+        states = self._head.step(
+            read, token_ids, positions, slots, mask, width, self.kv, only_last=True
+        )
         self.kv.commit(range(count))
         return states
 
