@@ -109,7 +109,3 @@ class MtpHead(ChainedHead):
         rows = SequenceRows(slice(0, len(x)), mask, kv)
         last = len(x) - 1 if only_last else None
         return model.final_norm(model.block(0, x, turned, [rows], last))
-
-    def scores(self, states: Tensor) -> Tensor:
-        wide = torch.promote_types(self._precision.compute, torch.float32)
-        return self._model.logits(states).to(wide)
