@@ -2,6 +2,7 @@
 
 from app.models.library_dialog import LibraryDialog
 from medusa_core.api import PairOffer
+from medusa_core.hub.job import JobState
 from tests.app.library.conftest import Run
 from tests.app.library.managing import card, column, settle, until
 from tests.core.conftest import GROUPED
@@ -92,6 +93,8 @@ def test_drafters_are_found_planned_and_fetched_with_a_model(
         await settle(dialog)
         assert discover.chosen.pair.heads == EAGLE, "what failed isn't taken"
         assert discover.drafter_label.text()
+        await until(lambda: [job.state for job in dialog.downloads.jobs] == [JobState.READY])
+        await settle(dialog)
 
     run(work)
     assert [(one.pair.model, one.pair.heads) for one in wanted] == [(MODEL, EAGLE)]
