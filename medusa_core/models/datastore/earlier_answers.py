@@ -11,7 +11,9 @@ from array import array
 from collections.abc import Sequence
 
 from medusa_core.errors import MedusaError
+from medusa_core.models.datastore.answer_texts import AnswerTexts
 from medusa_core.models.datastore.store import Store
+from medusa_core.models.datastore.suffix_trust import SuffixTrust
 from medusa_core.models.datastore.suffixes import (
     LONGEST,
     AnswerText,
@@ -45,6 +47,7 @@ class EarlierAnswers:
         """
         self.index = SuffixIndex()
         self.trust = Trust()
+        self.texts, self.suffix_trust = AnswerTexts(), SuffixTrust()
         self._store = store
         self._vocab_size = vocab_size
         self._most_tokens = most_tokens
@@ -71,7 +74,7 @@ class EarlierAnswers:
             before: The tokens before it.
             token_ids: Its own.
         """
-        context = before[-LONGEST:]
+        context = before[-24:]
         text = array("i", [*context, *token_ids[: self._most_tokens // 2]])
         if not token_ids:
             return
@@ -91,6 +94,7 @@ class EarlierAnswers:
         number = self._store.add(conversation_id, start, text)
         if number is not None:
             self.index.add(AnswerText(number, start, text))
+            self.texts.add([AnswerText(number, start, text)])
         too_many = len(self.index.token_ids) - self._most_tokens
         if too_many > 0:
             self._drop(too_many + round((1 - _KEPT_SHARE) * self._most_tokens))
@@ -100,10 +104,13 @@ class EarlierAnswers:
         log.info("%d answers that were used least are dropped", len(gone))
         self._store.delete(gone)
         self.index.remove(gone)
+        self.texts.remove(gone)
 
     def _read(self) -> None:
         there, known = self._store.numbers(), self.index.numbers
         if gone := known - there:
             self.index.remove(gone)
+            self.texts.remove(gone)
         for answer in self._store.answers(known & there, self._vocab_size):
             self.index.add(answer)
+            self.texts.add([answer])
