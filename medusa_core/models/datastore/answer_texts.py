@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 from medusa_core.models.datastore.suffix_array import SuffixArray
-from medusa_core.models.datastore.suffixes import AnswerText
+
+
+class AnswerText(NamedTuple):
+    """A text that a model wrote.
+
+    Attributes:
+        number: Its name.
+        start: How many of its tokens were there before the model wrote.
+        token_ids: All of them. int32
+    """
+
+    number: int
+    start: int
+    token_ids: array[int]
 
 
 class AnswerTexts:

@@ -23,7 +23,7 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.models.datastore.earlier_answers import EarlierAnswers
 from medusa_core.models.datastore.suffix_array import DEPTH, Occurrence, SuffixArray
-from medusa_core.models.datastore.suffix_trust import SuffixTrust
+from medusa_core.models.datastore.trust import Trust
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
@@ -55,13 +55,13 @@ class SuffixSource:
         self.guesses: Sequence[Sequence[int]] = ()
         self._earlier = earlier
         self._text = SuffixArray()
-        self._trust = SuffixTrust() if earlier is None else earlier.suffix_trust
+        self._trust = Trust() if earlier is None else earlier.trust
         self._root: _Found | None = None  # what is known behind the text as it is
         self._level: dict[tuple[int, ...], _Found] = {}  # by path of the level before
 
     def begin(self, token_ids: Sequence[int]) -> None:
         if self._earlier is None:
-            self._trust = SuffixTrust()
+            self._trust = Trust()
         self._text, self._root = SuffixArray(), None
         self._text.extend(token_ids)
 
@@ -132,7 +132,7 @@ class SuffixSource:
         if self._earlier is not None and found.texts is not self._text:
             for one in found.occurrences:
                 if one.token_id == token_id:
-                    self._earlier.use_answer_at(one.place)
+                    self._earlier.use(one.place)
                     return
 
 
