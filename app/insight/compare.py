@@ -25,6 +25,7 @@ from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from app.widgets.numbers import Number
 from medusa_core.messages import (
+    AUTO_GROWTH,
     Cancel,
     ChatMessage,
     CloseSession,
@@ -255,14 +256,17 @@ class CompareDialog(QDialog):
         column_.addWidget(note(QCoreApplication.translate("Insight", HELP)))
 
 
+def _without_drafts(settings: GenerateSettings) -> GenerateSettings:
+    """Settings but for those that say who guesses and how, which change no text."""
+    return replace(settings, drafter="", tree_rows=0, growth=AUTO_GROWTH)
+
+
 def verdict(left: GenerationDone | None, right: GenerationDone | None, is_exact: bool) -> str:
     """What two answers to one prompt have to do with each other."""
     if left is None or right is None:
         return ""
     speed = _speed(left, right)
-    comparable = replace(left.settings, drafter="", tree_rows=0) == replace(
-        right.settings, drafter="", tree_rows=0
-    )
+    comparable = _without_drafts(left.settings) == _without_drafts(right.settings)
     if not comparable:
         return QCoreApplication.translate(
             "Insight", "Different rules, so the texts may differ.{0}"

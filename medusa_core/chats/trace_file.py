@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import struct
 import tempfile
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from enum import Enum
 from functools import cache
@@ -21,7 +23,7 @@ import fastjsonschema
 from medusa_core.errors import TraceError
 from medusa_core.messages import (
     NO_ODDS,
-    ForbiddenToken,
+    DroppedToken,
     GenerateSettings,
     GenerationDone,
     Odds,
@@ -30,6 +32,7 @@ from medusa_core.messages import (
     StopReason,
     TokenSource,
     Verdict,
+    offers_with,
 )
 from medusa_core.system.resources import resources_dir
 
@@ -197,7 +200,7 @@ def _texts(steps: Iterable[StepTrace]) -> dict[int, bytes]:
     texts: dict[int, bytes] = {}
     for step in steps:
         texts.update((node.token_id, node.text) for node in step.nodes)
-        for guess in step.forbidden:
+        for guess in (*step.forbidden, *step.pruned):
             texts[guess.token_id] = step.pieces.get(guess.token_id, b"")
         for verdict in step.verdicts:
             candidates = (verdict.choice, *verdict.alternatives)
@@ -228,6 +231,7 @@ def _step(step: StepTrace) -> _Json:
         "num_kept": step.num_kept,
         "num_riders": step.num_riders,
         "forbidden": [list(guess) for guess in step.forbidden],
+        "pruned": [list(guess) for guess in step.pruned],
         "times_s": dict(zip(_PARTS, step.times, strict=True)) | {"step": step.step_s},
     }
 
@@ -345,19 +349,27 @@ class _Reader:
             times=_times(raw["times_s"]),
             step_s=float(raw["times_s"]["step"]),
             num_riders=raw.get("num_riders", 0),
-            forbidden=self._forbidden(raw.get("forbidden", ()), len(nodes["parents"]), number),
+            forbidden=self._dropped(raw.get("forbidden", ()), len(nodes["parents"]), number),
+            offers=self._offers(raw.get("pruned", ()), nodes, number),
         )
 
-    def _forbidden(
+    def _offers(self, raw: Sequence[Sequence[Any]], nodes: _Json, number: int) -> bytes:
+        pruned = self._dropped(raw, len(nodes["parents"]), number)
+        if not pruned:
+            return b""
+        with self._bounded_ids():
+            return offers_with(
+                nodes["parents"], nodes["token_ids"], nodes["probabilities"][1:], pruned
+            )
+
+    def _dropped(
         self, raw: Sequence[Sequence[Any]], num_nodes: int, number: int
-    ) -> tuple[ForbiddenToken, ...]:
+    ) -> tuple[DroppedToken, ...]:
         for node, token, _ in raw:
             self._check_known(token)
             if node >= num_nodes:
-                raise self._contradiction(number, "a forbidden guess hangs under no node")
-        return tuple(
-            ForbiddenToken(node, token_id, float(chance)) for node, token_id, chance in raw
-        )
+                raise self._contradiction(number, "a guess that was left out hangs under no node")
+        return tuple(DroppedToken(node, token_id, float(chance)) for node, token_id, chance in raw)
 
     def _check_known(self, token_id: int) -> None:
         if token_id not in self._texts:
@@ -366,9 +378,14 @@ class _Reader:
             )
 
     def _packed_ids(self, others: Sequence[Sequence[Any]]) -> bytes:
-        try:
+        with self._bounded_ids():
             return array("i", [i for i, _ in others]).tobytes()
-        except OverflowError as error:
+
+    @contextmanager
+    def _bounded_ids(self) -> Iterator[None]:
+        try:
+            yield
+        except (OverflowError, struct.error) as error:
             raise TraceError(
                 f"{self._file_name} has a token id beyond every vocabulary.", "Record it again."
             ) from error

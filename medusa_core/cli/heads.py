@@ -9,8 +9,8 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `heads`."""
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    show = actions.add_parser("show", help="say what a folder of heads holds")
-    show.add_argument("source", type=Path, help="folder with heads")
+    show = actions.add_parser("show", help="say what heads hold")
+    show.add_argument("source", type=Path, help="folder or GGUF file with heads")
     show.set_defaults(run=run_show)
     convert = actions.add_parser("convert", help="write heads in another format")
     convert.add_argument("source", type=Path, help="folder with Medusa heads")
@@ -22,12 +22,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_show(args: argparse.Namespace) -> int:
     """Print format, counts and sizes."""
-    from medusa_core.heads.kind import kind_of
+    from medusa_core.heads.head_files import open_head_files
+    from medusa_core.heads.kind import kind_of, shape_in
     from medusa_core.heads.reader import read_head_set
 
-    kind = kind_of(args.source)
+    files = open_head_files(args.source)
+    kind = kind_of(files.checkpoint.names)
     if kind.name != "medusa":
-        shape = kind.shape(args.source)
+        shape = shape_in(files)
         print(f"kind            {kind.name}")
         print(f"heads           {shape.num_heads}")
         print(f"residual layers {shape.num_layers}")

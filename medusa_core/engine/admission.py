@@ -10,7 +10,7 @@ from dataclasses import fields
 
 from medusa_core.chats.settings import SETTINGS
 from medusa_core.errors import RequestError
-from medusa_core.messages import ChatMessage, GenerateSettings
+from medusa_core.messages import GROWTHS, ChatMessage, GenerateSettings
 from medusa_core.runtime.tree.tables import MAX_TREE_ROWS
 
 _MOST_TEMPERATURE = 100.0
@@ -40,6 +40,10 @@ def admit(messages: Sequence[ChatMessage], settings: GenerateSettings) -> None:
         raise RequestError(
             f"A tree can't have {settings.tree_rows} rows.",
             f"Choose 1 to {MAX_TREE_ROWS}, or 0 to let the engine choose.",
+        )
+    if settings.growth not in GROWTHS:
+        raise RequestError(
+            f"Drafts can't grow as {settings.growth!r}.", f"Choose one of {', '.join(GROWTHS)}."
         )
     _check_lookahead(settings)
     if len(settings.stop) > _MOST_STOPS or any(len(s) > _LONGEST_STOP for s in settings.stop):

@@ -22,7 +22,7 @@ from medusa_core.messages import Event, Generate, GenerateSettings, StopReason
 from medusa_core.models.text.detokenizer import Detokenizer
 from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.tree.step import WalkContext
-from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.drafter import DrafterSpec, TellsOffers
 from medusa_core.speculation.drafters.grown import reader_of
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import RuleSpec, rule_registry, settled
@@ -85,6 +85,8 @@ class Generation:
         self._room = CacheRoom(session, longest, budget.most, request.shares)
         self._room.grow(len(prompt_ids))
         self._report = Report(request, target, session, transcript, fitted.cut, answer, settings)
+        if request.records and isinstance(drafting, TellsOffers):
+            drafting.tell_offers()
         drafting.begin(prompt_ids)
         reader = reader_of(drafting)
         num_read = None if reader is None else reader.resume(prompt_ids, session.memory)

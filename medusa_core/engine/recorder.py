@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from medusa_core.engine.sequence import Step
-from medusa_core.messages import ForbiddenToken, StepDone, StepTrace
+from medusa_core.messages import DroppedToken, StepDone, StepTrace
 from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import Proposal
@@ -64,6 +64,7 @@ class Recorder:
             done.step_s,
             len(step.ridden),
             _forbidden(proposal),
+            proposal.offers,
         )
 
     def _judged(self, step: Step, path: Sequence[int]) -> bytes:
@@ -72,7 +73,7 @@ class Recorder:
         return self._reader.choices(step.logits, path, step.token_ids)
 
 
-def _forbidden(proposal: Proposal) -> tuple[ForbiddenToken, ...]:
+def _forbidden(proposal: Proposal) -> tuple[DroppedToken, ...]:
     """What was kept out of a tree under its nodes; the most valuable guesses of it."""
     if not proposal.forbidden:
         return ()
@@ -83,7 +84,7 @@ def _forbidden(proposal: Proposal) -> tuple[ForbiddenToken, ...]:
         if node is not None and worths[node] * chance >= _LEAST_WORTH:
             found[node, token_id] = max(chance, found.get((node, token_id), 0.0))
     best = sorted(found.items(), key=lambda entry: -worths[entry[0][0]] * entry[1])
-    return tuple(ForbiddenToken(*place, chance) for place, chance in sorted(best[:_MOST_FORBIDDEN]))
+    return tuple(DroppedToken(*place, chance) for place, chance in sorted(best[:_MOST_FORBIDDEN]))
 
 
 def _worths(proposal: Proposal) -> list[float]:

@@ -19,7 +19,7 @@ from torch import Tensor
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.norm import RmsNorm
+from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
@@ -84,6 +84,7 @@ class ChainedHead(ABC):
         for name in ("mlp_norm", *norms):
             if (weight := take(name)) is not None:
                 self._norms[name] = RmsNorm(weight, layer.rms_norm_eps)
+        self._head_norm = _head_norm(layer, take)
         self._embedding = shared_weights.embedding
         self._rope = Rope(layer, precision.scores, precision.device)
         self._attend = choose_attention(precision.device)
@@ -96,10 +97,12 @@ class ChainedHead(ABC):
 
     @property
     def nbytes(self) -> int:
+        norms = list(self._norms.values())
+        if self._head_norm is not None:
+            norms.append(self._head_norm.norm)
         held = sum(linear.nbytes for linear in self.linears)
-        return held + sum(
-            norm.weight.nbytes + norm.weight.itemsize for norm in self._norms.values()
-        )
+        held += 0 if self._head_norm is None else self._head_norm.weight.nbytes
+        return held + sum(norm.weight.nbytes + norm.weight.itemsize for norm in norms)
 
     def share_workers(self, workers: Workers) -> None:
         for linear in self.linears:
@@ -164,7 +167,8 @@ class ChainedHead(ABC):
         vectors = self._embedding[torch.tensor(token_ids, device=self._embedding.device)]
         x, residual = self._joined(read, vectors.to(device, self._precision.compute))
         factors = self._rope.rotations(torch.tensor(positions, device=device), kv.capacity + 1)
-        turned = rotate(linears.qkv(x), factors)
+        qkv = linears.qkv(x)
+        turned = rotate(qkv if self._head_norm is None else self._head_norm(qkv), factors)
         num_q = self._layer.num_heads
         kv.reserve_slots(torch.tensor(slots, device=device), width)
         scores = self._precision.scores
@@ -192,6 +196,18 @@ class ChainedHead(ABC):
     def tokens(self, columns: Tensor) -> Tensor:
         """The tokens of some columns."""
         return columns
+
+
+def _head_norm(layer: ModelConfig, take: TakeTensor) -> HeadNorm | None:
+    """The norm of every query and key head, before they are turned; None where there is none."""
+    q_norm, k_norm = take("q_norm"), take("k_norm")
+    if q_norm is None or k_norm is None:
+        return None
+    size, turned = layer.head_rows
+    q, k = (interleave_rows(norm, size, turned) for norm in (q_norm, k_norm))
+    every = [q.expand(layer.num_heads, -1), k.expand(layer.num_kv_heads, -1)]
+    wide = torch.promote_types(q.dtype, torch.float32)
+    return HeadNorm(torch.cat(every).to(wide), layer.rms_norm_eps)
 
 
 def _linears(layer: ModelConfig, take: TakeTensor, make: MakeLinear) -> ChainedLinears:

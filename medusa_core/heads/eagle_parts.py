@@ -26,6 +26,8 @@ _IN_LAYER = {
     "self_attn.q_proj.bias": "q_bias",
     "self_attn.k_proj.bias": "k_bias",
     "self_attn.v_proj.bias": "v_bias",
+    "self_attn.q_norm.weight": "q_norm",
+    "self_attn.k_norm.weight": "k_norm",
     "mlp.gate_proj.weight": "gate",
     "mlp.up_proj.weight": "up",
     "mlp.down_proj.weight": "down",
@@ -42,6 +44,7 @@ _OUTSIDE = {
     "lm_head.weight": "lm_head",
     "d2t": "token_offsets",
     "t2d": "is_drafted",
+    "mask_hidden": "masked_state",
 }
 _FEATURE_NORM = re.compile(r"fc_norm\.(\d{1,2})\.weight")
 _ALWAYS = ("fc", "q", "k", "v", "o", "gate", "up", "down", "mlp_norm")
@@ -133,11 +136,7 @@ def eagle_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> EagleParts:
         HeadsError: Something is missing, unknown or of the wrong shape.
     """
     speculators = raw.get("speculators_model_type")
-    if speculators not in (None, "eagle3"):
-        raise HeadsError(
-            f"Drafts of the kind {str(speculators)[:40]!r} aren't supported.",
-            "Choose an EAGLE-3 head for this model.",
-        )
+    _check_kind(speculators, shapes)
     names = _by_part(shapes)
     inner = raw.get("transformer_layer_config", raw)
     if not isinstance(inner, Mapping):
@@ -148,19 +147,76 @@ def eagle_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> EagleParts:
     if missing:
         raise HeadsError(f"The EAGLE head lacks {', '.join(missing)}.", "Download the heads again.")
     layer = _layer_config(inner, shapes[names["o"]], raw)
+    num_features = _num_features(shapes[names["fc"]], layer, is_third, raw)
+    _check_norms(names, num_features, is_third, raw)
     parts = EagleParts(
         names=names,
         layer=layer,
         taps=_taps(raw),
-        num_features=_num_features(shapes[names["fc"]], layer, is_third, raw),
+        num_features=num_features,
         is_third=is_third,
-        norms_residual=bool(raw.get("norm_before_residual", speculators is not None)),
-        feeds_normed=bool(raw.get("norm_output", False)),
+        norms_residual=_flag(raw, "norm_before_residual", speculators is not None),
+        feeds_normed=is_third and _flag(raw, "norm_output", False),
         num_columns=own_columns[0] if own_columns else 0,
         vocab_of_file=layer.vocab_size if "vocab_size" in inner else 0,
     )
     _check_shapes(parts, shapes)
     return parts
+
+
+def _check_kind(speculators: object, shapes: TensorShapes) -> None:
+    """Refuse what isn't EAGLE, by the name of its layout or by a tensor that EAGLE hasn't.
+
+    Raises:
+        HeadsError: It is of another kind.
+    """
+    if speculators == "peagle" or any(part_of(name) == "masked_state" for name in shapes):
+        raise HeadsError(
+            "This is a P-EAGLE head, which drafts all tokens of a block at once, behind masks: "
+            "such heads aren't supported.",
+            "Choose an EAGLE-3 or EAGLE-3.1 head for this model.",
+        )
+    if speculators not in (None, "eagle3"):
+        raise HeadsError(
+            f"Drafts of the kind {str(speculators)[:40]!r} aren't supported.",
+            "Choose an EAGLE-3 head for this model.",
+        )
+
+
+def _flag(raw: Mapping[str, Any], name: str, default: bool) -> bool:
+    """What `config.json` says, on top or, as NVIDIA publishes heads, within `eagle_config`."""
+    nested = raw.get("eagle_config")
+    inner = nested.get(name) if isinstance(nested, Mapping) else None
+    value = inner if raw.get(name) is None else raw[name]
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise _damaged(name)
+    return value
+
+
+def _check_norms(
+    names: Mapping[str, str], num_features: int, is_third: bool, raw: Mapping[str, Any]
+) -> None:
+    """See that norms of what is read are there as `config.json` says: else drafts would be others.
+
+    Raises:
+        HeadsError: One is missing, or one is too many.
+    """
+    each = {part for part in names if part.startswith("feature_norm_")}
+    wanted = {f"feature_norm_{index}" for index in range(num_features)}
+    normed = _flag(raw, "norm_before_fc", "features_norm" in names)
+    agrees = normed == ("features_norm" in names) and each == (
+        wanted if _flag(raw, "fc_norm", bool(each)) else set()
+    )
+    if not agrees or (each and normed) or (not is_third and (each or normed)):
+        raise HeadsError(
+            f"The norms of what the EAGLE head reads ({len(each) + normed} for {num_features} "
+            "states) aren't those of config.json.",
+            "Download the heads again.",
+        )
+    if ("q_norm" in names) != ("k_norm" in names):
+        raise HeadsError("The EAGLE head norms queries or keys alone.", "Download the heads again.")
 
 
 def _by_part(shapes: TensorShapes) -> dict[str, str]:
@@ -252,6 +308,8 @@ def _check_shapes(parts: EagleParts, shapes: TensorShapes) -> None:
         "down": (hidden, layer.intermediate_size),
         "features_norm": (features,),
         "token_offsets": (parts.num_columns,),
+        "q_norm": (layer.head_dim,),
+        "k_norm": (layer.head_dim,),
     }
     wanted |= dict.fromkeys(("vector_norm", "state_norm", "mlp_norm", "last_norm"), (hidden,))
     for index in range(parts.num_features):

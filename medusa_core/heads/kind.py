@@ -1,4 +1,4 @@
-"""What a kind of heads is: how a folder of them is told, counted and read for a target.
+"""What a kind of heads is: how such heads are told, counted and read for a target.
 
 A source or drafter asks the heads of the kind that it knows; nobody else looks into them.
 """
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from medusa_core.errors import HeadsError
 from medusa_core.heads import kinds
+from medusa_core.heads.head_files import HeadFiles, open_head_files
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
@@ -58,13 +59,11 @@ class HeadKind:
 
     Attributes:
         name: Its name.
-        claims: Does a folder hold heads of this kind?
-        shape: Their sizes, without reading a tensor. Raises CheckpointError or HeadsError.
         owns: Are tensors of these names heads of this kind?
-        sizes: As `shape`, of tensors of which only names and shapes are known, and of what
-            `config.json` says, if anything. Raises HeadsError.
-        read: The heads of a folder for a target: folder, sizes of the target, where and in which
-            dtype they run, what the target lends them, their weight format. Raises CheckpointError,
+        sizes: Their sizes, by names and shapes of tensors and by what `config.json` says, if
+            anything. Raises HeadsError.
+        read: The heads for a target: their files, sizes of the target, where and in which dtype
+            they run, what the target lends them, their weight format. Raises CheckpointError,
             HeadsError or OutOfMemoryError.
         is_ranked: What a head guesses is one list for all paths, so that its ranks are right so and
             so often: a table of trees goes with such heads.
@@ -72,11 +71,9 @@ class HeadKind:
     """
 
     name: str
-    claims: Callable[[Path], bool]
-    shape: Callable[[Path], HeadsShape]
     owns: Callable[[frozenset[str]], bool]
     sizes: Callable[[TensorShapes, Mapping[str, object]], HeadsShape]
-    read: Callable[[Path, ModelConfig, Precision, SharedWeights, PartFormats], Heads]
+    read: Callable[[HeadFiles, ModelConfig, Precision, SharedWeights, PartFormats], Heads]
     is_ranked: bool = True
     lies_within: Callable[[frozenset[str]], bool] = lambda _: False
 
@@ -103,20 +100,31 @@ def has_own_heads(names: frozenset[str]) -> bool:
     return any(spec.lies_within(names) for spec in kind_registry().specs)
 
 
-def kind_of(heads_dir: Path) -> HeadKind:
-    """The kind of the heads in a folder; Medusa's, which says what is wrong, if none claims it."""
-    claiming = (spec for spec in kind_registry().specs if spec.claims(heads_dir))
-    return next(claiming, kind_registry().get("medusa"))
+def kind_of(names: frozenset[str]) -> HeadKind:
+    """The kind of heads with tensors of these names; Medusa, which says what is wrong, if none."""
+    owning = (spec for spec in kind_registry().specs if spec.owns(names))
+    return next(owning, kind_registry().get("medusa"))
 
 
-def read_shape(heads_dir: Path) -> HeadsShape:
-    """Sizes of the heads of a folder, without reading a tensor.
+def read_shape(path: Path) -> HeadsShape:
+    """Sizes of the heads in a folder or a GGUF file, without reading a tensor.
 
     Raises:
         CheckpointError: A file is damaged.
-        HeadsError: The folder holds no heads.
+        HeadsError: It holds no heads.
+        ModelError: It is a GGUF file of an architecture that isn't supported.
     """
-    return kind_of(heads_dir).shape(heads_dir)
+    return shape_in(open_head_files(path))
+
+
+def shape_in(files: HeadFiles) -> HeadsShape:
+    """Sizes of heads whose files are open.
+
+    Raises:
+        CheckpointError: A file is damaged.
+        HeadsError: They are no heads.
+    """
+    return shape_among(files.shapes, files.settings)
 
 
 def shape_among(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
@@ -129,6 +137,4 @@ def shape_among(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsSh
     Raises:
         HeadsError: They are no heads.
     """
-    names = frozenset(shapes)
-    owning = (spec for spec in kind_registry().specs if spec.owns(names))
-    return next(owning, kind_registry().get("medusa")).sizes(shapes, settings)
+    return kind_of(frozenset(shapes)).sizes(shapes, settings)

@@ -14,21 +14,18 @@ from torch import Tensor
 
 from medusa_core.errors import HeadsError
 from medusa_core.heads.format import HeadsFormat, HeadsTensor, TensorRole, find_format
+from medusa_core.heads.head_files import HeadFiles, open_head_files
 from medusa_core.heads.kind import check_finite
 from medusa_core.heads.medusa import MakeLinear, MedusaHeads, SharedWeights
 from medusa_core.heads.weights import HeadSet, HeadWeights, reads_root
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.weights import no_memory
-from medusa_core.system.files.json_file import read_json
 
-_FILE = "medusa_lm_head.safetensors"
-_PICKLES = ("medusa_lm_head.pt", "medusa_lm_head.bin", "pytorch_model.bin")
 # Vocabularies are padded to rounder numbers: 32000, 32001 and 32064 are one.
 _MOST_PADDING = 128
 
@@ -37,16 +34,16 @@ _Read = Callable[[str], Tensor]
 
 
 def read_heads(
-    heads_dir: Path,
+    files: HeadFiles,
     config: ModelConfig,
     precision: Precision,
     shared_weights: SharedWeights,
     formats: PartFormats,
 ) -> MedusaHeads:
-    """Read the heads of a folder for a target.
+    """Read heads for a target.
 
     Args:
-        heads_dir: Folder with Medusa heads in any format, or the target's own with heads inside.
+        files: With Medusa heads in any format; the target's own may be among them.
         config: Sizes of the target that they must fit.
         precision: Where and in which dtype they run.
         shared_weights: What the target lends them.
@@ -54,10 +51,9 @@ def read_heads(
 
     Raises:
         CheckpointError: A file is damaged.
-        HeadsError: The folder holds no heads, or heads for another target.
+        HeadsError: They hold no heads, or heads for another target.
     """
-    checkpoint = _open(heads_dir)
-    parts = _parts_of(checkpoint)
+    checkpoint, parts = files.checkpoint, _parts(files.shapes)
     # By the shapes alone first: a set of heads may be larger than the memory that is left.
     build = _head_set(checkpoint, parts, lambda name: _shape_only(checkpoint, name))
     _check_alike(build)
@@ -90,17 +86,6 @@ def linears_of(formats: PartFormats, precision: Precision) -> MakeLinear:
     return make
 
 
-def read_heads_shape(heads_dir: Path) -> HeadsShape:
-    """Sizes of the heads of a folder, without reading a tensor.
-
-    Raises:
-        CheckpointError: A file is damaged.
-        HeadsError: The folder holds no heads.
-    """
-    checkpoint = _open(heads_dir)
-    return heads_shape({name: checkpoint.shape(name) for name in checkpoint.names})
-
-
 def heads_shape(shapes: Mapping[str, tuple[int, ...]]) -> HeadsShape:
     """Sizes of the heads among tensors of which only names and shapes are known.
 
@@ -125,11 +110,11 @@ def heads_shape(shapes: Mapping[str, tuple[int, ...]]) -> HeadsShape:
     )
 
 
-def read_head_set(heads_dir: Path, dtype: torch.dtype | None) -> tuple[HeadSet, HeadsFormat]:
+def read_head_set(path: Path, dtype: torch.dtype | None) -> tuple[HeadSet, HeadsFormat]:
     """Read heads as plain tensors.
 
     Args:
-        heads_dir: As in `read_heads`.
+        path: Folder with Medusa heads in any format, or of a target with heads inside.
         dtype: The dtype wanted; None for the file's own.
 
     Returns:
@@ -139,8 +124,9 @@ def read_head_set(heads_dir: Path, dtype: torch.dtype | None) -> tuple[HeadSet, 
         CheckpointError: A file is damaged.
         HeadsError: The folder holds no heads that are whole.
     """
-    checkpoint = _open(heads_dir)
-    spec, parts = find_format(checkpoint.names), _parts_of(checkpoint)
+    files = open_head_files(path)
+    checkpoint = files.checkpoint
+    spec, parts = find_format(checkpoint.names), _parts(files.shapes)
     heads = _head_set(checkpoint, parts, lambda name: checkpoint.floats(name, dtype))
     _check_alike(heads)
     return heads, spec
@@ -162,36 +148,6 @@ def _head_set(checkpoint: Checkpoint, parts: _Parts, read: _Read) -> HeadSet:
 
 def _shape_only(checkpoint: Checkpoint, name: str) -> Tensor:
     return torch.empty(checkpoint.shape(name), device="meta")
-
-
-def _open(heads_dir: Path) -> Checkpoint:
-    """Their files.
-
-    Raises:
-        CheckpointError: One is damaged: of `config.json`, too, though nothing of it is needed.
-        HeadsError: There are none, or only pickles.
-    """
-    if (heads_dir / "config.json").exists():
-        read_json(heads_dir / "config.json")
-    if (heads_dir / _FILE).exists():
-        return Checkpoint.open_file(heads_dir / _FILE)
-    names = ("model.safetensors", "model.safetensors.index.json")
-    if any((heads_dir / name).exists() for name in names):
-        return open_folder(heads_dir)
-    pickled = [path for name in _PICKLES if (path := heads_dir / name).exists()]
-    if pickled:
-        raise HeadsError(
-            f"These heads are a pickle ({pickled[0].name}), which can run code when it is opened.",
-            "Get them as safetensors; or, if you trust where they come from, convert them once: "
-            f"medusa convert {heads_dir}",
-        )
-    raise HeadsError(
-        f"No {_FILE} in {heads_dir}.", "Choose a folder with Medusa heads, or go without heads."
-    )
-
-
-def _parts_of(checkpoint: Checkpoint) -> dict[HeadsTensor, str]:
-    return _parts({name: checkpoint.shape(name) for name in checkpoint.names})
 
 
 def _parts(shapes: Mapping[str, tuple[int, ...]]) -> dict[HeadsTensor, str]:

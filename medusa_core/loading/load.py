@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import torch
 
-from medusa_core.heads.kind import Heads, has_own_heads, kind_of, read_shape
+from medusa_core.heads.head_files import HeadFiles, open_head_files
+from medusa_core.heads.kind import Heads, has_own_heads, kind_of, shape_in
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.loading.decoder import DecoderParts, Join, OnProgress, open_decoder
 from medusa_core.loading.plan import plan_target
@@ -67,7 +68,7 @@ def load_target(
 
     Args:
         model: Folder in Hugging Face layout, or a GGUF file; or its files, where they are open.
-        heads_dir: Folder with Medusa heads, or None: heads that lie in the model's own files serve.
+        heads_dir: Folder or GGUF file with heads, or None: those in the model's own files serve.
         options: How.
         on_progress: Called with the stage, the share done and a text for people. What it raises
             ends the load.
@@ -93,8 +94,8 @@ def load_target(
             decoder.lm_head, config.vocab_size, decoder.embedding, blocks
         )
         heads, trees = None, None
-        if planned.heads_dir is not None:
-            heads, trees = _read_heads(planned.heads_dir, parts, shared_weights, report)
+        if planned.heads is not None:
+            heads, trees = _read_heads(planned.heads, parts, shared_weights, report)
             share_workers(runner, heads)
             runner.tap(heads.taps)
             heads.reserve(options.sessions * whole_rows(config.context_tokens))
@@ -134,7 +135,7 @@ class _Planned(NamedTuple):
         plan: Where the device's memory goes.
         template: Writes prompts.
         phrases: The model's table of phrases, or None.
-        heads_dir: Folder of the heads; the model's own where heads lie among its tensors; or None.
+        heads: Files of the heads; the model's own where heads lie among its tensors; or None.
         draft: Files of the smaller model that drafts, or None.
     """
 
@@ -144,7 +145,7 @@ class _Planned(NamedTuple):
     plan: MemoryPlan
     template: Template
     phrases: PhraseTable | None
-    heads_dir: Path | None
+    heads: HeadFiles | None
     draft: ModelFiles | None
 
 
@@ -170,7 +171,8 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
         check_header(checkpoint, config)
     if heads_dir is None and options.takes_own_heads and has_own_heads(checkpoint.names):
         heads_dir = files.path
-    shape = HeadsShape() if heads_dir is None else read_shape(heads_dir)
+    heads = None if heads_dir is None else open_head_files(heads_dir)
+    shape = HeadsShape() if heads is None else shape_in(heads)
     draft = None if options.assistant_dir is None else ModelFiles.open(options.assistant_dir)
     draft_model = None if draft is None else _planned_draft_model(draft, options, tokenizer)
     adapter = None if options.adapter_dir is None else Adapter(options.adapter_dir, config)
@@ -179,17 +181,17 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
     plan = plan_target(here, shape, formats, options, draft_model, changes)
     config = replace(config, context_tokens=plan.context_tokens)
     parts = DecoderParts(files, config, precision, formats, checkpoint, adapter)
-    return _Planned(options, chosen.note, parts, plan, template, phrases, heads_dir, draft)
+    return _Planned(options, chosen.note, parts, plan, template, phrases, heads, draft)
 
 
 def _read_heads(
-    heads_dir: Path, parts: DecoderParts, shared_weights: SharedWeights, report: OnProgress
+    files: HeadFiles, parts: DecoderParts, shared_weights: SharedWeights, report: OnProgress
 ) -> tuple[Heads, TreePresets | None]:
     """Heads, and trees for those that draft by ranks."""
-    report("heads", 1.0, f"Reading the heads of {heads_dir.name}")
-    kind = kind_of(heads_dir)
-    heads = kind.read(heads_dir, parts.config, parts.precision, shared_weights, parts.formats)
-    return heads, read_tree_table(heads_dir, heads.num_heads) if kind.is_ranked else None
+    report("heads", 1.0, f"Reading the heads of {files.path.name}")
+    kind = kind_of(files.checkpoint.names)
+    heads = kind.read(files, parts.config, parts.precision, shared_weights, parts.formats)
+    return heads, read_tree_table(files.path, heads.num_heads) if kind.is_ranked else None
 
 
 @contextmanager

@@ -45,10 +45,14 @@ from medusa_core.messages.events import (
 )
 from medusa_core.messages.load_options import LoadOptions
 from medusa_core.messages.records import (
+    AUTO_GROWTH,
+    CHAIN,
     GIVEN,
+    GROWTHS,
     NO_PLAN,
     NO_SWITCH,
     TARGET,
+    TREE,
     Advice,
     ChatMessage,
     Cut,
@@ -79,24 +83,31 @@ from medusa_core.messages.records import (
 )
 from medusa_core.messages.shown import shown_text, shown_tokens
 from medusa_core.messages.traces import (
+    MOST_PRUNED,
     NO_ODDS,
     NUM_ALTERNATIVES,
     Alternative,
-    ForbiddenToken,
+    DroppedToken,
     Odds,
     StepTrace,
     TraceNode,
     Verdict,
+    offers_with,
 )
 
 __all__ = [
+    "AUTO_GROWTH",
+    "CHAIN",
     "CLUSTER",
     "GIVEN",
+    "GROWTHS",
+    "MOST_PRUNED",
     "NO_ODDS",
     "NO_PLAN",
     "NO_SWITCH",
     "NUM_ALTERNATIVES",
     "TARGET",
+    "TREE",
     "Advice",
     "Alternative",
     "AnswerStarted",
@@ -113,12 +124,12 @@ __all__ = [
     "Cut",
     "DrafterChoice",
     "DrafterSpeed",
+    "DroppedToken",
     "EndpointModel",
     "EngineLost",
     "Event",
     "Failed",
     "Fit",
-    "ForbiddenToken",
     "Generate",
     "GenerateSettings",
     "GenerationDone",
@@ -166,6 +177,7 @@ __all__ = [
     "WeightFormats",
     "cluster_of",
     "device_here",
+    "offers_with",
     "shown_text",
     "shown_tokens",
 ]

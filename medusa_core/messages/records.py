@@ -194,6 +194,13 @@ class DrafterSpeed(NamedTuple):
         tokens_per_s: Tokens per second of decoding.
         x_plain: That over plain decoding's.
         draft_ms: Milliseconds of a step that drafting took.
+        growth: Which form most of its steps had: "chain", "tree", or "none" where nothing was
+            drafted.
+        num_rows: Mean rows of a step, root included.
+        levels: Mean depth of a step's drafts.
+        step_x: How many times as long as a step of one row one of so many rows takes; 0 where that
+            wasn't measured.
+        why: Why that form, in one sentence with these figures; English.
     """
 
     name: str
@@ -201,6 +208,11 @@ class DrafterSpeed(NamedTuple):
     tokens_per_s: float
     x_plain: float
     draft_ms: float
+    growth: str = "none"
+    num_rows: float = 1.0
+    levels: float = 0.0
+    step_x: float = 0.0
+    why: str = ""
 
 
 class RuleChoice(NamedTuple):
@@ -238,6 +250,7 @@ class SourceInfo(NamedTuple):
         colours: Names of colours of the window's palette, for depth 1, 2, ...; they begin again.
         line: How its tokens are underlined: solid, dash, dot, dash-dot or wave.
         is_numbered: Each depth has a mark of its own, and label and badge are followed by it.
+        draws_block: All guesses of a step are drawn in one pass, as a block of places.
     """
 
     name: str
@@ -247,6 +260,10 @@ class SourceInfo(NamedTuple):
     colours: tuple[str, ...]
     line: str
     is_numbered: bool = False
+    draws_block: bool = False
+
+
+AUTO_GROWTH, CHAIN, TREE = GROWTHS = ("auto", "chain", "tree")
 
 
 class Lookahead(NamedTuple):
@@ -288,6 +305,8 @@ class GenerateSettings:
         max_new_tokens: Token budget of the answer, EOS included; 0 for what the context leaves.
         stop: Strings that end the answer; they are not part of it.
         tree_rows: Most rows of a verified tree, root included; 0 lets the engine choose.
+        growth: One of `GROWTHS`: drafts are a `chain` without branches, or a `tree`; `auto` lets
+            the engine choose in each step, nothing included.
         lookahead_window: W of lookahead decoding; see `Lookahead`.
         lookahead_size: N of it.
         lookahead_guesses: G of it.
@@ -316,6 +335,7 @@ class GenerateSettings:
     max_new_tokens: int = 512
     stop: tuple[str, ...] = ()
     tree_rows: int = 0
+    growth: str = AUTO_GROWTH
     lookahead_window: int = Lookahead().window
     lookahead_size: int = Lookahead().size
     lookahead_guesses: int = Lookahead().guesses

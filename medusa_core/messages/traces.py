@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from struct import Struct
 from typing import NamedTuple
 
 from medusa_core.messages.records import StepTimes, TokenSource
 
 NUM_ALTERNATIVES = 5
+MOST_PRUNED = 16
+_OFFER = Struct("iif")
 
 
 class Alternative(NamedTuple):
@@ -86,8 +89,8 @@ class Verdict(NamedTuple):
     numbers: tuple[tuple[str, float], ...]
 
 
-class ForbiddenToken(NamedTuple):
-    """A guess that the answer's grammar kept out of the tree.
+class DroppedToken(NamedTuple):
+    """A guess that was kept out of the tree: by the answer's grammar, or by what a row costs.
 
     Attributes:
         node: Index of the node that it would have hung under.
@@ -98,6 +101,28 @@ class ForbiddenToken(NamedTuple):
     node: int
     token_id: int
     probability: float
+
+
+def offers_with(
+    parents: Sequence[int],
+    token_ids: Sequence[int],
+    chances: Sequence[float | None],
+    pruned: Iterable[DroppedToken],
+) -> bytes:
+    """`StepTrace.offers` of a tree beside which these were pruned.
+
+    Args:
+        parents: Of its nodes.
+        token_ids: Theirs.
+        chances: Of its drafts.
+        pruned: They.
+
+    Raises:
+        struct.error: A token's id has no room in 32 bits.
+    """
+    drafts = zip(parents[1:], token_ids[1:], chances, strict=True)
+    drafted = ((parent, i, 1.0 if chance is None else chance) for parent, i, chance in drafts)
+    return b"".join(_OFFER.pack(node - 1, *rest) for node, *rest in (*drafted, *pruned))
 
 
 class StepTrace(NamedTuple):
@@ -128,6 +153,9 @@ class StepTrace(NamedTuple):
         step_s: Seconds of the whole step, the making of text included.
         num_riders: Rows that were computed beside the tree and are never candidates.
         forbidden: The likeliest guesses that the answer's grammar kept out of the tree.
+        offers: The likeliest guesses that sources offered, in the tree or not; empty where that
+            isn't known. Of each the offer that it follows, -1 for the root, and its token, as
+            int32; then how likely it was as float32. 12 bytes each
     """
 
     session_id: str
@@ -148,7 +176,31 @@ class StepTrace(NamedTuple):
     times: StepTimes
     step_s: float
     num_riders: int = 0
-    forbidden: tuple[ForbiddenToken, ...] = ()
+    forbidden: tuple[DroppedToken, ...] = ()
+    offers: bytes = b""
+
+    @property
+    def pruned(self) -> tuple[DroppedToken, ...]:
+        """The likeliest guesses that weren't verified: not worth a row, or of another shape.
+
+        Those that follow one of them aren't told.
+        """
+        drafted = {
+            (parent, token_id): node
+            for node, (parent, token_id) in enumerate(
+                zip(self.parents, self.token_ids, strict=True)
+            )
+        }
+        reached: list[tuple[int | None, float]] = []  # of every offer its node, and its worth
+        found: list[tuple[float, DroppedToken]] = []
+        for above, token_id, chance in _OFFER.iter_unpack(self.offers):
+            parent, worth = (0, 1.0) if above < 0 else reached[above]
+            node = None if parent is None else drafted.get((parent, token_id))
+            reached.append((node, worth * chance))
+            if parent is not None and node is None:
+                found.append((worth * chance, DroppedToken(parent, token_id, chance)))
+        found.sort(key=lambda entry: -entry[0])
+        return tuple(guess for _, guess in found[:MOST_PRUNED])
 
     @property
     def nodes(self) -> tuple[TraceNode, ...]:
@@ -190,9 +242,9 @@ class StepTrace(NamedTuple):
 
     @property
     def _compared(self) -> tuple[object, ...]:
-        held = (self.pieces, self.odds)  # the same may be held otherwise
+        held = (self.pieces, self.odds, self.offers)  # the same may be held otherwise
         rest = (value for value in self if not any(value is one for one in held))
-        return (*rest, self._known())
+        return (*rest, self._known(), self.pruned)
 
     def _known(self) -> tuple[float | None, ...]:
         return self.odds.of_drafts(len(self.token_ids) - 1)

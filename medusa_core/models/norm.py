@@ -40,12 +40,13 @@ class HeadNorm:
 
     Attributes:
         weight: [q heads + kv heads, head_dim]
+        norm: Of a head, before the weight.
 
     Source: Qwen3 (Yang et al. 2025), section 2.
     """
 
     def __init__(self, weight: Tensor, eps: float) -> None:
-        self._norm = RmsNorm(weight.new_ones(weight.shape[-1]), eps)
+        self.norm = RmsNorm(weight.new_ones(weight.shape[-1]), eps)
         self.weight = weight
 
     def __call__(self, qkv: Tensor) -> Tensor:
@@ -53,5 +54,5 @@ class HeadNorm:
         num_heads, head_dim = self.weight.shape
         rows = qkv.view(len(qkv), -1, head_dim)
         turned = rows[:, :num_heads]
-        normed = self._norm(turned.reshape(-1, head_dim)).view(turned.shape) * self.weight
+        normed = self.norm(turned.reshape(-1, head_dim)).view(turned.shape) * self.weight
         return torch.cat([normed, rows[:, num_heads:]], dim=1).view(qkv.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -44,3 +45,40 @@ def deep_texts(
         "lengths": torch.tensor(lengths),
         "seeds": torch.tensor(seeds),
     }
+
+
+class SideBySide(NamedTuple):
+    """Texts side by side, filled up to the longest.
+
+    Attributes:
+        features: What the tapped layers get, of all tokens but the last. float32
+            [texts, length − 1, taps · hidden]
+        ids: int64 [texts, length]
+        is_answer: bool [texts, length]
+    """
+
+    features: Tensor
+    ids: Tensor
+    is_answer: Tensor
+
+
+def side_by_side(shard: Shard, texts: Tensor, device: torch.device) -> SideBySide:
+    """Some texts of a shard.
+
+    Args:
+        shard: As `deep_texts` makes it.
+        texts: Which. int64 [n]
+        device: Where they are wanted.
+    """
+    ends = shard["lengths"].cumsum(0)
+    spans = [(int(ends[i] - shard["lengths"][i]), int(ends[i])) for i in texts]
+    length = max(stop - start for start, stop in spans)
+    features = torch.zeros(len(spans), length - 1, shard["deep"].shape[1])
+    ids = torch.zeros(len(spans), length, dtype=torch.int64)
+    is_answer = torch.zeros(len(spans), length, dtype=torch.bool)
+    for row, (start, stop) in enumerate(spans):
+        count = stop - start
+        features[row, : count - 1] = shard["deep"][start : stop - 1]
+        ids[row, :count] = shard["ids"][start:stop]
+        is_answer[row, :count] = shard["is_answer"][start:stop]
+    return SideBySide(features.to(device), ids.to(device), is_answer.to(device))

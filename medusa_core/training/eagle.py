@@ -16,6 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from medusa_core.training.draft_parts import Norm, angles, turned
+
 
 @dataclass(frozen=True, slots=True)
 class EagleForm:
@@ -40,20 +42,6 @@ class EagleForm:
     columns: int
     theta: float = 10000.0
     eps: float = 1e-6
-
-
-class Norm(nn.Module):
-    """Root-mean-square normalisation in float32, whatever else is computed in."""
-
-    def __init__(self, size: int, eps: float) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(size))
-        self._eps = eps
-
-    def forward(self, x: Tensor) -> Tensor:
-        wide = x.float()
-        scale = (wide.pow(2).mean(-1, keepdim=True) + self._eps).rsqrt()
-        return wide * scale * self.weight
 
 
 class EagleModule(nn.Module):
@@ -107,7 +95,8 @@ class EagleModule(nn.Module):
             token behind p. [rows, length, hidden] each; the first k places mean nothing.
         """
         vectors = self.vector_norm(self.vectors[token_ids].to(features.dtype))
-        cosine, sine = self._angles(features.shape[1], features)
+        places = torch.arange(features.shape[1], device=features.device)
+        cosine, sine = angles(places, self.form.head_dim, self.form.theta)
         state = self.fc(features)
         found: list[Tensor] = []
         keys: list[Tensor] = []
@@ -116,7 +105,7 @@ class EagleModule(nn.Module):
             if step:
                 state = F.pad(found[-1][:, :-1], (0, 0, 1, 0))  # of the place before
             x = torch.cat([vectors, self.state_norm(state)], dim=-1)
-            q, k = (_turned(self._heads(part(x)), cosine, sine) for part in (self.q, self.k))
+            q, k = (turned(self._heads(part(x)), cosine, sine) for part in (self.q, self.k))
             keys.append(k)
             values.append(self._heads(self.v(x)))
             mixed = _attend(q, keys, values)
@@ -131,23 +120,11 @@ class EagleModule(nn.Module):
         form = self.form
         return rows.view(*rows.shape[:2], form.num_heads, form.head_dim).transpose(1, 2)
 
-    def _angles(self, length: int, like: Tensor) -> tuple[Tensor, Tensor]:
-        half = self.form.head_dim // 2
-        exponents = torch.arange(half, device=like.device) / half
-        angles = torch.arange(length, device=like.device)[:, None] * self.form.theta**-exponents
-        return angles.cos(), angles.sin()
-
-
-def _turned(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Halves turned by their places."""
-    a, b = heads.float().chunk(2, dim=-1)
-    return torch.cat([a * cosine - b * sine, b * cosine + a * sine], dim=-1)
-
 
 def _attend(q: Tensor, keys: list[Tensor], values: list[Tensor]) -> Tensor:
     """Attention of the last step's rows.
 
-    A row of step k at place p sees the first step's rows up to p − k + 1, and of each later step
+    A row of step k at place p sees the first step's rows up to p − k, and of each later step
     the one that led to it: of step j that at p − k + j.
     """
     length, step = q.shape[2], len(keys) - 1

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from medusa_core.loading.target import Target
 from medusa_core.training.accuracy import UNKNOWN
-from medusa_core.training.deep_texts import deep_texts
+from medusa_core.training.deep_texts import deep_texts, side_by_side
 from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.eagle import EagleForm, EagleModule
 from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
@@ -93,7 +93,7 @@ class EagleTrainee:
         return len(shard["lengths"])
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
-        features, ids, is_answer = self._rows(shard, places)
+        features, ids, is_answer = side_by_side(shard, places, self._device)
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16):
             states = self.module.steps(features, ids[:, 1:], self._num_steps)
         total = torch.zeros((), device=self._device)
@@ -118,7 +118,7 @@ class EagleTrainee:
         for places in torch.split(torch.arange(len(shard["lengths"])), _AT_ONCE):
             if most is not None and count >= most:
                 break
-            features, ids, is_answer = self._rows(shard, places)
+            features, ids, is_answer = side_by_side(shard, places, self._device)
             states = self.module.steps(features, ids[:, 1:], self._num_steps)
             columns = []
             for step, state in enumerate(states):
@@ -171,23 +171,6 @@ class EagleTrainee:
         save_file(named, folder / "model.safetensors", metadata={"format": "pt"})
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         return "eagle3"
-
-    def _rows(self, shard: Shard, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Documents side by side: features [rows, length − 1, …], ids and kinds [rows, length]."""
-        ends = shard["lengths"].cumsum(0)
-        spans = [(int(ends[p] - shard["lengths"][p]), int(ends[p])) for p in places]
-        length = max(stop - start for start, stop in spans)
-        width = shard["deep"].shape[1]
-        features = torch.zeros(len(spans), length - 1, width)
-        ids = torch.zeros(len(spans), length, dtype=torch.int64)
-        is_answer = torch.zeros(len(spans), length, dtype=torch.bool)
-        for row, (start, stop) in enumerate(spans):
-            count = stop - start
-            features[row, : count - 1] = shard["deep"][start : stop - 1]
-            ids[row, :count] = shard["ids"][start:stop]
-            is_answer[row, :count] = shard["is_answer"][start:stop]
-        device = self._device
-        return features.to(device), ids.to(device), is_answer.to(device)
 
     def _wanted(self, ids: Tensor, is_answer: Tensor, step: int) -> tuple[Tensor, Tensor]:
         """Of each place the column of what a step should guess there, and where that counts.

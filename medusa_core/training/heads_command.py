@@ -32,6 +32,7 @@ from medusa_core.system.sandbox.stopping import (
 )
 from medusa_core.training.adapted import check_family, load_adapted
 from medusa_core.training.answers import OwnAnswer
+from medusa_core.training.dspark_trainee import DSparkTrainee
 from medusa_core.training.eagle_trainee import EagleTrainee
 from medusa_core.training.heads_config import HeadsConfig, config_of, vocabulary_of
 from medusa_core.training.heads_eval import HeadsEval, evaluate_heads
@@ -56,6 +57,7 @@ from medusa_core.training.trainee import Trainee
 
 _JUDGED_S, _JUDGED, _JUDGED_TOKENS = 180.0, 0.05, 64  # at most; of the run's time
 _TRAINEES: Mapping[str, Callable[[Target, HeadsConfig, Tensor | None], Trainee]] = {
+    "dspark": DSparkTrainee,
     "eagle": EagleTrainee,
     "hydra": HydraTrainee,
 }
@@ -220,7 +222,7 @@ def prompts_of(
     """
     config = folder.config()
     prompts = prompts_by(config, folder.chats)
-    if config.data or config.prompts == "bundled":
+    if config.data or config.answers_of or config.prompts == "bundled":
         return prompts
     if not folder.prompts.is_file():
         number = config.answers // 2 or _OWN_PROMPTS

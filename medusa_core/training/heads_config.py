@@ -18,7 +18,9 @@ from medusa_core.system.user_folders import places
 KINDS = tuple(TRAINED_KINDS)
 PROMPTS = ("both", "bundled", "own")
 _MOST_HEADS = 8
-_MEDUSA_RATE, _EAGLE_RATE, _PUBLISHED_WIDTH = 1e-3, 4e-4, 4096
+_MOST_LAYERS, _MOST_BLOCK = 4, 16
+_USUAL_RATE, _PUBLISHED_WIDTH = 1e-3, 4096
+_RATES = {"eagle": 4e-4, "dspark": 6e-4}  # of other kinds than heads of ResBlocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,9 @@ class HeadsConfig:
         kind: which heads.
         num_heads: how many tokens ahead are guessed; for eagle, steps of its training; for streams,
             how many run.
-        num_layers: residual layers of each Medusa head.
+        num_layers: residual layers of each Medusa head; for dspark, layers of the drafter.
+        block: guesses of a pass of a dspark drafter.
+        markov_rank: of its bias by the token before.
         stream_layers: the model's last layers through which streams run.
         lora_rank: of the adapters that change these layers for streams.
         vocabulary: the most frequent tokens of the answers that heads draft from; 0 for what suits
@@ -39,6 +43,8 @@ class HeadsConfig:
         prompts: without data: `bundled` ones, the model's `own`, or `both`.
         own_chats: history whose chats' first questions are asked, too; empty for none.
         answers: how many the model writes; 0 for as many as time and disk allow.
+        answers_of: folder of another run for this model, from whose answers is learned instead;
+            empty for none.
         max_new_tokens: their length.
         drawn_share: share of them that are drawn at random, not greedy.
         temperature: of those.
@@ -65,6 +71,8 @@ class HeadsConfig:
     kind: str = "hydra"
     num_heads: int = 4
     num_layers: int = 1
+    block: int = 5
+    markov_rank: int = 64
     stream_layers: int = 2
     lora_rank: int = 16
     vocabulary: int = 0
@@ -72,6 +80,7 @@ class HeadsConfig:
     prompts: str = "both"
     own_chats: str = ""
     answers: int = 0
+    answers_of: str = ""
     max_new_tokens: int = 256
     drawn_share: float = 0.5
     temperature: float = 0.8
@@ -107,7 +116,9 @@ class HeadsConfig:
             )
         bounds: dict[str, tuple[float, float]] = {
             "num_heads": (1, _MOST_HEADS),
-            "num_layers": (1, 4),
+            "num_layers": (1, _MOST_LAYERS),
+            "block": (2, _MOST_BLOCK),
+            "markov_rank": (1, 1024),
             "stream_layers": (1, 1000),
             "lora_rank": (1, 1024),
             "vocabulary": (0, 1 << 24),
@@ -141,6 +152,11 @@ class HeadsConfig:
             raise TrainingError("A run has steps or minutes, not both.", "Leave one of them out.")
         if self.joint:
             self._check_joint()
+        if self.answers_of and (self.data or self.own_chats):
+            raise TrainingError(
+                "The answers of another run are answers to its own prompts.",
+                "Leave out --data and --own-chats, or --answers-of.",
+            )
         if (self.joint or self.kind == "streams") and (self.tier_disk or self.cluster):
             raise TrainingError(
                 "The model's layers learn, too: all of them must lie on this device.",
@@ -149,9 +165,8 @@ class HeadsConfig:
 
     def _check_joint(self) -> None:
         if not TRAINED_KINDS[self.kind].learns_jointly:
-            what = "An EAGLE head isn't" if self.kind == "eagle" else "Streams aren't"
             raise TrainingError(
-                f"{what} trained together with the model.",
+                f"Heads of the kind {self.kind} aren't trained together with the model.",
                 "Choose Medusa heads, such as medusa-shared, or leave out --joint.",
             )
         if self.adapter:
@@ -181,7 +196,7 @@ def learning_rate_of(config: HeadsConfig, width: int = _PUBLISHED_WIDTH) -> floa
         config: Of the run.
         width: Of the model's states.
     """
-    usual = _EAGLE_RATE if config.kind == "eagle" else _MEDUSA_RATE
+    usual = _RATES.get(config.kind, _USUAL_RATE)
     return config.learning_rate or usual * math.sqrt(_PUBLISHED_WIDTH / width)
 
 
@@ -219,6 +234,19 @@ def add_heads_arguments(parser: argparse.ArgumentParser) -> None:
     usual = HeadsConfig()
     parser.add_argument("--kind", choices=KINDS, help=f"which heads (default: {usual.kind})")
     parser.add_argument("--num-heads", type=int, help=f"tokens ahead (default: {usual.num_heads})")
+    parser.add_argument(
+        "--block", type=int, help=f"guesses of a pass, of dspark (default: {usual.block})"
+    )
+    parser.add_argument(
+        "--markov-rank",
+        type=int,
+        help=f"of the bias by the token before, of dspark (default: {usual.markov_rank})",
+    )
+    parser.add_argument(
+        "--num-layers",
+        type=int,
+        help=f"layers of a dspark drafter or of each Medusa head (default: {usual.num_layers})",
+    )
     parser.add_argument(
         "--vocabulary",
         type=int,
@@ -267,6 +295,11 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--answers", type=int, help="answers that the model writes (default: what time allows)"
     )
+    parser.add_argument(
+        "--answers-of",
+        metavar="RUN",
+        help="learn from the answers of another run for this model, the first --answers of them",
+    )
     parser.add_argument("--max-new-tokens", type=int, help="length of an answer")
     parser.add_argument("--quant", help="weight format of the model")
     parser.add_argument("--device", help="cpu or cuda")
@@ -303,8 +336,9 @@ def config_of(args: argparse.Namespace) -> HeadsConfig:
     }
     if "data" in chosen:
         chosen["data"] = tuple(str(Path(name).absolute()) for name in chosen["data"])
-    if "tier_disk" in chosen:
-        chosen["tier_disk"] = str(Path(chosen["tier_disk"]).absolute())
+    for name in ("tier_disk", "answers_of"):
+        if name in chosen:
+            chosen[name] = str(Path(chosen[name]).absolute())
     if Path(chosen.get("adapter") or ".missing").is_dir():  # else it is a repository's name
         chosen["adapter"] = str(Path(chosen["adapter"]).absolute())
     return replace(usual, **chosen)

@@ -29,6 +29,7 @@ from medusa_core.training.losses import CHUNK_ROWS
 from medusa_core.training.matrices import UNITS
 from medusa_core.training.order import ShardOrder
 from medusa_core.training.prompts import TrainingPrompt
+from medusa_core.training.run_folder import answers_taken
 from medusa_core.training.stage import (
     answering_share,
     heads_share,
@@ -41,6 +42,7 @@ from medusa_core.training.trainee import Trainee, collected
 log = logging.getLogger(__name__)
 
 _ANSWER_S = 60.0
+_TAKEN = 32  # answers of another run, on which speeds are measured
 _OPTIMIZED = 4  # weights, gradients and two averages, all of them float32
 _ANSWER_BYTES = 7  # of a token, as text
 
@@ -52,7 +54,7 @@ class HeadsPlan:
     Attributes:
         peak_bytes: Memory of the device at its worst moment, this program included.
         disk_bytes: What the run's folder grows to.
-        tokens_per_s: At which the model writes answers here.
+        tokens_per_s: At which the model writes answers here; 0 where it needn't.
         hours: All of it.
         num_steps: Steps in which heads learn.
         tau: Tokens per step to expect with trees of 8 rows, about.
@@ -89,7 +91,10 @@ def plan_run(
     Raises:
         TrainingError: No prompt fits the model's context.
     """
-    answers, tokens_per_s = _some_answers(config, target, prompts)
+    taken = answers_taken(config) if config.answers_of else []
+    answers, tokens_per_s = (
+        (taken[:_TAKEN], 0.0) if taken else _some_answers(config, target, prompts)
+    )
     trainee = make(target, answers)
     documents = [answer.document for answer in answers]
     started = time.perf_counter()
@@ -101,8 +106,10 @@ def plan_run(
         lambda step, _: trainee.loss(shard, order.at(step)[1]),
     )
     num_tokens = sum(len(answer.answer_ids) for answer in answers) / len(answers)
-    number = num_answers(config, len(prompts))
-    if config.minutes and not config.answers:  # the model writes in a share of the time
+    number = len(taken) or num_answers(config, len(prompts))
+    if (
+        config.minutes and not config.answers and not taken
+    ):  # the model writes in a share of the time
         share = answering_share(config)
         number = max(2, int(share * config.minutes * 60 * tokens_per_s / num_tokens))
     rows = sum(_num_rows(document, trainee) for document in documents) / len(answers) * number
@@ -112,7 +119,8 @@ def plan_run(
     if config.minutes:
         num_steps = max(1, int(training_share(config) * config.minutes * 60 / step_s))
     tokens_of_a_step = num_tokens * trainee.batch * len(answers) / trainee.num_places(shard)
-    seconds = number * num_tokens / tokens_per_s + number * collect_s + num_steps * step_s
+    seconds = number * collect_s + num_steps * step_s
+    seconds += number * num_tokens / tokens_per_s if tokens_per_s else 0.0
     learned = sum(parameter.nbytes for parameter in trainee.module.parameters())
     longest = max(len(document.ids) for document in documents)
     on_disk = in_states + number * num_tokens * _ANSWER_BYTES + (_OPTIMIZED + 1) * learned
@@ -209,11 +217,12 @@ def memory_of_this_program() -> int:
 
 def plan_text(plan: HeadsPlan) -> str:
     """For people."""
+    answers = [f"{'answers':14}{plan.tokens_per_s:8.1f} tokens/s"] if plan.tokens_per_s else []
     return "\n".join(
         [
             f"{'memory':14}{plan.peak_bytes / 1e9:8.2f} GB at the worst moment",
             f"{'disk':14}{plan.disk_bytes / 1e9:8.2f} GB",
-            f"{'answers':14}{plan.tokens_per_s:8.1f} tokens/s",
+            *answers,
             f"{'time':14}{plan.hours:8.2f} hours",
             f"{'training':14}{plan.num_steps:8,} steps",
             f"{'to expect':14}{plan.tau:8.2f} tokens per step, about, with trees of 8 rows",

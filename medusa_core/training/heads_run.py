@@ -44,7 +44,7 @@ from medusa_core.training.optimizer import Optimizers, adam_w_groups, cosine_rat
 from medusa_core.training.order import ShardOrder
 from medusa_core.training.precision import denormals_are_zero
 from medusa_core.training.prompts import TrainingPrompt
-from medusa_core.training.run_folder import RunFolder
+from medusa_core.training.run_folder import LEAST_ANSWERS, RunFolder
 from medusa_core.training.stage import (
     ASKED,
     Slice,
@@ -62,7 +62,6 @@ from medusa_core.training.trees import TreesRecipe, write_trees
 log = logging.getLogger(__name__)
 
 _CURVE_PLACES = 1024
-_LEAST_ANSWERS = 2  # one to learn from, one to measure on
 _SEEDS = 1_000_003
 _TIMED_STEPS = 6
 _REPORT_EVERY = 10  # steps
@@ -144,7 +143,8 @@ class HeadsRun:
         counts = [int(count) for count in self._settled.get("slices", ())]
         written = self.folder.answers()
         trainee: Trainee | None = None
-        prompts = self._parts.prompts(target, self._has_prompts_enough)
+        is_written = len(counts) == len(slices)
+        prompts = () if is_written else self._parts.prompts(target, self._has_prompts_enough)
         with closing(Writing(self.folder, self.config, prompts)) as writing:
             for number, part in enumerate(slices):
                 first = counts[number - 1] if number else 0
@@ -198,12 +198,12 @@ class HeadsRun:
                     done = max(done, min(1.0, self._seconds() / ends_s))
                 self._report("answers", done, 1, tokens_per_s=num_tokens / (now_s - started_s))
             self._check_stop()
-            has_enough = num_before + num_answers >= _LEAST_ANSWERS
+            has_enough = num_before + num_answers >= LEAST_ANSWERS
             return has_enough and self._seconds() > ends_s
 
-        is_over = num_before >= _LEAST_ANSWERS and self._seconds() > ends_s
+        is_over = num_before >= LEAST_ANSWERS and self._seconds() > ends_s
         found = [] if is_over else writing.slice(target, on_answer)
-        if num_before + len(found) < _LEAST_ANSWERS:
+        if num_before + len(found) < LEAST_ANSWERS:
             raise TrainingError(
                 "The model wrote too few answers to learn from.",
                 "Give the run more time, or check that the prompts fit its context.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -17,36 +17,67 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, matrix: Tensor, targets: Tensor, weights: Tensor, dtype: Any
-    ) -> Tensor:
-        narrow_hidden, narrow_matrix = hidden.to(dtype), matrix.to(dtype)
+        ctx: Any, targets: Tensor, weights: Tensor, dtype: torch.dtype, *factors: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        rows, matrices = factors[::2], factors[1::2]
+        narrow_rows = [x.to(dtype) for x in rows]
+        narrow_matrices = [matrix.to(dtype) for matrix in matrices]
         weights = weights / weights.sum()
-        weighted_hidden = (hidden * weights[:, None]).to(dtype)
-        grad_hidden = torch.empty_like(narrow_hidden)
-        trained = ctx.needs_input_grad[1]
-        grad_matrix = torch.zeros_like(matrix) if trained else None
-        total = torch.zeros((), dtype=torch.float32, device=hidden.device)
-        for start in range(0, len(hidden), CHUNK_ROWS):
+        weighted_rows = [(x * weights[:, None]).to(dtype) for x in rows]
+        row_grads = [torch.empty_like(x) for x in narrow_rows]
+        trained = ctx.needs_input_grad[4::2]
+        matrix_grads = [
+            torch.zeros_like(m) if learns else None
+            for m, learns in zip(matrices, trained, strict=True)
+        ]
+        total = torch.zeros((), dtype=torch.float32, device=targets.device)
+        is_best = torch.empty(len(targets), dtype=torch.bool, device=targets.device)
+        for start in range(0, len(targets), CHUNK_ROWS):
             part = slice(start, start + CHUNK_ROWS)
             target = targets[part, None]
+            scores = narrow_rows[0][part] @ narrow_matrices[0].T
+            for x, matrix in zip(narrow_rows[1:], narrow_matrices[1:], strict=True):
+                scores += x[part] @ matrix.T
+            is_best[part] = scores.argmax(-1) == targets[part]
             # One softmax gives loss and gradient: PyTorch's logarithm of it and its exponentials
             # take several times as long on processors.
-            chances = torch.softmax(narrow_hidden[part] @ narrow_matrix.T, -1, torch.float32)
+            chances = torch.softmax(scores, -1, torch.float32)
             at_target = chances.gather(1, target)
             total -= (at_target[:, 0].clamp_min(_LEAST_CHANCE).log() * weights[part]).sum()
             grad = chances.scatter_(1, target, at_target - 1).to(dtype)
-            grad_hidden[part] = (grad @ narrow_matrix) * weights[part, None]
-            if grad_matrix is not None:
-                grad_matrix += grad.T @ weighted_hidden[part]
-        ctx.save_for_backward(grad_hidden, grad_matrix)
-        return total
+            for place, matrix in enumerate(narrow_matrices):
+                row_grads[place][part] = (grad @ matrix) * weights[part, None]
+                if (matrix_grad := matrix_grads[place]) is not None:
+                    matrix_grad += grad.T @ weighted_rows[place][part]
+        ctx.save_for_backward(*row_grads, *matrix_grads)
+        ctx.mark_non_differentiable(is_best)
+        return total, is_best
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        grad_hidden, grad_matrix = ctx.saved_tensors
-        (scale,) = grads
-        matrix_grad = None if grad_matrix is None else grad_matrix * scale
-        return grad_hidden * scale, matrix_grad, None, None, None
+        scale, number = grads[0], len(ctx.saved_tensors) // 2
+        scaled = [None if grad is None else grad * scale for grad in ctx.saved_tensors]
+        pairs = zip(scaled[:number], scaled[number:], strict=True)
+        return None, None, None, *(grad for pair in pairs for grad in pair)
+
+
+def summed_cross_entropy(
+    factors: Sequence[tuple[Tensor, Tensor]], targets: Tensor, weights: Tensor, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Weighted mean cross-entropy of a sum of products against the targets, in nats.
+
+    Args:
+        factors: Rows and matrices whose products `rows @ matrix.T` are added. [N, K], [V, K]
+        targets: int64 [N].
+        weights: float32 [N], not all zero.
+        dtype: Of the matrix products.
+
+    Returns:
+        Scalar float32 with gradients for rows and matrices; and of each row whether its target has
+        the highest score, bool [N].
+    """
+    apply: Callable[..., tuple[Tensor, Tensor]] = _ChunkedCrossEntropy.apply
+    return apply(targets, weights, dtype, *(tensor for pair in factors for tensor in pair))
 
 
 def chunked_cross_entropy(
@@ -64,5 +95,4 @@ def chunked_cross_entropy(
     Returns:
         Scalar float32 with gradients for `hidden` and `matrix`.
     """
-    apply: Callable[..., Tensor] = _ChunkedCrossEntropy.apply
-    return apply(hidden, matrix, targets, weights, dtype)
+    return summed_cross_entropy(((hidden, matrix),), targets, weights, dtype)[0]

@@ -21,6 +21,7 @@ from medusa_core.training.heads_config import HeadsConfig, config_from
 
 WORK = "work"  # what only the run needs, beside what it makes
 _RUN, _ANSWERS, _CURVE, _PROGRESS = "run.json", "answers.jsonl", "curve.jsonl", "progress.json"
+LEAST_ANSWERS = 2  # one to learn from, one to measure on
 SPARE_BYTES = 256 << 20  # that a disk keeps free
 
 
@@ -73,15 +74,18 @@ class RunFolder:
         """Begin a run.
 
         Raises:
-            TrainingError: The folder isn't empty, or can't be written.
+            TrainingError: The folder isn't empty, or can't be written; or the answers of another
+                run, if such were asked for, can't serve.
         """
         if self.out.exists() and any(self.out.iterdir()):
             raise TrainingError(
                 f"{self.out} isn't empty.",
                 "Go on with what was begun there by --resume, or name another folder.",
             )
+        taken = answers_taken(config) if config.answers_of else []
         self.work.mkdir(parents=True, exist_ok=True)
-        self.write_settled({})
+        self._write(_ANSWERS, "".join(map(answer_line, taken)))
+        self.write_settled({"slices": [len(taken)]} if taken else {})
         self._replace(_RUN, {"config": record_json.as_json(config)})
 
     def config(self) -> HeadsConfig:
@@ -184,6 +188,33 @@ class RunFolder:
                 f"{self.work} can't be written: {error.strerror or error}.",
                 "Make room or choose another folder; go on with --resume.",
             ) from error
+
+
+def answers_taken(config: HeadsConfig) -> list[OwnAnswer]:
+    """The answers of another run that are learned from.
+
+    Raises:
+        TrainingError: There are none, they are another model's, or they must not be kept.
+    """
+    other = RunFolder(Path(config.answers_of))
+    found = other.config()
+    if found.model != config.model:
+        raise TrainingError(
+            f"The answers in {other.out} are those of {found.model or 'the demo model'}.",
+            "Name a run that was begun with the same --model.",
+        )
+    if found.own_chats:
+        raise TrainingError(
+            f"The answers in {other.out} belong to chats, of which nothing is kept elsewhere.",
+            "Name a run without --own-chats.",
+        )
+    answers = other.answers()
+    if len(answers) < LEAST_ANSWERS:
+        raise TrainingError(
+            f"{other.out} holds {len(answers)} answers, too few to learn from.",
+            "Name a run whose model has written some.",
+        )
+    return answers[: config.answers or None]
 
 
 def answer_line(answer: OwnAnswer) -> str:

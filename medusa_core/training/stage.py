@@ -79,6 +79,8 @@ class StageShare:
 
 def slices_of(config: HeadsConfig) -> tuple[Slice, ...]:
     """In which slices the model writes, and heads learn in between."""
+    if config.answers_of:  # all are there
+        return (Slice(0.0, 0.0),)
     if not config.minutes or config.joint:
         return (Slice(ANSWERED, ANSWERED),)
     starts = [number * _SLICE for number in range(_SLICES)]

@@ -24,6 +24,7 @@ class EagleSpec:
         hidden: Width.
         features: States that it reads, of EAGLE-3.
         columns: Tokens that it drafts from.
+        norms_heads: Its layer is Qwen3's: queries and keys are normalised head by head.
     """
 
     spelling: str
@@ -38,6 +39,7 @@ class EagleSpec:
     theta: float = 500000.0
     eps: float = 1e-5
     seed: int = 5
+    norms_heads: bool = False
     more: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -66,6 +68,8 @@ def parts_of(spec: EagleSpec) -> dict[str, Tensor]:
         "down": normal(hidden, spec.inner, scale=2 / spec.inner**0.5),
         "mlp_norm": normal(hidden, scale=0.1) + 1,
     }
+    for name in ("q_norm", "k_norm") if spec.norms_heads else ():
+        parts[name] = normal(size, scale=0.3) + 1
     if not spec.is_third:
         return {**parts, "fc_bias": normal(hidden, scale=0.2)}
     offsets = torch.randperm(spec.vocab, generator=generator)[: spec.columns].sort().values
@@ -90,6 +94,8 @@ _INNER = {
     "embed_norm": "input_layernorm.weight",
     "hidden_norm": "hidden_norm.weight",
     "mlp_norm": "post_attention_layernorm.weight",
+    "q_norm": "self_attn.q_norm.weight",
+    "k_norm": "self_attn.k_norm.weight",
 }
 _OUTER = {"d2t": "d2t", "fc_bias": "fc.bias"}
 
@@ -120,7 +126,7 @@ def write_eagle(folder: Path, spec: EagleSpec, parts: dict[str, Tensor] | None =
 def config_of(spec: EagleSpec) -> dict[str, Any]:
     """`config.json`."""
     llama = {
-        "model_type": "llama",
+        "model_type": "qwen3" if spec.norms_heads else "llama",
         "hidden_size": spec.hidden,
         "intermediate_size": spec.inner,
         "num_attention_heads": spec.heads,
@@ -204,8 +210,10 @@ class Slowly:
         else:
             residual = x = parts["fc"] @ torch.cat([vector, hidden]) + parts["fc_bias"]
         place, size = len(seen), spec.hidden // spec.heads
-        q = self._turned((parts["q"] @ x).view(spec.heads, size), place)
-        k = self._turned((parts["k"] @ x).view(spec.kv_heads, size), place)
+        q, k = (parts["q"] @ x).view(spec.heads, size), (parts["k"] @ x).view(spec.kv_heads, size)
+        if spec.norms_heads:
+            q, k = self._norm(q, parts["q_norm"]), self._norm(k, parts["k_norm"])
+        q, k = self._turned(q, place), self._turned(k, place)
         v = (parts["v"] @ x).view(spec.kv_heads, size)
         seen.append(torch.stack([k, v]))
         group = spec.heads // spec.kv_heads

@@ -27,6 +27,7 @@ BAD = [
     *({"temperature": value} for value in (1e308, -1e-9, -1.0, 101.0)),
     *({"max_new_tokens": value} for value in (-1, -(10**9), 10**12)),
     *({"tree_rows": value} for value in (-1, 10**9)),
+    {"growth": ""},
     {"stop": (HALF,)},
     {"stop": ("a" * 20_000,)},
     {"stop": ("x",) * 1000},

@@ -393,6 +393,7 @@ def test_a_prompt_beyond_the_context_is_refused_with_both_numbers(
         ({"rule": "wish"}, "wish"),
         ({"max_new_tokens": -5}, "makes no sense"),
         ({"tree_rows": -1}, "row"),
+        ({"growth": "bush"}, "grow"),
         ({"tree_rows": 10**9}, "row"),
         ({"rule": "sample", "temperature": -0.1}, "temperature"),
         ({"rule": "sample", "top_p": 0.0}, "top-p"),

@@ -71,6 +71,13 @@ def test_all_drafters_answer_all_questions(name: str, load: LoadTarget) -> None:
     assert speeds["none"].tau == speeds["none"].x_plain == 1.0
     assert all(speed.tau >= 1.0 and speed.tokens_per_s > 0 for speed in speeds.values())
     assert all(speed.draft_ms > 0 for speed in speeds.values())
+    plain = speeds.pop("none")
+    assert (plain.growth, plain.num_rows, plain.levels, plain.step_x) == ("none", 1.0, 0.0, 1.0)
+    for speed in speeds.values():
+        assert speed.growth in ("chain", "tree", "none")
+        assert 0 <= speed.levels <= speed.num_rows - 1
+        assert speed.step_x == pytest.approx(1 + (speed.num_rows - 1) / 63)
+        assert f"{speed.tau:.1f} tokens" in speed.why
     assert target.caches.free_rows == free
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, HeadsError, MedusaError
+from medusa_core.heads.eagle_parts import EagleParts, eagle_parts
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
@@ -30,7 +31,7 @@ from medusa_core.speculation.rules.sampling import (
     gumbel_noise,
 )
 from tests.core.conftest import GROUPED
-from tests.core.eagle_files import EagleSpec, Slowly, parts_of, write_eagle
+from tests.core.eagle_files import EagleSpec, Slowly, config_of, parts_of, write_eagle
 from tests.core.laws import check_cache, decode, user_says
 from tests.core.tiny import TinySpec, write_tiny
 
@@ -43,8 +44,12 @@ SPECS = {
     "speculators, residual as it is": EagleSpec(
         "speculators", more={"norm_before_residual": False, "norm_before_fc": True}
     ),
-    "speculators, each state normed": EagleSpec(
-        "speculators", taps=(0, 2), more={"fc_norm": True, "norm_output": True}, seed=8
+    "EAGLE-3.1, of a Qwen3 layer": EagleSpec(
+        "speculators",
+        taps=(0, 2),
+        norms_heads=True,
+        more={"fc_norm": True, "norm_output": True},
+        seed=8,
     ),
 }
 TEXT = [5, 40, 60, 61, 200, 7, 7, 33, 90, 12, 300]
@@ -290,7 +295,7 @@ HOSTILE: dict[str, Damage] = {
     "fc has another width": _set("fc.weight", torch.zeros(32, 70)),
     "fc is a number": _set("fc.weight", torch.zeros(())),
     "a projection has another shape": _set("midlayer.self_attn.k_proj.weight", torch.zeros(8, 8)),
-    "one tensor more": _set("midlayer.self_attn.q_norm.weight", torch.zeros(8)),
+    "one tensor more": _set("midlayer.self_attn.sinks", torch.zeros(8)),
     "no number": _set("midlayer.mlp.up_proj.weight", torch.full((64, 32), float("nan"))),
     "an endless number": _set("lm_head.weight", torch.full((96, 32), float("inf"))),
     "d2t leads out of the vocabulary": _set("d2t", torch.full((96,), 10_000)),
@@ -309,6 +314,11 @@ HOSTILE: dict[str, Damage] = {
     "another kind of speculator": _say(speculators_model_type="dflash"),
     "a layer's sizes are a list": _say(transformer_layer_config=[1]),
     "the target is wider": _say(target_hidden_size=48),
+    "a flag in words": _say(norm_output="yes"),
+    "a norm of states that isn't there": _say(fc_norm=True),
+    "a norm before fc that isn't there": _say(norm_before_fc=True),
+    "a norm of the first state alone": _set("fc_norm.0.weight", torch.ones(32)),
+    "queries are normed, keys aren't": _set("midlayer.self_attn.q_norm.weight", torch.ones(8)),
 }
 
 
@@ -343,3 +353,37 @@ def test_a_head_without_a_configuration_is_refused(model: Path, tmp_path: Path) 
 def test_parts_differ_between_spellings_in_names_alone() -> None:
     same = [set(parts_of(SPECS[name])) for name in ("EAGLE-3", "EAGLE-3, SGLang")]
     assert same[0] == same[1]
+
+
+def parsed(spec: EagleSpec, folder: Path, **config: Any) -> EagleParts:
+    """What is read of a head's names, shapes and configuration alone."""
+    tensors = load_file(write_eagle(folder, spec) / "model.safetensors")
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    return eagle_parts(config_of(spec) | config, shapes)
+
+
+def test_flags_are_found_within_eagle_config_too(tmp_path: Path) -> None:
+    spec = EagleSpec("eagle3", more={"norm_before_fc": True})
+    nested = {"norm_output": True, "norm_before_fc": True, "norm_before_residual": True}
+    parts = parsed(spec, tmp_path, norm_before_fc=None, eagle_config=nested)
+    assert parts.feeds_normed
+    assert parts.norms_residual
+    assert not parsed(spec, tmp_path).feeds_normed
+
+
+@pytest.mark.parametrize("said", [{"norm_before_fc": False}, {"fc_norm": True}], ids=str)
+def test_norms_that_differ_from_the_configuration_are_refused(
+    said: dict[str, bool], tmp_path: Path
+) -> None:
+    spec = EagleSpec("speculators", more={"norm_before_fc": True})
+    with pytest.raises(HeadsError, match="norms of what"):
+        parsed(spec, tmp_path, **said)
+
+
+def test_a_p_eagle_head_is_refused_by_its_name(tmp_path: Path) -> None:
+    spec = EagleSpec("speculators")
+    with pytest.raises(HeadsError, match="P-EAGLE"):
+        parsed(spec, tmp_path, speculators_model_type="peagle")
+    shapes = {"mask_hidden": (1, 96), "fc.weight": (32, 96)}
+    with pytest.raises(HeadsError, match="P-EAGLE"):
+        eagle_parts(config_of(EagleSpec("eagle3")), shapes)

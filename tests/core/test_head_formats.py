@@ -13,7 +13,8 @@ from torch import Tensor
 from medusa_core.__main__ import main
 from medusa_core.errors import HeadsError, RequestError
 from medusa_core.heads.format import format_registry
-from medusa_core.heads.reader import read_head_set, read_heads_shape
+from medusa_core.heads.kind import read_shape
+from medusa_core.heads.reader import read_head_set
 from medusa_core.heads.weights import HeadWeights
 from medusa_core.heads.writer import write_heads
 from medusa_core.loading.load import load_target
@@ -297,7 +298,7 @@ def test_rooted_heads_read_back_bit_by_bit(has_one_projection: bool, tmp_path: P
     assert (again.projection is not None) == (again.token_map is not None) == has_one_projection
     second = write_heads(again, "rooted", tmp_path / "two", "base")
     assert first.read_bytes() == second.read_bytes()
-    shape = read_heads_shape(first.parent)
+    shape = read_shape(first.parent)
     assert shape == HeadsShape(
         4,
         2,
@@ -341,7 +342,7 @@ def test_first_layers_of_another_width_are_refused(width: int, tmp_path: Path) -
 def test_one_projection_beside_the_heads_own_is_read_by_nobody(tmp_path: Path) -> None:
     tensors = vllm_names(random_heads(GROUPED)) | {"lm_head.weight": torch.zeros(320, 32)}
     heads = save(tmp_path, "model.safetensors", tensors, {})
-    for read in (read_heads_shape, lambda folder: read_head_set(folder, None)):
+    for read in (read_shape, lambda folder: read_head_set(folder, None)):
         with pytest.raises(HeadsError, match=r"lm_head\.weight"):
             read(heads)
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from medusa_core.errors import CheckpointError, HeadsError
 from medusa_core.heads import medusa
+from medusa_core.heads.head_files import open_head_files
 from medusa_core.heads.medusa import MedusaHeads, SharedWeights
 from medusa_core.heads.reader import read_heads
 from medusa_core.heads.weights import HeadWeights
@@ -42,7 +43,8 @@ REDUCED_IDS = random_rooted_heads(GROUPED).token_map
 def read(folder: Path, target: Target) -> MedusaHeads:
     model = target.runner._model
     shared_weights = SharedWeights(model.lm_head, target.config.vocab_size, model.embedding)
-    return read_heads(folder, target.config, target.precision, shared_weights, target.formats)
+    files = open_head_files(folder)
+    return read_heads(files, target.config, target.precision, shared_weights, target.formats)
 
 
 def naive_logits(

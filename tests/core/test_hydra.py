@@ -23,8 +23,9 @@ from medusa_core.errors import (
     ModelError,
     RequestError,
 )
+from medusa_core.heads.head_files import open_head_files
 from medusa_core.heads.hydra import HydraHeads
-from medusa_core.heads.kind import kind_of, read_shape
+from medusa_core.heads.kind import Heads, kind_of, read_shape
 from medusa_core.hub.convert.convert import (
     ConversionLimits,
     convert,
@@ -415,11 +416,15 @@ def test_the_targets_threads_compute_them(tmp_path: Path) -> None:
 # What is refused ----------------------------------------------------------------------------------
 
 
+def read_for(folder: Path, target: Target) -> Heads:
+    files = open_head_files(folder)
+    kind, config = kind_of(files.checkpoint.names), target.config
+    return kind.read(files, config, target.precision, target.shared_weights, target.formats)
+
+
 def refused(folder: Path, target: Target) -> ModelError:
     with pytest.raises((HeadsError, CheckpointError)) as caught:
-        kind_of(folder).read(
-            folder, target.config, target.precision, target.shared_weights, target.formats
-        )
+        read_for(folder, target)
     assert caught.value.hint
     return caught.value
 
@@ -456,7 +461,6 @@ SQUARE = torch.zeros(HIDDEN, HIDDEN)
 @pytest.mark.parametrize(
     ("change", "reported"),
     [
-        (without("hydra_"), "no matrix hydra_mlp.0.0"),
         (without("hydra_mlp.0."), "no matrix hydra_mlp.0.0"),
         (without("hydra_lm_head."), "no matrix hydra_lm_head.0"),
         (without("hydra_mlp.1."), "lack 6 of"),
@@ -493,7 +497,7 @@ def test_heads_that_are_not_whole_are_refused(
     settings = settings_of(tensors)
     change(tensors)
     folder = write_hydra(tmp_path, tensors, **settings)
-    assert kind_of(folder).name == "hydra"
+    assert kind_of(open_head_files(folder).checkpoint.names).name == "hydra"
     error = refused(folder, target)
     assert re.search(reported, error.message), error.message
 
@@ -602,9 +606,7 @@ def test_a_published_pickle_is_converted_and_drafts(target: Target, tmp_path: Pa
         done = convert(find_source(source, folder), is_consented=True, limits=LIMITS)
         assert [path.name for path in done.files] == [FILE]
     for folder in (source, output):
-        heads = kind_of(folder).read(
-            folder, target.config, target.precision, target.shared_weights, target.formats
-        )
+        heads = read_for(folder, target)
         assert isinstance(heads, HydraHeads)
         hidden = a_state(target)
         found = heads.logits(hidden, torch.tensor([(9, 4)]))[0]
@@ -681,9 +683,7 @@ def test_the_command_shows_what_a_folder_holds(
 def test_heads_under_the_name_of_weights_are_read_too(target: Target, tmp_path: Path) -> None:
     folder = write_hydra(tmp_path, random_hydra(HYDRA))
     (folder / FILE).rename(folder / "model.safetensors")
-    assert kind_of(folder).name == "hydra"
+    assert kind_of(open_head_files(folder).checkpoint.names).name == "hydra"
     assert look_into(folder).kind is ContentsKind.HEADS
-    heads = kind_of(folder).read(
-        folder, target.config, target.precision, target.shared_weights, target.formats
-    )
+    heads = read_for(folder, target)
     assert (heads.num_heads, heads.nbytes) == (3, heads_of(target).nbytes)

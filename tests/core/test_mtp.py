@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM
 
 from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, HeadsError
-from medusa_core.heads.kind import kind_of, shape_among
+from medusa_core.heads.kind import read_shape, shape_among
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
@@ -204,7 +204,7 @@ def test_headers_alone_tell_its_sizes(model: Path) -> None:
     checkpoint = ModelFiles.open(model).checkpoint()
     shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
     settings = json.loads((model / "config.json").read_text(encoding="utf-8"))
-    whole = kind_of(model).shape(model)
+    whole = read_shape(model)
     assert shape_among(shapes, settings) == whole
     assert shape_among(shapes, {}) == replace(whole, made_for_vocab=0)
 

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, HeadsError
-from medusa_core.heads.kind import kind_of, shape_among
+from medusa_core.heads.kind import read_shape, shape_among
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
@@ -207,7 +207,7 @@ def test_headers_alone_tell_their_sizes(tmp_path: Path) -> None:
     folder = write_streams(tmp_path)
     checkpoint = Checkpoint.open_file(folder / "streams.safetensors")
     shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
-    whole = kind_of(folder).shape(folder)
+    whole = read_shape(folder)
     assert (whole.kind, whole.num_heads, whole.deepest_layer) == ("streams", 3, 3)
     assert shape_among(shapes, settings_of(StreamsSpec())) == whole
     assert shape_among(shapes, {}) == replace(whole, made_for_vocab=0)
@@ -280,7 +280,7 @@ def test_a_damaged_configuration_is_refused(text: str, tmp_path: Path) -> None:
     folder = write_streams(tmp_path / "streams")
     (folder / "config.json").write_bytes(text.encode("latin-1"))
     with pytest.raises((HeadsError, CheckpointError)) as caught:
-        kind_of(folder).shape(folder)
+        read_shape(folder)
     assert caught.value.hint
 
 

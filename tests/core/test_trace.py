@@ -24,7 +24,14 @@ from medusa_core.chats.trace_file import (
 from medusa_core.engine.direct import generate
 from medusa_core.errors import TraceError
 from medusa_core.loading.target import Target
-from medusa_core.messages import ForbiddenToken, GenerateSettings, Odds, StepDone, StepTrace
+from medusa_core.messages import (
+    DroppedToken,
+    GenerateSettings,
+    Odds,
+    StepDone,
+    StepTrace,
+    offers_with,
+)
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.speculation.rules.sampling import Sampler
@@ -182,17 +189,22 @@ def test_what_nobody_gave_a_node_stays_unknown_in_a_file(
     assert again == reported._replace(session_id="", request_id="")
 
 
-def test_what_a_grammar_forbade_comes_back_and_hangs_under_a_node(
-    recording: Recording, tmp_path: Path
+@pytest.mark.parametrize("part", ["forbidden", "pruned"])
+def test_what_was_kept_out_of_a_tree_comes_back_and_hangs_under_a_node(
+    recording: Recording, tmp_path: Path, part: str
 ) -> None:
     path = tmp_path / "trace.json"
     step = recording.steps[-1]
-    forbidden = (ForbiddenToken(0, 7, 0.25), ForbiddenToken(len(step.nodes) - 1, 9, 0.5))
-    steps = (*recording.steps[:-1], step._replace(forbidden=forbidden))
+    dropped = (DroppedToken(0, 7, 0.25), DroppedToken(len(step.nodes) - 1, 9, 0.5))
+    chances = [node.probability for node in step.nodes[1:]]
+    offers = offers_with(step.parents, step.token_ids, chances, dropped)
+    step = step._replace(forbidden=dropped) if part == "forbidden" else step._replace(offers=offers)
+    steps = (*recording.steps[:-1], step)
     write_trace(path, replace(recording, steps=steps))
-    assert read_trace(path).steps[-1].forbidden == forbidden
+    assert getattr(read_trace(path).steps[-1], part) == dropped
     raw = json.loads(path.read_text())
-    raw["steps"][-1]["forbidden"][1][0] = len(step.nodes)
+    assert "pruned" in raw["steps"][0]
+    raw["steps"][-1][part][1][0] = len(step.nodes)
     path.write_text(json.dumps(raw))
     with pytest.raises(TraceError, match="under no node"):
         read_trace(path)

@@ -122,6 +122,8 @@ def trace(rule: str, loaded: Target) -> str:
     steps: list[StepTrace] = []
     messages = [ChatMessage(Role.USER, PROMPTS[0])]
     done = generate(loaded, messages, settings, on_trace=steps.append, tuner=Tuner(loaded, COSTS))
+    # Rounding decides which of the least likely offers are told.
+    steps = [step._replace(offers=b"") for step in steps]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         write_trace(path, Recording("demo", tuple(steps), done))

@@ -3,45 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from medusa_core.errors import HeadsError, MedusaError
+from medusa_core.errors import HeadsError
 from medusa_core.heads.eagle import EagleHead
 from medusa_core.heads.eagle_parts import EagleParts, eagle_parts, is_eagle
+from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind, check_finite
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.reader import check_sizes, linears_of
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
-from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
-from medusa_core.system.files.json_file import read_json
 from medusa_core.system.files.safetensors_header import TensorShapes
-
-
-def _claims(heads_dir: Path) -> bool:
-    try:
-        return is_eagle(open_folder(heads_dir).names)
-    except MedusaError:
-        return False
-
-
-def _open(heads_dir: Path) -> tuple[Checkpoint, EagleParts]:
-    checkpoint = open_folder(heads_dir)
-    shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
-    return checkpoint, eagle_parts(read_json(heads_dir / "config.json"), shapes)
-
-
-def _shape(heads_dir: Path) -> HeadsShape:
-    checkpoint = open_folder(heads_dir)
-    shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
-    return _sizes(shapes, read_json(heads_dir / "config.json"))
 
 
 def _sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
@@ -66,6 +45,8 @@ def _shape_of(parts: EagleParts, shapes: dict[str, tuple[int, ...]]) -> HeadsSha
     norms = ("vector_norm", "state_norm", "mlp_norm", "last_norm", "features_norm")
     each = [f"feature_norm_{index}" for index in range(parts.num_features)]
     vectors = [shapes[name][0] + 1 for name in (*norms, *each) if name in shapes]
+    if "q_norm" in shapes:  # one for each head of queries and keys, and the ones that are scaled
+        vectors.append((layer.num_heads + layer.num_kv_heads + 1) * layer.head_dim + 1)
     biases = [
         shapes[name][0] for name in ("fc_bias", "q_bias", "k_bias", "v_bias") if name in shapes
     ]
@@ -89,13 +70,13 @@ def _shape_of(parts: EagleParts, shapes: dict[str, tuple[int, ...]]) -> HeadsSha
 
 
 def _read(
-    heads_dir: Path,
+    files: HeadFiles,
     config: ModelConfig,
     precision: Precision,
     shared_weights: SharedWeights,
     formats: PartFormats,
 ) -> EagleHead:
-    checkpoint, parts = _open(heads_dir)
+    checkpoint, parts = files.checkpoint, eagle_parts(files.settings, files.shapes)
     taps = parts.layers_read(config.num_layers)
     _check_fit(parts, checkpoint, config)
 
@@ -151,4 +132,4 @@ def _checked_offsets(offsets: Tensor, config: ModelConfig) -> Tensor:
     return offsets
 
 
-SPEC = HeadKind("eagle", _claims, _shape, is_eagle, _sizes, _read, is_ranked=False)
+SPEC = HeadKind("eagle", is_eagle, _sizes, _read, is_ranked=False)

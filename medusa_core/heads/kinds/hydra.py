@@ -16,29 +16,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from medusa_core.errors import HeadsError, MedusaError
+from medusa_core.errors import HeadsError
+from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.hydra import HydraHead, HydraHeads
 from medusa_core.heads.kind import HeadKind, check_finite
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.heads.reader import check_sizes, linears_of
 from medusa_core.messages import HeadsShape
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.weights import no_memory
-from medusa_core.system.files.json_file import read_json
-from medusa_core.system.files.safetensors_header import TensorShapes, read_header
+from medusa_core.system.files.safetensors_header import TensorShapes
 
-# As conversion names it; or as other programs name weights.
-_FILES = ("hydra_lm_head.safetensors", "model.safetensors")
-_PICKLE = "hydra_lm_head.pt"
 _NUMBER = r"(0|[1-9]\d{0,3})"
 _NAME = re.compile(
     rf"hydra_mlp\.{_NUMBER}\.{_NUMBER}\.(?:linear|res_connection)\.(?:weight|bias)"
@@ -124,38 +119,34 @@ class _Sizes:
         )
 
 
-def _claims(heads_dir: Path) -> bool:
-    if any((heads_dir / name).exists() for name in (_FILES[0], _PICKLE)):
-        return True
-    try:
-        return _owns(frozenset(read_header(heads_dir / _FILES[1])))
-    except MedusaError:
-        return False
-
-
 def _owns(names: frozenset[str]) -> bool:
     return any(name.startswith(("hydra_mlp.", "hydra_lm_head.")) for name in names)
 
 
-def _shape(heads_dir: Path) -> HeadsShape:
-    return _open(heads_dir)[1].shape
-
-
 def _shape_among(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
+    return _checked_sizes(shapes, settings).shape
+
+
+def _checked_sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> _Sizes:
+    """What the tensors are.
+
+    Raises:
+        HeadsError: They aren't whole, of another architecture, or others than `config.json` says.
+    """
     _check_architecture(settings)
     sizes = _sizes_of(shapes)
     _check_counts(sizes, settings)
-    return sizes.shape
+    return sizes
 
 
 def _read(
-    heads_dir: Path,
+    files: HeadFiles,
     config: ModelConfig,
     precision: Precision,
     shared_weights: SharedWeights,
     formats: PartFormats,
 ) -> HydraHeads:
-    """The heads of a folder for a target.
+    """The heads for a target.
 
     Raises:
         CheckpointError: A file is damaged, or holds no floating-point numbers.
@@ -163,7 +154,7 @@ def _read(
         OutOfMemoryError: There is no room for them.
     """
     # By the shapes alone first: a set of heads may be larger than the memory that is left.
-    checkpoint, sizes = _open(heads_dir)
+    checkpoint, sizes = files.checkpoint, _checked_sizes(files.shapes, files.settings)
     token_map = checkpoint.integers("token_map") if sizes.is_mapped else None
     _check_fit(sizes, token_map, config)
 
@@ -235,28 +226,6 @@ def _read_head(
     bias = read(f"{end}.bias") if sizes.has_bias else None
     projection = one if one is not None else make(read(f"{end}.weight"), bias)
     return HydraHead(first, tuple(rest), projection)
-
-
-def _open(heads_dir: Path) -> tuple[Checkpoint, _Sizes]:
-    """The tensors of a folder, and what they are.
-
-    Raises:
-        CheckpointError: A file is damaged.
-        HeadsError: They aren't whole, of another architecture, or a pickle.
-    """
-    config = heads_dir / "config.json"
-    settings = read_json(config) if config.exists() else {}
-    _check_architecture(settings)
-    path = next((heads_dir / name for name in _FILES if (heads_dir / name).exists()), None)
-    if path is None:
-        raise HeadsError(
-            f"These heads are a pickle ({_PICKLE}), which can run code when it is opened.",
-            f"If you trust where they come from, convert them once: medusa convert {heads_dir}",
-        )
-    checkpoint = Checkpoint.open_file(path)
-    sizes = _sizes_of({name: checkpoint.shape(name) for name in checkpoint.names})
-    _check_counts(sizes, settings)
-    return checkpoint, sizes
 
 
 def _check_architecture(settings: Mapping[str, object]) -> None:
@@ -357,4 +326,4 @@ def _compare(shapes: TensorShapes, wanted: TensorShapes) -> None:
             raise HeadsError(f"{name} has shape {list(shapes[name])}, not {list(shape)}.", _AGAIN)
 
 
-SPEC = HeadKind("hydra", _claims, _shape, _owns, _shape_among, _read, is_ranked=False)
+SPEC = HeadKind("hydra", _owns, _shape_among, _read, is_ranked=False)

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from medusa_core.errors import MedusaError
 from medusa_core.heads.format import format_registry
 from medusa_core.heads.formats import merged
 from medusa_core.heads.kind import HeadKind
-from medusa_core.heads.reader import heads_shape, read_heads, read_heads_shape
+from medusa_core.heads.reader import heads_shape, read_heads
 from medusa_core.messages import HeadsShape
 from medusa_core.system.files.safetensors_header import TensorShapes
-
-
-def _claims(heads_dir: Path) -> bool:
-    try:
-        return read_heads_shape(heads_dir).num_heads > 0
-    except MedusaError:
-        return False
 
 
 def _owns(names: frozenset[str]) -> bool:
@@ -31,8 +22,6 @@ def _sizes(shapes: TensorShapes, _: Mapping[str, object]) -> HeadsShape:
 
 SPEC = HeadKind(
     "medusa",
-    _claims,
-    read_heads_shape,
     _owns,
     _sizes,
     read_heads,

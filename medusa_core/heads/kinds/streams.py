@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
+from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind, check_finite
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.reader import check_sizes, linears_of
-from medusa_core.heads.streams import EMBEDDINGS, FILE, StreamHeads, StreamSizes
+from medusa_core.heads.streams import EMBEDDINGS, StreamHeads, StreamSizes
 from medusa_core.messages import HeadsShape
-from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.weights import no_memory
-from medusa_core.system.files.json_file import read_json
 from medusa_core.system.files.safetensors_header import TensorShapes
 
 _LAYER = re.compile(r"layers\.(0|[1-9]\d{0,3})\.(?:qkv|output|gate_up|down)\.lora_[AB]")
@@ -35,16 +33,8 @@ _MOST_TOKENS = 1 << 24
 _AGAIN = "Train the streams again, or get them again from where they came."
 
 
-def _claims(heads_dir: Path) -> bool:
-    return (heads_dir / FILE).exists()
-
-
 def _owns(names: frozenset[str]) -> bool:
     return EMBEDDINGS in names
-
-
-def _shape(heads_dir: Path) -> HeadsShape:
-    return _shape_of(_open(heads_dir)[1])
 
 
 def _shape_among(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
@@ -72,7 +62,7 @@ def _shape_of(sizes: StreamSizes) -> HeadsShape:
 
 
 def _read(
-    heads_dir: Path,
+    files: HeadFiles,
     config: ModelConfig,
     precision: Precision,
     shared_weights: SharedWeights,
@@ -85,7 +75,7 @@ def _read(
         HeadsError: They aren't whole, or made for another target.
         OutOfMemoryError: There is no room for them.
     """
-    checkpoint, sizes = _open(heads_dir)
+    checkpoint, sizes = files.checkpoint, _sizes_of(files.shapes, files.settings)
     _check_fit(sizes, config, shared_weights)
 
     def take(name: str) -> Tensor:
@@ -130,12 +120,6 @@ def _check_fit(sizes: StreamSizes, config: ModelConfig, shared_weights: SharedWe
             "The streams are for a model whose layers have other sizes.",
             "Choose the streams that were trained for this model.",
         )
-
-
-def _open(heads_dir: Path) -> tuple[Checkpoint, StreamSizes]:
-    checkpoint = Checkpoint.open_file(heads_dir / FILE)
-    shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
-    return checkpoint, _sizes_of(shapes, read_json(heads_dir / "config.json"))
 
 
 def _sizes_of(shapes: TensorShapes, settings: Mapping[str, object]) -> StreamSizes:
@@ -200,4 +184,4 @@ def _compare(shapes: TensorShapes, wanted: TensorShapes) -> None:
             raise HeadsError(f"{name} has shape {list(shapes[name])}, not {list(shape)}.", _AGAIN)
 
 
-SPEC = HeadKind("streams", _claims, _shape, _owns, _shape_among, _read, is_ranked=False)
+SPEC = HeadKind("streams", _owns, _shape_among, _read, is_ranked=False)

@@ -131,11 +131,7 @@ class Checkpoint:
         """
         self._read.add(name)
         tensor = self.raw(name)
-        if not tensor.is_floating_point():
-            raise CheckpointError(
-                f"{name} holds {tensor.dtype}, not floating-point numbers.",
-                "Choose the unquantized version of this model.",
-            )
+        check_floating(name, tensor.dtype)
         return tensor if dtype is None else tensor.to(dtype)
 
     def stored_rows(self, name: str, shape: tuple[int, int]) -> StoredRows:
@@ -247,6 +243,19 @@ def _usual(name: str) -> str:
     """The name that most families give a tensor."""
     stem, dot, ending = name.rpartition(".")
     return f"{_USUAL.get(stem, stem)}{dot}{ending}"
+
+
+def check_floating(name: str, dtype: torch.dtype) -> None:
+    """Refuse a tensor that holds other numbers than are wanted.
+
+    Raises:
+        CheckpointError: They are no floating-point numbers.
+    """
+    if not dtype.is_floating_point:
+        raise CheckpointError(
+            f"{name} holds {dtype}, not floating-point numbers.",
+            "Choose the unquantized version of this model.",
+        )
 
 
 def missing_tensor(name: str) -> CheckpointError:

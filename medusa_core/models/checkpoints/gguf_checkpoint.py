@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -15,6 +15,7 @@ from medusa_core.errors import CheckpointError
 from medusa_core.models.checkpoints.checkpoint import (
     Checkpoint,
     EachPiece,
+    check_floating,
     missing_tensor,
     read_bytes,
 )
@@ -37,7 +38,13 @@ from medusa_core.system.files.gguf import (
 )
 from medusa_core.system.files.safetensors_header import TensorEntry
 
-_DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+_DTYPES = {
+    "f32": torch.float32,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "i32": torch.int32,
+    "i64": torch.int64,
+}
 _TURNED = {"q_proj": "attention.head_count", "k_proj": "attention.head_count_kv"}
 _SENSES = ("v.", "a.", "mm.")  # in front of the names of what sees and hears
 _CONVOLUTIONS = (".conv.weight", ".conv1d.weight")  # here a matrix, there one of each channel
@@ -54,15 +61,25 @@ _READ_ELSEWHERE = frozenset(
 class GgufCheckpoint(Checkpoint):
     """The tensors of a GGUF file, read one at a time."""
 
-    def __init__(self, gguf: Gguf) -> None:
+    def __init__(
+        self,
+        gguf: Gguf,
+        architecture: Architecture | None = None,
+        tensors: Mapping[str, GgufTensor] | None = None,
+    ) -> None:
         """Take a file.
+
+        Args:
+            gguf: Its headers.
+            architecture: How it is stored; None for as a model of its architecture is.
+            tensors: By the names that they are to have; None for Hugging Face's.
 
         Raises:
             ModelError: Its architecture isn't supported.
         """
         self._gguf = gguf
-        self._architecture = find_architecture(gguf)
-        self._tensors = dict(_named(gguf, self._architecture))
+        self._architecture = architecture or find_architecture(gguf)
+        self._tensors = dict(_named(gguf, self._architecture) if tensors is None else tensors)
         self._tiles = Tiles.of(gguf) if self._architecture.tiles_heads else None
         super().__init__({name: tensor.path for name, tensor in self._tensors.items()})
 
@@ -82,6 +99,7 @@ class GgufCheckpoint(Checkpoint):
         stored = self.raw(name)
         kind = self._tensor(name).kind
         numbers = block_type(kind).dequantize(stored) if kind in BLOCK_SIZES else stored
+        check_floating(name, numbers.dtype)
         if numbers.dim() == 1 and name.endswith(_NORMS) and not name.endswith(_NORM_OF_STATES):
             numbers = numbers - self._architecture.norm_offset
         if name.endswith(".A_log"):  # stored as −exp of it
@@ -96,6 +114,7 @@ class GgufCheckpoint(Checkpoint):
             decode: Decode = block_type(tensor.kind).dequantize
         else:
             dtype = _DTYPES[tensor.kind]
+            check_floating(name, dtype)
             decode = lambda rows: rows.view(dtype)  # noqa: E731
         row_bytes = tensor.nbytes // shape[0]
         return StoredRows(tensor.path, tensor.start, shape[0], row_bytes, decode)

@@ -70,6 +70,7 @@ _END_TEXTS = frozenset(
     }
 )
 _MESSAGE_END, _ANSWER_ENDS = "<|end|>", ("<|return|>", "<|call|>")
+_BASE_MODEL = "general.base_model.0"
 _FACTORS = "rope_freqs.weight"
 _UNSUPPORTED = ("attention.clamp_kqv", "attention.max_alibi_bias")
 
@@ -103,22 +104,41 @@ def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str
         ModelError: Its architecture isn't supported.
     """
     of = find_architecture(gguf)
+    raw = block_sizes_of(gguf, of)
+    raw[TITLE] = gguf.text(TITLE)
+    raw["vocab_size"] = _vocab_size(gguf)
+    raw["tie_word_embeddings"] = "output.weight" not in gguf.tensors and not _lacks_files(gguf)
+    raw["attention_bias"] = "blk.0.attn_q.bias" in gguf.tensors
+    raw["mlp_bias"] = "blk.0.ffn_up.bias" in gguf.tensors
+    raw["file_type"] = file_type(gguf)
+    raw |= settings_of(gguf, _settings(raw))
+    _check_sum(gguf, raw)
+    return _settings(raw), _generation(gguf), _stored_types(gguf, of)
+
+
+def block_sizes_of(gguf: Gguf, of: Architecture) -> dict[str, Any]:
+    """The sizes of a file's blocks, and how they turn by position, by the names of a `config.json`.
+
+    Raises:
+        CheckpointError: A tensor of factors is damaged.
+        ModelError: The layers differ in their sizes.
+    """
     raw: dict[str, Any] = {"model_type": of.model_type}
     for name, key in (_SIZES | _MORE).items():
         value = gguf.of_model(key)
         if value is not None and not (key in of.by_layer and _differ(value)):
             raw[name] = _plain(value)
-    raw[TITLE] = gguf.text(TITLE)
-    raw["vocab_size"] = _vocab_size(gguf)
-    raw["tie_word_embeddings"] = "output.weight" not in gguf.tensors and not _lacks_files(gguf)
     raw["head_dim"] = gguf.of_model("attention.key_length") or width_of_heads(raw)
-    raw["attention_bias"] = "blk.0.attn_q.bias" in gguf.tensors
-    raw["mlp_bias"] = "blk.0.ffn_up.bias" in gguf.tensors
     raw["rope_scaling"] = _scaling(gguf)
-    raw["file_type"] = file_type(gguf)
-    raw |= settings_of(gguf, _settings(raw))
-    _check_sum(gguf, raw)
-    return _settings(raw), _generation(gguf), _stored_types(gguf, of)
+    return raw
+
+
+def base_model_of(gguf: Gguf) -> str | None:
+    """The model that a file says it was made of or for: its repository, or its name."""
+    address = gguf.text(f"{_BASE_MODEL}.repo_url").rstrip("/")
+    owner, _, name = address.rpartition("/")
+    named = gguf.text(f"{_BASE_MODEL}.name")
+    return f"{owner.rpartition('/')[2]}/{name}" if owner and name else named or None
 
 
 def _check_sum(gguf: Gguf, raw: Mapping[str, Any]) -> None:

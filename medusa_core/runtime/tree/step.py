@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from medusa_core.messages import NO_ODDS, Lookahead, Odds, TokenSource
+from medusa_core.messages import AUTO_GROWTH, NO_ODDS, Lookahead, Odds, TokenSource
 from medusa_core.runtime.tree.shape import (
     TokenTree,
     TreeShape,
@@ -38,12 +38,14 @@ class RowBudget(NamedTuple):
             empty where rows cost nothing.
         levels: How deep asking the heads is worth its time; None for as deep as they go.
         lookahead: The sizes of lookahead decoding.
+        growth: One of `GROWTHS`: in a chain no node has more than one child.
     """
 
     most: int
     prices: array[float] = NO_PRICES
     levels: int | None = None
     lookahead: Lookahead = Lookahead()
+    growth: str = AUTO_GROWTH
 
     def behind(self, num_rows: int) -> RowBudget:
         """What is left where so many rows beside the root are taken already."""
@@ -112,6 +114,7 @@ class Proposal(NamedTuple):
             candidates, as a tree of their own: the drafter reads what the target says there.
         pruner: Drops nodes while they are verified; where there is one, nobody rides.
         forbidden: Guesses that the answer's grammar kept out of the tree.
+        offers: As `StepTrace.offers` has it; empty where the drafter doesn't tell.
     """
 
     tree: TokenTree
@@ -122,6 +125,7 @@ class Proposal(NamedTuple):
     riders: TokenTree | None = None
     pruner: Pruner | None = None
     forbidden: Sequence[ForbiddenGuess] = ()
+    offers: bytes = b""
 
     @property
     def pruned(self) -> Proposal:

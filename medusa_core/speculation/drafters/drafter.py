@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice
@@ -33,6 +33,14 @@ class Drafter(Protocol):
 
     def truncate(self, length: int) -> None:
         """Forget what was learned of tokens from `length` on."""
+
+
+@runtime_checkable
+class TellsOffers(Protocol):
+    """A drafter that weighs offers, and can tell which."""
+
+    def tell_offers(self) -> None:
+        """Tell `Proposal.offers` from now on."""
 
 
 def accuracies_of(target: Target) -> Accuracies:

@@ -68,6 +68,9 @@ class GrownDrafter:
         self._readers = [source for source in self._sources if isinstance(source, ReadsStates)]
         self._growth = make_growth(budget, [*(spec.weight for spec in specs), 0.0])
 
+    def tell_offers(self) -> None:
+        self._growth.tells = True
+
     def begin(self, token_ids: Sequence[int]) -> None:
         for source in self._sources:
             source.begin(token_ids)
@@ -106,7 +109,17 @@ class GrownDrafter:
         odds = partial(_odds, grown.chances)
         pruner = None if self._prunes is None or riders is not None else self._prunes.pruner(tree)
         forbidden = () if allowed is None else allowed.forbidden
-        return Proposal(tree, proposers, odds, guesses, grown.promised, riders, pruner, forbidden)
+        return Proposal(
+            tree,
+            proposers,
+            odds,
+            guesses,
+            grown.promised,
+            riders,
+            pruner,
+            forbidden,
+            grown.offers,
+        )
 
     def observe(self, observation: Observation) -> None:
         with between_passes(self._runner):

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from ctypes import addressof, c_float, c_int32
 from dataclasses import dataclass
 from itertools import accumulate
+from struct import Struct
 from typing import NamedTuple, Protocol
 
 from medusa_core.runtime.tree.step import RowBudget
@@ -36,8 +37,10 @@ from medusa_core.system.native.structs import (
 )
 
 MOST_GROWN, MOST_LEVELS, MOST_SOURCES = 1024, 32, 31  # as in growth.h
+MOST_OFFERS, _LEAST_TOLD = 128, 0.01  # so, too
 _ROOT = Paths(1, 0, array("i"))
 _BYTES = 4
+_OFFER = Struct("iif")  # above, token, chance
 
 
 class Grown(NamedTuple):
@@ -49,16 +52,24 @@ class Grown(NamedTuple):
         token_ids: The drafts' tokens.
         chances: How likely each is if the path before is right. float32
         promised: Expected number of accepted drafts.
+        offers: As `StepTrace.offers` has it; empty where growth isn't to tell.
     """
 
     form: bytes
     token_ids: Sequence[int]
     chances: bytes
     promised: float
+    offers: bytes = b""
 
 
 class Growth(Protocol):
-    """Grows trees within a budget; for one thread."""
+    """Grows trees within a budget; for one thread.
+
+    Attributes:
+        tells: Whether it tells what it was offered.
+    """
+
+    tells: bool
 
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
         """A tree of at most so many rows, root included.
@@ -87,12 +98,19 @@ class CompiledGrowth:
     """Grows by the compiled step: one call for each level."""
 
     def __init__(self, library: ctypes.CDLL, budget: RowBudget, weights: Sequence[float]) -> None:
+        self.tells = False
         self._library = library
         rows, prices, floors = budget.most, budget.prices, floors_of(budget.prices)
         self._nodes = (NodeStruct * rows)()
         self._paths = array("i", bytes(_BYTES * rows * MOST_LEVELS))
         self._nodes_out, self._chances = (c_int32 * (3 * rows))(), (c_float * rows)()
         self._order, self._open = (c_int32 * rows)(), (c_int32 * rows)()
+        self._offers = (c_int32 * (_OFFER.size // _BYTES * MOST_OFFERS))()
+        self._offer_bytes, self._offers_address = (
+            memoryview(self._offers).cast("B"),
+            addressof(self._offers),
+        )
+        self._offered = (c_int32 * rows)()
         self._out_bytes = memoryview(self._nodes_out).cast("B")
         self._chance_bytes = memoryview(self._chances).cast("B")
         self._kept = (prices, floors)  # what the structure points at
@@ -106,6 +124,7 @@ class CompiledGrowth:
             paths=self._paths.buffer_info()[0],
             finished=addressof(self._nodes_out),
             chances=addressof(self._chances),
+            offered=addressof(self._offered),
         )
         self._address = addressof(self._struct)
         self._candidate_structs = (CandidatesStruct * len(weights))(
@@ -119,6 +138,7 @@ class CompiledGrowth:
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
         library, struct, address = self._library, self._struct, self._address
         struct.rows = num_rows
+        struct.offers = self._offers_address if self.tells else None
         library.grow_begin(address)
         paths = _ROOT
         while paths.num and num_rows > 1:
@@ -133,6 +153,7 @@ class CompiledGrowth:
             self._nodes_out[2 * count + 1 : 3 * count],
             self._chance_bytes[: _BYTES * (count - 1)].tobytes(),
             struct.promised,
+            self._offer_bytes[: _OFFER.size * struct.num_offers].tobytes(),
         )
 
 
@@ -172,6 +193,7 @@ class _Node:
     worth: float
     chance: float
     marks: int
+    offer: int = -1  # which of those that are told; -1 for none
 
 
 @dataclass(slots=True)
@@ -187,10 +209,13 @@ class GrowthInPython:
     """The same without the compiled step."""
 
     def __init__(self, budget: RowBudget, weights: Sequence[float]) -> None:
+        self.tells = False
+        self._offers: list[bytes] = []
         self._prices, self._weights = budget.prices, weights
         self._floors = floors_of(budget.prices)
 
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
+        self._offers = []
         nodes: list[_Node] = []
         open_nodes = [_Node((), 1.0, 1.0, 0)] if num_rows > 1 else []
         level = 0
@@ -199,10 +224,15 @@ class GrowthInPython:
             paths = Paths(len(open_nodes), level, array("i", flat))
             answers = [source.candidates(paths) for source in sources]
             for index, above in enumerate(open_nodes):
+                if level and not any(node is above for node in nodes):
+                    continue  # better ones took its row
                 for token_id, found in self._following(answers, index).items():
                     chance = max(found.mixed, found.alone)
                     path = (*above.path, token_id)
-                    self._insert(nodes, _Node(path, above.worth * chance, chance, found.marks))
+                    node = _Node(path, above.worth * chance, chance, found.marks)
+                    if self.tells:
+                        node.offer = self._tell(above, node)
+                    self._insert(nodes, node)
                     del nodes[num_rows - 1 :]
             self._prune(nodes)
             level += 1
@@ -232,6 +262,13 @@ class GrowthInPython:
         if node.worth > min(self._floors, default=0.0):
             insort(nodes, node, key=lambda other: -other.worth)
 
+    def _tell(self, above: _Node, node: _Node) -> int:
+        place, is_told = len(self._offers), above.offer >= 0 or not above.path
+        if not node.worth >= _LEAST_TOLD or place == MOST_OFFERS or not is_told:
+            return -1
+        self._offers.append(_OFFER.pack(above.offer, node.path[-1], node.chance))
+        return place
+
     def _pays(self, node: _Node, num_rows: int) -> bool:
         return not self._floors or node.worth > self._floors[num_rows - 1]
 
@@ -251,7 +288,8 @@ class GrowthInPython:
         form = array("i", [*children, 0, *(node.marks for node in drafts)])
         chances = array("f", [node.chance for node in drafts])
         tokens = [node.path[-1] for node in drafts]
-        return Grown(form.tobytes(), tokens, chances.tobytes(), worths[count])
+        offers = b"".join(self._offers)
+        return Grown(form.tobytes(), tokens, chances.tobytes(), worths[count], offers)
 
 
 def _behind(candidates: Candidates | None, index: int) -> list[tuple[int, float]]:

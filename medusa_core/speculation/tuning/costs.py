@@ -71,7 +71,7 @@ class StepCosts:
         """Largest number of rows that was measured."""
         return self.rows[-1]
 
-    def step_s(self, num_rows: int, length: int) -> float:
+    def step_s(self, num_rows: float, length: int) -> float:
         """Seconds of a step with so many rows behind a cache of some length.
 
         Linear between measured points, and beyond the largest number of rows.

@@ -21,7 +21,7 @@ from medusa_core.system import cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.native.binding import native_library
 
-_VERSION = 9
+_VERSION = 10
 
 
 class ModelMeasurements:
@@ -77,7 +77,8 @@ class ModelMeasurements:
 
 def _speeds_of(raw: Any) -> tuple[DrafterSpeed, ...]:
     speeds = tuple(DrafterSpeed(**each) for each in raw["drafters"])
-    if not all(math.isfinite(number) and number >= 0 for speed in speeds for number in speed[1:]):
+    numbers = [value for speed in speeds for value in speed if not isinstance(value, str)]
+    if not all(math.isfinite(number) and number >= 0 for number in numbers):
         raise ValueError("the speeds make no sense")
     return speeds
 

@@ -76,7 +76,9 @@ class Tuner:
             settings: How the answer is decoded.
             length: Committed rows that it will be decoded behind, about.
         """
-        return self._budget(settings, length)._replace(lookahead=settings.lookahead)
+        return self._budget(settings, length)._replace(
+            lookahead=settings.lookahead, growth=settings.growth
+        )
 
     def _budget(self, settings: GenerateSettings, length: int) -> RowBudget:
         spec = drafter_registry().get(settings.drafter)

@@ -61,6 +61,8 @@ _TYPES = {
     21: ("iq3_s", 256, 110),
     22: ("iq2_s", 256, 82),
     23: ("iq4_xs", 256, 136),
+    26: ("i32", 1, 4),
+    27: ("i64", 1, 8),
     29: ("iq1_m", 256, 56),
     30: ("bf16", 1, 2),
     34: ("tq1_0", 256, 54),
@@ -68,7 +70,7 @@ _TYPES = {
     39: ("mxfp4", 32, 17),
 }
 _UNREAD = {
-    9: "Q8_1", 15: "Q8_K", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 40: "NVFP4",
+    9: "Q8_1", 15: "Q8_K", 24: "I8", 25: "I16", 28: "F64", 40: "NVFP4",
     41: "Q1_0",
 }  # fmt: skip
 
@@ -212,24 +214,26 @@ def files_of(path: Path) -> tuple[Path, ...]:
     return files
 
 
-def read_gguf(path: Path) -> Gguf:
+def read_gguf(path: Path, is_model: bool = True) -> Gguf:
     """Read the headers of a model; no tensor is touched.
 
     Args:
         path: The file, or one of several with names such as `x-00001-of-00003.gguf`.
+        is_model: It must be one; else it may be what goes with a model, too.
 
     Raises:
         CheckpointError: One is missing, damaged, of another kind, or holds a type that isn't read.
         CompanionError: It goes with a model, and isn't one.
     """
     files = files_of(path)
-    parts = [_read_file(file) for file in files]
+    parts = [_read_file(file, is_model) for file in files]
     tensors: dict[str, GgufTensor] = {}
     for part in parts:
         if twice := tensors.keys() & part.tensors.keys():
             raise damaged(part.files[0], f"it holds {min(twice)} once more")
         tensors |= part.tensors
-    check_has_layers(path.name, parts[0].entries, tensors)
+    if is_model:
+        check_has_layers(path.name, parts[0].entries, tensors)
     if not tensors:
         raise damaged(path, "it holds no tensors")
     return Gguf(files, parts[0].version, parts[0].entries, tensors)
@@ -241,20 +245,20 @@ def read_beginning(path: Path, most_bytes: int) -> Gguf:
     Raises:
         CheckpointError: It doesn't end within these bytes; or as `read_gguf` says.
     """
-    return replace(_read_file(path, most_bytes=most_bytes), started_bytes=most_bytes)
+    return replace(_read_file(path, True, most_bytes), started_bytes=most_bytes)
 
 
-def _read_file(path: Path, most_bytes: int = _MOST_HEADER_BYTES) -> Gguf:
+def _read_file(path: Path, is_model: bool, most_bytes: int = _MOST_HEADER_BYTES) -> Gguf:
     try:
         with path.open("rb") as file:
-            return _read(GgufHeader(file, path, most_bytes), path)
+            return _read(GgufHeader(file, path, most_bytes), path, is_model)
     except FileNotFoundError as error:
         raise CheckpointError(f"No such file: {path}", "Choose another one.") from error
     except OSError as error:
         raise _unreadable(path, error) from error
 
 
-def _read(header: GgufHeader, path: Path) -> Gguf:
+def _read(header: GgufHeader, path: Path, is_model: bool) -> Gguf:
     if header.size < len(_MAGIC) or header.take(len(_MAGIC)) != _MAGIC:
         raise CheckpointError(f"{path.name} isn't a GGUF model.", "Choose another file.")
     version = int(header.scalar("I"))
@@ -270,7 +274,8 @@ def _read(header: GgufHeader, path: Path) -> Gguf:
         entries[key] = header.value()
     if wrong := wrong_kind(entries):
         raise header.damaged(wrong)
-    check_is_model(path.name, entries)
+    if is_model:
+        check_is_model(path.name, entries)
     found = [_Entry.read(header) for _ in range(num_tensors)]
     tensors = _placed(found, header, entries, path)
     return Gguf((path,), version, entries, tensors)

@@ -62,6 +62,14 @@ _KINDS = (
         vocabulary=32_000,
         learns_jointly=False,
     ),
+    TrainedKind(
+        "dspark",
+        "a DSpark drafter",
+        "DSpark",
+        "Drafts a block of guesses in one pass; quicker to train and to ask than EAGLE-3.",
+        vocabulary=8192,
+        learns_jointly=False,
+    ),
     TrainedKind("streams", "speculative streams (this program's format)", learns_jointly=False),
 )
 

@@ -362,10 +362,13 @@ class GrowthStruct(Structure):
         ("paths", c_void_p),
         ("finished", c_void_p),
         ("chances", c_void_p),
+        ("offers", c_void_p),
+        ("offered", c_void_p),
         ("rows", c_int32),
         ("count", c_int32),
         ("num_open", c_int32),
         ("level", c_int32),
+        ("num_offers", c_int32),
     )
 
 

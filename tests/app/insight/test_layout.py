@@ -12,7 +12,7 @@ from app.insight.track import Track
 from app.insight.tree_items import describe
 from medusa_core.messages import (
     BestNode,
-    ForbiddenToken,
+    DroppedToken,
     Planned,
 )
 from tests.app.engine_says import LEGEND
@@ -44,9 +44,7 @@ def test_a_step_says_what_became_of_every_node() -> None:
 
 
 def test_what_the_grammar_forbade_hangs_where_it_would_have_been() -> None:
-    step = trace(1, (0, 1))._replace(
-        forbidden=(ForbiddenToken(0, 6, 0.5), ForbiddenToken(3, 2, 0.25))
-    )
+    step = trace(1, (0, 1))._replace(forbidden=(DroppedToken(0, 6, 0.5), DroppedToken(3, 2, 0.25)))
     layout = layout_of_step(step)
     assert layout.nodes[6].state is NodeState.GHOST, "the bonus token keeps its place"
     first, second = layout.nodes[7:]

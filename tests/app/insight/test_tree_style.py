@@ -7,7 +7,7 @@ from app.insight.layout import NodeState, layout_of_step
 from app.insight.tree_style import badges_of, look_of, note_of, words_of
 from app.insight.tree_table import TreeTable
 from app.theme.tokens import DARK, LIGHT, Theme
-from medusa_core.messages import ForbiddenToken, TokenSource
+from medusa_core.messages import DroppedToken, TokenSource
 from tests.app.engine_says import LEGEND
 from tests.app.insight.traces import trace
 
@@ -56,7 +56,7 @@ def test_badges_tell_who_drafted_and_boxes_what() -> None:
 def test_the_table_says_what_the_grammar_forbade(qtbot: QtBot) -> None:
     table = TreeTable(LEGEND)
     qtbot.addWidget(table)
-    step = trace(1, (0, 1))._replace(forbidden=(ForbiddenToken(0, 6, 0.5),))
+    step = trace(1, (0, 1))._replace(forbidden=(DroppedToken(0, 6, 0.5),))
     table.show_layout(layout_of_step(step))
     last = table.rowCount() - 1
     cells = [table.item(last, column) for column in range(table.columnCount())]

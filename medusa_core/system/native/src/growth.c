@@ -14,7 +14,8 @@ void grow_begin(Growth *growth) {
     growth->nodes[0] = (Node){1.0, 1.0, -1, 0, -1, 0};
     growth->open[0] = 0;
     growth->count = growth->num_open = 1;
-    growth->level = 0;
+    growth->level = growth->num_offers = 0;
+    if (growth->offers != NULL) growth->offered[0] = -1;
 }
 
 static int32_t place_of(const int32_t *tokens, int32_t count, int32_t token) {
@@ -46,14 +47,14 @@ static void merge(Following *following, const Candidates *source, int32_t start,
 }
 
 /* Put a node in its place among all, of equals behind the earlier ones; the least valuable is
-   dropped for it. As no node is worth more than its parent, none is dropped before those below it. */
-static void insert(Growth *growth, Node node) {
+   dropped for it. Returns its slot; -1 where it has none. As no node is worth more than its parent, none is dropped before those below it. */
+static int32_t insert(Growth *growth, Node node) {
     int32_t *order = growth->order, place = growth->count;
     Node *nodes = growth->nodes;
-    if (!(node.worth > growth->least)) return;
+    if (!(node.worth > growth->least)) return -1;
     if (place == growth->rows) {
         place--;
-        if (place == 0 || nodes[order[place]].worth >= node.worth) return;
+        if (place == 0 || nodes[order[place]].worth >= node.worth) return -1;
     } else {
         growth->count++;
     }
@@ -61,6 +62,17 @@ static void insert(Growth *growth, Node node) {
     for (; place > 1 && nodes[order[place - 1]].worth < node.worth; place--) order[place] = order[place - 1];
     order[place] = slot;
     nodes[slot] = node;
+    return slot;
+}
+
+/* Tell an offer behind a node that is told itself, if it is worth telling. Returns its place among
+   all that are told; -1 where it isn't. */
+static int32_t tell(Growth *growth, Node node) {
+    int32_t above = growth->offered[node.parent], place = growth->num_offers;
+    if (!(node.worth >= 0.01) || place == MOST_OFFERS || (above < 0 && node.parent != 0)) return -1;
+    growth->offers[place] = (Offer){above, node.token, (float)node.chance};
+    growth->num_offers++;
+    return place;
 }
 
 /* Give up what doesn't pay at its place: with more nodes before it, it would pay still less. */
@@ -115,7 +127,10 @@ int32_t grow_level(Growth *growth, const Candidates *sources, int32_t num_source
             if (following.alone[i] > chance) chance = following.alone[i];
             double worth = above.worth * chance;
             int32_t token = following.tokens[i], marks = following.marks[i];
-            insert(growth, (Node){worth, chance, parent, depth, token, marks});
+            Node node = {worth, chance, parent, depth, token, marks};
+            int32_t offer = growth->offers == NULL ? -1 : tell(growth, node);
+            int32_t slot = insert(growth, node);
+            if (growth->offers != NULL && slot >= 0) growth->offered[slot] = offer;
         }
     }
     prune(growth);

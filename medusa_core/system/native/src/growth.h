@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Rows of a tree, levels of it, and different tokens that are weighed behind one path. */
-enum { MOST_GROWN = 1024, MOST_LEVELS = 32, MOST_FOLLOWING = 1024 };
+enum { MOST_GROWN = 1024, MOST_LEVELS = 32, MOST_FOLLOWING = 1024, MOST_OFFERS = 128 };
 
 /* A node: what it is worth, which is the product of the chances down to it, its own chance, its
    parent, how far it lies below the root, its token, and the marks of those who proposed it. */
@@ -31,6 +31,13 @@ typedef struct {
     int32_t size, mark;
 } Candidates;
 
+/* What may follow a path, as all sources together see it: behind which offer (-1: the root), its
+   token, and its chance if the path is right. */
+typedef struct {
+    int32_t above, token;
+    float chance;
+} Offer;
+
 /* A tree under way. Between the calls a caller only reads.
    prices: what 1, 2, ... rows cost, rising from 0; null where they cost nothing. [rows]
    floors: what a node must be worth more than to pay where at least 1, 2, ... rows are before it,
@@ -44,17 +51,23 @@ typedef struct {
    finished: takes of each node of the tree how many children it has, then of each its marks and its
        token; nodes by depth, siblings by what they are worth, zeros of the root. [3, nodes]
    chances: takes the chance of each draft. [nodes - 1]
+   offers: takes the first offers that are worth a hundredth of a token, whether the tree has them or
+       not; null where nobody asks. [MOST_OFFERS]
+   offered: which of these each node is; -1 for the root and where it isn't told. [rows]
    rows: at most so many nodes, the root included; 1 to MOST_GROWN.
    count: nodes in use.
    num_open: paths of which is asked what follows.
-   level: how long they are. */
+   level: how long they are.
+   num_offers: how many are told. */
 typedef struct {
     const float *prices, *floors;
     double least, promised;
     Node *nodes;
     int32_t *order, *open, *paths, *finished;
     float *chances;
-    int32_t rows, count, num_open, level;
+    Offer *offers;
+    int32_t *offered;
+    int32_t rows, count, num_open, level, num_offers;
 } Growth;
 
 /* Start with the root. */

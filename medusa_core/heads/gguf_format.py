@@ -1,0 +1,54 @@
+"""What a GGUF architecture of heads is: how it names and stores what a published layout has.
+
+A file in `gguf_formats/` translates one architecture and exports `SPEC`. No tensor is read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from medusa_core.heads import gguf_formats
+from medusa_core.models.checkpoints.gguf_names import Architecture, hugging_face_name
+from medusa_core.system.files.gguf import Gguf
+from medusa_core.system.registry import Registry
+
+_MODEL = "model."
+
+
+@dataclass(frozen=True, slots=True)
+class GgufHeadsFormat:
+    """A registered architecture of heads.
+
+    Attributes:
+        name: Its name, as in `general.architecture`.
+        blocks: How the tensors of its blocks are called and stored.
+        settings: What the published `config.json` would say. Raises HeadsError or ModelError.
+        outside: Published names of tensors outside of blocks, by GGUF's; of others they are a
+            model's, without `model.` in front.
+    """
+
+    name: str
+    blocks: Architecture
+    settings: Callable[[Gguf], dict[str, Any]]
+    outside: Mapping[str, str] = field(default_factory=dict)
+
+    def published(self, name: str) -> str:
+        """The published name of a tensor; its own where none is known."""
+        if name in self.outside:
+            return self.outside[name]
+        return hugging_face_name(name, self.blocks).removeprefix(_MODEL)
+
+
+@cache
+def gguf_format_registry() -> Registry[GgufHeadsFormat]:
+    """All architectures of heads."""
+    return Registry(gguf_formats, "GGUF architecture of heads", GgufHeadsFormat)
+
+
+def find_gguf_format(gguf: Gguf) -> GgufHeadsFormat | None:
+    """The architecture of a file of heads; None for a model."""
+    specs = gguf_format_registry().specs
+    return next((spec for spec in specs if spec.name == gguf.architecture), None)

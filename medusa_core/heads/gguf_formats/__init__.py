@@ -1,0 +1,1 @@
+"""Architectures of heads in GGUF files: one file each, exporting `SPEC`."""

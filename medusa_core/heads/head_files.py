@@ -1,0 +1,92 @@
+"""The files of heads: a folder as they are published, or one GGUF file in the same layout.
+
+A kind of heads knows one layout, by names, shapes and what `config.json` says; this is where the
+files are opened, whatever they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from medusa_core.errors import HeadsError
+from medusa_core.heads.gguf_heads import open_gguf_heads
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.checkpoints.folder_checkpoint import open_folder
+from medusa_core.system.files.gguf import is_gguf
+from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.safetensors_header import TensorShapes
+
+# Files of heads alone, which may lie beside the weights of their model.
+_FILES = ("medusa_lm_head.safetensors", "hydra_lm_head.safetensors", "streams.safetensors")
+_MODEL = ("model.safetensors", "model.safetensors.index.json")
+_PICKLES = ("medusa_lm_head.pt", "medusa_lm_head.bin", "hydra_lm_head.pt", "pytorch_model.bin")
+
+
+@dataclass(frozen=True)
+class HeadFiles:
+    """Heads that are opened; tensors are read when they are asked for.
+
+    Attributes:
+        path: Their folder, or their GGUF file.
+        checkpoint: Their tensors, by the names of the published layout. In the files of a model
+            that holds its heads the model's are among them.
+        settings: What `config.json` says, or would say; empty if nothing does.
+    """
+
+    path: Path
+    checkpoint: Checkpoint
+    settings: Mapping[str, object]
+
+    @cached_property
+    def shapes(self) -> TensorShapes:
+        """The shapes of all tensors, by name."""
+        return {name: self.checkpoint.shape(name) for name in self.checkpoint.names}
+
+
+def open_head_files(path: Path) -> HeadFiles:
+    """Open heads.
+
+    Args:
+        path: A folder of heads, or of a model with heads inside; or a GGUF file with either.
+
+    Raises:
+        CheckpointError: A file is missing or damaged.
+        HeadsError: There are no heads in it, or only pickles.
+        ModelError: It is a GGUF file of an architecture that isn't supported.
+    """
+    if is_gguf(path):
+        return HeadFiles(path, *open_gguf_heads(path))
+    config = path / "config.json"
+    settings = read_json(config) if config.exists() else {}
+    return HeadFiles(path, _open_weights(path), settings)
+
+
+def _open_weights(folder: Path) -> Checkpoint:
+    if (file := next((folder / name for name in _FILES if (folder / name).exists()), None)) is None:
+        _check_weights(folder)
+        return open_folder(folder)
+    return Checkpoint.open_file(file)
+
+
+def _check_weights(folder: Path) -> None:
+    """Say what is there instead of weights.
+
+    Raises:
+        HeadsError: Pickles, or nothing.
+    """
+    if any((folder / name).exists() for name in _MODEL):
+        return
+    pickle = next((name for name in _PICKLES if (folder / name).exists()), None)
+    if pickle is not None:
+        raise HeadsError(
+            f"These heads are a pickle ({pickle}), which can run code when it is opened.",
+            "Get them as safetensors; or, if you trust where they come from, convert them once: "
+            f"medusa convert {folder}",
+        )
+    raise HeadsError(
+        f"No {_FILES[0]} in {folder}.",
+        "Choose a folder with heads, or a GGUF file of them; or go without heads.",
+    )

@@ -1,0 +1,283 @@
+"""A DSpark drafter as a run trains it; see `Trainee`.
+
+Blocks begin at random places of the answers. What is learned: the tokens that the target wrote,
+those near the anchor counting most, and whether the best guess is right. Published drafters learn
+the target's own chances instead, which takes its scores at every place.
+
+Source: DSpark (arXiv 2607.05147); the weights of the places are DFlash's (arXiv 2602.06036).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from torch import Tensor
+
+from medusa_core.loading.target import Target
+from medusa_core.training.accuracy import UNKNOWN
+from medusa_core.training.deep_texts import SideBySide, deep_texts, side_by_side
+from medusa_core.training.documents import EncodedDocument
+from medusa_core.training.dspark import DSparkForm, DSparkModule
+from medusa_core.training.heads import projection_matrix, published
+from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.losses import summed_cross_entropy
+from medusa_core.training.precision import trains_in_bf16
+from medusa_core.training.states import Shard
+
+_MOST_TAPS = 5
+_EACH_TOKENS = 128  # of a text, about: a step reads `batch` of them
+_ANCHORS = 32  # of a text, in a step
+_AT_ONCE = 8  # texts
+_DECAY = 4.0  # places over which a guess's weight falls to 1/e
+_PARTS = {
+    "q": "self_attn.q_proj",
+    "k": "self_attn.k_proj",
+    "v": "self_attn.v_proj",
+    "o": "self_attn.o_proj",
+    "q_norm": "self_attn.q_norm",
+    "k_norm": "self_attn.k_norm",
+    "gate": "mlp.gate_proj",
+    "up": "mlp.up_proj",
+    "down": "mlp.down_proj",
+    "input_norm": "input_layernorm",
+    "mlp_norm": "post_attention_layernorm",
+}
+
+
+class _Blocks(NamedTuple):
+    """Blocks of some texts.
+
+    Attributes:
+        anchors: Where they begin. int64 [texts, anchors]
+        is_kept: Which are blocks at all: texts have different numbers. bool [texts, anchors]
+    """
+
+    anchors: Tensor
+    is_kept: Tensor
+
+
+class DSparkTrainee:
+    """See the module."""
+
+    has_trees = False
+
+    def __init__(self, target: Target, config: HeadsConfig, token_ids: Tensor | None) -> None:
+        """Make a drafter that has yet to learn anything.
+
+        Args:
+            target: The target; its runner tells of some layers from now on.
+            config: Sizes of the drafter and of the training.
+            token_ids: That it drafts from; None for all.
+        """
+        sizes, device = target.config, target.precision.device
+        self._taps = taps_of(sizes.num_layers)
+        target.runner.tap(self._taps)
+        matrix, vectors = projection_matrix(target), target.shared_weights.embedding
+        self._token_ids = token_ids
+        self._columns = torch.full((sizes.vocab_size,), UNKNOWN)
+        kept = torch.arange(sizes.vocab_size) if token_ids is None else token_ids
+        self._columns[kept] = torch.arange(len(kept))
+        form = DSparkForm(
+            hidden=sizes.hidden_size,
+            num_taps=len(self._taps),
+            inner=sizes.intermediate_size,
+            num_layers=config.num_layers,
+            num_heads=sizes.num_heads,
+            num_kv_heads=sizes.num_kv_heads,
+            head_dim=sizes.head_dim,
+            columns=len(kept),
+            block=config.block,
+            rank=config.markov_rank,
+            mask_id=mask_id_of(vectors),
+        )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.seed)
+            module = DSparkModule(form, vectors, matrix[kept.to(matrix.device)])
+        self.module = module.to(device)
+        self.context, self._device = config.context, device
+        self._vocab_size, self._num_layers = sizes.vocab_size, sizes.num_layers
+        self._bf16 = trains_in_bf16(device.type)
+        self.batch = max(2, config.batch // _EACH_TOKENS)
+        self.row_bytes = 2 * len(self._taps) * sizes.hidden_size + 9
+        self.state_width = (1 + len(self._taps)) * sizes.hidden_size
+
+    def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
+        return deep_texts(documents, states, self.module.form.hidden, self.context)
+
+    def num_places(self, shard: Shard) -> int:
+        return len(shard["lengths"])
+
+    def loss(self, shard: Shard, places: Tensor) -> Tensor:
+        texts = side_by_side(shard, places, self._device)
+        blocks = _drawn(texts.is_answer, _ANCHORS)
+        columns, previous, is_known = self._wanted(texts, blocks)
+        if not bool(is_known.any()):
+            return self.module.markov_to.sum() * 0.0
+        states = self._states(texts, blocks)[is_known].float()
+        columns, previous = columns[is_known], previous[is_known]
+        slots = torch.arange(self.module.form.block, device=self._device)
+        weights = torch.exp(-slots / _DECAY).expand(is_known.shape)[is_known]
+        read = self.module.markov_from[previous]
+        is_drafted = columns != UNKNOWN
+        is_right = torch.zeros_like(is_drafted)
+        total = torch.zeros((), device=self._device)
+        if bool(is_drafted.any()):
+            total, is_right[is_drafted] = summed_cross_entropy(
+                (
+                    (states[is_drafted], self.module.lm_head),
+                    (read[is_drafted], self.module.markov_to),
+                ),
+                columns[is_drafted],
+                weights[is_drafted],
+                torch.bfloat16 if self._bf16 else torch.float32,
+            )
+        odds = self.module.confidences(states, previous)
+        confidence = F.binary_cross_entropy_with_logits(odds, is_right.float(), weights)
+        return total + confidence * len(weights) / weights.sum()
+
+    @torch.inference_mode()
+    def ranks(self, shard: Shard, num_ranks: int, most: int | None = None) -> Tensor:
+        parts, count = [], 0
+        for places in torch.split(torch.arange(len(shard["lengths"])), _AT_ONCE):
+            if most is not None and count >= most:
+                break
+            texts = side_by_side(shard, places, self._device)
+            blocks = _all_of(texts.is_answer)
+            columns, previous, is_known = self._wanted(texts, blocks)
+            scores = self.module.scores(self._states(texts, blocks).float(), previous)
+            match = scores.topk(num_ranks, dim=-1).indices == columns[..., None]
+            rank = torch.where(match.any(-1), match.int().argmax(-1), num_ranks)
+            rank = torch.where(is_known, rank, UNKNOWN)
+            parts.append(rank[blocks.is_kept].cpu())
+            count += len(parts[-1])
+        return torch.cat(parts)
+
+    def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
+        return [{"params": list(self.module.parameters()), "lr": learning_rate}]
+
+    def write(self, folder: Path, base_model: str) -> str:
+        form = self.module.form
+        named = {name: published(tensor) for name, tensor in self._tensors().items()}
+        if self._token_ids is not None:
+            named["lm_head.weight"] = published(self.module.lm_head)
+            named["d2t"] = self._token_ids - torch.arange(len(self._token_ids))
+        config = {
+            "architectures": ["Qwen3DSparkModel"],
+            "model_type": "qwen3",
+            "base_model_name_or_path": base_model,
+            "num_hidden_layers": form.num_layers,
+            "hidden_size": form.hidden,
+            "intermediate_size": form.inner,
+            "num_attention_heads": form.num_heads,
+            "num_key_value_heads": form.num_kv_heads,
+            "head_dim": form.head_dim,
+            "hidden_act": "silu",
+            "rms_norm_eps": form.eps,
+            "rope_theta": form.theta,
+            "max_position_embeddings": self.context,
+            "vocab_size": self._vocab_size,
+            "draft_vocab_size": form.columns,
+            "block_size": form.block,
+            "sample_from_anchor": True,
+            "mask_token_id": form.mask_id,
+            # What leaves a layer enters the next one.
+            "target_layer_ids": [tap - 1 for tap in self._taps],
+            "num_target_layers": self._num_layers,
+            "markov_rank": form.rank,
+            "markov_head_type": "vanilla",
+            "enable_confidence_head": True,
+            "confidence_head_with_markov": True,
+            "tie_word_embeddings": False,
+            "torch_dtype": "bfloat16",
+        }
+        save_file(named, folder / "model.safetensors", metadata={"format": "pt"})
+        (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        return "dspark"
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """What learned, under its published names."""
+        module = self.module
+        found = {
+            "fc.weight": module.fc.weight,
+            "hidden_norm.weight": module.context_norm.weight,
+            "norm.weight": module.last_norm.weight,
+            "markov_head.markov_w1.weight": module.markov_from,
+            "markov_head.markov_w2.weight": module.markov_to,
+            "confidence_head.proj.weight": module.confidence.weight,
+            "confidence_head.proj.bias": module.confidence.bias,
+        }
+        for number, layer in enumerate(module.layers):
+            for part, name in _PARTS.items():
+                found[f"layers.{number}.{name}.weight"] = getattr(layer, part).weight
+        return found
+
+    def _states(self, texts: SideBySide, blocks: _Blocks) -> Tensor:
+        anchor_ids = texts.ids.gather(1, blocks.anchors)
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bf16):
+            return self.module.states(texts.features, anchor_ids, blocks.anchors)
+
+    def _wanted(self, texts: SideBySide, blocks: _Blocks) -> tuple[Tensor, Tensor, Tensor]:
+        """Of each guess its column, the token before it, and whether the answer goes so far.
+
+        A token that isn't drafted from has the column UNKNOWN.
+        """
+        length, block = texts.ids.shape[1], self.module.form.block
+        before = blocks.anchors[..., None] + torch.arange(block, device=self._device)
+
+        def at(rows: Tensor, places: Tensor) -> Tensor:
+            found = rows.gather(1, places.clamp(max=length - 1).flatten(1))
+            return found.view(places.shape)
+
+        goes_on = at(texts.is_answer, before + 1) & (before + 1 < length)
+        is_known = goes_on.cumprod(-1).bool() & blocks.is_kept[..., None]
+        columns = self._columns.to(self._device)[at(texts.ids, before + 1)]
+        return columns, at(texts.ids, before), is_known
+
+
+def taps_of(num_layers: int) -> tuple[int, ...]:
+    """The layers of a target whose entering states are read: spread evenly, as published."""
+    first, last = min(1, num_layers - 1), max(1, num_layers - 3)
+    steps = torch.linspace(first, last, min(_MOST_TAPS, num_layers)).round().int().tolist()
+    return tuple(sorted({step + 1 for step in steps}))
+
+
+def mask_id_of(vectors: Tensor) -> int:
+    """The last token whose vector isn't tiny: of frozen vectors any rare one is as good a mask.
+
+    Args:
+        vectors: The target's token vectors. [vocabulary, hidden]
+    """
+    sizes = vectors.float().pow(2).mean(-1)
+    return int((sizes >= sizes.median() / 4).nonzero()[-1])
+
+
+def _drawn(is_answer: Tensor, most: int) -> _Blocks:
+    """Blocks at random places of texts, at most so many of each."""
+    chances = torch.rand(is_answer.shape).to(is_answer.device)
+    return _highest(chances.masked_fill(~_may_begin(is_answer), -1.0), most)
+
+
+def _all_of(is_answer: Tensor) -> _Blocks:
+    """Blocks at all places of texts, in their order."""
+    order = torch.linspace(1, 0, is_answer.shape[1], device=is_answer.device)
+    chances = order.expand(is_answer.shape).masked_fill(~_may_begin(is_answer), -1.0)
+    return _highest(chances, is_answer.shape[1])
+
+
+def _may_begin(is_answer: Tensor) -> Tensor:
+    """Places of answers behind which they go on; before the first token nothing is known."""
+    begins = F.pad(is_answer[:, 1:], (0, 1)) & is_answer
+    begins[:, 0] = False
+    return begins
+
+
+def _highest(chances: Tensor, most: int) -> _Blocks:
+    count = max(1, min(most, int((chances >= 0).sum(1).max())))
+    found = chances.topk(count, dim=1)
+    return _Blocks(found.indices, found.values >= 0)

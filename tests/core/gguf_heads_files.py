@@ -1,0 +1,80 @@
+"""Random heads as GGUF files, written as llama.cpp's conversion scripts do.
+
+Source: llama.cpp, `conversion/llama.py`; names by its `gguf-py`.
+"""
+
+from pathlib import Path
+
+import gguf
+import torch
+from torch import Tensor
+
+from medusa_core.bench.gguf_export import finish
+from tests.core.eagle_files import EagleSpec, parts_of
+from tests.core.gguf_files import add_as
+
+_EAGLE = {
+    "fc": "fc.weight",
+    "q": "blk.0.attn_q.weight",
+    "k": "blk.0.attn_k.weight",
+    "v": "blk.0.attn_v.weight",
+    "o": "blk.0.attn_output.weight",
+    "gate": "blk.0.ffn_gate.weight",
+    "up": "blk.0.ffn_up.weight",
+    "down": "blk.0.ffn_down.weight",
+    "embed_norm": "blk.0.attn_norm.weight",
+    "hidden_norm": "blk.0.attn_norm_2.weight",
+    "mlp_norm": "blk.0.ffn_norm.weight",
+    "norm": "output_norm.weight",
+    "lm_head": "output.weight",
+    "input_norm": "enc.output_norm.weight",
+}
+
+
+def write_eagle_gguf(
+    path: Path, spec: EagleSpec, kind: str = "f32", base_model: str = "them/target"
+) -> Path:
+    """Write an EAGLE-3 head as one file; returns it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writer = gguf.GGUFWriter(path, "eagle3")
+    add_base_model(writer, base_model)
+    writer.add_context_length(2048)
+    writer.add_embedding_length(spec.hidden)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(spec.inner)
+    writer.add_head_count(spec.heads)
+    writer.add_head_count_kv(spec.kv_heads)
+    writer.add_rope_freq_base(spec.theta)
+    writer.add_rope_dimension_count(spec.hidden // spec.heads)
+    writer.add_layer_norm_rms_eps(spec.eps)
+    writer.add_vocab_size(spec.vocab)
+    writer.add_array("eagle3.target_layers", list(spec.taps))
+    writer.add_uint32("eagle3.target_hidden_size", spec.hidden)
+    normed = spec.more.get("norm_before_residual", False)
+    writer.add_bool("eagle3.norm_before_residual", normed)
+    writer.add_bool("eagle3.norm_before_fc", spec.more.get("norm_before_fc", False))
+    for part, tensor in parts_of(spec).items():
+        if part == "d2t":  # the tokens themselves
+            tokens = tensor.long() + torch.arange(len(tensor))
+            writer.add_tensor("d2t", tokens.numpy(), raw_dtype=gguf.GGMLQuantizationType.I64)
+            continue
+        heads = {"q": spec.heads, "k": spec.kv_heads}.get(part)
+        stored = tensor.float() if heads is None else paired(tensor.float(), heads)
+        add_as(writer, _EAGLE[part], stored.contiguous().numpy(), kind)
+    finish(writer)
+    return path
+
+
+def add_base_model(writer: gguf.GGUFWriter, repo: str) -> None:
+    """Say for which model it was made, as a model card's data are written."""
+    if repo:
+        writer.add_base_model_count(1)
+        writer.add_base_model_name(0, repo.rpartition("/")[2])
+        writer.add_base_model_repo_url(0, f"https://huggingface.co/{repo}")
+
+
+def paired(rows: Tensor, num_heads: int) -> Tensor:
+    """Rows of heads in halves as llama.cpp turns them: neighbouring pairs."""
+    shape = rows.shape
+    halves = rows.reshape(num_heads, 2, shape[0] // num_heads // 2, *shape[1:])
+    return halves.swapaxes(1, 2).reshape(shape)

@@ -1,0 +1,85 @@
+"""Heads in GGUF files are those of the published layout, tensor by tensor and draft by draft."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from medusa_core.heads.eagle_parts import eagle_parts
+from medusa_core.heads.head_files import open_head_files
+from medusa_core.heads.kind import read_shape
+from medusa_core.loading.load import load_target
+from medusa_core.messages import GenerateSettings, LoadOptions
+from medusa_core.speculation.drafters.chained_source import ChainedSource
+from medusa_core.speculation.drafters.sources.eagle_source import eagle_head
+from tests.core.conftest import GROUPED
+from tests.core.eagle_files import EagleSpec, write_eagle
+from tests.core.gguf_heads_files import write_eagle_gguf
+from tests.core.laws import decode, user_says
+from tests.core.test_eagle import TEXT, hear, requested
+from tests.core.tiny import write_tiny
+
+# Of "speculators" alone a missing `norm_before_residual` means true; a file always says it.
+EAGLES = {
+    "usual": EagleSpec("eagle3"),
+    "residual normed, states normed": EagleSpec(
+        "eagle3", more={"norm_before_residual": True, "norm_before_fc": True}, seed=7
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("gguf-heads") / "target", GROUPED)
+
+
+@pytest.mark.parametrize("name", EAGLES)
+def test_an_eagle_head_is_the_same_from_either_file(name: str, tmp_path: Path) -> None:
+    folder = write_eagle(tmp_path / "heads", EAGLES[name])
+    file = write_eagle_gguf(tmp_path / "x.gguf", EAGLES[name])
+    assert read_shape(file) == read_shape(folder)
+    published, stored = (open_head_files(path) for path in (folder, file))
+    wanted, found = (eagle_parts(one.settings, one.shapes) for one in (published, stored))
+    assert replace(found, names={}) == replace(wanted, names={})
+    assert wanted.names.keys() - found.names.keys() == {"is_drafted"}  # nothing needs it
+    for part, theirs in found.names.items():
+        ours = wanted.names[part]
+        if part == "token_offsets":
+            assert torch.equal(
+                stored.checkpoint.integers(theirs), published.checkpoint.integers(ours)
+            )
+            continue
+        numbers = stored.checkpoint.floats(theirs, None)
+        assert torch.equal(numbers, published.checkpoint.floats(ours, torch.float32))
+    assert stored.settings["base_model_name_or_path"] == "them/target"
+
+
+def test_an_eagle_head_drafts_the_same_from_either_file(model: Path, tmp_path: Path) -> None:
+    spec = EAGLES["usual"]
+    folder, file = write_eagle(tmp_path, spec), write_eagle_gguf(tmp_path / "x.gguf", spec)
+    drafted = []
+    for path in (folder, file):
+        target = load_target(model, path, LoadOptions("float64", "cpu"))
+        head = eagle_head(target)
+        assert head is not None
+        source = ChainedSource(head)
+        hear(target, source, TEXT, [4, 1, 3])
+        source.start(TEXT[-1], 24)
+        first = requested(source, ())
+        drafted.append([first, *(requested(source, (token,)) for token in list(first)[:2])])
+    assert drafted[0] == drafted[1]
+    assert len(drafted[0][1]) > 1
+
+
+def test_a_head_in_blocks_is_read_as_the_numbers_that_they_are(model: Path, tmp_path: Path) -> None:
+    spec = EAGLES["usual"]
+    file = write_eagle_gguf(tmp_path / "x.gguf", spec, "q8_0")
+    exact = open_head_files(write_eagle_gguf(tmp_path / "y.gguf", spec)).checkpoint
+    stored = open_head_files(file).checkpoint
+    name = "layers.0.self_attn.k_proj.weight"
+    assert stored.dtype(name) == "q8_0"
+    assert torch.allclose(stored.floats(name, None), exact.floats(name, None), atol=0.02)
+    target = load_target(model, file, LoadOptions("float32", "cpu"))
+    run = decode(target, GenerateSettings("eagle", max_new_tokens=6), user_says("hi"))
+    assert run.steps
