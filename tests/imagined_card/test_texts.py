@@ -40,7 +40,8 @@ GRAPHS = pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"
 
 
 _TARGETS = {
-    **{name: name for name in ("hydra", "eagle", "streams", "learned")},
+    **{name: name for name in ("hydra", "eagle", "streams")},
+    "suffix": "learned",
     "mtp": "mimo",
     "draft-model": "assisted",
 }

@@ -34,7 +34,7 @@ class AnswerTexts:
     def __init__(self) -> None:
         self.array = SuffixArray()
         self._numbers: list[int] = []
-        self._begins: list[int] = []
+        self._begins: list[int] = []  # the place of each one's first token
         self._starts: list[int] = []
 
     @property
@@ -53,7 +53,8 @@ class AnswerTexts:
     def remove(self, numbers: Collection[int]) -> None:
         """Forget answers."""
         kept = [one for one in self._answers() if one.number not in numbers]
-        self.__init__()  # type: ignore[misc]
+        self.array = SuffixArray()
+        self._numbers, self._begins, self._starts = [], [], []
         self.add(kept)
 
     def answer_at(self, place: int) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,23 +24,25 @@ END = -1  # no token: before every text
 _MOST_ASIDE = 4  # places that are looked at on either side of a context's own
 _FEW, _PART = 8, 8  # so many new places are put in one by one, and such a part of all at once
 _BYTES, _BITS = 4, 32
-_SIZE = DEPTH * _BYTES
 _FIRST, _STEPS = 3, (3, 6, 12)  # tokens of contexts that are sorted first, and by which they grow
 _TOKEN_BITS = 21  # in which any token of a vocabulary differs from others, and from `END`
 
 
-class Occurrence(NamedTuple):
-    """A place where a context stood.
+class Found(NamedTuple):
+    """Where a context stood before: the most similar ones that were found.
 
     Attributes:
-        place: The place right behind it.
-        length: How many of its last tokens stood there, from 1 to `DEPTH`.
-        token_id: What followed.
+        places: The places right behind it.
+        lengths: How many of its last tokens stood before each, from 1 to `DEPTH`.
+        token_ids: What followed it at each.
     """
 
-    place: int
-    length: int
-    token_id: int
+    places: list[int]
+    lengths: list[int]
+    token_ids: list[int]
+
+
+NOWHERE = Found([], [], [])
 
 
 class SuffixArray:
@@ -50,26 +52,26 @@ class SuffixArray:
     """
 
     def __init__(self) -> None:
-        self._text = bytearray(array("i", [END] * DEPTH).tobytes())  # int32
+        self._text = array("i", [END] * DEPTH)
         self._order = array("i")
         self._new: list[int] = []  # places that aren't in the order yet
 
     def __len__(self) -> int:
-        return len(self._text) // _BYTES - DEPTH
+        return len(self._text) - DEPTH
 
     @property
     def nbytes(self) -> int:
         """Memory that it takes."""
-        return len(self._text) + _BYTES * len(self._order)
+        return _BYTES * (len(self._text) + len(self._order))
 
     def tokens(self, start: int, end: int) -> array[int]:
         """The tokens at some places. int32"""
-        return array("i", self._text[(start + DEPTH) * _BYTES : (end + DEPTH) * _BYTES])
+        return self._text[start + DEPTH : end + DEPTH]
 
     @property
-    def tail(self) -> bytes:
+    def tail(self) -> array[int]:
         """The last `DEPTH` tokens. int32"""
-        return bytes(self._text[-_SIZE:])
+        return self._text[-DEPTH:]
 
     def extend(self, token_ids: Sequence[int], first: int = 0) -> None:
         """Let the last text go on.
@@ -79,68 +81,70 @@ class SuffixArray:
             first: Those before this one are context alone: nobody wants to know that they followed.
         """
         place = len(self)
-        self._text += array("i", token_ids).tobytes()
+        self._text.extend(token_ids)
         self._new += range(place + first, place + len(token_ids))
 
     def begin(self, token_ids: Sequence[int], first: int) -> None:
         """Begin another text; see `extend`."""
-        self._text += array("i", [END]).tobytes()
+        self._text.append(END)
         self.extend(token_ids, first)
 
     def truncate(self, length: int) -> None:
         """Forget the tokens from the place `length` on."""
         if length < len(self):
-            del self._text[(length + DEPTH) * _BYTES :]
+            del self._text[length + DEPTH :]
             order = np.frombuffer(self._order, np.int32)
             self._order = array("i", order[order < length].tobytes())
             self._new = [place for place in self._new if place < length]
 
-    def behind(self, tail: bytes) -> list[Occurrence]:
-        """Where the contexts stood that are most like the one behind which some tokens end.
+    def behind(self, tail: array[int]) -> Found:
+        """Where the contexts stood that are most like the one that some tokens end with.
 
         Args:
             tail: The last `DEPTH` tokens, or more. int32
 
         Returns:
-            Those at least half as long as the longest, in no order; none if nothing is known.
+            Those at least half as long as the longest.
         """
         self._settle()
-        wanted = int.from_bytes(tail[-_SIZE:], "little")
+        wanted = int.from_bytes(tail[-DEPTH:].tobytes(), "little")
         order, context = self._order, self._context
         at = bisect_right(order, wanted, key=context)
-        below, above = order[max(0, at - _MOST_ASIDE) : at], order[at : at + _MOST_ASIDE]
-        below.reverse()
-        found: list[Occurrence] = []
-        nearest = (_common(context(side[0]), wanted) for side in (below, above) if side)
-        least = max(1, max(nearest, default=0) + 1 >> 1)
-        for side in (below, above):
+        places, lengths = [], []
+        least = 1
+        for side in (order[max(0, at - _MOST_ASIDE) : at][::-1], order[at : at + _MOST_ASIDE]):
             for place in side:
-                length = _common(context(place), wanted)
+                length = DEPTH - ((context(place) ^ wanted).bit_length() + _BITS - 1) // _BITS
                 if length < least:
                     break
-                found.append(Occurrence(place, length, self.token_at(place)))
-        return found
+                least = max(least, length + 1 >> 1)
+                places.append(place)
+                lengths.append(length)
+        if lengths and min(lengths) < least:  # of the side that was looked at first
+            kept = [at for at, length in enumerate(lengths) if length >= least]
+            places, lengths = [places[at] for at in kept], [lengths[at] for at in kept]
+        text = self._text
+        return Found(places, lengths, [text[place + DEPTH] for place in places])
 
-    def after(self, found: Iterable[Occurrence], token_id: int) -> list[Occurrence]:
-        """Which occurrences go on with a token, as those of the context that is longer by it."""
-        most = len(self)
-        return [
-            Occurrence(place + 1, min(DEPTH, length + 1), following)
-            for place, length, here in found
+    def after(self, found: Found, token_id: int) -> Found:
+        """Which of the places found go on with a token: those of the context with it behind."""
+        text, most = self._text, len(self._text) - DEPTH - 1
+        kept = [
+            at
+            for at, here in enumerate(found.token_ids)
             if here == token_id
-            and place + 1 < most
-            and (following := self.token_at(place + 1)) != END
+            and found.places[at] < most
+            and text[found.places[at] + DEPTH + 1] != END
         ]
-
-    def token_at(self, place: int) -> int:
-        """The token at a place."""
-        start = (place + DEPTH) * _BYTES
-        return int.from_bytes(self._text[start : start + _BYTES], "little", signed=True)
+        if not kept:
+            return NOWHERE
+        places = [found.places[at] + 1 for at in kept]
+        lengths = [min(DEPTH, found.lengths[at] + 1) for at in kept]
+        return Found(places, lengths, [text[place + DEPTH] for place in places])
 
     def _context(self, place: int) -> int:
         """What stands before a place, as a number whose first bits are the last token."""
-        start = place * _BYTES
-        return int.from_bytes(self._text[start : start + _SIZE], "little")
+        return int.from_bytes(self._text[place : place + DEPTH].tobytes(), "little")
 
     def _settle(self) -> None:
         """Put new places into the order."""
@@ -178,8 +182,3 @@ class SuffixArray:
 def _moved(values: NDArray[np.int64], by: int) -> NDArray[np.int64]:
     """Each value so many places later, behind zeros; one more of them than before."""
     return np.append(np.zeros(by, np.int64), values)[: len(values) + 1]
-
-
-def _common(one: int, other: int) -> int:
-    """How many last tokens two contexts share."""
-    return DEPTH - ((one ^ other).bit_length() + _BITS - 1) // _BITS

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
 
-from medusa_core.models.datastore.suffix_array import DEPTH, Occurrence
+from medusa_core.models.datastore.suffix_array import DEPTH, Found
 
 # By the tokens of the longest context that was found, at least: how often one of the tokens that
 # followed it follows again, before anything is known. Where it stood once; twice and three times
@@ -35,7 +34,7 @@ class Trust:
         self._right = [[_PRIOR_WEIGHT * share for share in row] for row in _PRIOR]
         self._tried = [[_PRIOR_WEIGHT] * len(row) for row in _PRIOR]
 
-    def chances(self, found: Sequence[Occurrence]) -> dict[int, float]:
+    def chances(self, found: Found) -> dict[int, float]:
         """How likely each token is that followed a context.
 
         What followed often, and behind more of the context, is likelier.
@@ -44,13 +43,16 @@ class Trust:
             found: Where the context stood; at least once.
         """
         row, column = _case(found)
+        share = self._right[row][column] / self._tried[row][column]
+        if column != _PARTED:
+            return {found.token_ids[0]: share}
         weights: dict[int, float] = {}
-        for _, length, token_id in found:
+        for length, token_id in zip(found.lengths, found.token_ids, strict=True):
             weights[token_id] = weights.get(token_id, 0.0) + _WEIGHTS[length]
-        share = self._right[row][column] / self._tried[row][column] / sum(weights.values())
+        share /= sum(weights.values())
         return {token_id: share * weight for token_id, weight in weights.items()}
 
-    def learn(self, found: Sequence[Occurrence], token_id: int) -> None:
+    def learn(self, found: Found, token_id: int) -> None:
         """Count what came of it.
 
         Args:
@@ -62,12 +64,12 @@ class Trust:
             self._tried[row][column] /= 2
             self._right[row][column] /= 2
         self._tried[row][column] += 1
-        self._right[row][column] += any(one.token_id == token_id for one in found)
+        self._right[row][column] += token_id in found.token_ids
 
 
-def _case(found: Sequence[Occurrence]) -> tuple[int, int]:
-    """Row and column of what is known of such occurrences."""
-    row = _KINDS[max(length for _, length, _ in found)]
-    first = found[0].token_id
-    has_parted = any(token_id != first for _, _, token_id in found)
-    return row, _PARTED if has_parted else min(len(found), _PARTED) - 1
+def _case(found: Found) -> tuple[int, int]:
+    """Row and column of what is known of such contexts."""
+    _, lengths, token_ids = found
+    num = len(token_ids)
+    has_parted = token_ids.count(token_ids[0]) < num
+    return _KINDS[max(lengths)], _PARTED if has_parted else min(num, _PARTED) - 1

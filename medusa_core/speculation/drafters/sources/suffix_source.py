@@ -22,7 +22,7 @@ from typing import NamedTuple
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.models.datastore.earlier_answers import EarlierAnswers
-from medusa_core.models.datastore.suffix_array import DEPTH, Occurrence, SuffixArray
+from medusa_core.models.datastore.suffix_array import DEPTH, Found, SuffixArray
 from medusa_core.models.datastore.trust import Trust
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.observation import Observation
@@ -33,31 +33,31 @@ from medusa_core.speculation.drafters.source import (
 )
 
 
-class _Found(NamedTuple):
-    """Where a path's context stood before.
+FRESH = 1
+
+
+class _Known(NamedTuple):
+    """What is known of a path.
 
     Attributes:
-        texts: In which texts.
-        occurrences: The places; none where nothing is known.
+        texts: In which texts its context was found.
+        found: Where.
     """
 
     texts: SuffixArray
-    occurrences: list[Occurrence]
+    found: Found
 
 
 class SuffixSource:
-    """The text so far, earlier answers, and how often they were right.
-
-    The root's context is looked for once; what is accepted below it is looked for as it is learned.
-    """
+    """The text so far, earlier answers, and how often what they say was right."""
 
     def __init__(self, earlier: EarlierAnswers | None) -> None:
         self.guesses: Sequence[Sequence[int]] = ()
         self._earlier = earlier
         self._text = SuffixArray()
         self._trust = Trust() if earlier is None else earlier.trust
-        self._root: _Found | None = None  # what is known behind the text as it is
-        self._level: dict[tuple[int, ...], _Found] = {}  # by path of the level before
+        self._root: _Known | None = None  # behind the text as it is
+        self._level: dict[tuple[int, ...], _Known] = {}  # by path of the level asked last
 
     def begin(self, token_ids: Sequence[int]) -> None:
         if self._earlier is None:
@@ -71,73 +71,73 @@ class SuffixSource:
     def candidates(self, paths: Paths) -> Candidates | None:
         if paths.level >= DEPTH:
             return None
-        if paths.level == 0:
-            self._level = {(): self._behind_root()}
-        else:
-            self._level = {
-                path: self._behind(path, is_likeliest=index == 0)
-                for index, path in enumerate(map(paths.path, range(paths.num)))
-            }
-        known = [
-            self._trust.chances(found.occurrences) if found.occurrences else {}
-            for found in self._level.values()
-        ]
-        if not any(known):
+        listed = [paths.path(index) for index in range(paths.num)]
+        self._level = self._behind_root() if paths.level == 0 else self._behind(listed)
+        if not self._level:
             return None
-        return Candidates(
-            array("i", [token_id for followers in known for token_id in followers]),
-            array("f", [chance for followers in known for chance in followers.values()]),
-            array("i", map(len, known)),
-        )
+        token_ids, chances, counts = array("i"), array("f"), array("i", bytes(4 * paths.num))
+        for index, path in enumerate(listed):
+            if (known := self._level.get(path)) is not None:
+                followers = self._trust.chances(known.found)
+                token_ids.extend(followers)
+                chances.extend(followers.values())
+                counts[index] = len(followers)
+        return Candidates(token_ids, chances, counts)
 
     def observe(self, observation: Observation) -> None:
+        known = self._behind_root().get(())
         for token_id in observation.token_ids:
-            found = self._behind_root()
-            if found.occurrences:
-                self._trust.learn(found.occurrences, token_id)
-                self._use(found, token_id)
-            self._text.extend((token_id,))
-            self._root = None
+            if known is not None:
+                self._learn(known, token_id)
+                known = _gone_on(known, token_id)
+        self._text.extend(observation.token_ids)
+        self._root = None
 
     def truncate(self, length: int) -> None:
         self._root = None
         self._text.truncate(length)
 
-    def _behind_root(self) -> _Found:
+    def _behind_root(self) -> dict[tuple[int, ...], _Known]:
         if self._root is None:
             self._root = self._search(self._text.tail)
-        return self._root
+        return {(): self._root} if self._root.found.places else {}
 
-    def _behind(self, path: tuple[int, ...], *, is_likeliest: bool) -> _Found:
-        above = self._level.get(path[:-1])
-        if above is not None:
-            occurrences = above.texts.after(above.occurrences, path[-1])
-            if occurrences or not is_likeliest:
-                return _Found(above.texts, occurrences)
-        if is_likeliest:
-            return self._search(self._text.tail + array("i", path).tobytes())
-        return _Found(self._text, [])
+    def _behind(self, paths: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], _Known]:
+        """What is known of the paths of one level; of some nothing."""
+        level = {}
+        for path in paths:
+            above = self._level.get(path[:-1])
+            known = None if above is None else _gone_on(above, path[-1])
+            if known is not None:
+                level[path] = known
+        if FRESH and paths[0] not in level:
+            known = self._search(self._text.tail + array("i", paths[0]))
+            if known.found.places:
+                level[paths[0]] = known
+        return level
 
-    def _search(self, tail: bytes) -> _Found:
-        found = _Found(self._text, self._text.behind(tail))
+    def _search(self, tail: array[int]) -> _Known:
+        found = self._text.behind(tail)
         if self._earlier is not None:
             earlier = self._earlier.texts.array
-            others = _Found(earlier, earlier.behind(tail))
-            if _longest(others) > _longest(found):
-                return others
-        return found
+            other = earlier.behind(tail)
+            if max(other.lengths, default=0) > max(found.lengths, default=0):
+                return _Known(earlier, other)
+        return _Known(self._text, found)
 
-    def _use(self, found: _Found, token_id: int) -> None:
-        """Answers out of which was drafted what is right are kept longest."""
-        if self._earlier is not None and found.texts is not self._text:
-            for one in found.occurrences:
-                if one.token_id == token_id:
-                    self._earlier.use(one.place)
-                    return
+    def _learn(self, known: _Known, token_id: int) -> None:
+        """A token followed; answers out of which it was drafted are kept longest."""
+        texts, found = known
+        self._trust.learn(found, token_id)
+        earlier = self._earlier
+        if earlier is not None and texts is earlier.texts.array and token_id in found.token_ids:
+            earlier.use(found.places[found.token_ids.index(token_id)])
 
 
-def _longest(found: _Found) -> int:
-    return max((length for _, length, _ in found.occurrences), default=0)
+def _gone_on(known: _Known, token_id: int) -> _Known | None:
+    """What is known of a path that is longer by a token."""
+    found = known.texts.after(known.found, token_id)
+    return _Known(known.texts, found) if found.places else None
 
 
 def _serves(_: Target) -> bool:
