@@ -4,6 +4,7 @@ MedusaError
 ├── ModelError            a checkpoint, its tokenizer or its template can't be used
 │   ├── CheckpointError   a file is missing, truncated or not what its header says
 │   ├── CompanionError    a file that goes with a model, and isn't one
+│   │   └── HeadsFileError    heads, where a model is wanted
 │   ├── HeadsError        Medusa heads that don't fit, or aren't Medusa heads
 │   ├── AdapterError      an adapter that doesn't fit, or is no plain LoRA
 │   ├── TokenizerError    a tokenizer of a kind that can't be streamed
@@ -105,6 +106,10 @@ class CheckpointError(ModelError):
 
 class CompanionError(ModelError):
     """A file that goes with a model, or does something else than write text."""
+
+
+class HeadsFileError(CompanionError):
+    """A GGUF file of heads, where a model is wanted."""
 
 
 class HeadsError(ModelError):

@@ -23,6 +23,8 @@ from app.chat_settings.numbers import (
     with_number,
 )
 from app.chat_settings.preset_bar import PresetBar
+from app.chat_settings.race_bars import race_bars
+from app.chat_settings.race_list import RaceList
 from app.chat_settings.row import SettingRow
 from app.chat_settings.seeds import NewSeed
 from app.chat_settings.speeds import (
@@ -103,7 +105,8 @@ class ChatSettingsPanel(QFrame):
         system_edit: What the model is told before the conversation.
         rule_box: How tokens are chosen.
         drafter_box: Who guesses tokens.
-        speeds: How fast they were here.
+        race: How fast each of them was here, drawn.
+        speeds: The same in words.
         thinks_box: Whether the model thinks first; seen where it can be told.
         policy_box: What is done with a conversation that is too long.
         numbers: All settings that are numbers.
@@ -141,6 +144,7 @@ class ChatSettingsPanel(QFrame):
         )
         self.rule_box = _box(self.tr("Sampling"))
         self.drafter_box = _box(self.tr("Speed-up"))
+        self.race = RaceList(appearance)
         self.policy_box = _box(self.tr("When the chat is too long"))
         self.thinks_box = _box(self.tr("Thinking before an answer"))
         self.numbers = NumberRows(appearance)
@@ -201,6 +205,7 @@ class ChatSettingsPanel(QFrame):
         shown = in_order(loaded.drafters)
         offer(self.drafter_box, shown)
         show_speeds(self.drafter_box, shown, self.speeds)
+        self.race.show_race(race_bars(shown, loaded.speeds))
         self.thinks_box.setVisible(loaded.thinking.can_switch)
         for title in (Kind.SPEED_UP.value, CONTEXT, TEMPLATE):  # the other machine's business
             self.groups[title].setVisible(not loaded.is_remote)
@@ -254,7 +259,8 @@ class ChatSettingsPanel(QFrame):
             group.restyle()
         for row in self._rows:
             row.restyle()
-        for part in (self.presets, self.numbers, self.system_edit, self.stop_edit, self.template):
+        texts = (self.system_edit, self.stop_edit)
+        for part in (self.presets, self.numbers, *texts, self.template, self.race):
             part.restyle()
 
     # What changes it ------------------------------------------------------------------------------
@@ -271,6 +277,7 @@ class ChatSettingsPanel(QFrame):
         self.drafter_box.activated.connect(
             lambda: self.choose_drafter(self.drafter_box.currentData())
         )
+        self.race.drafter_chosen.connect(self.choose_drafter)
         self.policy_box.activated.connect(
             lambda: self._change(overflow=self.policy_box.currentData())
         )
@@ -307,6 +314,7 @@ class ChatSettingsPanel(QFrame):
             blocker.unblock()
             explain(box, "" if choice is None else setting_text(choice.explanation))
         measured = self.speeds.measured(self.drafter)
+        self.race.show_chosen("" if self.drafter is None else self.drafter.name)
         self.policy_box.setCurrentIndex(self.policy_box.findData(settings.overflow))
         explain(self.policy_box, self.tr(POLICIES[settings.overflow][1]))
         self.thinks_box.setCurrentIndex(list(THINKS).index(settings.thinks))
@@ -360,7 +368,9 @@ class ChatSettingsPanel(QFrame):
         sampling = (self.rule_box, *number_rows(Kind.SAMPLING), self._seed_row)
         self._add_group(Kind.SAMPLING.value, sampling)
         self._add_group(Kind.LENGTH.value, (*number_rows(Kind.LENGTH), self.stop_edit))
-        self._add_group(Kind.SPEED_UP.value, (self.drafter_box, *number_rows(Kind.SPEED_UP)))
+        self._add_group(
+            Kind.SPEED_UP.value, (self.drafter_box, self.race, *number_rows(Kind.SPEED_UP))
+        )
         self._add_group(CONTEXT, (self.policy_box,))
         self._add_group(TEMPLATE, (self.template,), is_open=False)
         default = QPushButton(self.tr("Use for new chats"))

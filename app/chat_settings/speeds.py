@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QCoreApplication, QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtWidgets import QComboBox, QStyledItemDelegate, QStyleOptionViewItem
 
+from app.i18n.engine_texts import engine_text
 from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.explain import wrapped
@@ -50,7 +51,10 @@ class Speeds:
         shown_text = _tr(_MEASURED).format(
             setting_text(drafter.label), Number(speed.tau), Number(speed.x_plain)
         )
-        return f"{shown_text} {_tr(_FASTEST)}" if speed.name == self._fastest else shown_text
+        if speed.name == self._fastest:
+            shown_text = f"{shown_text} {_tr(_FASTEST)}"
+        why = engine_text(speed.why) if drafter.drafts and speed.why else ""
+        return f"{shown_text} {why}".rstrip()
 
 
 def _tr(text: str) -> str:

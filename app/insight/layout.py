@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from PySide6.QtCore import QCoreApplication
 
@@ -12,6 +13,7 @@ from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.words import NO_SPECIALS, show_token
 from medusa_core.messages import TARGET, BestNode, StepTrace, TokenSource
 
+_MOST_PRUNED = 8  # of what is drawn: they stand between the nodes of a tree
 _Outline = tuple[list[int], list[int]]  # highest and lowest row of each column of a subtree
 
 
@@ -25,7 +27,22 @@ class NodeState(Enum):
     UNREACHED = QT_TRANSLATE_NOOP("Insight", "not reached")
     GHOST = QT_TRANSLATE_NOOP("Insight", "chosen by the model")
     FORBIDDEN = QT_TRANSLATE_NOOP("Insight", "forbidden by the grammar")
+    PRUNED = QT_TRANSLATE_NOOP("Insight", "offered, but not verified")
     PLANNED = QT_TRANSLATE_NOOP("Insight", "planned")
+
+
+class DrawnBlock(NamedTuple):
+    """Places of a step that one pass of a source drew.
+
+    Attributes:
+        source: Its name.
+        first: Column of the first of them.
+        last: Column of the last.
+    """
+
+    source: str
+    first: int
+    last: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +51,7 @@ class Node:
 
     Attributes:
         index: Index in the tree; the bonus token, which is no node, has the number of nodes, and
-            what the grammar kept out of the tree comes behind it.
+            what was kept out of the tree, by the grammar or by what a row costs, comes behind it.
         parent: Index of the parent; −1 for the root.
         depth: Its column.
         row: Its row.
@@ -60,7 +77,12 @@ class Node:
     @property
     def is_verified(self) -> bool:
         """Whether it was a row of the step's pass."""
-        return self.state not in (NodeState.GHOST, NodeState.FORBIDDEN)
+        return self.state is not NodeState.GHOST and not self.is_kept_out
+
+    @property
+    def is_kept_out(self) -> bool:
+        """Whether it was offered, and had no row."""
+        return self.state in (NodeState.FORBIDDEN, NodeState.PRUNED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +93,38 @@ class TreeLayout:
         nodes: Its nodes; those on the path are the first row where there is one.
         num_rows: Rows it takes.
         num_columns: Columns it takes, the ghost's included.
+        blocks: What was drawn in one pass.
     """
 
     nodes: tuple[Node, ...] = field(default=())
     num_rows: int = 0
     num_columns: int = 0
+    blocks: tuple[DrawnBlock, ...] = ()
+
+    @property
+    def drafts(self) -> tuple[Node, ...]:
+        """What was verified, the root left out."""
+        return tuple(node for node in self.nodes[1:] if node.is_verified)
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether every guess follows the one before it."""
+        return all(node.parent == node.index - 1 for node in self.drafts)
+
+    def num_of(self, state: NodeState) -> int:
+        """How many nodes are of a state."""
+        return sum(node.state is state for node in self.nodes)
 
 
-def layout_of_step(trace: StepTrace, specials: Mapping[int, str] = NO_SPECIALS) -> TreeLayout:
+def layout_of_step(
+    trace: StepTrace,
+    specials: Mapping[int, str] = NO_SPECIALS,
+    block_sources: Collection[str] = (),
+) -> TreeLayout:
     """The verified tree of a step, with the bonus token as an additional box (the ghost).
 
-    What the answer's grammar kept out of the tree hangs where it would have been.
+    What was kept out of the tree hangs where it would have been. A chain is the first row, whatever
+    became of it; of other trees the path is.
 
     Nodes beside the path were compared with the target's choice and are none of it; those further
     down were not reached.
@@ -89,12 +132,19 @@ def layout_of_step(trace: StepTrace, specials: Mapping[int, str] = NO_SPECIALS) 
     Args:
         trace: The step.
         specials: As `show_token` has them.
+        block_sources: Names of the sources that draw all places of a step in one pass.
     """
     path = trace.path
     choice = trace.verdicts[-1].choice
-    forbidden = trace.forbidden
-    parents = (*trace.parents, path[-1], *(guess.node for guess in forbidden))
-    rows, depths = _places(parents, (*path, len(trace.parents)))
+    kept_out = (
+        *((NodeState.FORBIDDEN, guess) for guess in trace.forbidden),
+        *((NodeState.PRUNED, guess) for guess in trace.pruned[:_MOST_PRUNED]),
+    )
+    parents = (*trace.parents, path[-1], *(guess.node for _, guess in kept_out))
+    is_chain = all(parent == node - 1 for node, parent in enumerate(trace.parents))
+    rows, depths = _places(
+        parents, (*(range(len(trace.parents)) if is_chain else path), len(trace.parents))
+    )
     judged = _judged(trace)
     nodes = [
         Node(
@@ -125,7 +175,7 @@ def layout_of_step(trace: StepTrace, specials: Mapping[int, str] = NO_SPECIALS) 
             judged=choice.probability,
         )
     )
-    for index, guess in enumerate(forbidden, start=ghost + 1):
+    for index, (state, guess) in enumerate(kept_out, start=ghost + 1):
         text = trace.pieces.get(guess.token_id, b"")
         nodes.append(
             Node(
@@ -134,13 +184,14 @@ def layout_of_step(trace: StepTrace, specials: Mapping[int, str] = NO_SPECIALS) 
                 depth=depths[index],
                 row=rows[index],
                 text=show_token(text, guess.token_id, specials),
-                state=NodeState.FORBIDDEN,
+                state=state,
                 source=TARGET,
                 probability=guess.probability,
                 judged=judged.get((guess.node, guess.token_id)),
             )
         )
-    return TreeLayout(tuple(nodes), max(rows) + 1, max(depths) + 1)
+    blocks = tuple(_blocks(nodes, block_sources))
+    return TreeLayout(tuple(nodes), max(rows) + 1, max(depths) + 1, blocks)
 
 
 def layout_of_plan(best: Sequence[BestNode], num_rows: int, source: str) -> TreeLayout:
@@ -179,6 +230,20 @@ def layout_of_plan(best: Sequence[BestNode], num_rows: int, source: str) -> Tree
         for index, node in enumerate(chosen, start=1)
     )
     return TreeLayout((root, *drafts), max(rows) + 1, max(depths) + 1)
+
+
+def _blocks(nodes: Sequence[Node], block_sources: Collection[str]) -> Iterator[DrawnBlock]:
+    """Which columns each of some sources drew.
+
+    Nobody tells who offered what wasn't verified; where one source drew all, that, too.
+    """
+    drafts = [node for node in nodes[1:] if node.is_verified]
+    for name in block_sources:
+        own = [node for node in drafts if name in node.source.proposers]
+        if own and len(own) == len(drafts):
+            own += [node for node in nodes if node.state is NodeState.PRUNED]
+        if own:
+            yield DrawnBlock(name, min(node.depth for node in own), max(node.depth for node in own))
 
 
 def _judged(trace: StepTrace) -> dict[tuple[int, int], float]:

@@ -49,9 +49,12 @@ def describe(node: Node, legend: Legend) -> str:
     known = "" if node.probability is None else f", {percent(node.probability)}"
     if node.state is NodeState.FORBIDDEN:
         return f"{node.text}: {state}{known}"
-    shown_text = QCoreApplication.translate("Insight", "{0}: {1}, from {2}{3}").format(
-        node.text, state, origin(node.source, legend), known
-    )
+    if node.state is NodeState.PRUNED:  # of which nobody tells who offered it
+        shown_text = f"{node.text}: {state}{known}"
+    else:
+        shown_text = QCoreApplication.translate("Insight", "{0}: {1}, from {2}{3}").format(
+            node.text, state, origin(node.source, legend), known
+        )
     if node.judged is None:
         return shown_text
     return QCoreApplication.translate("Insight", "{0}; the model gave it {1}").format(

@@ -27,6 +27,7 @@ _STEP: tuple[tuple[LegendSample, str], ...] = (
     (NodeState.MISMATCH, QT_TRANSLATE_NOOP("Insight", "the best guess there, but not chosen")),
     (NodeState.PASSED, QT_TRANSLATE_NOOP("Insight", "not chosen")),
     (NodeState.UNREACHED, QT_TRANSLATE_NOOP("Insight", "behind a wrong guess")),
+    (NodeState.PRUNED, QT_TRANSLATE_NOOP("Insight", "offered, not worth a row")),
     (NodeState.FORBIDDEN, QT_TRANSLATE_NOOP("Insight", "forbidden by the grammar")),
 )
 _CHANCE = (

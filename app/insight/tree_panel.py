@@ -253,8 +253,10 @@ class TreePanel(QWidget):
     def _layout(self) -> TreeLayout:
         if self.tabs.currentIndex() == STEP:
             step = self._timeline.step
-            ends = self._appearance.legend.specials
-            return TreeLayout() if step is None else layout_of_step(step, ends)
+            legend = self._appearance.legend
+            if step is None:
+                return TreeLayout()
+            return layout_of_step(step, legend.specials, legend.block_sources)
         best = () if self._planned is None else self._planned.best_nodes
         source = "" if self._planned is None else self._planned.source
         return layout_of_plan(best, self.plan.slider.value(), source)

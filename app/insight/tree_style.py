@@ -44,9 +44,14 @@ def look_of(state: NodeState, probability: float | None, theme: Theme) -> Look:
     colour, width, pattern = _line_of(state, theme)
     frame, line = QPen(colour, width, pattern), QPen(colour, 1.4 * width, pattern)
     fill = QColor(_fill_of(state, theme))
-    if state not in (NodeState.ROOT, NodeState.GHOST, NodeState.FORBIDDEN):
+    if state not in (NodeState.ROOT, NodeState.GHOST, NodeState.FORBIDDEN, NodeState.PRUNED):
         fill.setAlphaF(opacity_of(probability))
-    is_muted = state in (NodeState.PASSED, NodeState.UNREACHED, NodeState.FORBIDDEN)
+    is_muted = state in (
+        NodeState.PASSED,
+        NodeState.UNREACHED,
+        NodeState.FORBIDDEN,
+        NodeState.PRUNED,
+    )
     return Look(frame, line, fill, QColor(theme.muted if is_muted else theme.text))
 
 
@@ -67,6 +72,7 @@ def _line_of(state: NodeState, theme: Theme) -> tuple[QColor, float, Qt.PenStyle
         NodeState.UNREACHED: (theme.border, 1.0, solid),
         NodeState.GHOST: (theme.accent, 2.0, dotted),
         NodeState.FORBIDDEN: (theme.danger, 1.0, dotted),
+        NodeState.PRUNED: (theme.muted, 1.0, dotted),
         NodeState.PLANNED: (theme.accent, 1.2, solid),
     }
     colour, width, pattern = looks[state]
@@ -82,6 +88,7 @@ def _fill_of(state: NodeState, theme: Theme) -> str:
         NodeState.UNREACHED: theme.raised,
         NodeState.GHOST: theme.window,
         NodeState.FORBIDDEN: theme.window,
+        NodeState.PRUNED: theme.window,
         NodeState.PLANNED: theme.selection,
     }
     return fills[state]

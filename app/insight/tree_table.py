@@ -12,7 +12,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.insight.layout import NodeState, TreeLayout
+from app.insight.layout import TreeLayout
 from app.insight.words import origin, percent
 from app.theme.legend import Legend
 
@@ -71,7 +71,7 @@ class TreeTable(QTableWidget):
                 str(node.index) if node.is_verified else "–",
                 str(node.depth),
                 node.text,
-                "–" if node.state is NodeState.FORBIDDEN else origin(node.source, self._legend),
+                "–" if node.is_kept_out else origin(node.source, self._legend),
                 str(node.rank + 1) if node.rank >= 0 else "–",
                 percent(node.probability),
                 percent(node.judged),

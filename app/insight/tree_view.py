@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QGraphicsScene, QGraphicsView, QWidget
 
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.layout import TreeLayout
+from app.insight.tree_captions import BlockFrame, Caption, describe_tree, shape_of
 from app.insight.tree_items import Lines, NodeItem, describe, place_of
 from app.theme.appearance import Appearance
 
@@ -64,6 +65,7 @@ class TreeView(QGraphicsView):
         """Draw a tree."""
         self.layout_shown = layout
         self.chosen = -1
+        self.setAccessibleDescription(describe_tree(layout, self._appearance.legend))
         self._draw()
 
     def choose(self, index: int) -> None:
@@ -71,7 +73,8 @@ class TreeView(QGraphicsView):
         self.chosen = index
         known = 0 <= index < len(self.layout_shown.nodes)
         nodes, legend = self.layout_shown.nodes, self._appearance.legend
-        self.setAccessibleDescription(describe(nodes[index], legend) if known else "")
+        whole = describe_tree(self.layout_shown, legend)
+        self.setAccessibleDescription(describe(nodes[index], legend) if known else whole)
         self.scene().update()
 
     def fit(self) -> None:
@@ -140,6 +143,9 @@ class TreeView(QGraphicsView):
         if not nodes:
             self._clear_note()
             return
+        for block in self.layout_shown.blocks:
+            scene.addItem(BlockFrame(block, self.layout_shown, self._appearance))
+        scene.addItem(Caption(shape_of(self.layout_shown), self._appearance))
         scene.addItem(Lines(nodes, self._appearance))
         for node in nodes:
             is_chosen = partial(self._is_chosen, node.index)

@@ -56,6 +56,11 @@ class Legend:
         return tuple(i for i in infos if self.serving is None or i.name in self.serving)
 
     @property
+    def block_sources(self) -> tuple[str, ...]:
+        """Names of those that draw all places of a step in one pass, serving the model or not."""
+        return tuple(info.name for info in self._infos.values() if info.draws_block)
+
+    @property
     def rules(self) -> tuple[RuleChoice, ...]:
         """The rules, the default first; none before a model was loaded."""
         return tuple(self._rules.values())

@@ -58,51 +58,31 @@ class ChainedHead(ABC):
         self,
         layer: ModelConfig,
         taps: tuple[int, ...],
-        norms: Sequence[str],
-        take: TakeTensor,
         shared_weights: SharedWeights,
-        make: MakeLinear,
         precision: Precision,
     ) -> None:
-        """Take the weights.
+        """Begin.
 
         Args:
             layer: Sizes of its layer, as of a target with one.
             taps: Layers of the target that it reads.
-            norms: Parts that are norms, as far as it has them.
-            take: A part's tensor in the compute dtype on the device; None where there is none.
             shared_weights: What the target lends it.
-            make: Makes a layer of a weight and a bias, in the heads' format.
             precision: Where and in which dtype it runs.
         """
         self.taps = taps
         self.num_columns = shared_weights.vocab_size
         self.caches: CachePool | None = None
         self._layer, self._precision, self._shared_weights = layer, precision, shared_weights
-        self._linears = _linears(layer, take, make)
-        self._norms: dict[str, RmsNorm] = {}
-        for name in ("mlp_norm", *norms):
-            if (weight := take(name)) is not None:
-                self._norms[name] = RmsNorm(weight, layer.rms_norm_eps)
-        self._head_norm = _head_norm(layer, take)
-        self._embedding = shared_weights.embedding
-        self._rope = Rope(layer, precision.scores, precision.device)
-        self._attend = choose_attention(precision.device)
-        self._group = layer.num_heads // layer.num_kv_heads
 
     @property
+    @abstractmethod
     def linears(self) -> tuple[QuantLinear, ...]:
         """Its own matrices."""
-        return self._linears
 
     @property
+    @abstractmethod
     def nbytes(self) -> int:
-        norms = list(self._norms.values())
-        if self._head_norm is not None:
-            norms.append(self._head_norm.norm)
-        held = sum(linear.nbytes for linear in self.linears)
-        held += 0 if self._head_norm is None else self._head_norm.weight.nbytes
-        return held + sum(norm.weight.nbytes + norm.weight.itemsize for norm in norms)
+        """Bytes that it holds, what the target lends it and its caches left out."""
 
     def share_workers(self, workers: Workers) -> None:
         for linear in self.linears:
@@ -138,6 +118,7 @@ class ChainedHead(ABC):
         """Features as the first step of a draft reads them. [n, features] → [n, hidden]"""
         return features
 
+    @abstractmethod
     def step(
         self,
         read: Tensor,
@@ -162,6 +143,77 @@ class ChainedHead(ABC):
         Returns:
             States. [n, hidden]
         """
+
+    def scores(self, states: Tensor) -> Tensor:
+        """Scores of what may follow. [n, hidden] → [n, columns], float32 or better"""
+        wide = torch.promote_types(self._precision.compute, torch.float32)
+        return self._shared_weights.lm_head(states).to(wide)
+
+    def tokens(self, columns: Tensor) -> Tensor:
+        """The tokens of some columns."""
+        return columns
+
+
+class LlamaHead(ChainedHead):
+    """A head whose layer is Llama's own, but for what its attention reads."""
+
+    def __init__(
+        self,
+        layer: ModelConfig,
+        taps: tuple[int, ...],
+        norms: Sequence[str],
+        take: TakeTensor,
+        shared_weights: SharedWeights,
+        make: MakeLinear,
+        precision: Precision,
+    ) -> None:
+        """Take the weights.
+
+        Args:
+            layer: Sizes of its layer, as of a target with one.
+            taps: Layers of the target that it reads.
+            norms: Parts that are norms, as far as it has them.
+            take: A part's tensor in the compute dtype on the device; None where there is none.
+            shared_weights: What the target lends it.
+            make: Makes a layer of a weight and a bias, in the heads' format.
+            precision: Where and in which dtype it runs.
+        """
+        super().__init__(layer, taps, shared_weights, precision)
+        self._linears = _linears(layer, take, make)
+        self._norms: dict[str, RmsNorm] = {}
+        for name in ("mlp_norm", *norms):
+            if (weight := take(name)) is not None:
+                self._norms[name] = RmsNorm(weight, layer.rms_norm_eps)
+        self._head_norm = _head_norm(layer, take)
+        self._embedding = shared_weights.embedding
+        self._rope = Rope(layer, precision.scores, precision.device)
+        self._attend = choose_attention(precision.device)
+        self._group = layer.num_heads // layer.num_kv_heads
+
+    @property
+    def linears(self) -> tuple[QuantLinear, ...]:
+        """Its own matrices."""
+        return self._linears
+
+    @property
+    def nbytes(self) -> int:
+        norms = list(self._norms.values())
+        if self._head_norm is not None:
+            norms.append(self._head_norm.norm)
+        held = sum(linear.nbytes for linear in self.linears)
+        held += 0 if self._head_norm is None else self._head_norm.weight.nbytes
+        return held + sum(norm.weight.nbytes + norm.weight.itemsize for norm in norms)
+
+    def step(
+        self,
+        read: Tensor,
+        token_ids: Sequence[int],
+        positions: Sequence[int],
+        slots: Sequence[int],
+        mask: Tensor | None,
+        width: int,
+        kv: KvCache,
+    ) -> Tensor:
         assert isinstance(kv, TensorCache)
         device, linears = self._precision.device, self._linears
         vectors = self._embedding[torch.tensor(token_ids, device=self._embedding.device)]
@@ -187,15 +239,6 @@ class ChainedHead(ABC):
     @abstractmethod
     def _left(self, states: Tensor) -> Tensor:
         """What a step leaves behind, and the next one reads."""
-
-    def scores(self, states: Tensor) -> Tensor:
-        """Scores of what may follow. [n, hidden] → [n, columns], float32 or better"""
-        wide = torch.promote_types(self._precision.compute, torch.float32)
-        return self._shared_weights.lm_head(states).to(wide)
-
-    def tokens(self, columns: Tensor) -> Tensor:
-        """The tokens of some columns."""
-        return columns
 
 
 def _head_norm(layer: ModelConfig, take: TakeTensor) -> HeadNorm | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from medusa_core.heads.chained import ChainedHead, TakeTensor
+from medusa_core.heads.chained import LlamaHead, TakeTensor
 from medusa_core.heads.eagle_parts import EagleParts
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.models.precision import Precision
@@ -17,8 +17,8 @@ from medusa_core.models.quant.layout import QuantLinear
 _NORMS = ("vector_norm", "state_norm", "last_norm", "features_norm")
 
 
-class EagleHead(ChainedHead):
-    """See the module, and `ChainedHead`.
+class EagleHead(LlamaHead):
+    """See the module, and `LlamaHead`.
 
     Attributes:
         reads_final: It reads the target's last state, not `taps`.
@@ -33,7 +33,7 @@ class EagleHead(ChainedHead):
         make: MakeLinear,
         precision: Precision,
     ) -> None:
-        """Take the weights; see `ChainedHead`.
+        """Take the weights; see `LlamaHead`.
 
         Args:
             parts: What the head is made of.

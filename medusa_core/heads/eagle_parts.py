@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from medusa_core.errors import HeadsError, ModelError
+from medusa_core.heads.block_parts import is_block
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.system.files.safetensors_header import TensorShapes
 
@@ -111,7 +112,7 @@ class EagleParts:
 def is_eagle(names: frozenset[str]) -> bool:
     """Do these tensors look like an EAGLE head?"""
     parts = {part_of(name) for name in names}
-    return "fc" in parts and "q" in parts and "gate" in parts
+    return "fc" in parts and "q" in parts and "gate" in parts and not is_block(names)
 
 
 def part_of(name: str) -> str | None:

@@ -15,8 +15,6 @@ from medusa_core.models.checkpoints.gguf_names import Architecture, hugging_face
 from medusa_core.system.files.gguf import Gguf
 from medusa_core.system.registry import Registry
 
-_MODEL = "model."
-
 
 @dataclass(frozen=True, slots=True)
 class GgufHeadsFormat:
@@ -26,20 +24,19 @@ class GgufHeadsFormat:
         name: Its name, as in `general.architecture`.
         blocks: How the tensors of its blocks are called and stored.
         settings: What the published `config.json` would say. Raises HeadsError or ModelError.
-        outside: Published names of tensors outside of blocks, by GGUF's; of others they are a
-            model's, without `model.` in front.
+        outside: Published names of tensors outside of blocks, by GGUF's; others have a model's.
+        unread: Tensors that nothing needs.
     """
 
     name: str
     blocks: Architecture
     settings: Callable[[Gguf], dict[str, Any]]
     outside: Mapping[str, str] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()
 
     def published(self, name: str) -> str:
         """The published name of a tensor; its own where none is known."""
-        if name in self.outside:
-            return self.outside[name]
-        return hugging_face_name(name, self.blocks).removeprefix(_MODEL)
+        return self.outside.get(name) or hugging_face_name(name, self.blocks)
 
 
 @cache

@@ -15,7 +15,6 @@ from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.gguf_checkpoint import GgufCheckpoint
 from medusa_core.models.checkpoints.gguf_config import base_model_of, config_of
 from medusa_core.system.files.gguf import Gguf, GgufTensor, read_gguf
-from medusa_core.system.files.safetensors_header import TensorShapes
 
 _OFFSETS = "d2t"  # a file has the tokens themselves
 _READ_ELSEWHERE = "rope_freqs.weight"
@@ -52,17 +51,6 @@ def open_gguf_heads(path: Path) -> tuple[Checkpoint, Mapping[str, object]]:
     return GgufHeads(gguf, spec), _settings(gguf, spec)
 
 
-def heads_in(gguf: Gguf, spec: GgufHeadsFormat) -> tuple[TensorShapes, Mapping[str, object]]:
-    """Shapes and settings of heads, by the headers of their file alone.
-
-    Raises:
-        HeadsError: Its heads can't be what they are said to be.
-        ModelError: The layers of the heads differ in their sizes.
-    """
-    tensors = _published(gguf, spec)
-    return {name: tensor.shape for name, tensor in tensors.items()}, _settings(gguf, spec)
-
-
 def _settings(gguf: Gguf, spec: GgufHeadsFormat) -> dict[str, Any]:
     settings = spec.settings(gguf) | {"base_model_name_or_path": base_model_of(gguf)}
     return {name: value for name, value in settings.items() if value is not None}
@@ -74,6 +62,6 @@ def _published(gguf: Gguf, spec: GgufHeadsFormat) -> dict[str, GgufTensor]:
         name = spec.published(theirs)
         if name in named:
             raise HeadsError(f"The file holds {name} twice.", "Download the file again.")
-        if theirs != _READ_ELSEWHERE:
+        if theirs not in spec.unread and theirs != _READ_ELSEWHERE:
             named[name] = tensor
     return named

@@ -67,7 +67,8 @@ class HeadKind:
             HeadsError or OutOfMemoryError.
         is_ranked: What a head guesses is one list for all paths, so that its ranks are right so and
             so often: a table of trees goes with such heads.
-        lies_within: Do such heads lie among the tensors of a target, by all their names?
+        lies_within: Do such heads lie among the tensors of a target, by all their names and its
+            sizes?
     """
 
     name: str
@@ -75,7 +76,7 @@ class HeadKind:
     sizes: Callable[[TensorShapes, Mapping[str, object]], HeadsShape]
     read: Callable[[HeadFiles, ModelConfig, Precision, SharedWeights, PartFormats], Heads]
     is_ranked: bool = True
-    lies_within: Callable[[frozenset[str]], bool] = lambda _: False
+    lies_within: Callable[[frozenset[str], ModelConfig], bool] = lambda *_: False
 
 
 def check_finite(name: str, tensor: Tensor) -> Tensor:
@@ -95,9 +96,9 @@ def kind_registry() -> Registry[HeadKind]:
     return Registry(kinds, "kind of heads", HeadKind)
 
 
-def has_own_heads(names: frozenset[str]) -> bool:
+def has_own_heads(names: frozenset[str], config: ModelConfig) -> bool:
     """Do heads of any kind lie among the tensors of a target?"""
-    return any(spec.lies_within(names) for spec in kind_registry().specs)
+    return any(spec.lies_within(names, config) for spec in kind_registry().specs)
 
 
 def kind_of(names: frozenset[str]) -> HeadKind:

@@ -1,23 +1,34 @@
-"""A layer for multi-token prediction in memory, as MiMo's checkpoints hold it.
+"""A layer for multi-token prediction in memory.
 
-x = W [norm(h); norm(e)] of the state h that leaves the target's last layer, before the final norm,
-and the vector e of the token behind it; then a block of the target's own kind, and a norm, behind
-which the target's projection serves. What that norm leaves is the next step's h.
+x = W [norm(h); norm(e)], or the other way round, of the state h that the target has of a token and
+the vector e of the token behind it; then a block of the target's own family, and a norm, behind
+which the target's projection serves. What that norm leaves is the next step's h. Which h is read is
+the publisher's choice: MiMo's before the target's final norm, Qwen's and GLM's behind it.
 
-Sources: MiMo (Xiaomi 2025), section 2.2; DeepSeek-V3 (2024), section 2.2, for the layer.
+Sources: DeepSeek-V3 (2024), section 2.2; MiMo (Xiaomi 2025), section 2.2; of Qwen3.5 and GLM
+transformers' `MtpModel` and llama.cpp's `graph_mtp`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from medusa_core.heads.chained import ChainedHead, TakeTensor
-from medusa_core.heads.medusa import MakeLinear, SharedWeights
-from medusa_core.heads.mtp_parts import MtpParts
+from medusa_core.heads.chained import ChainedHead
+from medusa_core.heads.layer_weights import LayerWeights, NamedTensors
+from medusa_core.heads.medusa import SharedWeights
+from medusa_core.heads.mtp_layouts import STATE_NORM, TOKEN_NORM
+from medusa_core.heads.mtp_parts import MtpParts, joining_part
+from medusa_core.models.build import decoder_of
+from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.decoder import SequenceRows
 from medusa_core.models.precision import Precision
-
-_NORMS = ("vector_norm", "state_norm", "input_norm", "last_norm")
+from medusa_core.models.quant.choice import PartFormats
+from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.tensor import TensorCache
 
 
 class MtpHead(ChainedHead):
@@ -27,32 +38,76 @@ class MtpHead(ChainedHead):
         self,
         parts: MtpParts,
         num_layers: int,
-        take: TakeTensor,
+        checkpoint: Checkpoint,
         shared_weights: SharedWeights,
-        make: MakeLinear,
+        formats: PartFormats,
         precision: Precision,
     ) -> None:
-        """Take the weights; see `ChainedHead`.
+        """Read the weights.
 
         Args:
             parts: What the layer is made of.
-            num_layers: The target's: what leaves the last of them is read.
-            take: A part's tensor in the compute dtype on the device; None where there is none.
+            num_layers: The target's.
+            checkpoint: Holds them.
             shared_weights: What the target lends it.
-            make: Makes a layer of a weight and a bias, in the heads' format.
+            formats: Tells that of heads.
             precision: Where and in which dtype it runs.
         """
-        super().__init__(parts.layer, (num_layers,), _NORMS, take, shared_weights, make, precision)
+        layer, layout = parts.layer, parts.layout
+        taps = () if layout.reads_normed else (num_layers,)
+        super().__init__(layer, taps, shared_weights, precision)
+        tensors = NamedTensors(checkpoint, parts.stored)
+        weights = LayerWeights(tensors, layer, precision, formats, shared_weights)
+        self._model = decoder_of(layer)(layer, precision, weights)
+        self._joining = weights.linear(joining_part(layer))
+        self._token_norm, self._state_norm = (
+            self._model.read_norm(weights, name, layer.hidden_size)
+            for name in (TOKEN_NORM, STATE_NORM)
+        )
+        self._has_state_first = layout.has_state_first
+        self._nbytes = weights.nbytes
+
+    @property
+    def linears(self) -> tuple[QuantLinear, ...]:
+        lent = self._model.lm_head
+        return (self._joining, *(one for one in self._model.linears if one is not lent))
+
+    @property
+    def nbytes(self) -> int:
+        return self._nbytes
 
     def features(self, states: Tensor, deep: Tensor | None) -> Tensor:
-        assert deep is not None  # the runner tells of `taps`
-        return deep.to(self._precision.device, self._precision.compute)
+        read = deep if self.taps else states
+        assert read is not None  # the runner tells of `taps`
+        return read.to(self._precision.device, self._precision.compute)
 
-    def _joined(self, read: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        norms = self._norms
-        pair = torch.cat([norms["state_norm"](read), norms["vector_norm"](vectors)], dim=-1)
-        x = self._linears.fc(pair)
-        return norms["input_norm"](x), x
+    def step(
+        self,
+        read: Tensor,
+        token_ids: Sequence[int],
+        positions: Sequence[int],
+        slots: Sequence[int],
+        mask: Tensor | None,
+        width: int,
+        kv: KvCache,
+    ) -> Tensor:
+        assert isinstance(kv, TensorCache)
+        model, device = self._model, self._precision.device
+        looked_up = model.offloaded_vectors(token_ids)
+        vectors = model.entering(
+            torch.tensor(token_ids, device=device),
+            None if looked_up is None else looked_up.to(device),
+        )
+        pair = [self._token_norm(vectors), self._state_norm(read)]
+        x = self._joining(torch.cat(pair[::-1] if self._has_state_first else pair, dim=-1))
+        turned = model.rotations(torch.tensor(positions, device=device), kv.capacity + 1)
+        kv.reserve_slots(torch.tensor(slots, device=device), width)
+        if mask is not None:
+            group = self._layer.num_heads // self._layer.num_kv_heads
+            mask = mask.to(self._precision.scores).repeat(group, 1)
+        rows = SequenceRows(slice(0, len(x)), mask, kv)
+        return model.final_norm(model.block(0, x, turned, [rows]))
 
-    def _left(self, states: Tensor) -> Tensor:
-        return self._norms["last_norm"](states)
+    def scores(self, states: Tensor) -> Tensor:
+        wide = torch.promote_types(self._precision.compute, torch.float32)
+        return self._model.logits(states).to(wide)

@@ -328,6 +328,23 @@ def check_sizes(
         )
 
 
+def checked_offsets(offsets: Tensor, config: ModelConfig) -> Tensor:
+    """How far each drafted token's id lies behind its column. [columns]
+
+    Raises:
+        HeadsError: One leads out of the vocabulary, or two to the same token.
+    """
+    ids = (offsets + torch.arange(len(offsets))).tolist()
+    if not all(0 <= token_id < config.vocab_size for token_id in ids):
+        raise HeadsError(
+            "d2t leads to tokens that the model hasn't.",
+            "Choose the heads that were trained for this model.",
+        )
+    if len(set(ids)) != len(ids):
+        raise HeadsError("d2t names a token twice.", "Download the heads again.")
+    return offsets
+
+
 def _placed(head: HeadWeights, config: ModelConfig, device: torch.device) -> HeadWeights:
     """A head on a device, without columns that are no tokens of the target."""
     layers = tuple((w.to(device), None if b is None else b.to(device)) for w, b in head.layers)

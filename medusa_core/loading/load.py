@@ -169,7 +169,7 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
     )
     if config.is_ours:  # else transformers compares them as it reads
         check_header(checkpoint, config)
-    if heads_dir is None and options.takes_own_heads and has_own_heads(checkpoint.names):
+    if heads_dir is None and options.takes_own_heads and has_own_heads(checkpoint.names, config):
         heads_dir = files.path
     heads = None if heads_dir is None else open_head_files(heads_dir)
     shape = HeadsShape() if heads is None else shape_in(heads)

@@ -257,6 +257,10 @@ def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) ->
             formats.fitting(formats.heads, *matrix).nbytes(*matrix, formats.device)
             for matrix in heads.matrices
         )
+        in_matrices += sum(
+            formats.fitting(formats.dense, *matrix).nbytes(*matrix, formats.device)
+            for matrix in heads.dense_matrices
+        )
         item = _ITEMSIZE[formats.compute]
         plain = heads.num_biases * _bias_itemsize(formats) + heads.num_vector_numbers * item
         return in_matrices + plain + heads.num_norm_numbers * max(4, item)

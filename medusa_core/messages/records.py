@@ -409,6 +409,7 @@ class HeadsShape:
         has_one_projection: One projection serves all of them.
         matrices: Rows and columns of what heads of another kind than Medusa's are made of; the
             sizes above then count for nothing in a plan.
+        dense_matrices: Likewise, of those that stay plain numbers in any format.
         num_norm_numbers: Numbers of their norms.
         num_biases: Numbers of the biases of their matrices.
         cache_row: Numbers that a token takes in a cache of their own.
@@ -427,6 +428,7 @@ class HeadsShape:
     reads_root: bool = False
     has_one_projection: bool = False
     matrices: tuple[tuple[int, int], ...] = ()
+    dense_matrices: tuple[tuple[int, int], ...] = ()
     num_norm_numbers: int = 0
     num_biases: int = 0
     cache_row: int = 0

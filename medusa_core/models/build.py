@@ -30,6 +30,8 @@ def decoder_of(config: ModelConfig) -> type[Decoder]:
 # Written by old programs, and computed anew by all; and what belongs to others, or guesses only.
 _HARMLESS = re.compile(r".*rotary_emb\.inv_freq|medusa_heads?\..*|model\.mtp_layers\..*|mtp\..*")
 
+_LAYER = re.compile(r"model\.layers\.(\d{1,4})\.")
+
 
 def build_decoder(
     config: ModelConfig, precision: Precision, checkpoint: Checkpoint, weights: Weights
@@ -46,7 +48,7 @@ def build_decoder(
         CheckpointError: A tensor is missing, misshapen, or none that this family has.
     """
     decoder = decoder_of(config)(config, precision, weights)
-    unneeded = frozenset(_keys_of_readers(config))
+    unneeded = frozenset((*_keys_of_readers(config), *_behind(config, checkpoint)))
     unread = sorted(name for name in checkpoint.unread - unneeded if not _HARMLESS.fullmatch(name))
     if config.tie_embeddings and "lm_head.weight" in unread:
         unread.remove("lm_head.weight")  # the embedding again
@@ -57,6 +59,16 @@ def build_decoder(
             "Without them it would be another model: choose a checkpoint of a supported kind.",
         )
     return decoder
+
+
+def _behind(config: ModelConfig, checkpoint: Checkpoint) -> Iterator[str]:
+    """What lies in layers behind the last that only guess: GLM's are counted on from its own."""
+    for name in checkpoint.unread:
+        match = _LAYER.match(name)
+        if match is None or int(match[1]) < config.num_layers:
+            continue
+        if f"{match[0]}eh_proj.weight" in checkpoint.names:
+            yield name
 
 
 def _keys_of_readers(config: ModelConfig) -> Iterator[str]:

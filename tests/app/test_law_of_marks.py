@@ -99,7 +99,11 @@ def test_what_a_suffix_found_is_marked_by_itself(qapp: object) -> None:
     assert [found.source for found in view.marked_ranges()] == list(sources[:2])
     fragments = [found for block in blocks_of(document) for found in fragments_of(block)]
     underlines = {fragment.underline for fragment in fragments}
-    assert underlines == {STYLE.underline(Mark("suffix", 1)), STYLE.underline(Mark("medusa", 2)), ""}
+    assert underlines == {
+        STYLE.underline(Mark("suffix", 1)),
+        STYLE.underline(Mark("medusa", 2)),
+        "",
+    }
 
 
 def test_marks_differ_by_their_lines_too(qapp: object) -> None:

@@ -33,6 +33,7 @@ _ARCHITECTURES = {
     "hunyuan_v1_dense": gguf.MODEL_ARCH.HUNYUAN_DENSE,
     "ernie4_5": gguf.MODEL_ARCH.ERNIE4_5,
     "glm4": gguf.MODEL_ARCH.GLM4,
+    "glm4_moe": gguf.MODEL_ARCH.GLM4_MOE,
     "gemma": gguf.MODEL_ARCH.GEMMA,
     "gemma2": gguf.MODEL_ARCH.GEMMA2,
     "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
@@ -57,6 +58,7 @@ _NO_WEIGHTS = {
     ".A_log": ".A_log",
     ".dt_bias": ".dt_proj.bias",
     ".expert_bias": ".expert_bias.bias",
+    ".e_score_correction_bias": ".e_score_correction.bias",
 }
 _TURNS_PAIRS = ("llama", "mistral", "ministral3", "granite", "smollm3", "granitemoehybrid")
 _GEMMAS = ("gemma", "gemma2", "gemma3_text")
@@ -75,7 +77,7 @@ def convert(folder: Path, to: Path, kind: str = "f32") -> Path:
     """
     raw, tensors = read_json(folder / "config.json"), load_file(folder / "model.safetensors")
     architecture = _ARCHITECTURES[raw["model_type"]]
-    num_guessing = int("mtp.fc.weight" in tensors)
+    num_guessing = sum(name.endswith(("mtp.fc.weight", ".eh_proj.weight")) for name in tensors)
     if "moe" in raw.get("layers_block_type", ()):
         architecture = gguf.MODEL_ARCH.NEMOTRON_H_MOE
     if raw["model_type"] in MAMBA_FAMILIES:
@@ -128,6 +130,13 @@ def _add_sizes(writer: gguf.GGUFWriter, raw: dict[str, Any], num_guessing: int) 
     if raw.get("head_dim") and raw["model_type"] not in ("granite", *_GEMMA4):
         writer.add_key_length(raw["head_dim"])
         writer.add_value_length(raw["head_dim"])
+    if raw["model_type"] == "glm4_moe":
+        raw["num_experts"] = raw["n_routed_experts"]
+        writer.add_leading_dense_block_count(raw["first_k_dense_replace"])
+        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+        writer.add_expert_shared_count(raw["n_shared_experts"])
+        writer.add_expert_weights_scale(raw["routed_scaling_factor"])
+        writer.add_expert_weights_norm(raw["norm_topk_prob"])
     experts = raw.get("num_local_experts") or raw.get("num_experts")
     if experts:
         writer.add_expert_count(experts)

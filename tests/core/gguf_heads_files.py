@@ -3,6 +3,7 @@
 Source: llama.cpp, `conversion/llama.py`; names by its `gguf-py`.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import gguf
@@ -13,6 +14,7 @@ from medusa_core.bench.gguf_export import finish
 from tests.core.eagle_files import EagleSpec, parts_of
 from tests.core.gguf_files import add_as
 
+BASE_MODEL = "them/target"
 _EAGLE = {
     "fc": "fc.weight",
     "q": "blk.0.attn_q.weight",
@@ -32,12 +34,12 @@ _EAGLE = {
 
 
 def write_eagle_gguf(
-    path: Path, spec: EagleSpec, kind: str = "f32", base_model: str = "them/target"
+    path: Path, spec: EagleSpec, kind: str = "f32", without: tuple[str, ...] = ()
 ) -> Path:
-    """Write an EAGLE-3 head as one file; returns it."""
+    """Write an EAGLE-3 head as one file, but for some parts; returns it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = gguf.GGUFWriter(path, "eagle3")
-    add_base_model(writer, base_model)
+    add_base_model(writer, BASE_MODEL)
     writer.add_context_length(2048)
     writer.add_embedding_length(spec.hidden)
     writer.add_block_count(1)
@@ -54,6 +56,8 @@ def write_eagle_gguf(
     writer.add_bool("eagle3.norm_before_residual", normed)
     writer.add_bool("eagle3.norm_before_fc", spec.more.get("norm_before_fc", False))
     for part, tensor in parts_of(spec).items():
+        if part in without:
+            continue
         if part == "d2t":  # the tokens themselves
             tokens = tensor.long() + torch.arange(len(tensor))
             writer.add_tensor("d2t", tokens.numpy(), raw_dtype=gguf.GGMLQuantizationType.I64)
@@ -67,10 +71,9 @@ def write_eagle_gguf(
 
 def add_base_model(writer: gguf.GGUFWriter, repo: str) -> None:
     """Say for which model it was made, as a model card's data are written."""
-    if repo:
-        writer.add_base_model_count(1)
-        writer.add_base_model_name(0, repo.rpartition("/")[2])
-        writer.add_base_model_repo_url(0, f"https://huggingface.co/{repo}")
+    writer.add_base_model_count(1)
+    writer.add_base_model_name(0, repo.rpartition("/")[2])
+    writer.add_base_model_repo_url(0, f"https://huggingface.co/{repo}")
 
 
 def paired(rows: Tensor, num_heads: int) -> Tensor:
@@ -78,3 +81,9 @@ def paired(rows: Tensor, num_heads: int) -> Tensor:
     shape = rows.shape
     halves = rows.reshape(num_heads, 2, shape[0] // num_heads // 2, *shape[1:])
     return halves.swapaxes(1, 2).reshape(shape)
+
+
+# By architecture: writes heads for the target of `GROUPED`.
+GGUF_HEADS: dict[str, Callable[[Path], Path]] = {
+    "eagle3": lambda path: write_eagle_gguf(path, EagleSpec("eagle3")),
+}

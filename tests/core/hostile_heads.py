@@ -29,10 +29,12 @@ from medusa_core.heads.writer import write_heads as write_format
 from medusa_core.loading.load import load_target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
 from medusa_core.speculation.drafters.lineup import serving_drafters
+from tests.core.block_files import DFLASH, DSPARK, JETSPEC, REDUCED, write_block
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.mtp_files import write_mimo
 from tests.core.mutations import ODD_VALUES
+from tests.core.peer_files import write_guessing_peer
 from tests.core.streams_files import StreamsSpec, write_streams
 from tests.core.tiny import (
     TinySpec,
@@ -92,6 +94,11 @@ def _vllm(folder: Path) -> Path:
     return folder
 
 
+def _qwen(folder: Path) -> Written:
+    write_guessing_peer("qwen 3.5", folder / "model")
+    return Written(folder / "model", None)
+
+
 WRITERS: dict[str, Callable[[Path], Written]] = {
     "medusa v0.1": _beside(_classic(is_shared=False)),
     "medusa vllm": _beside(_vllm),
@@ -103,7 +110,12 @@ WRITERS: dict[str, Callable[[Path], Written]] = {
     "eagle 3": _beside(lambda folder: write_eagle(folder, EagleSpec("eagle3"))),
     "eagle sglang": _beside(lambda folder: write_eagle(folder, EagleSpec("sglang", taps=(1, 2)))),
     "eagle speculators": _beside(lambda folder: write_eagle(folder, EagleSpec("speculators"))),
-    "mtp": lambda folder: Written(write_mimo(folder / "model"), None),
+    "dflash": _beside(lambda folder: write_block(folder, DFLASH)),
+    "dspark": _beside(lambda folder: write_block(folder, DSPARK)),
+    "dspark speculators": _beside(lambda folder: write_block(folder, REDUCED)),
+    "dflash jetspec": _beside(lambda folder: write_block(folder, JETSPEC)),
+    "mtp MiMo": lambda folder: Written(write_mimo(folder / "model"), None),
+    "mtp Qwen": _qwen,
     "streams": _beside(lambda folder: write_streams(folder, StreamsSpec(SPEC, num_layers=1))),
 }
 HUGE: tuple[Any, ...] = (0, -1, 2, 10**6, 2**31, 2**63, 10**30, "four", None, [], {}, [[1]], 1e300)
@@ -114,7 +126,9 @@ def _own(names: list[str], written: Written) -> list[str]:
     """Tensors of the heads alone."""
     if written.heads is not None:
         return names
-    return [name for name in names if name.startswith(("medusa_head.", "model.mtp_layers."))]
+    return [
+        name for name in names if name.startswith(("medusa_head.", "model.mtp_layers.", "mtp."))
+    ]
 
 
 def _tensor(tensor: Tensor, rng: random.Random) -> Tensor | None:
@@ -199,7 +213,11 @@ def try_out(written: Written) -> str:
         texts = [
             generate(target, output, GenerateSettings(spec.name, max_new_tokens=4)).text
             for spec in serving_drafters(target)
-            if spec.name in ("none", "medusa", "hydra", "eagle", "mtp", "streams")
+            if spec.name
+            in (
+                *("none", "medusa", "hydra", "eagle", "mtp", "streams"),
+                *("dflash", "dspark", "jetspec"),
+            )
         ]
     except MedusaError as error:
         if not error.message or not error.hint:

@@ -3,6 +3,8 @@
 import importlib
 from pathlib import Path
 
+import torch
+
 from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_text_files
 
 
@@ -22,3 +24,9 @@ def write_peer(name: str, model: Path, heads: Path) -> None:
     write_text_files(model)
     spec = TinySpec(hidden_size=peer.config.hidden_size, seed=31)
     write_heads(heads, random_heads(spec), ACCURACIES)
+
+
+def write_guessing_peer(name: str, model: Path) -> None:
+    """Write one of `mtp_peers.MTP_PEERS` as a target with a layer that guesses; likewise."""
+    mtp_peers = importlib.import_module("tests.core.mtp_peers")
+    mtp_peers.write_mtp_peer(name, model, torch.bfloat16)

@@ -16,6 +16,7 @@ from transformers import (
     Gemma4UnifiedTextConfig,
     GemmaConfig,
     Glm4Config,
+    Glm4MoeConfig,
     GptOssConfig,
     GraniteConfig,
     GraniteMoeHybridConfig,
@@ -61,6 +62,19 @@ LLAMA3_ROPE = {
     "original_max_position_embeddings": 32,
 }
 EXPERTS = {"num_experts": 6, "moe_intermediate_size": 24}
+GLM4_MOE = {
+    **SIZES,
+    "num_hidden_layers": 3,
+    "head_dim": 16,
+    "attention_bias": True,
+    "use_qk_norm": True,
+    "n_routed_experts": 6,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 24,
+    "n_shared_experts": 2,
+    "routed_scaling_factor": 1.5,
+    "pad_token_id": 0,
+}
 GPT_OSS = {
     "num_local_experts": 4,
     "num_experts_per_tok": 2,
@@ -520,6 +534,7 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     "glm 4, all of a head turned": lambda: Glm4Config(
         **SIZES, head_dim=16, partial_rotary_factor=1.0, pad_token_id=0
     ),
+    "glm 4 with experts": lambda: Glm4MoeConfig(**GLM4_MOE),
     "gemma": lambda: GemmaConfig(**SIZES, head_dim=16),
     "gemma, every head its keys": lambda: GemmaConfig(
         **{**SIZES, "num_key_value_heads": 4}, head_dim=8

@@ -20,11 +20,12 @@ from medusa_core.loading.load import (
 from medusa_core.messages import GenerateSettings
 from medusa_core.models.datastore.phrases import write_phrases
 from medusa_core.training.phrase_counts import OwnText, PhraseRecipe, count_phrases
+from tests.core.block_files import DFLASH, JETSPEC, REDUCED, BlockSpec, write_block
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.laws import decode, user_says
 from tests.core.mtp_files import write_mimo
-from tests.core.peer_files import write_peer
+from tests.core.peer_files import write_guessing_peer, write_peer
 from tests.core.streams_files import STREAMS, write_streams
 from tests.core.tight import with_layers_below
 from tests.core.tiny import (
@@ -64,6 +65,7 @@ PEERS = {
 # Those of one drafter alone first.
 TARGET_NAMES = (
     *("grouped", "tied", "eagle", "mimo", "streams", "assisted", "learned"),
+    *("dflash", "dspark", "jetspec"),
     *FAMILIES,
     *PEERS,
     *("hydra", "pebble"),
@@ -121,6 +123,14 @@ def _eagle(model: Path, heads: Path) -> None:
     write_eagle(heads, EagleSpec("eagle3"))
 
 
+def _block(spec: BlockSpec) -> Writer:
+    def write(model: Path, heads: Path) -> None:
+        write_tiny(model, GROUPED)
+        write_block(heads, spec)
+
+    return write
+
+
 def _streams(model: Path, heads: Path) -> None:
     write_tiny(model, STREAMS)
     write_streams(heads)
@@ -158,11 +168,15 @@ _SAYING = {
     "grouped": _with_heads(GROUPED),
     "tied": _tied,
     "eagle": _eagle,
+    "dflash": _block(DFLASH),
+    "dspark": _block(REDUCED),
+    "jetspec": _block(JETSPEC),
     "mimo": lambda model, _: write_mimo(model),
     "streamed": _with_heads(STREAMED),
     "streams": _streams,
     **{name: _with_heads(spec) for name, spec in FAMILIES.items()},
     **{name: partial(write_peer, peer) for name, peer in PEERS.items()},
+    "qwen3_5": lambda model, _: write_guessing_peer(PEERS["qwen3_5"], model),
     "hydra": _hydra,
 }
 _WRITERS: dict[str, Writer] = {

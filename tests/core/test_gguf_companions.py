@@ -8,7 +8,7 @@ import pytest
 
 from medusa_core.__main__ import main
 from medusa_core.bench.gguf_export import finish
-from medusa_core.errors import CompanionError, UnusableRepoError
+from medusa_core.errors import CompanionError, HeadsFileError, UnusableRepoError
 from medusa_core.hub.library.installed import list_installed
 from medusa_core.hub.library.library_folder import ContentsKind, check_folder, look_into
 from medusa_core.hub.listing import Listing, RemoteFile
@@ -27,7 +27,7 @@ def written(
     for key, text in (texts or {}).items():
         writer.add_string(key, text)
     for name in tensors:
-        writer.add_tensor(name, np.zeros(8, np.int64))  # as EAGLE-3's d2t, which isn't read
+        writer.add_tensor(name, np.zeros(8, np.int64))
     finish(writer)
     return path
 
@@ -36,9 +36,7 @@ def written(
     ("architecture", "texts", "what", "hint"),
     [
         ("clip", {}, "the part of a model that sees", "the model itself"),
-        ("gemma4-assistant", {}, "guesses tokens for a model of type gemma4", "Load that model"),
-        ("eagle3", {}, "an EAGLE-3 head", "as safetensors"),
-        ("dflash", {}, "a DFlash drafter", "Load that model"),
+        ("gemma5-assistant", {}, "it drafts for models of type gemma5", "Load that model"),
         ("nomic-bert", {}, "texts into vectors", "writes text"),
         ("llama", {"general.type": "adapter"}, "an adapter", "adapter_config.json"),
         ("llama", {"general.type": "imatrix"}, "statistics", "the model itself"),
@@ -57,6 +55,25 @@ def test_what_goes_with_a_model_is_told_and_not_called_damage(
     contents = look_into(path)
     assert contents.kind is ContentsKind.UNKNOWN
     assert what in contents.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("architecture", "what"),
+    [
+        ("gemma4-assistant", "a Gemma 4 assistant, a drafter for"),
+        ("eagle3", "an EAGLE-3 drafter for"),
+        ("dflash", "a DFlash drafter for"),
+    ],
+)
+def test_heads_that_are_opened_as_a_model_say_how_to_load_them(
+    architecture: str, what: str, tmp_path: Path
+) -> None:
+    texts = {"general.base_model.0.name": "Qwen3 8B"}
+    path = written(tmp_path / "x.gguf", architecture, texts)
+    with pytest.raises(HeadsFileError) as caught:
+        _ = ModelFiles.open(path).config
+    assert caught.value.message == f"x.gguf is {what} Qwen3 8B."
+    assert "--heads" in caught.value.hint
 
 
 def test_it_says_which_senses_and_whose(tmp_path: Path) -> None:
@@ -83,7 +100,7 @@ def test_a_vocabulary_and_a_layer_that_drafts_are_no_models(tmp_path: Path) -> N
     for name in ("token_embd.weight", "blk.32.nextn.eh_proj.weight", "blk.32.attn_norm.weight"):
         writer.add_tensor(name, np.zeros(8, np.float32))
     finish(writer)
-    with pytest.raises(CompanionError, match="MTP"):
+    with pytest.raises(HeadsFileError, match="MTP"):
         read_gguf(tmp_path / "mtp.gguf")
 
 
@@ -98,6 +115,10 @@ def test_a_vocabulary_and_a_layer_that_drafts_are_no_models(tmp_path: Path) -> N
         ("Qwen3-8B-Q4_K_M-imatrix.gguf", False),
         ("Qwen3.6-27B-MTP-Q4_K_M.gguf", False),
         ("OpenAssistant-Q4_0.gguf", False),
+        ("llama-2-assistant-Q4_0.gguf", False),
+        ("gemma-4-E2B-it-assistant-Q8_0.gguf", True),
+        ("dspark-Qwen3-8B.gguf", True),
+        ("Qwen3-8B-DFlash-b16.gguf", True),
     ],
 )
 def test_names_tell_what_goes_with_a_model(name: str, goes_with_one: bool) -> None:

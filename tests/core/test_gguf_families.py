@@ -20,6 +20,7 @@ from transformers import (
     Gemma4TextConfig,
     GemmaConfig,
     Glm4Config,
+    Glm4MoeConfig,
     GptOssConfig,
     GraniteConfig,
     GraniteMoeHybridConfig,
@@ -60,6 +61,7 @@ from tests.core.gguf_files import LEAST_COLUMNS
 from tests.core.peers import (
     DELTA_NET,
     FALCON_H1,
+    GLM4_MOE,
     GRANITE4_HYBRID,
     LFM2,
     LFM2_MOE,
@@ -235,6 +237,7 @@ CONFIGS: dict[str, Callable[[], Any]] = {
         pad_token_id=0,
         rope_parameters=YARN | {"truncate": False},
     ),
+    "glm4moe": lambda: Glm4MoeConfig(**GLM4_MOE),
     "lfm2": lambda: Lfm2Config(**{**SIZES, **LFM2}),
     "lfm2moe": lambda: Lfm2MoeConfig(**{**SIZES, **LFM2_MOE}),
 }

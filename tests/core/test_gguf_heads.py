@@ -6,9 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from medusa_core.errors import CheckpointError
 from medusa_core.heads.eagle_parts import eagle_parts
 from medusa_core.heads.head_files import open_head_files
 from medusa_core.heads.kind import read_shape
+from medusa_core.hub.library.find import installed
+from medusa_core.hub.library.installed import list_installed
+from medusa_core.hub.library.library_folder import ContentsKind, check_folder, look_into
+from medusa_core.hub.library.pairing import HeadsFit, TargetFacts, match
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.speculation.drafters.chained_source import ChainedSource
@@ -77,9 +82,40 @@ def test_a_head_in_blocks_is_read_as_the_numbers_that_they_are(model: Path, tmp_
     file = write_eagle_gguf(tmp_path / "x.gguf", spec, "q8_0")
     exact = open_head_files(write_eagle_gguf(tmp_path / "y.gguf", spec)).checkpoint
     stored = open_head_files(file).checkpoint
-    name = "layers.0.self_attn.k_proj.weight"
+    name = "model.layers.0.self_attn.k_proj.weight"
     assert stored.dtype(name) == "q8_0"
     assert torch.allclose(stored.floats(name, None), exact.floats(name, None), atol=0.02)
     target = load_target(model, file, LoadOptions("float32", "cpu"))
     run = decode(target, GenerateSettings("eagle", max_new_tokens=6), user_says("hi"))
     assert run.steps
+
+
+def test_the_library_pairs_a_file_of_heads_with_its_model_and_says_why_not(
+    tmp_path: Path,
+) -> None:
+    file = write_eagle_gguf(tmp_path / "x.gguf", EAGLES["usual"])
+    contents = check_folder(file)  # as an import does
+    assert (contents.kind, contents.storage) == (ContentsKind.HEADS, "gguf")
+    heads = contents.heads
+    assert heads is not None
+    made_for = match(TargetFacts("me/target-GGUF", 32, 320, 2), heads)
+    assert (made_for.fit, made_for.reason) == (HeadsFit.MADE_FOR, "made for them/target")
+    reasons = {
+        TargetFacts("a", 64, 320, 2): "hidden size 32 ≠ 64",
+        TargetFacts("b", 32, 900, 2): "vocabulary size 320 ≠ 900",
+        TargetFacts("c", 32, 320, 1): "reads layer 2 of 1",
+    }
+    assert {target: match(target, heads).reason for target in reasons} == reasons
+    (one,) = list_installed(tmp_path / "none", [tmp_path])
+    assert one.contents.kind is ContentsKind.HEADS
+    assert installed(str(file)) == file
+
+
+def test_heads_that_are_damaged_are_told_in_the_library(tmp_path: Path) -> None:
+    file = write_eagle_gguf(tmp_path / "x.gguf", EAGLES["usual"], without=("norm",))
+    contents = look_into(file)
+    assert contents.kind is ContentsKind.HEADS
+    assert contents.heads is None
+    assert contents.problems == ("The EAGLE head lacks last_norm. Download the heads again.",)
+    with pytest.raises(CheckpointError, match="last_norm"):
+        check_folder(file)

@@ -9,6 +9,7 @@ import pytest
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
+from tests.core.block_files import DFLASH, DSPARK, write_block
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.laws import check_same_tokens, decode, plainly, user_says
@@ -18,6 +19,7 @@ from tests.core.tiny import TinySpec, write_tiny
 # Wide enough for whole blocks of every format.
 WIDE = TinySpec(hidden_size=64, intermediate_size=128, num_layers=4, seed=31)
 EAGLE = EagleSpec("eagle3", hidden=64, inner=128, columns=128)
+DRAFTER = replace(DFLASH, hidden=64, head_dim=16, inner=128)
 Write = Callable[[Path], tuple[Path, Path | None]]
 WRITERS: dict[str, Write] = {
     "eagle": lambda root: (
@@ -31,6 +33,14 @@ WRITERS: dict[str, Write] = {
     "hydra": lambda root: (
         write_tiny(root / "model", WIDE),
         write_hydra(root / "heads", random_hydra(WIDE)),
+    ),
+    "dflash": lambda root: (
+        write_tiny(root / "model", WIDE),
+        write_block(root / "heads", DRAFTER),
+    ),
+    "dspark": lambda root: (
+        write_tiny(root / "model", WIDE),
+        write_block(root / "heads", replace(DSPARK, hidden=64, head_dim=16, inner=128, rank=32)),
     ),
     "mtp": lambda root: (write_mimo(root / "model"), None),
 }

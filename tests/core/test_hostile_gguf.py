@@ -4,6 +4,7 @@ import random
 import struct
 import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import gguf
@@ -13,6 +14,13 @@ import torch
 
 from medusa_core.bench.gguf_export import finish
 from medusa_core.errors import CheckpointError, MedusaError
+from medusa_core.heads.gguf_format import gguf_format_registry
+from medusa_core.heads.head_files import open_head_files
+from medusa_core.heads.kind import kind_of
+from medusa_core.hub.library.library_folder import look_into
+from medusa_core.loading.load import load_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import LoadOptions
 from medusa_core.models.checkpoints.gguf_names import (
     ARCHITECTURES,
     hugging_face_name,
@@ -20,7 +28,9 @@ from medusa_core.models.checkpoints.gguf_names import (
 from medusa_core.models.checkpoints.header import check_header
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.gguf import read_gguf
+from tests.core.conftest import GROUPED
 from tests.core.gguf_files import write_as_gguf
+from tests.core.gguf_heads_files import GGUF_HEADS
 from tests.core.tiny import TinySpec, write_tiny
 
 SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=1, seed=3)
@@ -63,11 +73,13 @@ def mutated(data: bytes, dice: random.Random, header: int) -> bytes:
     return data[:at] + data[at + dice.randrange(1, 64) :]
 
 
-def check_mutations(whole: bytes, folder: Path, seeds: range) -> int:
+def check_mutations(
+    whole: bytes, folder: Path, seeds: range, load: Callable[[Path], None] = load
+) -> int:
     """How many of them were refused; the others load, as what is wrong in them is a name or so."""
     path, refused = folder / "x.gguf", 0
     path.write_bytes(whole)
-    header = min(tensor.start for tensor in read_gguf(path).tensors.values())
+    header = min(tensor.start for tensor in read_gguf(path, is_model=False).tensors.values())
     for seed in seeds:
         path.write_bytes(mutated(whole, random.Random(seed), header))
         tracemalloc.start()
@@ -92,6 +104,30 @@ def test_a_hundred_mutations_are_refused_or_load(whole: bytes, tmp_path: Path) -
 @pytest.mark.slow
 def test_a_thousand_mutations_are_refused_or_load(whole: bytes, tmp_path: Path) -> None:
     assert check_mutations(whole, tmp_path, range(100, 1100)) > 300
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Target:
+    folder = write_tiny(tmp_path_factory.mktemp("target") / "tiny", GROUPED)
+    return load_target(folder, None, LoadOptions("float32", "cpu"))
+
+
+@pytest.mark.parametrize("name", GGUF_HEADS)
+def test_mutations_of_heads_are_refused_or_load(name: str, target: Target, tmp_path: Path) -> None:
+    def load_heads(path: Path) -> None:
+        look_into(path)
+        files = open_head_files(path)
+        kind_of(files.checkpoint.names).read(
+            files, target.config, target.precision, target.shared_weights, target.formats
+        )
+
+    whole = GGUF_HEADS[name](tmp_path / "whole.gguf")
+    load_heads(whole)
+    assert check_mutations(whole.read_bytes(), tmp_path, range(60), load_heads) > 20
+
+
+def test_every_architecture_of_heads_is_tried() -> None:
+    assert set(gguf_format_registry().names) == set(GGUF_HEADS)
 
 
 def patched(whole: bytes, find: bytes, put: bytes, behind: int = 0) -> bytes:

@@ -40,11 +40,12 @@ GRAPHS = pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"
 
 
 _TARGETS = {
-    **{name: name for name in ("hydra", "eagle", "streams")},
+    **{name: name for name in ("hydra", "eagle", "streams", "dflash", "dspark", "jetspec")},
     "suffix": "learned",
     "mtp": "mimo",
     "draft-model": "assisted",
 }
+_MORE = {"qwen3_5": "mtp"}
 
 
 @pytest.mark.parametrize(("drafter", "rule", "graphs"), METHODS)
@@ -66,7 +67,9 @@ def test_texts_are_those_of_the_cpu(
 def test_every_family_writes_on_a_card_what_it_writes_on_the_cpu(
     name: str, load: LoadTarget, folders: Folders
 ) -> None:
-    drafter = {target: drafter for drafter, target in _TARGETS.items()}.get(name, "medusa")
+    drafter = ({target: drafter for drafter, target in _TARGETS.items()} | _MORE).get(
+        name, "medusa"
+    )
     settings = GenerateSettings(drafter, max_new_tokens=12)
     here = load(name, "float64")
     expected = decode(here, settings, MESSAGES)

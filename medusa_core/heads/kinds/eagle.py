@@ -13,7 +13,7 @@ from medusa_core.heads.eagle_parts import EagleParts, eagle_parts, is_eagle
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind, check_finite
 from medusa_core.heads.medusa import SharedWeights
-from medusa_core.heads.reader import check_sizes, linears_of
+from medusa_core.heads.reader import check_sizes, checked_offsets, linears_of
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
@@ -85,7 +85,7 @@ def _read(
         if name is None:
             return None
         if part == "token_offsets":
-            return _checked_offsets(checkpoint.integers(name), config).to(precision.device)
+            return checked_offsets(checkpoint.integers(name), config).to(precision.device)
         tensor = check_finite(name, checkpoint.floats(name, precision.compute))
         return tensor.to(precision.device)
 
@@ -113,23 +113,6 @@ def _check_fit(parts: EagleParts, checkpoint: Checkpoint, config: ModelConfig) -
         )
     columns = 0 if "token_offsets" in names else parts.num_columns
     check_sizes(shape.reads_width, columns or config.vocab_size, config)
-
-
-def _checked_offsets(offsets: Tensor, config: ModelConfig) -> Tensor:
-    """How far each drafted token's id lies behind its column. [columns]
-
-    Raises:
-        HeadsError: One leads out of the vocabulary, or two to the same token.
-    """
-    ids = (offsets + torch.arange(len(offsets))).tolist()
-    if not all(0 <= token_id < config.vocab_size for token_id in ids):
-        raise HeadsError(
-            "d2t leads to tokens that the model hasn't.",
-            "Choose the heads that were trained for this model.",
-        )
-    if len(set(ids)) != len(ids):
-        raise HeadsError("d2t names a token twice.", "Download the heads again.")
-    return offsets
 
 
 SPEC = HeadKind("eagle", is_eagle, _sizes, _read, is_ranked=False)

@@ -25,5 +25,5 @@ SPEC = HeadKind(
     _owns,
     _sizes,
     read_heads,
-    lies_within=merged.SPEC.claims,
+    lies_within=lambda names, _: merged.SPEC.claims(names),
 )

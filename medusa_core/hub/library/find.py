@@ -1,4 +1,7 @@
-"""What a name on the command line means: a folder, a GGUF file, or a model that `list` shows."""
+"""What a name on the command line means: a folder, a GGUF file, or a model that `list` shows.
+
+The same goes for heads.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from medusa_core.hub.library.library_import import FolderList
 from medusa_core.hub.settings import settings_from
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.gguf import SUFFIX, is_first
-from medusa_core.system.files.gguf_companions import is_companion
+from medusa_core.system.files.gguf_companions import is_companion, is_drafter_name
 from medusa_core.system.resources import demo_model_dir, first_model_file
 from medusa_core.system.user_folders import places
 
@@ -107,11 +110,9 @@ def _gguf_of(snapshot: Path, repo: str, quant: str) -> Path:
     Raises:
         RequestError: None is, or several are.
     """
-    names = [
-        path.name
-        for path in sorted(snapshot.glob(f"*{SUFFIX}"))
-        if is_first(path) and not is_companion(path.name)
-    ]
+    every = [path.name for path in sorted(snapshot.glob(f"*{SUFFIX}")) if is_first(path)]
+    names = [name for name in every if not is_companion(name)]
+    names = names or [name for name in every if is_drafter_name(name)]
     found = with_quant(names, quant) if quant else names
     if len(found) == 1:
         return snapshot / found[0]

@@ -5,13 +5,20 @@ Configuration and headers are read, tensors are not.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from medusa_core.errors import CheckpointError, CompanionError, HeadsError, ModelError
+from medusa_core.errors import (
+    CheckpointError,
+    CompanionError,
+    HeadsError,
+    HeadsFileError,
+    ModelError,
+)
 from medusa_core.hub.convert.convert_source import (
     HEADS_FILES,
     INDEX_FILE,
@@ -36,6 +43,8 @@ from medusa_core.system.files.gguf import read_gguf
 from medusa_core.system.files.gguf_companions import is_companion
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.files.safetensors_header import TensorShapes, read_header
+
+log = logging.getLogger(__name__)
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 _PICKLED_WEIGHTS = "pytorch_model*.bin"
@@ -98,11 +107,24 @@ def look_into(folder: Path, name: str = "") -> Contents:
 def _gguf(path: Path, name: str) -> Contents:
     try:
         sizes, _, _ = config_of(read_gguf(path))
+    except HeadsFileError:
+        return _gguf_heads(path, name)
     except CompanionError as error:
         return Contents(ContentsKind.UNKNOWN, "gguf", (f"{error.message} {error.hint}",))
     except ModelError as error:
         return Contents(ContentsKind.TARGET, "gguf", (f"{error.message} {error.hint}".strip(),))
     return Contents(ContentsKind.TARGET, "gguf", (), target_facts(name, sizes))
+
+
+def _gguf_heads(path: Path, name: str) -> Contents:
+    from medusa_core.heads.head_files import open_head_files  # takes torch along
+
+    try:
+        files = open_head_files(path)
+        facts = heads_facts(name, files.shapes, files.settings)
+    except ModelError as error:
+        return Contents(ContentsKind.HEADS, "gguf", (f"{error.message} {error.hint}".strip(),))
+    return Contents(ContentsKind.HEADS, "gguf", (), None, facts)
 
 
 def _is_named(path: Path) -> bool:
@@ -220,6 +242,19 @@ def _heads(
         return None
 
 
+def _check_gguf(path: Path) -> None:
+    """Say what is wrong with a model's file.
+
+    Raises:
+        CheckpointError: It is damaged.
+        ModelError: It is no model that can be run, and no heads.
+    """
+    try:
+        config_of(read_gguf(path))
+    except HeadsFileError:
+        log.debug("%s holds heads", path.name)
+
+
 def check_folder(folder: Path) -> Contents:
     """Make sure that a folder can be loaded: configuration, weights and tokenizer are there.
 
@@ -233,7 +268,7 @@ def check_folder(folder: Path) -> Contents:
             "Choose a folder in Hugging Face layout, or a file that ends in .gguf.",
         )
     if not folder.is_dir():
-        config_of(read_gguf(folder))  # which says what is wrong
+        _check_gguf(folder)
     contents = look_into(folder)
     if contents.problems:
         raise CheckpointError(

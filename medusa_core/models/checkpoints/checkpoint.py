@@ -30,6 +30,7 @@ _TEXT_PARTS = (
     ("model.language_model.", "model."),
     ("backbone.", "model."),
 )
+_BESIDE = ("lm_head.", "mtp.")
 # What some families call otherwise.
 _USUAL = {
     "model.embeddings": "model.embed_tokens",
@@ -226,7 +227,8 @@ class Checkpoint:
 def _text_names(names: Iterable[str]) -> dict[str, str]:
     """The names of a text model's tensors, and what they are called in its files.
 
-    In a model that also sees they lie beside those of its eyes, which are left out.
+    In a model that also sees they lie beside those of its eyes, which are left out, and of a layer
+    that guesses, which isn't.
     """
     for prefix, shown in _TEXT_PARTS:
         found = {
@@ -235,7 +237,7 @@ def _text_names(names: Iterable[str]) -> dict[str, str]:
             if name.startswith(prefix)
         }
         if found:
-            return found | {name: name for name in names if name.startswith("lm_head.")}
+            return found | {name: name for name in names if name.startswith(_BESIDE)}
     return {_usual(name): name for name in names}
 
 

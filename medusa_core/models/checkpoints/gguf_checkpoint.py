@@ -157,7 +157,8 @@ class GgufCheckpoint(Checkpoint):
 
 def _named(gguf: Gguf, of: Architecture) -> Iterator[tuple[str, GgufTensor]]:
     """All tensors of the text part by Hugging Face's names, each expert's on its own."""
-    own_layers = num_layers(gguf) if gguf.of_model("nextn_predict_layers") else 0
+    guesses_apart = of.guesses_apart and gguf.of_model("nextn_predict_layers")
+    own_layers = num_layers(gguf) if guesses_apart else 0
     for theirs, tensor in gguf.tensors.items():
         if theirs in _READ_ELSEWHERE or theirs.startswith(_SENSES):
             continue

@@ -17,6 +17,7 @@ from medusa_core.models.checkpoints.gguf_names import (
 )
 from medusa_core.models.checkpoints.gguf_naming import file_type
 from medusa_core.models.checkpoints.gguf_settings import (
+    num_layers,
     plain_float,
     settings_of,
     width_of_heads,
@@ -105,6 +106,8 @@ def config_of(gguf: Gguf) -> tuple[dict[str, Any], dict[str, Any], dict[str, str
     """
     of = find_architecture(gguf)
     raw = block_sizes_of(gguf, of)
+    if gguf.of_model("nextn_predict_layers"):
+        raw["num_hidden_layers"] = num_layers(gguf)
     raw[TITLE] = gguf.text(TITLE)
     raw["vocab_size"] = _vocab_size(gguf)
     raw["tie_word_embeddings"] = "output.weight" not in gguf.tensors and not _lacks_files(gguf)

@@ -27,6 +27,13 @@ _BLOCK = {
     "ffn_gate": "mlp.gate_proj",
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
+    # Of a layer behind the last that only guesses.
+    "nextn.eh_proj": "eh_proj",
+    "nextn.enorm": "enorm",
+    "nextn.hnorm": "hnorm",
+    "nextn.embed_tokens": "embed_tokens",
+    "nextn.shared_head_head": "shared_head.head",
+    "nextn.shared_head_norm": "shared_head.norm",
 }
 _FOUR_NORMS = {
     "post_attention_norm": "post_attention_layernorm",
@@ -132,6 +139,11 @@ _SHARED_EXPERT = {
     "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
     **{f"ffn_{part}_shexp": f"mlp.shared_expert.{part}_proj" for part in ("gate", "up", "down")},
 }
+_GLM4_MOE = {
+    "post_attention_norm": _BLOCK["ffn_norm"],
+    "ffn_gate_inp": "mlp.gate",
+    **{f"ffn_{part}_shexp": f"mlp.shared_experts.{part}_proj" for part in ("gate", "up", "down")},
+}
 _LAYER = re.compile(r"model\.layers\.(\d{1,4})\.(.+)")
 
 
@@ -148,6 +160,7 @@ class Architecture:
         whole: What tensors of its blocks are called whose whole names differ.
         by_layer: Keys of sizes that may differ from layer to layer.
         tiles_heads: Heads of gated delta nets are stored one of each key head, then the next.
+        guesses_apart: A layer that only guesses is called `mtp.…`, not counted on from the others.
     """
 
     model_type: str
@@ -158,6 +171,7 @@ class Architecture:
     whole: Mapping[str, str] = field(default_factory=dict)
     by_layer: frozenset[str] = frozenset()
     tiles_heads: bool = False
+    guesses_apart: bool = False
 
 
 # By `general.architecture`.
@@ -188,6 +202,12 @@ ARCHITECTURES = {
             "post_ffw_norm": "post_mlp_layernorm",
             "ffn_up": "mlp.gate_up_proj",
         },
+    ),
+    "glm4moe": Architecture(
+        "glm4_moe",
+        _EXPERTS | _GLM4_MOE,
+        has_experts=True,
+        whole={"exp_probs_b.bias": "mlp.gate.e_score_correction_bias"},
     ),
     "gemma": Architecture("gemma", norm_offset=1.0),
     "gemma2": Architecture("gemma2", _FOUR_NORMS, norm_offset=1.0),
@@ -220,7 +240,12 @@ ARCHITECTURES = {
         whole={"exp_probs_b.bias": "feed_forward.expert_bias"},
     ),
     "qwen35": Architecture(
-        "qwen3_5_text", _QWEN35, norm_offset=1.0, whole=_DELTA_NET, tiles_heads=True
+        "qwen3_5_text",
+        _QWEN35,
+        norm_offset=1.0,
+        whole=_DELTA_NET,
+        tiles_heads=True,
+        guesses_apart=True,
     ),
     "qwen35moe": Architecture(
         "qwen3_5_moe_text",
@@ -229,6 +254,7 @@ ARCHITECTURES = {
         has_experts=True,
         whole=_DELTA_NET,
         tiles_heads=True,
+        guesses_apart=True,
     ),
     "granitehybrid": Architecture(
         "granitemoehybrid",

@@ -22,13 +22,18 @@ _LONG, _SHORT = "rope_factors_long.weight", "rope_factors_short.weight"
 _GEMMA2_27B_LAYERS, _GEMMA3_27B_LAYERS = 46, 62
 
 
-def settings_of(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+def settings_of(gguf: Gguf, known: Mapping[str, Any], architecture: str = "") -> Settings:
     """What an architecture adds to the sizes that are known of a file, or puts in their place.
+
+    Args:
+        gguf: The file.
+        known: Its sizes.
+        architecture: Whose blocks it has, where that isn't its own.
 
     Raises:
         ModelError: It has something that isn't supported.
     """
-    make = _SETTINGS.get(gguf.architecture)
+    make = _SETTINGS.get(architecture or gguf.architecture)
     return {} if make is None else make(gguf, known)
 
 
@@ -245,6 +250,22 @@ def _glm4(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     return {"partial_rotary_factor": _turned_part(gguf, known)}
 
 
+def _glm4moe(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
+    scale = gguf.of_model("expert_weights_scale")
+    return {
+        "n_routed_experts": gguf.of_model("expert_count"),
+        "num_experts_per_tok": gguf.of_model("expert_used_count"),
+        "moe_intermediate_size": gguf.of_model("expert_feed_forward_length"),
+        "n_shared_experts": gguf.of_model("expert_shared_count"),
+        "first_k_dense_replace": gguf.of_model("leading_dense_block_count"),
+        "routed_scaling_factor": plain_float(scale) if isinstance(scale, float) else None,
+        "norm_topk_prob": gguf.of_model("expert_weights_norm"),
+        "n_group": gguf.of_model("expert_group_count"),
+        "use_qk_norm": "blk.0.attn_q_norm.weight" in gguf.tensors,
+        "partial_rotary_factor": _turned_part(gguf, known),
+    }
+
+
 def _gpt_oss(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
     settings: Settings = {
         "num_local_experts": gguf.of_model("expert_count"),
@@ -426,6 +447,7 @@ _SETTINGS: dict[str, Callable[[Gguf, Mapping[str, Any]], Settings]] = {
     "seed_oss": _seed_oss,
     "ernie4_5": _ernie,
     "glm4": _glm4,
+    "glm4moe": _glm4moe,
     "gpt-oss": _gpt_oss,
     **dict.fromkeys(("lfm2", "lfm2moe"), _lfm2),
     **dict.fromkeys(("qwen35", "qwen35moe"), _qwen35),

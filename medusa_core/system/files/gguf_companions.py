@@ -8,17 +8,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from medusa_core.errors import CompanionError
+from medusa_core.errors import CompanionError, HeadsFileError
 
 _MOST_CHARS = 80
 # Models that were quantized with an imatrix, or have layers that draft, may say so in their names.
+_DRAFTER = (
+    r"(?:^|[-._])(?:dflash2?|dspark|eagle-?3)(?=[-._]|$)|^mtp(?=[-._]|$)"
+    r"|^gemma.*[-._]assistant(?=[-._]|$)"
+)
+_DRAFTER_NAMES = re.compile(_DRAFTER, re.IGNORECASE)
 _NAMES = re.compile(
-    r"(?:^|[-._])(?:mmproj|dflash|eagle-?3)(?=[-._]|$)|^(?:mtp|imatrix)(?=[-._]|$)"
-    r"|^(?!.*Q\d).*[-._]imatrix$",
+    rf"{_DRAFTER}|(?:^|[-._])mmproj(?=[-._]|$)|^imatrix(?=[-._]|$)|^(?!.*Q\d).*[-._]imatrix$",
     re.IGNORECASE,
 )
+_ITS_NAME = "general.base_model.0.name"
 _ITS_MODEL = "Choose the file of the model itself; often it lies in the same repository."
-_DRAFTS = "Load that model. This file isn't needed: under Drafter there are others."
+_AS_HEADS = "Load that model, and this file as its heads: under Drafter, or with --heads."
 _WRITER = "Choose a model that writes text, such as Qwen3 or Llama."
 _TYPES = {
     "adapter": (
@@ -30,12 +35,13 @@ _TYPES = {
 }
 _VECTORS = "a model that turns texts into vectors and writes none"
 _SOUND = "a model that makes sound"
+# What is read as heads, by its architecture.
+_DRAFTERS = {
+    "dflash": "a DFlash drafter",
+    "eagle3": "an EAGLE-3 drafter",
+    "gemma4-assistant": "a Gemma 4 assistant, a drafter",
+}
 _ARCHITECTURES = {
-    "dflash": ("a DFlash drafter, which guesses tokens for another model", _DRAFTS),
-    "eagle3": (
-        "an EAGLE-3 head, which guesses tokens for another model",
-        "Load that model, and choose the head as safetensors under Drafter.",
-    ),
     "controlvector": ("a control vector, which steers a model", _ITS_MODEL),
     **dict.fromkeys(
         (
@@ -58,21 +64,25 @@ def check_is_model(name: str, entries: Mapping[str, object]) -> None:
         entries: What it says of itself, by key.
 
     Raises:
+        HeadsFileError: It drafts for a model.
         CompanionError: It goes with a model, or does something else.
     """
     kind, architecture = _text(entries, "general.type"), _text(entries, "general.architecture")
+    if architecture in _DRAFTERS:
+        raise _drafter(name, _DRAFTERS[architecture], entries)
     if kind in _TYPES:
         what, hint = _TYPES[kind]
     elif architecture == "clip":
         what, hint = f"the part of a model that {_senses(entries)}", _ITS_MODEL
     elif architecture.endswith(_ASSISTANT):
         model = architecture.removesuffix(_ASSISTANT)
-        what, hint = f"an assistant, which guesses tokens for a model of type {model}", _DRAFTS
+        what = f"an assistant of a kind that isn't read; it drafts for models of type {model}"
+        hint = "Load that model. This file isn't needed: under Drafter there are others."
     elif architecture in _ARCHITECTURES:
         what, hint = _ARCHITECTURES[architecture]
     else:
         return
-    raise companion(name, what, hint, entries)
+    raise _companion(name, what, hint, entries)
 
 
 def check_has_layers(
@@ -86,27 +96,40 @@ def check_has_layers(
         tensors: Its tensors, of all files that are one model, by name.
 
     Raises:
-        CompanionError: That is so.
+        HeadsFileError: It drafts for a model.
+        CompanionError: It is a vocabulary.
     """
     is_one_of_several = "split.count" in entries
     if not tensors and "tokenizer.ggml.tokens" in entries and not is_one_of_several:
-        raise companion(name, "a vocabulary without a model", _ITS_MODEL, entries)
+        raise _companion(name, "a vocabulary without a model", _ITS_MODEL, entries)
     drafts = any(".nextn." in tensor or tensor.startswith("nextn.") for tensor in tensors)
     if drafts and not any(tensor.startswith("blk.0.") for tensor in tensors):
-        what = "the layer of a model that guesses tokens (MTP), without the model"
-        raise companion(name, what, _ITS_MODEL, entries)
+        raise _drafter(
+            name, "a layer that guesses tokens (MTP), without its model: a drafter", entries
+        )
 
 
-def companion(name: str, what: str, hint: str, entries: Mapping[str, object]) -> CompanionError:
+def _companion(name: str, what: str, hint: str, entries: Mapping[str, object]) -> CompanionError:
     """What to raise of a file that is no model; it names the model that the file belongs to."""
-    model = _text(entries, "general.base_model.0.name")
+    model = _text(entries, _ITS_NAME)
     belongs = f" It belongs to {model}." if model else ""
     return CompanionError(f"{name} is {what}.{belongs}", hint)
+
+
+def _drafter(name: str, what: str, entries: Mapping[str, object]) -> HeadsFileError:
+    """What to raise of heads."""
+    model = _text(entries, _ITS_NAME) or "another model"
+    return HeadsFileError(f"{name} is {what} for {model}.", _AS_HEADS)
 
 
 def is_companion(file_name: str) -> bool:
     """Is a file called as those are that go with a model?"""
     return _NAMES.search(file_name.removesuffix(".gguf")) is not None
+
+
+def is_drafter_name(file_name: str) -> bool:
+    """Is a file called as those are that draft for a model?"""
+    return _DRAFTER_NAMES.search(file_name.removesuffix(".gguf")) is not None
 
 
 def _senses(entries: Mapping[str, object]) -> str:

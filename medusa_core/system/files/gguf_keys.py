@@ -64,7 +64,7 @@ _KINDS: dict[str, _Kind] = {
     **dict.fromkeys(
         (
             f"tokenizer.ggml.{name}_token_id"
-            for name in ("bos", "eos", "eot", "eom", "unknown", "padding")
+            for name in ("bos", "eos", "eot", "eom", "unknown", "padding", "mask")
         ),
         _WHOLE,
     ),
@@ -81,6 +81,8 @@ _OF_MODEL: dict[str, _Kind] = {
             *("expert_count", "expert_used_count", "expert_feed_forward_length"),
             *("attention.key_length_swa", "attention.shared_kv_layers"),
             *("embedding_length_per_layer_input", "rope.dimension_count_swa"),
+            *("embedding_length_out", "target_hidden_size", "block_size"),
+            *("conv_kernel_size", "conv_group_size", "selector_rank", "selector_top_k"),
         ),
         _WHOLE,
     ),
@@ -94,13 +96,21 @@ _OF_MODEL: dict[str, _Kind] = {
             *("rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow"),
             *("rope.scaling.yarn_attn_factor", "rope.scaling.yarn_log_multiplier"),
             *("attn_logit_softcapping", "final_logit_softcapping"),
-            *("embedding_scale", "residual_scale", "logit_scale"),
+            *("embedding_scale", "residual_scale", "logit_scale", "attention.value_scale"),
         ),
         _NUMBER,
     ),
     "rope.scaling.type": _TEXT,
     "rope.scaling.finetuned": _FLAG,
-    "attention.causal": _FLAG,
+    **dict.fromkeys(
+        (
+            *("attention.causal", "sample_from_anchor"),
+            *("norm_before_residual", "norm_before_fc"),
+        ),
+        _FLAG,
+    ),
+    "target_layers": _OF_TOKENS,
+    "hidden_activation": _TEXT,
 }
 
 

@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 from app.insight.layout import NodeState, layout_of_plan, layout_of_step
 from app.insight.plan_bar import forecast
 from app.insight.track import Track
+from app.insight.tree_captions import describe_tree, shape_of
 from app.insight.tree_items import describe
 from medusa_core.messages import (
     BestNode,
     DroppedToken,
     Planned,
+    TokenSource,
 )
 from tests.app.engine_says import LEGEND
-from tests.app.insight.traces import PARENTS, trace
+from tests.app.insight.traces import PARENTS, chain, trace, with_pruned
 from tests.tools.tour import _reported_step
 
 
@@ -55,6 +57,53 @@ def test_what_the_grammar_forbade_hangs_where_it_would_have_been() -> None:
     places = {(node.depth, node.row) for node in layout.nodes}
     assert len(places) == len(layout.nodes)
     assert describe(second, LEGEND) == "␣sat: forbidden by the grammar, 25.0 %"
+
+
+def test_what_had_no_row_hangs_where_it_would_have_been() -> None:
+    step = with_pruned(trace(1, (0, 1)), DroppedToken(0, 6, 0.5), DroppedToken(1, 2, 0.25))
+    layout = layout_of_step(step)
+    first, second = layout.nodes[7:]
+    assert {first.state, second.state} == {NodeState.PRUNED}
+    assert (first.parent, first.depth, first.text, first.probability) == (0, 1, "⏎", 0.5)
+    assert not first.is_verified
+    assert layout.num_of(NodeState.PRUNED) == 2
+    assert describe(second, LEGEND) == (
+        "␣sat: offered, but not verified, 25.0 %; the model gave it 12.5 %"
+    )
+    assert (
+        describe_tree(layout, LEGEND) == "tree of 5; accepted: 1; likely guesses without a row: 2"
+    )
+    many = [DroppedToken(0, 6, chance / 20) for chance in range(12, 0, -1)]
+    likeliest = layout_of_step(with_pruned(trace(1, (0, 1)), *many)).nodes[7:]
+    told = [node.probability for node in likeliest]
+    assert told == pytest.approx([0.6, 0.55, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25])
+
+
+@pytest.mark.parametrize("path", [(0,), (0, 1), (0, 1, 2, 3)])
+def test_a_chain_is_one_row_whatever_became_of_it(path: tuple[int, ...]) -> None:
+    step = with_pruned(chain(path), DroppedToken(0, 6, 0.5), DroppedToken(1, 5, 0.25))
+    layout = layout_of_step(step)
+    assert layout.is_chain
+    assert [(node.depth, node.row) for node in layout.nodes[:4]] == [(0, 0), (1, 0), (2, 0), (3, 0)]
+    ghost = layout.nodes[4]
+    assert (ghost.state, ghost.depth) == (NodeState.GHOST, len(path))
+    assert ghost.row == (0 if len(path) == 4 else 1), "below what it was chosen instead of"
+    assert shape_of(layout) == "chain of 3"
+    assert not layout_of_step(trace(1, (0, 1))).is_chain
+    assert shape_of(layout_of_step(trace(0))) == "no guesses"
+
+
+def test_a_block_has_the_places_that_one_pass_drew() -> None:
+    drawn = with_pruned(chain(drafter="eagle"), DroppedToken(3, 6, 0.5))
+    assert layout_of_step(drawn).blocks == ()
+    (block,) = layout_of_step(drawn, block_sources=("eagle", "hydra")).blocks
+    assert block == ("eagle", 1, 4), "the last place had no row"
+    joined = drawn._replace(sources=(*drawn.sources[:3], TokenSource("suffix", 3)))
+    (block,) = layout_of_step(joined, block_sources=("eagle",)).blocks
+    assert block == ("eagle", 1, 2)
+    assert "EAGLE: places 1 to 2 from one pass" in describe_tree(
+        layout_of_step(joined, block_sources=("eagle",)), LEGEND
+    )
 
 
 def test_the_end_of_an_answer_is_called_so() -> None:

@@ -1,15 +1,21 @@
 """How the nodes of a tree look."""
 
 import pytest
+from PySide6.QtGui import QColor
 from pytestqt.qtbot import QtBot
 
 from app.insight.layout import NodeState, layout_of_step
+from app.insight.tree_captions import BlockFrame
+from app.insight.tree_items import NodeItem
 from app.insight.tree_style import badges_of, look_of, note_of, words_of
 from app.insight.tree_table import TreeTable
+from app.insight.tree_view import TreeView
+from app.theme.appearance import Appearance, ThemeChoice
+from app.theme.legend import Mark
 from app.theme.tokens import DARK, LIGHT, Theme
 from medusa_core.messages import DroppedToken, TokenSource
-from tests.app.engine_says import LEGEND
-from tests.app.insight.traces import trace
+from tests.app.engine_says import LEGEND, RULES, SOURCES
+from tests.app.insight.traces import chain, trace
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
@@ -51,6 +57,40 @@ def test_badges_tell_who_drafted_and_boxes_what() -> None:
     assert words_of(layout.nodes[1]) == "␣cat"
     assert words_of(layout.nodes[-1]) == "model chose (50%) ‹F0 9F›"
     assert [note_of(layout.nodes[k]) for k in (0, 1, -1)] == ["", "25%", ""]
+
+
+@pytest.mark.parametrize("choice", [ThemeChoice.LIGHT, ThemeChoice.DARK])
+def test_a_block_is_framed_in_the_colour_of_its_source(
+    appearance: Appearance, choice: ThemeChoice, qtbot: QtBot
+) -> None:
+    appearance.choose(choice)
+    infos = [info._replace(draws_block=info.name == "eagle") for info in SOURCES]
+    appearance.legend.learn(infos, RULES, {})
+    view = TreeView(appearance)
+    qtbot.addWidget(view)
+    view.resize(900, 200)
+    sources = appearance.legend.block_sources
+    assert sources == ("eagle",)
+    view.show_layout(layout_of_step(chain(drafter="eagle"), block_sources=sources))
+    assert view.accessibleDescription().startswith("chain of 3; accepted: 1; EAGLE: places 1 to 3")
+    (frame,) = (item for item in view.scene().items() if isinstance(item, BlockFrame))
+    nodes = {i.node.index: i for i in view.scene().items() if isinstance(i, NodeItem)}
+    held = [
+        index
+        for index, item in nodes.items()
+        if frame.sceneBoundingRect().contains(item.sceneBoundingRect())
+    ]
+    assert sorted(held) == [1, 2, 3, 4], "the root isn't drawn by anybody"
+    assert all(frame.zValue() < item.zValue() for item in nodes.values())
+    picture = view.grab().toImage()
+    line = QColor(appearance.mark(Mark("eagle", 1)).line)
+    rows = (picture.height() // 2, picture.height() // 3)
+    found = {picture.pixelColor(x, y).name() for y in rows for x in range(picture.width())}
+    assert line.name() in found
+    view.choose(2)
+    assert "sat" in view.accessibleDescription()
+    view.choose(-1)
+    assert view.accessibleDescription().startswith("chain of 3")
 
 
 def test_the_table_says_what_the_grammar_forbade(qtbot: QtBot) -> None:

@@ -62,5 +62,7 @@ def test_origins_and_chances_in_words() -> None:
     assert origin(TokenSource("medusa+suffix", 1), LEGEND) == "head 1 and suffix"
     assert origin(TokenSource("phrases", 4), LEGEND) == "phrases, 4 ahead"
     assert origin(TokenSource("phrases+suffix", 2), LEGEND) == "phrases and suffix, 2 ahead"
-    assert origin(TokenSource("medusa+phrases+suffix", 1), LEGEND) == "head 1 and phrases and suffix"
+    assert (
+        origin(TokenSource("medusa+phrases+suffix", 1), LEGEND) == "head 1 and phrases and suffix"
+    )
     assert (percent(None), percent(0.0), percent(1e-5)) == ("—", "0.0 %", "< 0.1 %")

@@ -14,6 +14,7 @@ from app.insight.track import Track
 from medusa_core.api import read_trace
 from medusa_core.messages import (
     TARGET,
+    DroppedToken,
     GenerateSettings,
     GenerationDone,
     Odds,
@@ -21,6 +22,7 @@ from medusa_core.messages import (
     StepTrace,
     StopReason,
     TokenSource,
+    offers_with,
 )
 from tests.app.engine_says import LEGEND
 
@@ -63,6 +65,24 @@ def trace(number: int = 1, path: Sequence[int] = (0, 1, 3), *, num_kept: int = 0
         StepTimes(1e-5, 2e-4, 2e-5, 1e-6),
         2.5e-4,
     )
+
+
+def chain(path: Sequence[int] = (0, 1), drafter: str = "medusa", num_drafts: int = 3) -> StepTrace:
+    """A step over a chain; its tokens are the nodes' indices, 7 is the bonus."""
+    depths = range(num_drafts + 1)
+    return trace(1, path)._replace(
+        token_ids=tuple(depths),
+        parents=tuple(depth - 1 for depth in depths),
+        ranks=(-1, *(0 for _ in depths[1:])),
+        sources=(TARGET, *(TokenSource(drafter, depth) for depth in depths[1:])),
+        odds=Odds(array("f", [0.25]).tobytes(), (0,) * num_drafts),
+    )
+
+
+def with_pruned(step: StepTrace, *pruned: DroppedToken) -> StepTrace:
+    """The same step, beside whose tree these were offered."""
+    chances = [node.probability for node in step.nodes[1:]]
+    return step._replace(offers=offers_with(step.parents, step.token_ids, chances, pruned))
 
 
 def made_track(num_steps: int, num_given: int = 0) -> Track:

@@ -27,7 +27,10 @@ def _build(target: Target, budget: RowBudget) -> ChainedSource:
     return ChainedSource(head, budget.levels)
 
 
-HINT = "Load MiMo as safetensors without other heads, or choose another drafter."
+HINT = (
+    "Load a Qwen3.5, GLM-4.5 or MiMo with its MTP layer and without other heads, or choose another "
+    "drafter."
+)
 SPEC = SourceSpec(
     SourceInfo(
         name="mtp",

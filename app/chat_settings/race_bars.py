@@ -1,0 +1,96 @@
+"""The race of a model's drafters as bars: how fast each was here, in what shape, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from PySide6.QtCore import QCoreApplication
+
+from app.i18n.engine_texts import engine_text
+from app.i18n.setting_texts import setting_text
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.widgets.numbers import Number
+from medusa_core.messages import CHAIN, TREE, DrafterChoice, DrafterSpeed
+
+_PLAIN = QT_TRANSLATE_NOOP("Speeds", "no guesses: the dashed line")
+_NOTHING = QT_TRANSLATE_NOOP("Speeds", "guesses rarely pay")
+_SHAPES = {
+    CHAIN: QT_TRANSLATE_NOOP("Speeds", "chain, {0:.1f} rows"),
+    TREE: QT_TRANSLATE_NOOP("Speeds", "tree, {0:.1f} rows"),
+}
+_X_PLAIN = QT_TRANSLATE_NOOP("Speeds", "{0:.2f} × plain")
+_PER_S = QT_TRANSLATE_NOOP("Speeds", "{0} tokens/s")
+
+
+class RaceBar(NamedTuple):
+    """One drafter of a race.
+
+    Attributes:
+        name: Its name in the engine.
+        label: What people call it.
+        speed: Its tokens per second, in words.
+        shape: What its steps were mostly like, in words.
+        gain: Its speed beside plain decoding, in words; empty for that itself.
+        why: Why that shape; empty where nobody says.
+        length: Its speed, of the fastest one's.
+        plain: That of plain decoding; 0 where it didn't race.
+        pays: It is faster than plain decoding.
+    """
+
+    name: str
+    label: str
+    speed: str
+    shape: str
+    gain: str
+    why: str
+    length: float
+    plain: float
+    pays: bool
+
+    @property
+    def words(self) -> str:
+        """All of it, to be read aloud."""
+        told = ", ".join(part for part in (self.speed, self.gain, self.shape) if part)
+        return f"{self.label}: {told}. {self.why}".rstrip()
+
+
+def race_bars(
+    drafters: Sequence[DrafterChoice], speeds: Sequence[DrafterSpeed]
+) -> tuple[RaceBar, ...]:
+    """The drafters that raced, the fastest first."""
+    known = {drafter.name: drafter for drafter in drafters}
+    raced = sorted(
+        (speed for speed in speeds if speed.name in known), key=lambda each: -each.tokens_per_s
+    )
+    most = max((speed.tokens_per_s for speed in raced), default=0.0)
+    if not most:
+        return ()
+    plain = next((s.tokens_per_s for s in raced if not known[s.name].drafts), 0.0) / most
+    return tuple(_bar(known[speed.name], speed, most, plain) for speed in raced)
+
+
+def _bar(drafter: DrafterChoice, speed: DrafterSpeed, most: float, plain: float) -> RaceBar:
+    per_s = Number(speed.tokens_per_s)
+    return RaceBar(
+        drafter.name,
+        setting_text(drafter.label),
+        _tr(_PER_S).format(f"{per_s:.1f}" if speed.tokens_per_s < 20 else f"{per_s:,.0f}"),
+        _shape(drafter, speed),
+        _tr(_X_PLAIN).format(Number(speed.x_plain)) if drafter.drafts else "",
+        engine_text(speed.why) if drafter.drafts and speed.why else "",
+        speed.tokens_per_s / most,
+        plain,
+        speed.x_plain > 1,
+    )
+
+
+def _shape(drafter: DrafterChoice, speed: DrafterSpeed) -> str:
+    if not drafter.drafts:
+        return _tr(_PLAIN)
+    shape = _SHAPES.get(speed.growth, _NOTHING)
+    return _tr(shape).format(Number(speed.num_rows))
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Speeds", text)

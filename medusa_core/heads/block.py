@@ -1,0 +1,238 @@
+"""A block drafter in memory: DFlash, DSpark or JetSpec.
+
+States of some of the target's layers, side by side, pass through one projection and a norm, and
+become keys and values of every layer of the drafter. One pass over a block, the last decided token
+and MASKs behind it, then says what follows: each place by its own scores, which with a Markov head
+also depend on the token before.
+
+Sources: DFlash (arXiv 2602.06036), section 3; DSpark (arXiv 2607.05147), section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from medusa_core.heads.block_layers import BlockLayers
+from medusa_core.heads.block_parts import DrafterParts
+from medusa_core.heads.chained import TakeTensor
+from medusa_core.heads.markov import Confidence, MarkovHead
+from medusa_core.heads.medusa import MakeLinear, SharedWeights
+from medusa_core.models.norm import RmsNorm
+from medusa_core.models.precision import Precision
+from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.pool import CachePool
+from medusa_core.runtime.kv.tensor import TensorCache
+from medusa_core.system.native.pool import Workers
+
+
+class PlaceScores(NamedTuple):
+    """What a place of a block says may follow some paths.
+
+    Attributes:
+        scores: Behind each path, or one for all of them. [paths, columns], float32 or better
+        confidences: How far each path's scores are trusted, in [0, 1]; empty for fully.
+    """
+
+    scores: Tensor
+    confidences: Sequence[float] = ()
+
+
+class DraftedBlock:
+    """What one pass made: scores of the places that draft.
+
+    Attributes:
+        num_levels: How many they are.
+        depends_on_path: Scores of a place differ by the token before it.
+    """
+
+    def __init__(self, states: Tensor, scores: Tensor, markov: MarkovHead | None) -> None:
+        """Take what was computed.
+
+        Args:
+            states: Behind the last norm. [places, hidden]
+            scores: Of each place by itself. [places, columns]
+            markov: What the token before a place adds; None for nothing.
+        """
+        self.num_levels = len(states)
+        self.depends_on_path = markov is not None
+        self._states, self._scores, self._markov = states, scores, markov
+
+    def behind(self, level: int, token_ids: Sequence[int]) -> PlaceScores:
+        """What may follow paths of one length.
+
+        Args:
+            level: How long they are.
+            token_ids: The last token of each; the root where they are empty.
+        """
+        own = self._scores[level : level + 1]
+        if self._markov is None:
+            return PlaceScores(own)
+        vectors = self._markov.vectors(token_ids)
+        scores = own + self._markov.second(vectors).to(own.dtype)
+        confidence = self._markov.confidence
+        said = () if confidence is None else confidence(self._states[level], vectors)
+        return PlaceScores(scores, said)
+
+
+class BlockHead:
+    """See the module.
+
+    Attributes:
+        kind: dflash, dspark or jetspec.
+        num_heads: One.
+        taps: Layers of the target whose entering states it reads.
+        num_places: Places of a block.
+        num_drafts: Tokens that a block drafts.
+        num_columns: From how many tokens it drafts.
+        caches: Room for its caches, once it is reserved.
+    """
+
+    num_heads = 1
+
+    def __init__(
+        self,
+        parts: DrafterParts,
+        take: TakeTensor,
+        shared_weights: SharedWeights,
+        make: MakeLinear,
+        precision: Precision,
+    ) -> None:
+        """Take the weights.
+
+        Args:
+            parts: What it is made of.
+            take: A part's tensor in the compute dtype on the device; None where there is none.
+            shared_weights: What the target lends it.
+            make: Makes a layer of a weight and a bias, in the heads' format.
+            precision: Where and in which dtype it runs.
+        """
+        self.kind, self.taps = parts.kind, parts.taps
+        self.num_places, self.num_drafts = parts.num_places, parts.num_drafts
+        self.num_columns = parts.num_columns or shared_weights.vocab_size
+        self.caches: CachePool | None = None
+        self._parts, self._precision, self._shared_weights = parts, precision, shared_weights
+        self._fc = make(_need(take, "fc"), None)
+        eps = parts.layers.rms_norm_eps
+        self._features_norm, self._last_norm = (
+            RmsNorm(_need(take, name), eps) for name in ("features_norm", "last_norm")
+        )
+        self._layers = BlockLayers(
+            parts.layers, parts.windows, parts.are_causal, parts.in_pairs, take, make, precision
+        )
+        self._lm_head = make(_need(take, "lm_head"), None) if parts.num_columns else None
+        self._token_ids: Tensor | None = None
+        if parts.num_columns:
+            offsets = _need(take, "token_offsets")
+            self._token_ids = offsets + torch.arange(len(offsets), device=offsets.device)
+        self._markov = _markov(parts, take, make)
+        # Behind a place that sees none behind it, none needs to be computed.
+        self._may_be_short = all(parts.are_causal)
+
+    @property
+    def linears(self) -> tuple[QuantLinear, ...]:
+        """Its own matrices."""
+        own = [] if self._lm_head is None else [self._lm_head]
+        own += [] if self._markov is None else [self._markov.second]
+        of_layers = (linear for layer in self._layers.layers for linear in layer.linears)
+        return (self._fc, *of_layers, *own)
+
+    @property
+    def nbytes(self) -> int:
+        norms = [self._features_norm, self._last_norm]
+        norms += [norm for layer in self._layers.layers for norm in layer.norms]
+        held = sum(norm.weight.nbytes + norm.weight.itemsize for norm in norms)
+        held += sum(linear.nbytes for linear in self.linears)
+        markov = self._markov
+        return held + (0 if markov is None else markov.nbytes - markov.second.nbytes)
+
+    def share_workers(self, workers: Workers) -> None:
+        for linear in self.linears:
+            if isinstance(linear, NativeLinear):
+                linear.share_workers(workers)
+
+    def reserve(self, num_rows: int) -> None:
+        """Reserve room for so many rows of all conversations together.
+
+        Raises:
+            OutOfMemoryError: The device has no room.
+        """
+        precision = self._precision
+        self.caches = CachePool(self._parts.layers, precision.cache, precision.device, num_rows)
+
+    def new_cache(self, capacity: int, memory: Tensor | None = None) -> KvCache:
+        """An empty cache of its own."""
+        return TensorCache(self._parts.layers, self._precision, capacity, memory=memory)
+
+    def features(self, deep: Tensor) -> Tensor:
+        """What enters `taps`, side by side, where it is read. [n, taps · hidden]"""
+        return deep.to(self._precision.device, self._precision.compute)
+
+    def inject(self, features: Tensor, place: int, kv: KvCache) -> None:
+        """Keep what the target says of consecutive tokens.
+
+        Args:
+            features: Of each. [n, taps · hidden]
+            place: Of the first in the text.
+            kv: From `new_cache`; takes a row of each.
+        """
+        assert isinstance(kv, TensorCache)
+        self._layers.inject(self._features_norm(self._fc(features)), place, kv)
+
+    def draft(self, root_id: int, place: int, kv: KvCache, num_levels: int) -> DraftedBlock:
+        """Fill a block.
+
+        Args:
+            root_id: The last decided token.
+            place: Its place in the text.
+            kv: Rows of all tokens before it; it has room for the block.
+            num_levels: How many drafts are wanted, at most `num_drafts`.
+        """
+        assert isinstance(kv, TensorCache)
+        first = self._parts.first_place
+        num_places = first + num_levels if self._may_be_short else self.num_places
+        states = self._layers(self._vectors(root_id, num_places), place, kv)
+        states = self._last_norm(states[first : first + num_levels])
+        return DraftedBlock(states, self._scores(states), self._markov)
+
+    def tokens(self, columns: Tensor) -> Tensor:
+        """The tokens of some columns."""
+        return columns if self._token_ids is None else self._token_ids[columns]
+
+    def _vectors(self, root_id: int, num_places: int) -> Tensor:
+        """Token vectors of a block, without what the target makes of its own. [places, hidden]"""
+        table, device = self._shared_weights.embedding, self._precision.device
+        pair = table[torch.tensor([root_id, self._parts.mask_id], device=table.device)]
+        pair = pair.to(device, self._precision.compute)
+        if self._parts.embedding_scale != 1:
+            pair = pair * self._parts.embedding_scale
+        return torch.cat([pair[:1], pair[1:].expand(num_places - 1, -1)])
+
+    def _scores(self, states: Tensor) -> Tensor:
+        """Of every place by itself. [n, hidden] → [n, columns], float32 or better"""
+        wide = torch.promote_types(self._precision.compute, torch.float32)
+        project = self._shared_weights.lm_head if self._lm_head is None else self._lm_head
+        scores = project(states).to(wide)
+        if self._parts.score_scale != 1:
+            scores = scores * self._parts.score_scale
+        cap = self._parts.score_cap
+        return scores if cap is None else torch.tanh(scores / cap) * cap
+
+
+def _markov(parts: DrafterParts, take: TakeTensor, make: MakeLinear) -> MarkovHead | None:
+    if "markov_w1" not in parts.names:
+        return None
+    weight = take("confidence")
+    confidence = None if weight is None else Confidence(weight, take("confidence_bias"))
+    return MarkovHead(_need(take, "markov_w1"), make(_need(take, "markov_w2"), None), confidence)
+
+
+def _need(take: Callable[[str], Tensor | None], part: str) -> Tensor:
+    tensor = take(part)
+    assert tensor is not None  # whoever read the names has seen to it
+    return tensor

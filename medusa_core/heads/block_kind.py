@@ -1,0 +1,143 @@
+"""Block drafters as kinds of heads: how a folder of them is told, counted and read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import HeadsError
+from medusa_core.heads.block import BlockHead
+from medusa_core.heads.block_parts import DrafterParts, drafter_parts, is_block, is_dspark
+from medusa_core.heads.head_files import HeadFiles
+from medusa_core.heads.kind import HeadKind, check_finite
+from medusa_core.heads.medusa import SharedWeights
+from medusa_core.heads.reader import check_sizes, checked_offsets, linears_of
+from medusa_core.messages import HeadsShape
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.precision import Precision
+from medusa_core.models.quant.choice import PartFormats
+from medusa_core.models.weights import no_memory
+from medusa_core.system.files.safetensors_header import TensorShapes
+
+_MASK = "mask_embedding.pt"
+
+
+def block_kind(name: str) -> HeadKind:
+    """The kind of that name: dflash, or dspark.
+
+    JetSpec has DFlash's tensors; what `config.json` says makes it another drafter.
+    """
+
+    def owns(names: frozenset[str]) -> bool:
+        return is_block(names) and is_dspark(names) == (name == "dspark")
+
+    return HeadKind(name, owns, _sizes, _read, is_ranked=False)
+
+
+def _sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
+    """Sizes of a drafter, by its tensors' shapes and its configuration."""
+    parts = drafter_parts(settings, shapes)
+    return _shape_of(parts, {part: shapes[name] for part, name in parts.names.items()})
+
+
+def _shape_of(parts: DrafterParts, shapes: TensorShapes) -> HeadsShape:
+    """Sizes of a drafter, by the shapes of its parts."""
+    layers, hidden = parts.layers, parts.layers.hidden_size
+    queries, keys = layers.num_heads * layers.head_dim, layers.num_kv_heads * layers.head_dim
+    inner, count = layers.intermediate_size, layers.num_layers
+    of_layer = (
+        (queries, hidden),
+        (2 * keys, hidden),
+        (hidden, queries),
+        (2 * inner, hidden),
+        (hidden, inner),
+    )
+    matrices = [(hidden, len(parts.taps) * hidden), *of_layer * count]
+    if parts.num_columns:
+        matrices.append((parts.num_columns, hidden))
+    vectors = 0
+    if "markov_w2" in shapes:
+        matrices.append((shapes["markov_w2"][0], shapes["markov_w2"][1]))
+        vectors += shapes["markov_w1"][0] * shapes["markov_w1"][1]
+    for part in ("confidence", "confidence_bias"):
+        vectors += shapes[part][-1] if part in shapes else 0
+    has_bias = "0.q_bias" in shapes
+    return HeadsShape(
+        num_heads=1,
+        num_layers=count,
+        columns=parts.num_columns,
+        hidden_size=hidden,
+        is_reduced=bool(parts.num_columns),
+        matrices=tuple(matrices),
+        num_norm_numbers=2 * (hidden + 1) * (count + 1) + 2 * (layers.head_dim + 1) * count,
+        num_biases=count * (queries + 2 * keys + hidden) if has_bias else 0,
+        cache_row=2 * keys * count,
+        num_vector_numbers=vectors,
+        kind=parts.kind,
+        reads_width=hidden,
+        made_for_vocab=layers.vocab_size,
+        deepest_layer=parts.taps[-1] + 1,  # what enters it leaves another: not the last one
+    )
+
+
+def _read(
+    files: HeadFiles,
+    config: ModelConfig,
+    precision: Precision,
+    shared_weights: SharedWeights,
+    formats: PartFormats,
+) -> BlockHead:
+    """The drafter of some files for a target.
+
+    Raises:
+        CheckpointError: A file is damaged, or holds no floating-point numbers.
+        HeadsError: It isn't whole, or made for another target.
+        OutOfMemoryError: There is no room for it.
+    """
+    checkpoint, parts = files.checkpoint, drafter_parts(files.settings, files.shapes)
+    _check_fit(parts, config)
+    if (files.path / _MASK).exists():
+        raise HeadsError(
+            f"This drafter brings the vector of its MASK as a pickle ({_MASK}), which can run code "
+            "when it is opened.",
+            "Choose a drafter that uses the model's own token vectors.",
+        )
+
+    def take(part: str) -> Tensor | None:
+        name = parts.names.get(part)
+        if name is None:
+            return None
+        if part == "token_offsets":
+            return checked_offsets(checkpoint.integers(name), config).to(precision.device)
+        tensor = check_finite(name, checkpoint.floats(name, precision.compute))
+        return tensor.to(precision.device)
+
+    make = linears_of(formats, precision)
+    try:
+        return BlockHead(parts, take, shared_weights, make, precision)
+    except torch.OutOfMemoryError as error:
+        raise no_memory("the block drafter") from error
+
+
+def _check_fit(parts: DrafterParts, config: ModelConfig) -> None:
+    """Say in words what differs.
+
+    Raises:
+        HeadsError: The drafter is for another target.
+    """
+    layers = parts.layers
+    padding = {"padding": 0} if "markov_w1" in parts.names else {}
+    check_sizes(layers.hidden_size, layers.vocab_size, config, **padding)
+    if parts.taps[-1] >= config.num_layers:
+        raise HeadsError(
+            f"The drafter reads what leaves layer {parts.taps[-1] - 1}; a model of "
+            f"{config.num_layers} layers has none behind it.",
+            "Choose the drafter that was trained for this model.",
+        )
+    if parts.mask_id >= config.vocab_size:
+        raise HeadsError(
+            f"The drafter's MASK is token {parts.mask_id}, and the model has {config.vocab_size}.",
+            "Choose the drafter that was trained for this model.",
+        )

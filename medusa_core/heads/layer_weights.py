@@ -1,0 +1,94 @@
+"""Weights of a model of one layer inside heads: its own tensors, and what the target lends it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from medusa_core.heads.kind import check_finite
+from medusa_core.heads.medusa import SharedWeights
+from medusa_core.models.checkpoints.checkpoint import Checkpoint, EachPiece, missing_tensor
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.parts import LinearPart
+from medusa_core.models.precision import Precision
+from medusa_core.models.quant.choice import PartFormats
+from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.weights import CheckpointWeights
+
+
+class NamedTensors(Checkpoint):
+    """Some tensors of a checkpoint by other names, as plain numbers."""
+
+    def __init__(self, checkpoint: Checkpoint, stored: Mapping[str, str]) -> None:
+        """Choose them.
+
+        Args:
+            checkpoint: Holds them.
+            stored: The names that it has for them, by those that they get.
+        """
+        super().__init__({})
+        self._checkpoint, self._name_of = checkpoint, dict(stored)
+        self.names = frozenset(stored)
+
+    @property
+    def files(self) -> frozenset[Path]:
+        return self._checkpoint.files
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._checkpoint.shape(self._its(name))
+
+    def dtype(self, name: str) -> str:
+        return "float32"  # whatever they are stored as
+
+    def floats(self, name: str, dtype: torch.dtype | None) -> Tensor:
+        stored = self._its(name)
+        return check_finite(stored, self._checkpoint.floats(stored, dtype))
+
+    def _raw(self, name: str, each_piece: EachPiece) -> Tensor:
+        return self._checkpoint._raw(self._its(name), each_piece)
+
+    def _its(self, name: str) -> str:
+        if name not in self._name_of:
+            raise missing_tensor(name)
+        return self._name_of[name]
+
+
+class LayerWeights(CheckpointWeights):
+    """Reads a layer in the format of heads; what the target lends isn't counted."""
+
+    def __init__(
+        self,
+        tensors: Checkpoint,
+        layer: ModelConfig,
+        precision: Precision,
+        formats: PartFormats,
+        shared_weights: SharedWeights,
+    ) -> None:
+        """Read from a checkpoint.
+
+        Args:
+            tensors: Of the layer, by their names in a model of one layer.
+            layer: Sizes of that model.
+            precision: Where and in which dtype it runs.
+            formats: Tells that of heads.
+            shared_weights: What the target lends it.
+        """
+        own = replace(formats, linears=formats.heads, keeps_blocks=False)
+        super().__init__(tensors, layer, precision, own)
+        self._shared = shared_weights
+
+    def vector(self, name: str, size: int) -> Tensor:
+        held, vector = self.nbytes, super().vector(name, size)
+        wide = torch.promote_types(vector.dtype, torch.float32)
+        self.nbytes = held + (size + 1) * wide.itemsize  # a norm keeps its epsilon beside it
+        return vector
+
+    def embedding(self) -> Tensor:
+        return self._shared.embedding
+
+    def lm_head(self, part: LinearPart, embedding: Tensor) -> QuantLinear:
+        return self._shared.lm_head

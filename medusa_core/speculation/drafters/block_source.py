@@ -1,0 +1,196 @@
+"""A block drafter as a source: one pass over a block of places for all levels of a tree.
+
+Where scores of a place don't depend on the token before it, all paths of a length may go on alike.
+With a Markov head, or a selector, each path has its own candidates, of the same pass.
+
+Sources: DFlash (arXiv 2602.06036), section 3; DSpark (arXiv 2607.05147), section 3; EAGLE-2 (Li et
+al. 2024b), section 4, for trees by cumulative confidence, which the growth of all sources makes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import RequestError
+from medusa_core.heads.block import BlockHead, DraftedBlock
+from medusa_core.heads.ranked import ranked_behind
+from medusa_core.loading.target import Target
+from medusa_core.messages import DrafterChoice, SourceInfo
+from medusa_core.runtime.tree.step import Chance, RowBudget
+from medusa_core.speculation.drafters.head_memory import MOST_AT_ONCE, HeadMemory
+from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import (
+    Candidates,
+    Paths,
+    SourceMemory,
+    SourceSpec,
+    candidates_of,
+    num_common,
+)
+
+NAME = "block"
+_RANKS = 10
+# How far scores with chance are trusted; as of heads of one layer.
+_SHARPNESS = 0.7
+
+
+class BlockMemory(HeadMemory):
+    """A block drafter's cache; place i stands for the state at token i."""
+
+    def __init__(self, head: BlockHead) -> None:
+        """Take a small cache; it grows."""
+        super().__init__(head)
+        self._head = head
+
+    def compute(self, features: Tensor, place: int) -> Tensor:
+        self._head.inject(features, place, self.kv)
+        return features
+
+
+class BlockSource:
+    """Fills a block once a step, and reads it level by level; see `Source` and `ReadsStates`."""
+
+    def __init__(self, head: BlockHead, levels: int | None = None) -> None:
+        """Take the drafter, and how many levels are worth asking for; None for all."""
+        self.guesses: Sequence[Sequence[int]] = ()
+        self._head = head
+        self._levels = head.num_drafts if levels is None else min(levels, head.num_drafts)
+        self._memory: BlockMemory | None = None
+        self._prompt: Sequence[int] = ()
+        self._last: int | None = None  # the last decided token, if all before it are known
+        self._chance: Chance | None = None
+        self._num_wanted = 0
+        self._block: DraftedBlock | None = None
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        self._prompt, self._memory, self._block = token_ids, None, None
+        self._last = token_ids[-1] if token_ids else None
+        self._chance = None
+
+    def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
+        known = memory.get(NAME)
+        if not isinstance(known, BlockMemory):
+            known = memory[NAME] = BlockMemory(self._head)
+        # What is said at the prompt's last token is observed.
+        same = num_common(known.token_ids, token_ids[:-1])
+        known.keep(same)
+        self._memory = known
+        return same
+
+    def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
+        assert deep is not None  # the runner tells of `taps`
+        memory = self._need_memory()
+        end = min(place + len(deep), len(self._prompt) - 1)
+        at = memory.num_places  # what was heard before
+        if at < end:
+            features = self._head.features(deep[at - place : end - place])
+            memory.add(features, self._prompt[at:end])
+            memory.catch_up(MOST_AT_ONCE)
+
+    def observe(self, observation: Observation) -> None:
+        deep = observation.deep
+        assert deep is not None  # the runner tells of `taps`
+        self._chance = observation.chance
+        if self._last is None:
+            return
+        rows = torch.tensor(list(observation.rows), device=deep.device) % len(deep)
+        features = self._head.features(deep.index_select(0, rows))
+        self._need_memory().add(features, [self._last, *observation.token_ids[:-1]])
+        self._last = observation.token_ids[-1]
+
+    def start(self, root_id: int, most_rows: int) -> None:
+        self._block = None
+        self._num_wanted = min(self._levels, most_rows - 1) if root_id == self._last else 0
+
+    def candidates(self, paths: Paths) -> Candidates | None:
+        if paths.level >= self._num_wanted:
+            return None
+        block = self._fill() if paths.level == 0 else self._block
+        if block is None:
+            return None
+        found = block.behind(paths.level, self._last_tokens(paths))
+        ranked = ranked_behind(
+            found.scores,
+            min(_RANKS, found.scores.shape[-1]),
+            self._chance,
+            paths.level + 1,
+            self._head.tokens,
+            _SHARPNESS,
+        )
+        candidates = candidates_of(ranked)
+        if not block.depends_on_path:
+            return candidates._replace(counts=None)
+        if not found.confidences:
+            return candidates
+        return candidates._replace(chances=_trusted(candidates, found.confidences))
+
+    def _fill(self) -> DraftedBlock | None:
+        """Fill a block behind the root; None where there is no room for it."""
+        memory = self._need_memory()
+        memory.catch_up(self._head.num_places)
+        assert self._last is not None  # of `start`
+        if memory.kv.length + self._head.num_places > memory.kv.capacity:
+            return None
+        self._block = self._head.draft(self._last, memory.num_places, memory.kv, self._num_wanted)
+        return self._block
+
+    def _last_tokens(self, paths: Paths) -> Sequence[int]:
+        if paths.level == 0:
+            assert self._last is not None  # of `start`
+            return (self._last,)
+        end = paths.num * paths.level
+        return paths.token_ids[paths.level - 1 : end : paths.level]
+
+    def truncate(self, length: int) -> None:
+        self._last = self._chance = self._block = None
+        if self._memory is not None:
+            self._memory.keep(length)
+
+    def _need_memory(self) -> BlockMemory:
+        if self._memory is None:  # nobody resumed: an answer of its own
+            self._memory = BlockMemory(self._head)
+        return self._memory
+
+
+def _trusted(candidates: Candidates, confidences: Sequence[float]) -> array[float]:
+    """The chances of each path's candidates, as far as that path is trusted."""
+    assert candidates.counts is not None
+    each = (
+        confidence
+        for confidence, count in zip(confidences, candidates.counts, strict=True)
+        for _ in range(count)
+    )
+    return array("f", [chance * by for chance, by in zip(candidates.chances, each, strict=True)])
+
+
+def block_head(target: Target, kind: str) -> BlockHead | None:
+    """The block drafter of a kind of a target; None where it has none."""
+    heads = target.heads
+    return heads if isinstance(heads, BlockHead) and heads.kind == kind else None
+
+
+def block_spec(info: SourceInfo, alone: DrafterChoice, hint: str) -> SourceSpec:
+    """The source of a kind of block drafters.
+
+    Args:
+        info: How it is shown; it has the kind's name.
+        alone: How it is offered.
+        hint: What to do where a target has none.
+    """
+
+    def serves(target: Target) -> bool:
+        return block_head(target, info.name) is not None
+
+    def build(target: Target, budget: RowBudget) -> BlockSource:
+        head = block_head(target, info.name)
+        if head is None:
+            raise RequestError(f"{target.name} has no {info.label} drafter.", hint)
+        return BlockSource(head, budget.levels)
+
+    return SourceSpec(
+        info, serves=serves, build=build, hint=hint, of_heads=True, alone=alone, preference=10
+    )

@@ -1,0 +1,313 @@
+"""Random block drafters in every published layout, and what they draft by their equations.
+
+Nothing here uses our reader: shapes and names are written from the papers and the projects that
+publish drafters, and the reference below computes place by place, without a cache.
+"""
+
+import json
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class BlockSpec:
+    """A random drafter.
+
+    Attributes:
+        layout: z-lab, muse, deepseek, liquid, specforge, speculators or jetspec.
+        taps: The target's layers whose entering states it reads.
+        columns: Tokens that it drafts from; 0 for all.
+        rank: Of the Markov head; 0 for none.
+        windows: Of every layer how near a place must be; empty for no windows.
+    """
+
+    layout: str
+    hidden: int = 32
+    heads: int = 4
+    kv_heads: int = 2
+    head_dim: int = 8
+    inner: int = 64
+    vocab: int = 320
+    num_layers: int = 2
+    taps: tuple[int, ...] = (0, 1)
+    num_places: int = 5
+    mask: int = 7
+    columns: int = 0
+    rank: int = 0
+    confidence: bool = False
+    windows: tuple[int | None, ...] = ()
+    has_bias: bool = False
+    theta: float = 500000.0
+    eps: float = 1e-5
+    seed: int = 5
+    more: dict[str, Any] = field(default_factory=dict)
+    own: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def first_place(self) -> int:
+        return 0 if self.layout in ("deepseek", "liquid") else 1
+
+    @property
+    def are_causal(self) -> tuple[bool, ...]:
+        if self.layout == "jetspec":
+            return (True,) * self.num_layers
+        if self.layout == "muse":
+            return (False,) * self.num_layers
+        return tuple(window is not None for window in self.windows) or (False,) * self.num_layers
+
+
+DFLASH = BlockSpec("z-lab")
+DSPARK = BlockSpec("deepseek", num_places=4, rank=6, confidence=True, seed=6)
+JETSPEC = BlockSpec("jetspec", seed=7)
+REDUCED = replace(DSPARK, layout="speculators", columns=96, seed=8)
+
+
+def parts_of(spec: BlockSpec) -> dict[str, Tensor]:
+    """The weights by z-lab's and DeepSeek's names."""
+    generator = torch.Generator().manual_seed(spec.seed)
+
+    def normal(*shape: int, scale: float = 1.0) -> Tensor:
+        return (torch.randn(*shape, generator=generator) * scale).bfloat16()
+
+    hidden, inner = spec.hidden, spec.inner
+    queries, keys = spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
+    features = len(spec.taps) * hidden
+    parts = {
+        "fc.weight": normal(hidden, features, scale=1.5 / features**0.5),
+        "hidden_norm.weight": normal(hidden, scale=0.1) + 1,
+        "norm.weight": normal(hidden, scale=0.1) + 1,
+    }
+    for index in range(spec.num_layers):
+        sizes = {
+            "self_attn.q_proj": (queries, hidden),
+            "self_attn.k_proj": (keys, hidden),
+            "self_attn.v_proj": (keys, hidden),
+            "self_attn.o_proj": (hidden, queries),
+            "mlp.gate_proj": (inner, hidden),
+            "mlp.up_proj": (inner, hidden),
+            "mlp.down_proj": (hidden, inner),
+        }
+        prefix = f"layers.{index}."
+        for name, (rows, columns) in sizes.items():
+            parts[f"{prefix}{name}.weight"] = normal(rows, columns, scale=2 / columns**0.5)
+            if spec.has_bias and name.startswith("self_attn"):
+                parts[f"{prefix}{name}.bias"] = normal(rows, scale=0.3)
+        for name in ("input_layernorm", "post_attention_layernorm"):
+            parts[f"{prefix}{name}.weight"] = normal(hidden, scale=0.1) + 1
+        for name in ("q_norm", "k_norm"):
+            parts[f"{prefix}self_attn.{name}.weight"] = normal(spec.head_dim, scale=0.3) + 1
+    if spec.columns:
+        ids = torch.randperm(spec.vocab, generator=generator)[: spec.columns].sort().values
+        parts["lm_head.weight"] = normal(spec.columns, hidden)
+        parts["d2t"] = ids - torch.arange(spec.columns)
+    if spec.rank:
+        columns = spec.columns or spec.vocab
+        parts["markov_head.markov_w1.weight"] = normal(spec.vocab, spec.rank)
+        parts["markov_head.markov_w2.weight"] = normal(columns, spec.rank, scale=0.7)
+    if spec.confidence:
+        parts["confidence_head.proj.weight"] = normal(1, hidden + spec.rank, scale=0.2)
+        parts["confidence_head.proj.bias"] = normal(1)
+    return parts
+
+
+def write_block(folder: Path, spec: BlockSpec, parts: dict[str, Tensor] | None = None) -> Path:
+    """Write a drafter as its makers do; returns the folder."""
+    tensors = dict(parts_of(spec) if parts is None else parts)
+    if spec.layout == "muse":
+        renamed = {"fc.weight": "encoder.fc.weight"}
+        renamed["hidden_norm.weight"] = "encoder.output_norm_enc.weight"
+        tensors = {renamed.get(name, name): tensor for name, tensor in tensors.items()}
+    if spec.layout == "deepseek":  # copies of the target's, or nearly
+        tensors["embed_tokens.weight"] = torch.zeros(spec.vocab, spec.hidden)
+        tensors["lm_head.weight"] = torch.zeros(spec.vocab, spec.hidden)
+    if spec.columns:
+        drafted = torch.zeros(spec.vocab, dtype=torch.bool)
+        drafted[tensors["d2t"] + torch.arange(spec.columns)] = True
+        tensors["t2d"] = drafted
+    folder.mkdir(parents=True, exist_ok=True)
+    contiguous = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    save_file(contiguous, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(config_of(spec)), encoding="utf-8")
+    return folder
+
+
+def config_of(spec: BlockSpec) -> dict[str, Any]:
+    """`config.json`."""
+    kinds = ["sliding_attention" if window else "full_attention" for window in spec.windows]
+    window = next((window for window in spec.windows if window), None)
+    qwen3 = {
+        "model_type": "qwen3",
+        "hidden_size": spec.hidden,
+        "intermediate_size": spec.inner,
+        "num_attention_heads": spec.heads,
+        "num_key_value_heads": spec.kv_heads,
+        "head_dim": spec.head_dim,
+        "num_hidden_layers": spec.num_layers,
+        "rms_norm_eps": spec.eps,
+        "rope_theta": spec.theta,
+        "hidden_act": "silu",
+        "max_position_embeddings": 2048,
+        "vocab_size": spec.vocab,
+        "attention_bias": spec.has_bias,
+        "use_sliding_window": window is not None,
+        "sliding_window": window,
+        **({"layer_types": kinds} if kinds else {}),
+    }
+    leaving = [tap - 1 for tap in spec.taps]
+    apart = {"mask_token_id": spec.mask, "target_layer_ids": leaving}
+    markov = {
+        "markov_rank": spec.rank,
+        "markov_head_type": "vanilla",
+        "enable_confidence_head": spec.confidence,
+        "confidence_head_with_markov": spec.confidence,
+    }
+    size = {"block_size": spec.num_places}
+    if spec.layout == "z-lab":
+        named = {"architectures": ["DFlashDraftModel"], "dflash_config": {**apart, **spec.own}}
+        return {**qwen3, **size, **named, **spec.more}
+    if spec.layout == "jetspec":
+        own = {**apart, "causal_head": True, **spec.own}
+        return {**qwen3, **size, "architectures": ["DFlashDraftModel"], "dflash_config": own}
+    if spec.layout == "muse":
+        named = {"model_type": "muse_glimmer_assistant", "sliding_window": window}
+        return {**qwen3, **named, **size, **apart, **spec.more}
+    if spec.layout == "deepseek":
+        named = {"architectures": ["Qwen3DSparkModel"], "num_anchors": 8}
+        return {**qwen3, **size, **named, **apart, **markov, **spec.more}
+    if spec.layout == "liquid":
+        named = {"architectures": ["Lfm2DSparkDraftModel"], "rope_is_neox_style": False}
+        return {**qwen3, **size, **named, **markov, "dflash_config": apart, **spec.more}
+    if spec.layout == "specforge":
+        own = {**apart, **markov, "projector_type": "dspark"}
+        return {**qwen3, **size, "architectures": ["DSparkDraftModel"], "dflash_config": own}
+    kind = "dspark" if spec.rank else "dflash"
+    count = spec.num_places - spec.first_place
+    methods = [{"proposal_type": "greedy", "speculative_tokens": count}]
+    return {
+        "speculators_model_type": kind,
+        "architectures": ["DSparkSpeculator" if spec.rank else "DFlashSpeculator"],
+        "transformer_layer_config": qwen3,
+        "aux_hidden_state_layer_ids": list(spec.taps),
+        "mask_token_id": spec.mask,
+        "draft_vocab_size": spec.columns or spec.vocab,
+        "speculators_config": {"algorithm": kind, "proposal_methods": methods},
+        **size,
+        **(markov if spec.rank else {}),
+        **spec.more,
+    }
+
+
+class Slowly:
+    """What a drafter says, place by place in float64."""
+
+    def __init__(self, spec: BlockSpec, embedding: Tensor, lm_head: Tensor) -> None:
+        self.spec, self.embedding = spec, embedding.double()
+        self.parts = {name: tensor.double() for name, tensor in parts_of(spec).items()}
+        self.lm_head = self.parts.get("lm_head.weight", lm_head.double())
+
+    def states(self, deep: Tensor, root: int) -> Tensor:
+        """Behind the last norm, of the places that draft.
+
+        Args:
+            deep: What enters the taps at all tokens before the root. [n, taps · hidden]
+            root: The last decided token.
+        """
+        spec, count = self.spec, len(deep)
+        read = self._norm(deep.double() @ self.parts["fc.weight"].T, "hidden_norm")
+        block = [root, *[spec.mask] * (spec.num_places - 1)]
+        x = [self.embedding[token] * spec.own.get("input_embedding_scale", 1) for token in block]
+        for index in range(spec.num_layers):
+            normed = [self._norm(row, f"layers.{index}.input_layernorm") for row in x]
+            rows = [*read, *normed]
+            keys = [self._head(index, "k", row, place) for place, row in enumerate(rows)]
+            values = [self._head(index, "v", row, 0) for row in rows]
+            x = [
+                self._half(
+                    index, row, self._mixed(index, normed[place], count + place, keys, values)
+                )
+                for place, row in enumerate(x)
+            ]
+        return torch.stack([self._norm(row, "norm") for row in x[spec.first_place :]])
+
+    def scores(self, states: Tensor, level: int, before: int) -> Tensor:
+        """Of the columns at a place behind a token, and how far they are trusted."""
+        scores = self.lm_head @ states[level] * self.spec.own.get("output_multiplier", 1)
+        if cap := self.spec.own.get("final_logit_softcapping"):
+            scores = torch.tanh(scores / cap) * cap
+        if self.spec.rank:
+            vector = self.parts["markov_head.markov_w1.weight"][before]
+            scores = scores + self.parts["markov_head.markov_w2.weight"] @ vector
+        return scores
+
+    def chances(self, states: Tensor, level: int, before: int) -> dict[int, float]:
+        """How likely each token is at a place behind a token."""
+        found = torch.softmax(self.scores(states, level, before), 0)
+        if self.spec.confidence:
+            vector = self.parts["markov_head.markov_w1.weight"][before]
+            weight = self.parts["confidence_head.proj.weight"][0]
+            said = weight @ torch.cat([states[level], vector])
+            found = found * torch.sigmoid(said + self.parts["confidence_head.proj.bias"])
+        ids = range(self.spec.vocab)
+        if self.spec.columns:
+            ids = (self.parts["d2t"].long() + torch.arange(self.spec.columns)).tolist()
+        return dict(zip(ids, found.tolist(), strict=True))
+
+    def _mixed(
+        self, index: int, normed: Tensor, place: int, keys: list[Tensor], values: list[Tensor]
+    ) -> Tensor:
+        spec = self.spec
+        queries = self._head(index, "q", normed, place)
+        window = spec.windows[index] if spec.windows else None
+        reach = math.inf if window is None else window + (spec.layout == "muse")
+        seen = [
+            other
+            for other in range(len(keys))
+            if abs(other - place) < reach and (other <= place or not spec.are_causal[index])
+        ]
+        group = spec.heads // spec.kv_heads
+        mixed = []
+        for head in range(spec.heads):
+            near = torch.stack([keys[other][head // group] for other in seen])
+            weights = torch.softmax(near @ queries[head] / math.sqrt(spec.head_dim), 0)
+            mixed.append(weights @ torch.stack([values[other][head // group] for other in seen]))
+        return self._linear(index, "self_attn.o_proj", torch.cat(mixed))
+
+    def _half(self, index: int, x: Tensor, mixed: Tensor) -> Tensor:
+        x = x + mixed
+        inner = self._norm(x, f"layers.{index}.post_attention_layernorm")
+        gate = torch.nn.functional.silu(self._linear(index, "mlp.gate_proj", inner))
+        return x + self._linear(
+            index, "mlp.down_proj", gate * self._linear(index, "mlp.up_proj", inner)
+        )
+
+    def _head(self, index: int, name: str, row: Tensor, place: int) -> Tensor:
+        heads = self._linear(index, f"self_attn.{name}_proj", row).view(-1, self.spec.head_dim)
+        if name == "v":
+            return heads
+        return self._turned(self._norm(heads, f"layers.{index}.self_attn.{name}_norm"), place)
+
+    def _linear(self, index: int, name: str, x: Tensor) -> Tensor:
+        y = self.parts[f"layers.{index}.{name}.weight"] @ x
+        bias = self.parts.get(f"layers.{index}.{name}.bias")
+        return y if bias is None else y + bias
+
+    def _norm(self, x: Tensor, name: str) -> Tensor:
+        root = (x.pow(2).mean(-1, keepdim=True) + self.spec.eps).rsqrt()
+        return x * root * self.parts[f"{name}.weight"]
+
+    def _turned(self, rows: Tensor, place: int) -> Tensor:
+        half = rows.shape[-1] // 2
+        angles = place * self.spec.theta ** (-torch.arange(half).double() / half)
+        cosine, sine = angles.cos(), angles.sin()
+        if self.spec.layout == "liquid":  # neighbours are turned
+            a, b = rows[:, ::2], rows[:, 1::2]
+            turned = [a * cosine - b * sine, b * cosine + a * sine]
+            return torch.stack(turned, dim=-1).flatten(1)
+        a, b = rows[:, :half], rows[:, half:]
+        return torch.cat([a * cosine - b * sine, b * cosine + a * sine], dim=-1)

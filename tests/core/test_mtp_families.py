@@ -1,0 +1,144 @@
+"""Layers for multi-token prediction of several families: what transformers drafts, as planned."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from medusa_core.engine.session import Session
+from medusa_core.errors import HeadsError
+from medusa_core.loading.target import Target
+from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
+from medusa_core.models.checkpoints.folder_checkpoint import open_folder
+from medusa_core.speculation.drafters.chained_source import ChainedMemory
+from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.speculation.drafters.sources.mtp_source import mtp_head
+from tests.core.gguf_converter import convert
+from tests.core.laws import decode, user_says
+from tests.core.mtp_peers import MTP_PEERS, their_drafts, their_generator, write_mtp_peer
+from tests.core.test_eagle import TEXT, requested
+from tests.core.test_mtp import hear, loaded
+from tests.core.test_qwen3_5 import dense
+
+FILED = ("qwen 3.5", "qwen 3.5 with experts", "glm 4 with experts")  # which GGUF files hold, too
+DEPTH = 4
+
+
+def our_drafts(folder: Path) -> list[int]:
+    source, _ = hear(loaded(folder, "float32"), TEXT, [6, 1, 3])
+    source.start(TEXT[-1], 24)
+    path: list[int] = []
+    while len(path) < DEPTH:
+        path.append(next(iter(requested(source, tuple(path)))))
+    return path
+
+
+@pytest.mark.parametrize("name", MTP_PEERS)
+def test_drafts_are_those_of_transformers_from_a_folder_and_a_file(
+    name: str, tmp_path: Path
+) -> None:
+    folder = write_mtp_peer(name, tmp_path / "model")
+    wanted = their_drafts(folder, TEXT, DEPTH)
+    assert our_drafts(folder) == wanted
+    if name in FILED:
+        assert our_drafts(convert(folder, tmp_path / "model.gguf")) == wanted
+
+
+def test_drafts_are_those_of_transformers_generator_while_it_writes(tmp_path: Path) -> None:
+    """GLM's; of models with states transformers has no such generator."""
+    folder = write_mtp_peer("glm 4 with experts", tmp_path)
+    drafts = their_generator(folder, TEXT, 16)
+    assert len(drafts) > 6
+    target = loaded(folder, "float32")
+    for token_ids, wanted in drafts:
+        source, _ = hear(target, token_ids, [6, 1, 3])
+        source.start(token_ids[-1], 24)
+        assert next(iter(requested(source, ()))) == wanted
+
+
+def check_plan(target: Target, alone: Target) -> None:
+    """Bytes are as planned, and a drafter doesn't change the text."""
+    head = mtp_head(target)
+    assert head is not None
+    assert head.caches is not None
+    assert "mtp" in [spec.name for spec in drafters_for(target)]
+    assert head.nbytes == target.plan.heads_bytes
+    assert target.plan.kv_bytes - alone.plan.kv_bytes == head.caches.nbytes
+    settings = GenerateSettings(drafter="mtp", max_new_tokens=6, tree_rows=12)
+    drafted = decode(target, settings, user_says("one two"))
+    plain = decode(target, replace(settings, drafter="none"), user_says("one two"))
+    assert drafted.token_ids == plain.token_ids
+
+
+@pytest.mark.parametrize(("quant", "heads"), [("", ""), ("int8", "int8"), ("", "q4")])
+@pytest.mark.parametrize("name", MTP_PEERS)
+def test_plan_and_memory_are_the_same_to_the_byte(
+    name: str, quant: str, heads: str, tmp_path: Path
+) -> None:
+    folder = write_mtp_peer(name, tmp_path / "model")
+    formats = WeightFormats(quant, heads=heads)
+    alone = loaded(folder, "", formats=formats, takes_own_heads=False)
+    assert alone.heads is None
+    check_plan(loaded(folder, "", formats=formats), alone)
+
+
+def test_a_file_in_blocks_offers_its_layer_as_planned(tmp_path: Path) -> None:
+    folder = write_mtp_peer("qwen 3.5", tmp_path / "model", config=dense())
+    file = convert(folder, tmp_path / "model.gguf", "q8_0")
+    check_plan(loaded(file, ""), loaded(file, "", takes_own_heads=False))
+
+
+def test_a_layer_beside_what_sees_is_found(tmp_path: Path) -> None:
+    """Qwen3.5 is published as a model that sees: its text part's names have a longer beginning."""
+    folder = write_mtp_peer("qwen 3.5", tmp_path)
+    tensors = load_file(folder / "model.safetensors")
+    seen = {
+        name.replace("model.", "model.language_model.", 1): tensor
+        for name, tensor in tensors.items()
+    }
+    save_file(seen | {"model.visual.x": torch.zeros(1)}, folder / "model.safetensors")
+    assert {name for name in tensors if name.startswith("mtp.")} <= open_folder(folder).names
+
+
+def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(tmp_path: Path) -> None:
+    """States of recurrent layers return to an earlier place than the layer's own cache."""
+    target = loaded(write_mtp_peer("qwen 3.5", tmp_path))
+    settings = GenerateSettings(drafter="mtp", max_new_tokens=12, tree_rows=12)
+    session, fresh = Session(target), Session(target)
+    first = decode(target, settings, user_says("one two"), session=session)
+    cut = ChatMessage(Role.ASSISTANT, first.done.text[: len(first.done.text) // 2])
+    messages = (*user_says("one two"), cut, *user_says("and three"))
+    second = decode(target, settings, messages, session=session)
+    assert second.token_ids == decode(target, settings, messages, session=fresh).token_ids
+    kept, new = session.memory["chained"], fresh.memory["chained"]
+    assert isinstance(kept, ChainedMemory)
+    assert isinstance(new, ChainedMemory)
+    assert kept.token_ids == new.token_ids
+    rows = min(kept.kv.length, new.kv.length)
+    pair = [memory.kv.committed()[:, :, :, :rows] for memory in (kept, new)]
+    torch.testing.assert_close(*pair, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor"),
+    [
+        ("mtp.fc.weight", torch.zeros(32, 32)),
+        ("mtp.norm.weight", None),
+        ("mtp.layers.0.self_attn.q_norm.weight", torch.zeros(17)),
+        ("mtp.layers.0.self_attn.sinks", torch.zeros(4)),
+        ("mtp.layers.0.linear_attn.A_log", torch.zeros(6)),
+        ("mtp.layers.0.self_attn.q_proj.weight", torch.full((128, 32), float("inf"))),
+    ],
+)
+def test_a_hostile_layer_is_refused_in_words(
+    name: str, tensor: torch.Tensor | None, tmp_path: Path
+) -> None:
+    path = write_mtp_peer("qwen 3.5", tmp_path) / "model.safetensors"
+    tensors = load_file(path)
+    tensors.pop(name, None)
+    save_file(tensors if tensor is None else tensors | {name: tensor}, path)
+    with pytest.raises(HeadsError) as caught:
+        loaded(tmp_path, "float32")
+    assert caught.value.hint
