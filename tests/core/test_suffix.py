@@ -75,12 +75,12 @@ def test_a_path_goes_on_as_its_places_do() -> None:
     assert four[5] > behind(begun(1, 2, 3, 4, 5, 9, 2, 3), ())[0][4], "of a longer context"
 
 
-def test_it_goes_on_where_another_source_has_begun() -> None:
-    source = begun(1, 2, 3, 4, 5, 6, 7, 50)
-    assert behind(source, ()) == [{}]
-    assert behind(source, (3,), (9,)) == [{4: pytest.approx(0.3)}, {}]
-    (found,) = behind(source, (3, 4))
-    assert found == {5: pytest.approx(0.55)}, "two tokens of the context are known now"
+def test_a_path_goes_on_whoever_drafted_it_and_a_strange_one_doesnt() -> None:
+    source = begun(1, 2, 3, 4, 5, 6, 7, 2, 3)
+    assert behind(source, ())[0].keys() == {4}
+    found = behind(source, (9,), (4,), (8,))
+    assert [one.keys() for one in found] == [set(), {5}, set()]
+    assert behind(source, (9, 9)) == [{}]
 
 
 def test_no_context_is_longer_than_its_depth() -> None:

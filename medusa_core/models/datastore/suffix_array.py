@@ -97,6 +97,24 @@ class SuffixArray:
             self._order = array("i", order[order < length].tobytes())
             self._new = [place for place in self._new if place < length]
 
+    def settle(self) -> None:
+        """Put new places into the order; else the next search does."""
+        if not self._new:
+            return
+        new, self._new = self._new, []
+        if len(new) < _FEW:
+            for place in new:
+                at = bisect_right(self._order, self._context(place), key=self._context)
+                self._order.insert(at, place)
+        elif len(new) * _PART < len(self._order):
+            new.sort(key=self._context)
+            ends = [bisect_right(self._order, self._context(one), key=self._context) for one in new]
+            order = np.insert(np.frombuffer(self._order, np.int32), ends, new)
+            self._order = array("i", order.tobytes())
+        else:
+            self._order += array("i", new)
+            self._sort()
+
     def behind(self, tail: array[int]) -> Found:
         """Where the contexts stood that are most like the one that some tokens end with.
 
@@ -106,12 +124,11 @@ class SuffixArray:
         Returns:
             Those at least half as long as the longest.
         """
-        self._settle()
+        self.settle()
         wanted = int.from_bytes(tail[-DEPTH:].tobytes(), "little")
         order, context = self._order, self._context
         at = bisect_right(order, wanted, key=context)
-        places, lengths = [], []
-        least = 1
+        places, lengths, least = [], [], 1
         for side in (order[max(0, at - _MOST_ASIDE) : at][::-1], order[at : at + _MOST_ASIDE]):
             for place in side:
                 length = DEPTH - ((context(place) ^ wanted).bit_length() + _BITS - 1) // _BITS
@@ -145,24 +162,6 @@ class SuffixArray:
     def _context(self, place: int) -> int:
         """What stands before a place, as a number whose first bits are the last token."""
         return int.from_bytes(self._text[place : place + DEPTH].tobytes(), "little")
-
-    def _settle(self) -> None:
-        """Put new places into the order."""
-        if not self._new:
-            return
-        new, self._new = self._new, []
-        if len(new) < _FEW:
-            for place in new:
-                at = bisect_right(self._order, self._context(place), key=self._context)
-                self._order.insert(at, place)
-        elif len(new) * _PART < len(self._order):
-            new.sort(key=self._context)
-            at = [bisect_right(self._order, self._context(p), key=self._context) for p in new]
-            order = np.insert(np.frombuffer(self._order, np.int32), at, new)
-            self._order = array("i", order.tobytes())
-        else:
-            self._order += array("i", new)
-            self._sort()
 
     def _sort(self) -> None:
         text = np.frombuffer(self._text, np.dtype("<u4")).astype(np.int64) & (1 << _TOKEN_BITS) - 1

@@ -1,13 +1,13 @@
 """What followed the same words before as a source: in the text so far, and in earlier answers.
 
-Behind every path the longest context is looked for that stood somewhere before, 24 tokens at most;
+Behind the root the longest context is looked for that stood somewhere before, of 24 tokens at most;
 what followed it there may follow again. The text comes first: earlier answers count where they know
-a longer context. A path goes on as the places go on that it came from, so that a level costs no
-search; the likeliest path of a level is searched for anew where it came from another source.
+a longer context. Paths go on as the places go on that they came from, whoever drafted their tokens,
+so that a level costs no search. (To look for the best path of each level anew brought nothing.)
 
-How likely a token is comes from how often it followed, and from how often what followed contexts
-of that length was right. That replaces the paper's bounds on a draft's length (a factor times the
-context's): what isn't likely isn't worth its row.
+How likely a token is comes from how often it followed, and from how often what followed contexts of
+that length was right. The paper bounds drafts by a factor times the length instead, and by a least
+probability: what isn't likely isn't worth its row here.
 
 Sources: Oliaro et al., "SuffixDecoding" (2024, arXiv 2411.04975), section 3; prompt lookup decoding
 (Saxena 2023); REST (He et al. 2024), section 3.
@@ -31,9 +31,6 @@ from medusa_core.speculation.drafters.source import (
     Paths,
     SourceSpec,
 )
-
-
-FRESH = 1
 
 
 class _Known(NamedTuple):
@@ -69,7 +66,7 @@ class SuffixSource:
         self._level = {}
 
     def candidates(self, paths: Paths) -> Candidates | None:
-        if paths.level >= DEPTH:
+        if paths.level >= DEPTH or (paths.level and not self._level):
             return None
         listed = [paths.path(index) for index in range(paths.num)]
         self._level = self._behind_root() if paths.level == 0 else self._behind(listed)
@@ -110,10 +107,6 @@ class SuffixSource:
             known = None if above is None else _gone_on(above, path[-1])
             if known is not None:
                 level[path] = known
-        if FRESH and paths[0] not in level:
-            known = self._search(self._text.tail + array("i", paths[0]))
-            if known.found.places:
-                level[paths[0]] = known
         return level
 
     def _search(self, tail: array[int]) -> _Known:
