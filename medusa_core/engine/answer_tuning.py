@@ -39,6 +39,7 @@ class AnswerTuning:
         self._num_prompt_tokens = num_prompt_tokens
         is_open = settings.tree_rows == 0 and drafter.drafts
         self._governor = tuner.governor(settings, num_prompt_tokens) if is_open else None
+        self._trust = tuner.trust(settings, drafter)
         self._guesses: list[tuple[int, Guesses]] = []
         self._yields: list[StepYield] = []
         self._baseline = Baseline()
@@ -53,12 +54,16 @@ class AnswerTuning:
         return self._tuner.shared_rows(self._settings, length, sharers)
 
     def learn_guesses(self, step: Step, place: int) -> None:
-        """Note what the drafter guessed; how much of it was right is known once the answer ends.
+        """Learn what came true of the drafts, and note what else the drafter guessed.
+
+        How much of that was right is known once the answer ends.
 
         Args:
             step: The step.
             place: Of the first token behind its root.
         """
+        if self._trust is not None:
+            self._trust.learn(step.proposal, step.acceptance.nodes)
         if step.proposal.guesses:
             self._guesses.append((place, step.proposal.guesses))
 

@@ -76,7 +76,7 @@ class Generation:
         self._transcript = transcript = fitted.transcript
         prompt_ids = transcript.token_ids
         _check(request.settings, drafter, target)
-        budget = tuner.budget(request.settings, len(prompt_ids))
+        budget = tuner.budget(request.settings, len(prompt_ids), drafter)
         settings = _settings(request.settings, budget.most, rule, transcript)
         drafting = drafter.build(tuner.target_for(request.settings), budget)
         its_rule = rule.build(settings)

@@ -11,7 +11,7 @@ import torch
 from medusa_core.engine.direct import generate
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
-from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.runtime.tree.step import NO_PRICES, RowBudget
 from medusa_core.speculation.drafters.drafter import NUM_RANKS
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.observation import Observation
@@ -58,7 +58,12 @@ def test_no_row_is_a_gain_in_itself() -> None:
 
 def test_a_count_that_is_asked_for_is_free(tiny: Target) -> None:
     tuner = Tuner(tiny, COSTS)
-    assert tuner.budget(replace(SETTINGS, tree_rows=5), 100) == RowBudget(5)
+    for growth in ("chain", "tree"):
+        asked = replace(SETTINGS, tree_rows=5, growth=growth)
+        assert tuner.budget(asked, 100) == RowBudget(5, growth=growth)
+    by_itself = tuner.budget(replace(SETTINGS, tree_rows=5), 100)
+    assert by_itself._replace(trust=NO_PRICES) == RowBudget(5)
+    assert set(by_itself.trust) == {1.0}
     assert tuner.budget(replace(SETTINGS, drafter="none", tree_rows=5), 100) == RowBudget(1)
     assert Tuner(tiny).budget(SETTINGS, 100).prices == RowBudget(1).prices
     assert tuner.budget(replace(SETTINGS, drafter="medusa"), 100).prices == RowBudget(1).prices

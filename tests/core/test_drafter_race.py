@@ -75,7 +75,7 @@ def test_all_drafters_answer_all_questions(name: str, load: LoadTarget) -> None:
     assert (plain.growth, plain.num_rows, plain.levels, plain.step_x) == ("none", 1.0, 0.0, 1.0)
     for speed in speeds.values():
         assert speed.growth in ("chain", "tree", "none")
-        assert 0 <= speed.levels <= speed.num_rows - 1
+        assert 0 <= speed.levels <= speed.num_rows - 1 + 1e-9
         assert speed.step_x == pytest.approx(1 + (speed.num_rows - 1) / 63)
         assert f"{speed.tau:.1f} tokens" in speed.why
     assert target.caches.free_rows == free
@@ -207,7 +207,7 @@ def test_what_was_learned_of_other_heads_is_forgotten(tiny: Target, tmp_path: Pa
 def test_deeper_levels_are_asked_for_as_far_as_they_pay(load: LoadTarget) -> None:
     """Of an EAGLE head nobody knows beforehand how often its guesses are right."""
     target = load("eagle", "float32")
-    settings = GenerateSettings(drafter="eagle")
+    settings = GenerateSettings(drafter="eagle", growth="chain")
 
     def levels(of_a_level: float, *steps: StepYield) -> int | None:
         source_costs = SourceCost(*[tuple(of_a_level * n for n in range(1, 9))] * 2)

@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 
 import pytest
 
+from medusa_core.messages import CHAIN, GROWTHS
 from medusa_core.runtime.tree.search import (
     expected_length,
     grow,
@@ -16,8 +17,14 @@ from medusa_core.runtime.tree.shape import TreeShape
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.grown import form_of
 from medusa_core.speculation.drafters.growth import (
+    FURTHER,
+    KINDS,
     MOST_GROWN,
     MOST_LEVELS,
+    ON_SPINE,
+    RANGES,
+    SECOND,
+    TRUST_DEPTHS,
     CompiledGrowth,
     Grown,
     GrowthInPython,
@@ -275,3 +282,112 @@ def test_a_shape_is_built_of_how_many_children_its_nodes_have() -> None:
     paths = [(0,), (1,), (0, 0), (0, 1), (1, 0), (0, 1, 0)]
     assert shape == TreeShape.from_paths(paths)
     assert TreeShape.from_children([0]) == TreeShape.root_only()
+
+
+# Chains, trust, and what asking costs -------------------------------------------------------------
+
+
+def some_sources(rng: random.Random) -> list[Scripted]:
+    return [heads_of(rng, rng.randrange(1, 4), 3, 7), heads_of(rng, 3, 2, 7), lookup_of(rng, 7)]
+
+
+WEIGHTS = (1.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("num_rows", [1, 2, 5, 12])
+def test_a_chain_goes_on_with_what_is_worth_most(num_rows: int) -> None:
+    rng = random.Random(num_rows)
+    depths = set()
+    for _ in range(40):
+        sources = some_sources(rng)
+        budget = RowBudget(num_rows, growth=CHAIN)
+        chain = by_all(sources, WEIGHTS, num_rows, budget)
+        shape = shape_of(chain)
+        assert shape == TreeShape.chain(shape.num_nodes)
+        path: Path_ = ()
+        for token_id in chain.token_ids:
+            below = {
+                other[len(path)]: worth
+                for other, worth in worths_of(sources, WEIGHTS).items()
+                if len(other) == len(path) + 1 and other[: len(path)] == path
+            }
+            if below:
+                assert below[token_id] >= max(below.values()) * 0.99999
+            path = (*path, token_id)
+        depths.add(shape.num_nodes)
+    assert max(depths) > 2 or num_rows < 4
+
+
+def test_a_chain_ends_where_a_row_does_not_pay() -> None:
+    source = Scripted(lambda path: {1: 0.8, 2: 0.6})
+    prices = array("f", [0.0, 0.5, 1.0, 1.5, 2.0])
+    chain = by_all([source], [1.0], 5, RowBudget(5, prices, growth=CHAIN))
+    assert list(chain.token_ids) == [1, 1, 1]  # 0.8 ** 4 is less than a half
+    tree = by_all([source], [1.0], 5, RowBudget(5, prices))
+    assert list(tree.token_ids) == [1, 2, 1, 1]
+    assert tree.promised > chain.promised
+
+
+def trust_of(values: dict[tuple[int, int], float], num_sources: int) -> "array[float]":
+    """Multipliers by source and kind, at every depth and in every range."""
+    size = TRUST_DEPTHS * (len(RANGES) + 1)
+    cells = (values.get((source, kind), 1.0) for source in range(num_sources + 1) for kind in KINDS)
+    return array("f", [value for value in cells for _ in range(size)])
+
+
+def test_siblings_that_never_come_true_are_not_bought() -> None:
+    source = Scripted(lambda path: {1: 0.5, 2: 0.45, 3: 0.05})
+    prices = array("f", [0.0, 0.1, 0.2, 0.3, 0.4])
+    free = by_all([source], [1.0], 5, RowBudget(5, prices))
+    assert shape_of(free) != TreeShape.chain(shape_of(free).num_nodes)
+    trust = trust_of({(0, SECOND): 0.1, (0, FURTHER): 0.1}, 1)
+    found = by_all([source], [1.0], 5, RowBudget(5, prices, trust=trust))
+    assert list(found.token_ids) == [1, 1, 1]
+    assert found.promised == pytest.approx(0.5 + 0.25 + 0.125)
+    # What it said is told as it said it.
+    assert memoryview(found.chances).cast("f").tolist() == [0.5] * 3
+
+
+def test_trust_is_by_who_proposed_a_token_alone_or_with_others() -> None:
+    first = Scripted(lambda path: {} if path else {5: 0.5, 6: 0.5})
+    second = Scripted(lambda path: {} if path else {6: 0.5, 7: 0.5})
+    both, kinds = [first, second], (ON_SPINE, SECOND, FURTHER)
+    for source, token_id in ((0, 5), (1, 7), (2, 6)):
+        others = {(other, kind): 0.1 for other in range(3) for kind in kinds if other != source}
+        budget = RowBudget(2, trust=trust_of(others, 2))
+        assert list(by_all(both, [1.0, 1.0], 2, budget).token_ids) == [token_id]
+
+
+@pytest.mark.parametrize("growth", GROWTHS)
+def test_whoever_grows_trusts_and_asks_alike(growth: str) -> None:
+    rng = random.Random(len(growth))
+    shapes = set()
+    for turn in range(150):
+        num_rows = rng.choice((2, 5, 12, 24))
+        steps = (rng.choice((0.0, 0.02, 0.1)) for _ in range(num_rows - 1))
+        size = (len(WEIGHTS) + 1) * len(KINDS) * TRUST_DEPTHS * (len(RANGES) + 1)
+        scales = (1, 0.1, 0.05) * MOST_LEVELS
+        asking = [rng.choice((0.0, rng.random() * scale)) for scale in scales]
+        budget = RowBudget(
+            num_rows,
+            array("f", accumulate(steps, initial=0.0)) if turn % 3 else array("f"),
+            growth=growth,
+            trust=array("f", [rng.choice((0.0, 0.3, 1.0, 1.7, math.nan)) for _ in range(size)]),
+            asking=array("f", asking),
+        )
+        shapes.add(shape_of(by_all(some_sources(rng), WEIGHTS, num_rows, budget)))
+    assert len(shapes) > 3
+
+
+def test_a_path_is_asked_about_where_its_next_token_is_worth_that() -> None:
+    source = Scripted(lambda path: {1: 0.6, 2: 0.3} if len(path) < 3 else {})
+    dear, cheap = [0.5, 0.4, 0.4], [0.5, 0.1, 0.4]
+    for asking, asked in (
+        (dear * 32, {()}),
+        (cheap * 32, {(), (1,), (1, 1), (1, 1, 1)}),
+        (cheap * 2 + dear * 30, {(), (1,)}),
+        ([0.5, 0.1, 0.14] * 32, {(), (1,), (2,), (1, 1), (1, 1, 1)}),
+    ):
+        source.requested.clear()
+        by_all([source], [1.0], 24, RowBudget(24, asking=array("f", asking)))
+        assert set(source.requested) == asked

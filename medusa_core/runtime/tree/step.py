@@ -39,6 +39,11 @@ class RowBudget(NamedTuple):
         levels: How deep asking the heads is worth its time; None for as deep as they go.
         lookahead: The sizes of lookahead decoding.
         growth: One of `GROWTHS`: in a chain no node has more than one child.
+        trust: By what chances are multiplied, as in growth.h; learned meanwhile, so it may change
+            between two steps. float32; empty for 1.
+        asking: Of each level how likely it brings a right token behind a right path, and what
+            asking about the first path costs and about a further one, in tokens. float32,
+            [MOST_LEVELS · 3]; empty where asking costs nothing.
     """
 
     most: int
@@ -46,6 +51,8 @@ class RowBudget(NamedTuple):
     levels: int | None = None
     lookahead: Lookahead = Lookahead()
     growth: str = AUTO_GROWTH
+    trust: array[float] = NO_PRICES
+    asking: array[float] = NO_PRICES
 
     def behind(self, num_rows: int) -> RowBudget:
         """What is left where so many rows beside the root are taken already."""

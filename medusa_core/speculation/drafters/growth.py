@@ -5,6 +5,11 @@ next token is, their chances are mixed; one that only points at a token counts w
 The most valuable nodes stay, as many as are together worth most beyond the price of their rows:
 where little is known, few or none. A node that several propose credits all of them.
 
+Where the budget says how far chances are trusted, they count as much; where it says what asking
+costs, only paths are asked about whose next token is likely to be worth that. So a tree becomes a
+chain where siblings don't come true, or where a pass for each of them costs too much. A budget may
+also ask for a chain: then every node has one child at most, the one that is worth most.
+
 Compiled where that is at hand; `GrowthInPython` gives the same trees.
 
 Source: EAGLE-2 (Li et al. 2024), section 4.1, which grows trees by the drafter's confidence.
@@ -23,6 +28,7 @@ from itertools import accumulate
 from struct import Struct
 from typing import NamedTuple, Protocol
 
+from medusa_core.messages import CHAIN
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.source import (
     Candidates,
@@ -38,6 +44,11 @@ from medusa_core.system.native.structs import (
 
 MOST_GROWN, MOST_LEVELS, MOST_SOURCES = 1024, 32, 31  # as in growth.h
 MOST_OFFERS, _LEAST_TOLD = 128, 0.01  # so, too
+# How a node lies among its siblings: the likeliest one behind likeliest ones alone, the likeliest
+# behind others, the second, a further one.
+ON_SPINE, OFF_SPINE, SECOND, FURTHER = KINDS = range(4)
+TRUST_DEPTHS = 4  # the last one and all below it as one
+RANGES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)  # the upper ends of ranges of chances
 _ROOT = Paths(1, 0, array("i"))
 _BYTES = 4
 _OFFER = Struct("iif")  # above, token, chance
@@ -113,10 +124,13 @@ class CompiledGrowth:
         self._offered = (c_int32 * rows)()
         self._out_bytes = memoryview(self._nodes_out).cast("B")
         self._chance_bytes = memoryview(self._chances).cast("B")
-        self._kept = (prices, floors)  # what the structure points at
+        self._kept = (budget, floors)  # what the structure points at
         self._struct = GrowthStruct(
-            prices=prices.buffer_info()[0] if prices else None,
-            floors=floors.buffer_info()[0] if floors else None,
+            prices=_address(prices),
+            floors=_address(floors),
+            trust=_address(budget.trust),
+            asking=_address(budget.asking),
+            chain=budget.growth == CHAIN,
             least=min(floors, default=0.0),
             nodes=addressof(self._nodes),
             order=addressof(self._order),
@@ -157,6 +171,11 @@ class CompiledGrowth:
         )
 
 
+def _address(values: array[float]) -> int | None:
+    """Of an array; None of an empty one."""
+    return values.buffer_info()[0] if values else None
+
+
 def _fill(candidates: Candidates | None, filled: CandidatesStruct) -> None:
     if candidates is None:
         filled.size, filled.counts = 0, None
@@ -185,14 +204,29 @@ def floors_of(prices: Sequence[float]) -> array[float]:
     return array("f", reversed(list(accumulate(reversed(floors), min))))
 
 
+def trust_place(source: int, kind: int, depth: int, chance: float) -> int:
+    """Where `RowBudget.trust` has what a chance is multiplied by.
+
+    Args:
+        source: Which of the sources proposed the token alone; their number if several did.
+        kind: One of `KINDS`.
+        depth: Of the token, from 1.
+        chance: What was said.
+    """
+    in_range = sum(chance > end for end in RANGES)
+    place = (source * len(KINDS) + kind) * TRUST_DEPTHS + min(depth, TRUST_DEPTHS) - 1
+    return place * (len(RANGES) + 1) + in_range
+
+
 @dataclass(slots=True)
 class _Node:
-    """A path of tokens: what it is worth, the chance of its last one, and who proposed that."""
+    """A path of tokens: what it is worth, the chance of its last one, who proposed it, its kind."""
 
     path: tuple[int, ...]
     worth: float
     chance: float
     marks: int
+    kind: int = ON_SPINE
     offer: int = -1  # which of those that are told; -1 for none
 
 
@@ -212,6 +246,8 @@ class GrowthInPython:
         self.tells = False
         self._offers: list[bytes] = []
         self._prices, self._weights = budget.prices, weights
+        self._trust, self._asking = budget.trust, budget.asking
+        self._is_chain = budget.growth == CHAIN
         self._floors = floors_of(budget.prices)
 
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
@@ -226,22 +262,60 @@ class GrowthInPython:
             for index, above in enumerate(open_nodes):
                 if level and not any(node is above for node in nodes):
                     continue  # better ones took its row
-                for token_id, found in self._following(answers, index).items():
-                    chance = max(found.mixed, found.alone)
-                    path = (*above.path, token_id)
-                    node = _Node(path, above.worth * chance, chance, found.marks)
-                    if self.tells:
-                        node.offer = self._tell(above, node)
+                for node in self._children(above, self._following(answers, index)):
                     self._insert(nodes, node)
                     del nodes[num_rows - 1 :]
             self._prune(nodes)
             level += 1
-            open_nodes = [
-                node
-                for place, node in enumerate(nodes, start=1)
-                if len(node.path) == level and place + 1 < num_rows and self._pays(node, place + 1)
-            ]
+            open_nodes = self._opened(nodes, level, num_rows)
         return self._result(nodes)
+
+    def _children(self, above: _Node, following: dict[int, _Following]) -> list[_Node]:
+        """What may come into the tree behind a node; of a chain what is worth most."""
+        chances = [max(found.mixed, found.alone) for found in following.values()]
+        comparable = [place for place, chance in enumerate(chances) if not math.isnan(chance)]
+        ranked = sorted(comparable, key=lambda place: -chances[place])[:2]
+        first = ON_SPINE if above.kind == ON_SPINE else OFF_SPINE
+        kinds = dict(zip(ranked, (first, SECOND), strict=False))
+        nodes = []
+        for place, (token_id, found) in enumerate(following.items()):
+            chance, kind = chances[place], kinds.get(place, FURTHER)
+            path = (*above.path, token_id)
+            worth = above.worth * self._trusted(chance, found.marks, kind, len(path))
+            node = _Node(path, worth, chance, found.marks, kind)
+            if self.tells:
+                node.offer = self._tell(above, node)
+            nodes.append(node)
+        if not self._is_chain:
+            return nodes
+        worthy = [node for node in nodes if node.worth > -1.0]
+        return [max(worthy, key=lambda node: node.worth)] if worthy else []
+
+    def _trusted(self, chance: float, marks: int, kind: int, depth: int) -> float:
+        """How much of its chance a token is trusted with."""
+        if not self._trust:
+            return chance
+        source = len(self._weights) if marks & (marks - 1) else marks.bit_length() - 1
+        return min(chance * self._trust[trust_place(source, kind, depth, chance)], 1.0)
+
+    def _opened(self, nodes: list[_Node], level: int, num_rows: int) -> list[_Node]:
+        """Those of a level of which is asked what follows, the most valuable first."""
+        opened: list[_Node] = []
+        for place, node in enumerate(nodes, start=2):
+            is_at_end = len(node.path) != level or place >= num_rows or level == MOST_LEVELS
+            if is_at_end or not self._pays(node, place):
+                continue
+            floor = self._floors[place - 1] if self._floors else 0.0
+            if self._is_worth_asking(node, floor, level, is_first=not opened):
+                opened.append(node)
+        return opened
+
+    def _is_worth_asking(self, node: _Node, floor: float, level: int, is_first: bool) -> bool:
+        if not self._asking:
+            return True
+        likely, first, further = self._asking[3 * level : 3 * level + 3]
+        price = first if is_first else further
+        return price <= 0 or likely * (node.worth - floor) > price
 
     def _following(self, answers: list[Candidates | None], index: int) -> dict[int, _Following]:
         """What all say of one path."""

@@ -11,7 +11,7 @@ from functools import partial
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.loading.target import Target
-from medusa_core.messages import TARGET, DrafterChoice, Odds, TokenSource
+from medusa_core.messages import CHAIN, TARGET, DrafterChoice, Odds, TokenSource
 from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.tree.shape import (
     TokenTree,
@@ -132,7 +132,10 @@ def heads_and_trees(target: Target) -> tuple[MedusaHeads, TreePresets]:
 
 def _build(target: Target, budget: RowBudget) -> MedusaDrafter:
     heads, trees = heads_and_trees(target)
-    shape = trees.tree(budget.most).pruned(heads.num_heads, heads.num_columns)
+    if budget.growth == CHAIN:
+        shape = TreeShape.chain(1 + min(heads.num_heads, budget.most - 1))
+    else:
+        shape = trees.tree(budget.most).pruned(heads.num_heads, heads.num_columns)
     return MedusaDrafter(heads, shape, trees.expected_length(shape) - 1)
 
 

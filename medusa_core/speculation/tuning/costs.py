@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from medusa_core.runtime.tree.step import RowBudget
 
 MOST_ROWS = 64  # of a tree whose size the engine chooses
+ASKED_PATHS = 8  # that go on at each level, about as many as in trees that pay
 _AS_FAST = 0.97  # closer than this, measurements don't tell speeds apart
 
 
@@ -21,12 +22,29 @@ class SourceCost(NamedTuple):
     """Measured seconds of asking one source of drafts for one level of a tree, two, ...
 
     Attributes:
-        greedy: Where the same scores always give the same token.
+        greedy: Where the same scores always give the same token; behind `ASKED_PATHS` paths of
+            each level.
         drawn: Where chance chooses: its noise is told to the source.
+        chain: As `greedy`, behind one path of each level; as long, or empty for the same.
     """
 
     greedy: tuple[float, ...]
     drawn: tuple[float, ...]
+    chain: tuple[float, ...] = ()
+
+    def seconds(self, *, draws: bool = False, is_chain: bool = False) -> tuple[float, ...]:
+        """Of asking for one level, two, ...
+
+        Args:
+            draws: Whether chance chooses.
+            is_chain: Behind one path of each level.
+        """
+        if not is_chain or not self.chain:
+            return self.drawn if draws else self.greedy
+        if not draws:
+            return self.chain
+        noise = (drawn / greedy for drawn, greedy in zip(self.drawn, self.greedy, strict=True))
+        return tuple(seconds * share for seconds, share in zip(self.chain, noise, strict=True))
 
 
 class Sharers(NamedTuple):
@@ -83,15 +101,18 @@ class StepCosts:
         """Seconds of a step of plain decoding."""
         return self.step_s(1, length)
 
-    def source_s(self, sources: Sequence[str], draws: bool = False) -> tuple[float, ...]:
+    def source_s(
+        self, sources: Sequence[str], draws: bool = False, is_chain: bool = False
+    ) -> tuple[float, ...]:
         """Seconds of asking some sources for no level, one, two, ...; beyond, as for the last.
 
         Args:
             sources: Names; what wasn't measured of one counts as nothing.
             draws: Whether chance chooses.
+            is_chain: Behind one path of each level.
         """
         known = [self.source_costs[name] for name in sources if name in self.source_costs]
-        each = [cost.drawn if draws else cost.greedy for cost in known]
+        each = [cost.seconds(draws=draws, is_chain=is_chain) for cost in known]
         levels = max(map(len, each), default=0)
         return (
             0.0,
@@ -186,21 +207,24 @@ class StepCosts:
             },
         )
         shaped = (
-            all(len(of.greedy) == len(of.drawn) > 0 for of in costs.source_costs.values())
+            all(
+                len(of.greedy) == len(of.drawn) > 0 and len(of.chain) in (0, len(of.greedy))
+                for of in costs.source_costs.values()
+            )
             and len(costs.seconds) == len(costs.lengths) > 0
             and all(len(row) == len(costs.rows) for row in costs.seconds)
         )
         rising = list(costs.rows) == sorted(set(costs.rows)) and costs.rows[:1] == (1,)
-        seconds_asked = [s for of in costs.source_costs.values() for s in (*of.greedy, *of.drawn)]
-        numbers = [*seconds_asked, *(s for row in costs.seconds for s in row)]
+        asked = [s for of in costs.source_costs.values() for seconds in of for s in seconds]
+        numbers = [*asked, *(s for row in costs.seconds for s in row)]
         if not shaped or not rising or not all(0 < number < 3600 for number in numbers):
             raise ValueError("the costs make no sense")
         return costs
 
 
 def _source_costs(raw: Any) -> SourceCost:
-    greedy, drawn = raw
-    return SourceCost(tuple(map(float, greedy)), tuple(map(float, drawn)))
+    greedy, drawn, chain = (tuple(map(float, seconds)) for seconds in raw)
+    return SourceCost(greedy, drawn, chain)
 
 
 def usual_s(measured: Sequence[float]) -> float:

@@ -10,8 +10,10 @@ import statistics
 
 WORTHWHILE = 1.05
 _WINDOW = 96  # steps that are judged together: more than one hard answer's
+_FIRST_LOOK = 24  # steps after which a clear loss is seen
+_CLEAR_LOSS = 0.85
 _PROBE = 16  # plain steps that are measured before drafts are let go
-_FIRST_REST = 128  # plain steps before drafts are tried again; twice as many every time
+_FIRST_REST = 32  # plain steps before drafts are tried again; twice as many every time
 _LONGEST_REST = 512  # so that answers of another kind aren't missed for long
 _TRIAL = 48  # steps of a new try
 
@@ -52,7 +54,9 @@ class Governor:
         """
         if self._left == 0:
             self._steps.append((num_tokens, step_s))
-            if len(self._steps) == self._needed:
+            if len(self._steps) == _FIRST_LOOK and not self._pays(_CLEAR_LOSS):
+                self._rest_a_while()
+            elif len(self._steps) == self._needed:
                 self._judge()
             return
         self._left -= 1
@@ -66,10 +70,13 @@ class Governor:
         """Judge some steps, and none of them twice: that would take time, and find more chances."""
         if self._pays():
             self._steps.clear()
-            self._needed = _WINDOW
+            self._needed, self._rest = _WINDOW, _FIRST_REST
         else:
-            self._plain.clear()
-            self._left = _PROBE
+            self._rest_a_while()
+
+    def _rest_a_while(self) -> None:
+        self._plain.clear()
+        self._left = _PROBE
 
     def _compare(self) -> None:
         """Judge again, by plain steps of now."""
@@ -82,8 +89,8 @@ class Governor:
             self._needed = _TRIAL
         self._steps.clear()
 
-    def _pays(self) -> bool:
+    def _pays(self, least: float = WORTHWHILE) -> bool:
         tokens, seconds = zip(*self._steps, strict=True)
         # Medians on both sides: one pause of the machine says nothing of either.
         self.speed_up = statistics.mean(tokens) * self.plain_step_s / statistics.median(seconds)
-        return self.speed_up >= WORTHWHILE
+        return self.speed_up >= least

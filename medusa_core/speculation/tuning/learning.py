@@ -25,6 +25,7 @@ _AGES = 0.99
 _LEVELS = 8
 _USUAL_SHARE = 0.6  # of drafts right at a level, before anything is known
 _STEEPEST = 3.0
+_MOST_PACE = 16.0
 _A_PAUSE = 5.0  # times as long as an answer's other steps
 
 Guesses = Sequence[Sequence[int]]
@@ -132,6 +133,7 @@ class Yields:
 
     def __init__(self) -> None:
         self._promised = self._kept = 0.0
+        self._usual_pace = self._pace = 1.0
         self._tokens = self._seconds = 0.0
         self._rows = _Line()
         self._tried, self._passed = [0.0] * _LEVELS, [0.0] * _LEVELS
@@ -142,8 +144,12 @@ class Yields:
         return (self._kept + _PRIOR_WEIGHT) / (self._promised + _PRIOR_WEIGHT)
 
     def tokens_per_s(self, plain_step_s: float) -> float:
-        """Tokens per second of decoding; plain decoding's before anything is known."""
-        return (self._tokens + _PRIOR_STEPS) / (self._seconds + _PRIOR_STEPS * plain_step_s)
+        """Tokens per second of decoding; before anything is known, as many as the last time.
+
+        That is plain decoding's at first.
+        """
+        before = _PRIOR_STEPS * self._usual_pace
+        return (self._tokens + before) / (self._seconds + _PRIOR_STEPS * plain_step_s)
 
     @property
     def depths(self) -> Accuracies:
@@ -159,10 +165,14 @@ class Yields:
         return self._rows.slope
 
     def to_json(self) -> dict[str, Any]:
-        """What was counted; times are of the moment and aren't told."""
+        """What was counted; times are of the moment and aren't told, but the pace is.
+
+        The pace is how many tokens come in the time of a plain step.
+        """
         return {
             "promised": self._promised,
             "kept": self._kept,
+            "pace": self._pace,
             "tried": self._tried,
             "passed": self._passed,
         }
@@ -175,13 +185,21 @@ class Yields:
             TypeError: A value has another type.
             ValueError: The counts make no sense.
         """
-        promised, kept = float(raw["promised"]), float(raw["kept"])
+        promised, kept, pace = (float(raw[key]) for key in ("promised", "kept", "pace"))
         tried, passed = ([float(count) for count in raw[key]] for key in ("tried", "passed"))
         sane = all(0 <= less <= more for less, more in zip(passed, tried, strict=True))
         most = 2 * _MOST_SEEN
-        if len(tried) != _LEVELS or not sane or not (0 <= promised <= most and 0 <= kept <= most):
+        sane = sane and 0 <= promised <= most and 0 <= kept <= most and 0 < pace <= _MOST_PACE
+        if len(tried) != _LEVELS or not sane:
             raise ValueError("the counts make no sense")
         self._promised, self._kept, self._tried, self._passed = promised, kept, tried, passed
+        self._usual_pace = self._pace = pace
+
+    def forget_times(self) -> None:
+        """Begin to measure anew: steps take another time from now on."""
+        self._usual_pace = self._pace
+        self._tokens = self._seconds = 0.0
+        self._rows = _Line()
 
     def add(self, steps: Sequence[StepYield], measured_s: Sequence[float]) -> None:
         """Count the steps of an answer; pauses between steps don't count.
@@ -200,6 +218,9 @@ class Yields:
                 self._rows.add(
                     measured_s[step.num_rows - 1] / measured_s[0], seconds / measured_s[0]
                 )
+        if measured_s:
+            pace = self.tokens_per_s(measured_s[0]) * measured_s[0]
+            self._pace = min(_MOST_PACE, max(1 / _MOST_PACE, pace))
 
     def _add(self, step: StepYield, seconds: float) -> None:
         # A step without drafts says nothing of what they are worth, but lets what is known age: a
@@ -211,6 +232,9 @@ class Yields:
             self._tokens, self._seconds = self._tokens / 2, self._seconds / 2
         self._tokens += 1 + step.num_accepted
         self._seconds += seconds
+        for level in range(step.levels, _LEVELS):  # what isn't asked any more is tried again later
+            self._tried[level] *= _AGES
+            self._passed[level] *= _AGES
         for level in range(min(step.levels, step.num_accepted + 1, _LEVELS)):
             if self._tried[level] >= _MOST_SEEN:
                 self._tried[level], self._passed[level] = (

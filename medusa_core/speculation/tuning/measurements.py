@@ -21,7 +21,7 @@ from medusa_core.system import cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from medusa_core.system.native.binding import native_library
 
-_VERSION = 10
+_VERSION = 11
 
 
 class ModelMeasurements:

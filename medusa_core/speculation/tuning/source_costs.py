@@ -29,6 +29,7 @@ from medusa_core.speculation.drafters.source import (
 )
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.speculation.tuning.costs import (
+    ASKED_PATHS,
     MOST_ROWS,
     SourceCost,
     rising,
@@ -42,7 +43,6 @@ _LEAST_DRAFTS = 3
 _A_LONG_STEP_S = 0.005
 _LEAST_S = 1e-7  # what noise leaves of a difference
 _MOST_LEVELS = 8
-_PATHS = 8  # that go on at each level, about as many as in trees that pay
 _READ = 8  # tokens of a text that nobody wrote
 
 
@@ -55,6 +55,7 @@ class _Timed:
         source: It.
         levels: For how many levels it was built; None where it is asked level by level.
         seconds: Of every asking: for one level, two, ...; the last alone where `levels` is known.
+        chain_s: The same behind one path of each level; empty where `levels` is known.
         memory: What it remembers of the text.
     """
 
@@ -62,6 +63,7 @@ class _Timed:
     source: Source
     levels: int | None
     seconds: list[list[float]] = field(default_factory=list)
+    chain_s: list[list[float]] = field(default_factory=list)
     memory: SourceMemory = field(default_factory=dict)
 
 
@@ -99,19 +101,28 @@ class SourceTimer:
             for timed in self._timed:
                 if len(timed.seconds) >= _LEAST_DRAFTS and time.perf_counter() > ends:
                     return
-                timed.seconds.append(self._source_s(timed))
+                timed.seconds.append(self._source_s(timed, ASKED_PATHS))
+                if timed.levels is None:
+                    timed.chain_s.append(self._source_s(timed, 1))
 
     def usual_s(self) -> dict[str, tuple[float, ...]]:
-        """By source, the seconds of asking for one level, two, ...; and forget what was read."""
+        """By source, the seconds of asking for one level, two, ..."""
         found: dict[str, list[float]] = {}
         for timed in self._timed:
-            reached = min(map(len, timed.seconds))  # chance may filter all of a level out
-            columns = zip(*(row[:reached] for row in timed.seconds), strict=True)
-            usual = [max(_LEAST_S, usual_s(column)) for column in columns]
+            usual = _usual_s(timed.seconds)
             found.setdefault(timed.spec.name, []).extend(usual[-1:] if timed.levels else usual)
+        return {name: rising(seconds) for name, seconds in found.items() if seconds}
+
+    def usual_chain_s(self) -> dict[str, tuple[float, ...]]:
+        """The same behind one path of each level; of sources for which that makes a difference."""
+        usual = {timed.spec.name: _usual_s(timed.chain_s) for timed in self._timed if timed.chain_s}
+        return {name: rising(seconds) for name, seconds in usual.items() if seconds}
+
+    def close(self) -> None:
+        """Forget what was read."""
+        for timed in self._timed:
             for remembered in timed.memory.values():
                 remembered.close()
-        return {name: rising(seconds) for name, seconds in found.items() if seconds}
 
     def _begin(self, timed: _Timed) -> None:
         text = torch.randint(self._target.config.vocab_size, (_READ,), generator=self._dice)
@@ -121,12 +132,12 @@ class SourceTimer:
                 timed.source.resume(text.tolist(), timed.memory)
                 states = self._like.expand(_READ, -1)
                 timed.source.read(0, *self._apart(states))
-            self._source_s(timed)  # what is cold at first, and room for what is asked
+            self._source_s(timed, ASKED_PATHS)  # what is cold at first, and room for what is asked
         except OutOfMemoryError:
             log.info("no room to measure the source %s", timed.spec.name)
             self._timed.remove(timed)
 
-    def _source_s(self, timed: _Timed) -> list[float]:
+    def _source_s(self, timed: _Timed, num_paths: int) -> list[float]:
         # As in decoding nothing is as it was a moment before: the processor can't have learned
         # which way the work goes, and the target takes what heads read out of its cache. (A target
         # of long steps has heads that are larger than that, too.)
@@ -139,7 +150,7 @@ class SourceTimer:
         if self._step_s < _A_LONG_STEP_S:
             self._step_s = self._between()
         with between_passes(self._target.runner):
-            return _levels_s(timed.source, root_id, timed.levels)
+            return _levels_s(timed.source, root_id, timed.levels, num_paths)
 
     def _apart(self, states: Tensor) -> tuple[Tensor, Tensor | None]:
         size = self._target.config.hidden_size
@@ -148,11 +159,21 @@ class SourceTimer:
 
 def source_cost_of(greedy: SourceTimer, drawn: SourceTimer) -> dict[str, SourceCost]:
     """Both kinds of askings, as far as both reached."""
-    both, found = (greedy.usual_s(), drawn.usual_s()), {}
+    both, chains, found = (greedy.usual_s(), drawn.usual_s()), greedy.usual_chain_s(), {}
     for name in both[0].keys() & both[1].keys():
-        levels = min(len(seconds[name]) for seconds in both)
-        found[name] = SourceCost(both[0][name][:levels], both[1][name][:levels])
+        chain = chains.get(name, ())
+        levels = min(len(seconds) for seconds in (both[0][name], both[1][name], chain) if seconds)
+        found[name] = SourceCost(both[0][name][:levels], both[1][name][:levels], chain[:levels])
+    greedy.close()
+    drawn.close()
     return dict(sorted(found.items()))
+
+
+def _usual_s(measured: Sequence[Sequence[float]]) -> list[float]:
+    """Of every asking's levels, as far as all reached: chance may filter all of a level out."""
+    reached = min(map(len, measured))
+    columns = zip(*(row[:reached] for row in measured), strict=True)
+    return [max(_LEAST_S, usual_s(column)) for column in columns]
 
 
 def _of(spec: SourceSpec, target: Target) -> list[_Timed]:
@@ -166,7 +187,7 @@ def _of(spec: SourceSpec, target: Target) -> list[_Timed]:
     ]
 
 
-def _levels_s(source: Source, root_id: int, levels: int | None) -> list[float]:
+def _levels_s(source: Source, root_id: int, levels: int | None, num_paths: int) -> list[float]:
     """Seconds until the first level was known, the second, ..."""
     started = time.perf_counter()
     source.start(root_id, MOST_ROWS)
@@ -182,15 +203,15 @@ def _levels_s(source: Source, root_id: int, levels: int | None) -> list[float]:
         if candidates is None or not candidates.token_ids:
             break
         seconds.append(timed_s)
-        paths = _below(paths, candidates)
+        paths = _below(paths, candidates, num_paths)
     return seconds or [timed_s]
 
 
-def _below(paths: Paths, candidates: Candidates) -> Paths:
+def _below(paths: Paths, candidates: Candidates, num_paths: int) -> Paths:
     """Some paths that go on: the best ones behind the root, then the best one behind each."""
     counts: Sequence[int] = candidates.counts or [len(candidates.token_ids)] * paths.num
     own = [0, *itertools.accumulate(counts)] if candidates.counts else [0] * (paths.num + 1)
-    take = _PATHS if paths.level == 0 else 1
+    take = num_paths if paths.level == 0 else 1
     going = [
         (*paths.path(index), token_id)
         for index in range(paths.num)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -11,23 +12,28 @@ from typing import Any, NamedTuple
 
 from medusa_core.errors import EngineError
 from medusa_core.loading.target import Target
-from medusa_core.messages import BestNode, GenerateSettings, Planned
+from medusa_core.messages import AUTO_GROWTH, CHAIN, BestNode, GenerateSettings, Planned
 from medusa_core.runtime.tree.search import (
     SearchPath,
     grow,
 )
-from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.runtime.tree.step import NO_PRICES, RowBudget
 from medusa_core.runtime.tree.tables import (
     Accuracies,
     TreePresets,
 )
 from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.drafters.forced_text import GRAMMAR
+from medusa_core.speculation.drafters.growth import MOST_LEVELS
 from medusa_core.speculation.drafters.lineup import drafter_registry, fixed_tree_drafter
+from medusa_core.speculation.drafters.source import source_registry
 from medusa_core.speculation.rules.rule import (
     rule_registry,
     settled,
 )
+from medusa_core.speculation.tuning.chance_trust import ChanceTrust
 from medusa_core.speculation.tuning.costs import (
+    ASKED_PATHS,
     MOST_ROWS,
     Sharers,
     StepCosts,
@@ -41,23 +47,49 @@ from medusa_core.speculation.tuning.learning import (
     bucket_of,
 )
 
+
+class Kind(NamedTuple):
+    """Answers that are judged together.
+
+    Attributes:
+        drafter: Name of the drafter.
+        bucket: Of the temperature.
+        growth: One of `GROWTHS`.
+    """
+
+    drafter: str
+    bucket: float
+    growth: str
+
+
 _ROWS = 8  # where neither heads nor costs are known
 _JUDGED_S = 0.002
 
 
 class Tuner:
-    """Trees for the answers of one target.
-
-    Attributes:
-        costs: What a step costs; None where that wasn't measured.
-    """
+    """Trees for the answers of one target."""
 
     def __init__(self, target: Target, costs: StepCosts | None = None) -> None:
-        self.costs = costs
+        self._costs = costs
         self._target = target
         self._learned: dict[float, AccuracyCounts] = {}
-        self._governors: dict[tuple[str, float], Governor] = {}
-        self._yields: dict[tuple[str, float], Yields] = {}
+        self._governors: dict[Kind, Governor] = {}
+        self._yields: dict[Kind, Yields] = {}
+        self._trusts: dict[tuple[str, float], ChanceTrust] = {}
+
+    @property
+    def costs(self) -> StepCosts | None:
+        """What a step costs; None where that wasn't measured."""
+        return self._costs
+
+    @costs.setter
+    def costs(self, costs: StepCosts | None) -> None:
+        if costs == self._costs:
+            return
+        self._costs = costs  # whether drafts pay is an open question again
+        self._governors.clear()
+        for yields in self._yields.values():
+            yields.forget_times()
 
     def target_for(self, settings: GenerateSettings) -> Target:
         """The target, its trees built of what was learned under these settings."""
@@ -69,19 +101,32 @@ class Tuner:
         tuned = known if learned is None else TreePresets(learned.accuracies, trees.default_rows)
         return self._target if tuned is trees else replace(self._target, trees=tuned)
 
-    def budget(self, settings: GenerateSettings, length: int) -> RowBudget:
-        """How many rows trees may have, and what these cost.
+    def budget(
+        self, settings: GenerateSettings, length: int, drafter: DrafterSpec | None = None
+    ) -> RowBudget:
+        """How many rows trees may have, what these cost, and how drafts are trusted.
 
         Args:
             settings: How the answer is decoded.
             length: Committed rows that it will be decoded behind, about.
+            drafter: Who drafts; None for the registered one that the settings name.
         """
-        return self._budget(settings, length)._replace(
-            lookahead=settings.lookahead, growth=settings.growth
+        spec = drafter or drafter_registry().get(settings.drafter)
+        trust = self.trust(settings, spec)
+        return self._budget(settings, length, spec)._replace(
+            lookahead=settings.lookahead,
+            growth=settings.growth,
+            trust=NO_PRICES if trust is None else trust.table,
         )
 
-    def _budget(self, settings: GenerateSettings, length: int) -> RowBudget:
-        spec = drafter_registry().get(settings.drafter)
+    def trust(self, settings: GenerateSettings, drafter: DrafterSpec) -> ChanceTrust | None:
+        """How far chances are trusted; None where a tree's form is asked for, or is always one."""
+        if settings.growth != AUTO_GROWTH or not drafter.weighs_rows:
+            return None
+        names = (*_serving(drafter, self._target), GRAMMAR.name)
+        return self._trusts.setdefault((drafter.name, _bucket(settings)), ChanceTrust(names))
+
+    def _budget(self, settings: GenerateSettings, length: int, spec: DrafterSpec) -> RowBudget:
         if not spec.drafts:
             return RowBudget(1)
         if settings.tree_rows or self.costs is None or not spec.weighs_rows:
@@ -92,15 +137,45 @@ class Tuner:
         # does, it is what is likely anyway, and the last rows bring no more than they promise.
         share = min(1.0, yields.share)
         budget = self.costs.budget(MOST_ROWS, length, rate / share * yields.slowness)
-        source_s = self._source_s(settings, spec)
+        by_level = [] if settings.growth != AUTO_GROWTH else _asked_by_level(spec)
+        at_once = [name for name in spec.sources if name not in by_level]
+        asking = self._asking(settings, by_level, rate / share)
+        source_s = self._source_s(settings, at_once)
         if len(source_s) == 1:
-            return budget
+            return budget._replace(asking=asking)
         source_seconds = [seconds * rate / share for seconds in source_s]
         levels = _levels_that_pay(
             _rounded(self._accuracies(settings, spec)), source_seconds, budget.prices
         )
         # Where nothing else drafts, whether drafts pay is the governor's to say.
-        return budget._replace(levels=max(levels, int(len(spec.sources) == 1)))
+        least = int(len(spec.sources) == 1)
+        return budget._replace(asking=asking, levels=max(levels, least))
+
+    def _asking(
+        self, settings: GenerateSettings, sources: Sequence[str], rate: float
+    ) -> array[float]:
+        """What asking some sources for a level costs, and how likely it is to bring something.
+
+        Args:
+            settings: How the answer is decoded.
+            sources: Those that are asked level by level.
+            rate: Tokens that a second is worth.
+        """
+        assert self.costs is not None  # by the caller
+        draws = _bucket(settings) > 0
+        wide, chain = (
+            self.costs.source_s(sources, draws, is_chain=is_chain) for is_chain in (False, True)
+        )
+        if len(wide) == 1:
+            return NO_PRICES
+        likely = [row[0] for row in self._yields_of(settings).depths]
+        values: list[float] = []
+        for level in range(MOST_LEVELS):
+            both_s = [of[min(level + 1, len(of) - 1)] - of[min(level, len(of) - 1)]
+                      for of in (wide, chain)]  # fmt: skip
+            further_s = max(0.0, both_s[0] - both_s[1]) / (ASKED_PATHS - 1)
+            values += (likely[min(level, len(likely) - 1)], rate * both_s[1], rate * further_s)
+        return array("f", values)
 
     def rows(self, settings: GenerateSettings, length: int) -> int:
         """Rows of all trees of an answer, root included, where they aren't weighed step by step.
@@ -113,9 +188,10 @@ class Tuner:
         if self.costs is None:
             return _ROWS if target.trees is None else target.trees.default_rows
         share = self._yields_of(settings).share
-        order = _order(spec.accuracies(target))
+        order = _order(_of_growth(spec.accuracies(target), settings))
         values = [share * value for value in order.values]
-        rows = self.costs.best_rows(order.depths, values, length, self._source_s(settings, spec))
+        source_s = self._source_s(settings, spec.sources)
+        rows = self.costs.best_rows(order.depths, values, length, source_s)
         # Where no tree seems to pay, the smallest is tried: the governor knows better, later.
         return max(2, rows)
 
@@ -136,17 +212,20 @@ class Tuner:
         order = _order(self._accuracies(settings, spec))
         share = self._yields_of(settings).share
         values = [share * value for value in order.values]
-        source_s = self._source_s(settings, spec)
+        source_s = self._source_s(settings, spec.sources)
         return min(most, self.costs.best_rows(order.depths, values, length, source_s, sharers))
 
     def _accuracies(self, settings: GenerateSettings, spec: DrafterSpec) -> Accuracies:
         """How often each rank at each depth is right; where ranks say nothing, any at a depth."""
-        return spec.accuracies(self.target_for(settings)) or self._yields_of(settings).depths
+        of_ranks = _of_growth(spec.accuracies(self.target_for(settings)), settings)
+        return of_ranks or self._yields_of(settings).depths
 
-    def _source_s(self, settings: GenerateSettings, spec: DrafterSpec) -> tuple[float, ...]:
+    def _source_s(self, settings: GenerateSettings, sources: Sequence[str]) -> tuple[float, ...]:
         """What drafting no level takes, one, two, ..."""
         assert self.costs is not None  # by the caller
-        return self.costs.source_s(spec.sources, _bucket(settings) > 0)
+        return self.costs.source_s(
+            sources, _bucket(settings) > 0, is_chain=settings.growth == CHAIN
+        )
 
     def plan(self, session_id: str, request_id: str, settings: GenerateSettings) -> Planned:
         """Which fixed trees the heads get under some settings, behind a short cache.
@@ -187,8 +266,7 @@ class Tuner:
         plain_step_s = 0.0 if self.costs is None else self.costs.plain_s(length)
         if plain_step_s < _JUDGED_S:
             return None
-        kind = (settings.drafter, _bucket(settings))
-        governor = self._governors.setdefault(kind, Governor(plain_step_s))
+        governor = self._governors.setdefault(_kind(settings), Governor(plain_step_s))
         if governor.num_rested == 0:
             governor.plain_step_s = plain_step_s  # for this length
         return governor
@@ -209,6 +287,7 @@ class Tuner:
         return {
             "heads": [[bucket, counts.to_json()] for bucket, counts in self._learned.items()],
             "drafters": [[*kind, of.to_json()] for kind, of in self._yields.items()],
+            "trust": [[*of, trust.to_json()] for of, trust in self._trusts.items()],
         }
 
     def go_on(self, raw: Any) -> None:
@@ -224,13 +303,20 @@ class Tuner:
             assert self._target.trees is not None
             learned[float(bucket)] = AccuracyCounts(self._target.trees.at(bucket).head_accuracies)
             learned[float(bucket)].go_on(counts)
-        for name, bucket, counts in raw["drafters"]:
-            yields[str(name), float(bucket)] = Yields()
-            yields[str(name), float(bucket)].go_on(counts)
-        self._learned, self._yields = learned, yields
+        for name, bucket, growth, counts in raw["drafters"]:
+            yields[Kind(str(name), float(bucket), str(growth))] = of_kind = Yields()
+            of_kind.go_on(counts)
+        trusts = {}
+        for name, bucket, counts in raw["trust"]:
+            if name in drafter_registry().names:
+                drafter = drafter_registry().get(name)
+                names = (*_serving(drafter, self._target), GRAMMAR.name)
+                trusts[str(name), float(bucket)] = trust = ChanceTrust(names)
+                trust.go_on(counts)
+        self._learned, self._yields, self._trusts = learned, yields, trusts
 
     def _yields_of(self, settings: GenerateSettings) -> Yields:
-        return self._yields.setdefault((settings.drafter, _bucket(settings)), Yields())
+        return self._yields.setdefault(_kind(settings), Yields())
 
     def learn(
         self,
@@ -271,6 +357,33 @@ def _levels_that_pay(
     return left.index(max(left))
 
 
+def _of_growth(accuracies: Accuracies, settings: GenerateSettings) -> Accuracies:
+    """In a chain the best guesses alone."""
+    if settings.growth != CHAIN:
+        return accuracies
+    return tuple(row[:1] for row in accuracies)
+
+
+def _serving(drafter: DrafterSpec, target: Target) -> tuple[str, ...]:
+    """Names of a drafter's sources that serve a target, in the order in which trees grow of them.
+
+    One that isn't registered is the drafter's own.
+    """
+    sources = source_registry()
+    return tuple(
+        name
+        for name in drafter.sources
+        if name not in sources.names or sources.get(name).serves(target)
+    )
+
+
+def _asked_by_level(drafter: DrafterSpec) -> list[str]:
+    """Names of its sources that are asked for each level anew."""
+    sources = source_registry()
+    known = (sources.get(name) for name in drafter.sources if name in sources.names)
+    return [spec.name for spec in known if not spec.drafts_at_once]
+
+
 def _rounded(accuracies: Accuracies) -> Accuracies:
     """Nearly the same ones for answer after answer, of which much is known already."""
     return tuple(tuple(round(share, 2) for share in row) for row in accuracies)
@@ -297,6 +410,10 @@ def _best_nodes(accuracies: Accuracies) -> tuple[BestNode, ...]:
         places[path] = number
         nodes.append(BestNode(places[path[:-1]], len(path), path[-1], value))
     return tuple(nodes)
+
+
+def _kind(settings: GenerateSettings) -> Kind:
+    return Kind(settings.drafter, _bucket(settings), settings.growth)
 
 
 def _bucket(settings: GenerateSettings) -> float:

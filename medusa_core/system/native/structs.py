@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_uint64, c_void_p
 
 # Goes up with every change of a structure or a signature, here and in abi.c.
-ABI_VERSION = 11
+ABI_VERSION = 13
 
 
 class PoolStruct(Structure):
@@ -332,6 +332,8 @@ class NodeStruct(Structure):
         ("depth", c_int32),
         ("token", c_int32),
         ("marks", c_int32),
+        ("kind", c_int32),
+        ("unused", c_int32),
     )
 
 
@@ -354,6 +356,8 @@ class GrowthStruct(Structure):
     _fields_ = (
         ("prices", c_void_p),
         ("floors", c_void_p),
+        ("trust", c_void_p),
+        ("asking", c_void_p),
         ("least", c_double),
         ("promised", c_double),
         ("nodes", c_void_p),
@@ -369,6 +373,7 @@ class GrowthStruct(Structure):
         ("num_open", c_int32),
         ("level", c_int32),
         ("num_offers", c_int32),
+        ("chain", c_int32),
     )
 
 

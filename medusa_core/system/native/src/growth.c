@@ -9,9 +9,12 @@ typedef struct {
     int32_t count;
 } Following;
 
+/* The upper ends of the ranges of chances, but for the last. */
+static const double RANGES[TRUST_RANGES - 1] = {0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8};
+
 void grow_begin(Growth *growth) {
     for (int32_t i = 0; i < growth->rows; i++) growth->order[i] = i;
-    growth->nodes[0] = (Node){1.0, 1.0, -1, 0, -1, 0};
+    growth->nodes[0] = (Node){1.0, 1.0, -1, 0, -1, 0, ON_SPINE, 0};
     growth->open[0] = 0;
     growth->count = growth->num_open = 1;
     growth->level = growth->num_offers = 0;
@@ -47,7 +50,8 @@ static void merge(Following *following, const Candidates *source, int32_t start,
 }
 
 /* Put a node in its place among all, of equals behind the earlier ones; the least valuable is
-   dropped for it. Returns its slot; -1 where it has none. As no node is worth more than its parent, none is dropped before those below it. */
+   dropped for it. Returns its slot; -1 where it has none. As no node is worth more than its parent,
+   none is dropped before those below it. */
 static int32_t insert(Growth *growth, Node node) {
     int32_t *order = growth->order, place = growth->count;
     Node *nodes = growth->nodes;
@@ -92,15 +96,72 @@ static void write_path(const Node *nodes, int32_t node, int32_t *path, int32_t l
 /* Open the paths that the last level brought, but for those whose children couldn't pay. */
 static void open_paths(Growth *growth) {
     int32_t level = ++growth->level;
+    const float *asking = growth->asking == NULL ? NULL : growth->asking + 3 * level;
     growth->num_open = 0;
     if (level == MOST_LEVELS) return;
     for (int32_t place = 1; place < growth->count; place++) {
         int32_t slot = growth->order[place];
         if (growth->nodes[slot].depth != level || place + 1 == growth->rows) continue;
-        if (growth->floors != NULL && !(growth->nodes[slot].worth > growth->floors[place])) continue;
+        double worth = growth->nodes[slot].worth;
+        double floor = growth->floors == NULL ? 0 : growth->floors[place];
+        if (growth->floors != NULL && !(worth > floor)) continue;
+        double price = asking == NULL ? 0 : asking[growth->num_open == 0 ? 1 : 2];
+        if (price > 0 && !(asking[0] * (worth - floor) > price)) continue;
         write_path(growth->nodes, slot, growth->paths + growth->num_open * level, level);
         growth->open[growth->num_open++] = slot;
     }
+}
+
+/* How much of its chance a token is trusted with. */
+static double trusted(const Growth *growth, double chance, int32_t marks, int32_t kind,
+                      int32_t num_sources) {
+    int32_t source = num_sources, range = 0, depth = growth->level;
+    if ((marks & (marks - 1)) == 0)
+        for (source = 0; marks >> source != 1; source++) continue;
+    while (range < TRUST_RANGES - 1 && chance > RANGES[range]) range++;
+    if (depth >= TRUST_DEPTHS) depth = TRUST_DEPTHS - 1;
+    double right = chance * growth->trust[((source * NUM_KINDS + kind) * TRUST_DEPTHS + depth) * TRUST_RANGES + range];
+    return right > 1 ? 1 : right;
+}
+
+/* Put a node in its place, and note which offer it is. */
+static void take(Growth *growth, Node node, int32_t offer) {
+    int32_t slot = insert(growth, node);
+    if (growth->offers != NULL && slot >= 0) growth->offered[slot] = offer;
+}
+
+/* Put what follows a path in its place among all; of a chain's only what is worth most. */
+static void insert_all(Growth *growth, const Following *following, int32_t parent,
+                       int32_t num_sources) {
+    const Node above = growth->nodes[parent];
+    double most = -1, next = -1;
+    int32_t best = -1, second = -1;
+    for (int32_t i = 0; i < following->count; i++) {
+        double chance = following->mixed[i];
+        if (chance > most) {
+            next = most, second = best;
+            most = chance, best = i;
+        } else if (chance > next) {
+            next = chance, second = i;
+        }
+    }
+    Node chosen = {-1.0, 0.0, parent, 0, 0, 0, 0, 0};
+    int32_t chosen_offer = -1;
+    for (int32_t i = 0; i < following->count; i++) {
+        double chance = following->mixed[i], right = chance;
+        int32_t marks = following->marks[i];
+        int32_t kind = i == second ? SECOND : FURTHER;
+        if (i == best) kind = above.kind == ON_SPINE ? ON_SPINE : OFF_SPINE;
+        if (growth->trust != NULL) right = trusted(growth, chance, marks, kind, num_sources);
+        Node node = {above.worth * right,  chance, parent, growth->level + 1,
+                     following->tokens[i], marks,  kind,   0};
+        int32_t offer = growth->offers == NULL ? -1 : tell(growth, node);
+        if (!growth->chain)
+            take(growth, node, offer);
+        else if (node.worth > chosen.worth)
+            chosen = node, chosen_offer = offer;
+    }
+    if (growth->chain && chosen.depth > 0) take(growth, chosen, chosen_offer);
 }
 
 int32_t grow_level(Growth *growth, const Candidates *sources, int32_t num_sources) {
@@ -119,19 +180,11 @@ int32_t grow_level(Growth *growth, const Candidates *sources, int32_t num_source
             merge(&following, sources + s, starts[s], counts[s], share);
             if (sources[s].counts != NULL) starts[s] += counts[s];
         }
-        int32_t parent = growth->open[path], depth = growth->level + 1;
-        Node above = growth->nodes[parent];
-        if (above.depth != growth->level) continue; /* a better one took its slot */
-        for (int32_t i = 0; i < following.count; i++) {
-            double chance = following.mixed[i];
-            if (following.alone[i] > chance) chance = following.alone[i];
-            double worth = above.worth * chance;
-            int32_t token = following.tokens[i], marks = following.marks[i];
-            Node node = {worth, chance, parent, depth, token, marks};
-            int32_t offer = growth->offers == NULL ? -1 : tell(growth, node);
-            int32_t slot = insert(growth, node);
-            if (growth->offers != NULL && slot >= 0) growth->offered[slot] = offer;
-        }
+        int32_t parent = growth->open[path];
+        if (growth->nodes[parent].depth != growth->level) continue; /* a better one took its slot */
+        for (int32_t i = 0; i < following.count; i++)
+            if (following.alone[i] > following.mixed[i]) following.mixed[i] = following.alone[i];
+        insert_all(growth, &following, parent, num_sources);
     }
     prune(growth);
     open_paths(growth);

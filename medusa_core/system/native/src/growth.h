@@ -8,11 +8,19 @@
 /* Rows of a tree, levels of it, and different tokens that are weighed behind one path. */
 enum { MOST_GROWN = 1024, MOST_LEVELS = 32, MOST_FOLLOWING = 1024, MOST_OFFERS = 128 };
 
-/* A node: what it is worth, which is the product of the chances down to it, its own chance, its
-   parent, how far it lies below the root, its token, and the marks of those who proposed it. */
+/* How a node lies among its siblings: the likeliest one behind likeliest ones alone, the likeliest
+   behind others, the second, a further one. */
+enum { ON_SPINE, OFF_SPINE, SECOND, FURTHER, NUM_KINDS };
+
+/* What trust tells apart: depths, the last one and all below it as one, and ranges of chances. */
+enum { TRUST_DEPTHS = 4, TRUST_RANGES = 8 };
+
+/* A node: what it is worth, which is the product of the trusted chances down to it, its own chance
+   as it was said, its parent, how far it lies below the root, its token, the marks of those who
+   proposed it, and its kind. */
 typedef struct {
     double worth, chance;
-    int32_t parent, depth, token, marks;
+    int32_t parent, depth, token, marks, kind, unused;
 } Node;
 
 /* What one source says of the open paths of a level.
@@ -43,6 +51,11 @@ typedef struct {
    floors: what a node must be worth more than to pay where at least 1, 2, ... rows are before it,
        rising; null where prices is. [rows]
    least: the lowest of them, or 0.
+   trust: by what a chance is multiplied, of who alone proposed it (several: the last), by kind,
+       depth and range; null for 1. [sources + 1, NUM_KINDS, TRUST_DEPTHS, TRUST_RANGES]
+   asking: of each level how likely it brings a right token behind a right path, and what asking
+       about the first path costs and about a further one, in tokens; null for nothing.
+       [MOST_LEVELS, 3]
    promised: becomes what the drafts of the finished tree are worth together.
    nodes: room for them. [rows]
    order: which of them are in use, the most valuable first, then those that are free. [rows]
@@ -58,16 +71,17 @@ typedef struct {
    count: nodes in use.
    num_open: paths of which is asked what follows.
    level: how long they are.
-   num_offers: how many are told. */
+   num_offers: how many are told.
+   chain: not 0 if no node may have more than one child. */
 typedef struct {
-    const float *prices, *floors;
+    const float *prices, *floors, *trust, *asking;
     double least, promised;
     Node *nodes;
     int32_t *order, *open, *paths, *finished;
     float *chances;
     Offer *offers;
     int32_t *offered;
-    int32_t rows, count, num_open, level, num_offers;
+    int32_t rows, count, num_open, level, num_offers, chain;
 } Growth;
 
 /* Start with the root. */
