@@ -17,7 +17,6 @@ from medusa_core.cli.plan_throughput import (
     run_throughput,
 )
 from medusa_core.errors import RequestError
-from medusa_core.hub.cache_folder import find_snapshot
 from medusa_core.hub.library.find import find_named
 from medusa_core.hub.settings import settings_from
 from medusa_core.loading.offload_forecast import (
@@ -53,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", dest="named_model", default="", help="the same by name")
     parser.add_argument("--shape", default="", help="one of these shapes")
     parser.add_argument("--num-heads", type=int, help="Medusa heads to plan for")
-    parser.add_argument("--heads", default="", help="folder or repository of Medusa heads")
+    parser.add_argument("--heads", default="", help="folder, GGUF file or repository of heads")
     parser.add_argument("--assistant", default="", help="a smaller model that drafts, named alike")
     add_format_arguments(parser)
     parser.add_argument("--context", type=int, default=0, help="tokens (default: 4096)")
@@ -192,7 +191,10 @@ def _model_facts(model: str) -> Facts:
         return shape_config(model), HeadsShape()
     path = find_named(model)
     if path is not None:
-        return ModelFiles.open(path).config, HeadsShape()
+        from medusa_core.heads.kind import chosen_shape
+
+        files = ModelFiles.open(path)
+        return files.config, chosen_shape(files, None, takes_own=True)
     if "/" not in model:
         raise RequestError(
             f"There is no model {model!r}.",
@@ -207,14 +209,14 @@ def _model_facts(model: str) -> Facts:
 
 def _heads_facts(heads: str) -> HeadsShape:
     settings = settings_from(os.environ)
-    folder = Path(heads) if Path(heads).is_dir() else find_snapshot(settings.cache_dir, heads)
-    if folder is not None:
+    path = find_named(heads)
+    if path is not None:
         from medusa_core.heads.kind import read_shape
 
-        return read_shape(folder)
+        return read_shape(path)
     from medusa_core.hub.remote import look_at_heads
 
-    return look_at_heads(settings, heads)
+    return look_at_heads(settings, heads).shape
 
 
 def _device(args: argparse.Namespace, options: LoadOptions) -> ForecastDevice:

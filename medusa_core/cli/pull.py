@@ -15,6 +15,8 @@ from pathlib import Path
 from medusa_core.errors import HubError
 from medusa_core.hub.gguf_choice import best_file, described, named_file, split_quant
 from medusa_core.hub.job import Pair
+from medusa_core.hub.library.catalog import published_drafters, read_catalog
+from medusa_core.hub.library.installed import name_at
 from medusa_core.hub.listing import list_repo
 from medusa_core.hub.pair_download import Tally, download_pair
 from medusa_core.hub.settings import HubSettings, settings_from
@@ -32,7 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="repository of the model; of its GGUF files that in QUANT, such as Q4_K_M (default: "
         "the best that fits this computer)",
     )
-    parser.add_argument("--heads", default="", help="repository of its Medusa heads")
+    parser.add_argument(
+        "--heads",
+        default="",
+        metavar="OWNER/NAME[:QUANT]",
+        help="repository of heads that draft for it, too; show --drafters lists what there is",
+    )
     parser.add_argument("--revision", default="main", help="branch, tag or commit of the model")
     parser.add_argument("--file", default="", help="a GGUF file by its name instead")
     parser.add_argument(
@@ -57,14 +64,37 @@ def run(args: argparse.Namespace) -> int:
     settings = replace(settings, bytes_per_s=int(args.limit_mb_s * 1e6))
     repo, quant = split_quant(args.repo)
     file = args.file or _chosen_file(settings, repo, args.revision, quant)
-    pair = Pair(repo, args.heads, args.revision, args.convert, file)
+    heads, heads_quant = split_quant(args.heads)
+    heads_file = _heads_file(settings, heads, heads_quant) if heads_quant else ""
+    pair = Pair(repo, heads, args.revision, args.convert, file, heads_file)
     folders = asyncio.run(_download(settings, pair))
     if folders is None:
         print("stopped; the same command goes on where it was", file=sys.stderr)
         return _STOPPED
     for (name, _), folder in zip(pair.repos, folders, strict=True):
         print(f"{name}: {folder}")
+    if not heads and (drafters := published_drafters((repo, *_base(folders[0])))):
+        known = ", ".join(one.repo for one in drafters if one.repo)
+        print(f"drafters published for it: {known or 'MTP layers in its own files'}")
     return 0
+
+
+def _base(folder: Path) -> tuple[str, ...]:
+    """What a download says that it was made of."""
+    title = next((one.base for one in read_catalog() if one.pair.model == name_at(folder)), "")
+    return (title,) if title else ()
+
+
+def _heads_file(settings: HubSettings, repo: str, quant: str) -> str:
+    """The GGUF file of heads that is named.
+
+    Raises:
+        HubError: The Hub can't be reached, or lacks it.
+        RequestError: There is no file in that format, or more than one.
+    """
+    choice = named_file(list_repo(settings, repo), quant, of_heads=True)
+    print(described(choice))
+    return choice.path
 
 
 def _chosen_file(settings: HubSettings, repo: str, revision: str, quant: str) -> str:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+from dataclasses import asdict
 from pathlib import Path
 
-from medusa_core.hub.library.find import installed
-from medusa_core.hub.library.installed import size_of
+from medusa_core.hub.drafters import KINDS, find_drafters
+from medusa_core.hub.gguf_choice import split_quant
+from medusa_core.hub.library.catalog import published_drafters, read_catalog
+from medusa_core.hub.library.find import find_named, folder_list, installed
+from medusa_core.hub.library.installed import list_installed, name_at, size_of
+from medusa_core.hub.library.library_folder import look_into
+from medusa_core.hub.library.pairing import HeadsFit, pair
 from medusa_core.hub.library.shipped_heads import heads_made_for
+from medusa_core.hub.settings import settings_from
+from medusa_core.models.checkpoints.gguf_config import base_model_of
 from medusa_core.models.model_files import ModelFiles
-from medusa_core.system.files.gguf import is_gguf, read_gguf
+from medusa_core.system.files.gguf import SUFFIX, is_gguf, read_gguf
 
 _LICENCES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE")
 
@@ -20,10 +29,15 @@ def add_show_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="folder, GGUF file, or a name of list")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--template", action="store_true", help="print its chat template alone")
+    parser.add_argument(
+        "--drafters", action="store_true", help="ask the Hub what is published to draft for it"
+    )
 
 
 def run_show_model(args: argparse.Namespace) -> int:
-    """Print what its files say."""
+    """Print what its files say, or what the Hub has for it."""
+    if args.drafters:
+        return _show_drafters(args.model, args.json)
     path = installed(args.model)
     files = ModelFiles.open(path)
     if args.template:
@@ -34,12 +48,62 @@ def run_show_model(args: argparse.Namespace) -> int:
         print(json.dumps(facts, ensure_ascii=False))
         return 0
     for name, value in facts.items():
-        if value not in (None, ""):
+        if value not in (None, "", []):
             print(f"{name.replace('_', ' '):<20}{_shown(value)}")
     return 0
 
 
+def _show_drafters(name: str, as_json: bool) -> int:
+    """Print the drafters that are published for a model, which needn't be here.
+
+    Raises:
+        HubError: The Hub can't be reached.
+    """
+    names = _names(name)
+    known = published_drafters(names)
+    found = find_drafters(settings_from(os.environ), names)
+    repos = {one.repo for one in known}
+    offers = (*known, *(one for one in found if one.repo not in repos))
+    if as_json:
+        print(json.dumps({"drafters": [asdict(one) for one in offers]}))
+        return 0
+    if not offers:
+        print(f"The Hub knows no drafter for {name}.")
+    for one in offers:
+        where = one.repo or f"in the files of {one.made_for}"
+        of_whom = f", made for {one.made_for}" if one.made_for else ""
+        kind = KINDS[one.kind]
+        print(f"{where}\n    {kind.label}{of_whom}. {kind.text}")
+    return 0
+
+
+def _names(name: str) -> tuple[str, ...]:
+    """What drafters may call a model that is named on the command line."""
+    repo, _ = split_quant(name)
+    path = find_named(name)
+    own = repo if path is None else name_at(path if path.is_dir() else path.parent)
+    if own.casefold().endswith(SUFFIX) or "/" not in own:
+        own = Path(own).stem
+    bases = [one.base for one in read_catalog() if one.pair.model == own]
+    if path is not None and is_gguf(path) and (base := base_model_of(read_gguf(path))):
+        bases.append(base)
+    return (own, *bases)
+
+
+def _drafters_here(path: Path) -> list[str]:
+    """The heads on this computer that can be used with a model; those made for it first."""
+    contents = look_into(path, name_at(path))
+    if contents.target is None:
+        return []
+    every = list_installed(settings_from(os.environ).cache_dir, folder_list().read())
+    heads = [one.contents.heads for one in every if one.contents.heads is not None]
+    (found,) = pair([contents.target], heads)
+    return [match.heads.name for match in found.fitting if match.fit is not HeadsFit.FOREIGN]
+
+
 def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else str(value)
@@ -61,6 +125,10 @@ def _facts(path: Path, files: ModelFiles) -> dict[str, object]:
         "vocabulary": config.vocab_size,
         "has_chat_template": not files.is_base,
         "heads": None if heads is None else str(heads),
+        "drafters_here": _drafters_here(path),
+        "drafters_published": [
+            one.repo for one in published_drafters(_names(str(path))) if one.repo
+        ],
         "licence": _licence(path),
     }
 

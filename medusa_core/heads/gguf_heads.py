@@ -44,7 +44,11 @@ def open_gguf_heads(path: Path) -> tuple[Checkpoint, Mapping[str, object]]:
         HeadsError: Its heads can't be what they are said to be.
         ModelError: It is of an architecture that isn't supported.
     """
-    gguf = read_gguf(path, is_model=False)
+    return gguf_heads(read_gguf(path, is_model=False))
+
+
+def gguf_heads(gguf: Gguf) -> tuple[Checkpoint, Mapping[str, object]]:
+    """As `open_gguf_heads`, of a file whose headers are read."""
     spec = find_gguf_format(gguf)
     if spec is None:
         return GgufCheckpoint(gguf), config_of(gguf)[0]

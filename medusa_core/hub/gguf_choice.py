@@ -51,13 +51,18 @@ def with_quant(paths: Iterable[str], quant: str) -> list[str]:
     return [path for path in paths if pattern.search(PurePosixPath(path).stem)]
 
 
-def named_file(listing: Listing, quant: str) -> GgufChoice:
+def named_file(listing: Listing, quant: str, of_heads: bool = False) -> GgufChoice:
     """The file of a format that somebody named.
+
+    Args:
+        listing: The repository.
+        quant: The format; of heads it may be what they are called by, such as `eagle3`.
+        of_heads: It holds heads, not a model.
 
     Raises:
         RequestError: There is none, or more than one.
     """
-    paths = [file.path for file in listing.ggufs]
+    paths = [file.path for file in (listing.drafters if of_heads else listing.ggufs)]
     found = with_quant(paths, quant)
     if len(found) == 1:
         return _choice(listing, found[0], len(paths))

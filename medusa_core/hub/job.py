@@ -29,11 +29,13 @@ class Pair:
 
     Attributes:
         model: Repository of the target.
-        heads: Repository of its Medusa heads; empty for none.
+        heads: Repository of its heads, which may be the target's own; empty for none.
         revision: Revision of the target.
         converts: Pickles may be fetched, looked through and converted: the user agreed.
         file: The one GGUF file of the target that is wanted, of several its first; empty for a
             repository of safetensors.
+        heads_file: The GGUF file of the heads that is wanted; empty for safetensors, or for the
+            one that is usual.
     """
 
     model: str
@@ -41,12 +43,14 @@ class Pair:
     revision: str = "main"
     converts: bool = False
     file: str = ""
+    heads_file: str = ""
 
     @property
     def repos(self) -> tuple[tuple[str, str], ...]:
         """Repositories with their revisions."""
         model = (self.model, self.revision)
-        return (model, (self.heads, "main")) if self.heads else (model,)
+        revision = self.revision if self.heads == self.model else "main"
+        return (model, (self.heads, revision)) if self.heads else (model,)
 
 
 @dataclass(frozen=True, slots=True)

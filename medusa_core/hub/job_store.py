@@ -31,7 +31,8 @@ CREATE TABLE jobs (
 ) STRICT;
 """
 _VERSION_2 = "ALTER TABLE jobs ADD COLUMN file TEXT NOT NULL DEFAULT '';"
-_MIGRATIONS = (_VERSION_1, _VERSION_2)
+_VERSION_3 = "ALTER TABLE jobs ADD COLUMN heads_file TEXT NOT NULL DEFAULT '';"
+_MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3)
 
 
 class JobStore:
@@ -64,9 +65,10 @@ class JobStore:
         """
         try:
             number = self._database.write(
-                "INSERT INTO jobs (model, heads, revision, converts, file, state)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
-                *(pair.model, pair.heads, pair.revision, pair.converts, pair.file),
+                "INSERT INTO jobs (model, heads, revision, converts, file, heads_file, state)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                *(pair.model, pair.heads, pair.revision, pair.converts),
+                *(pair.file, pair.heads_file),
                 JobState.QUEUED.value,
             )
         except StorageError as error:
@@ -95,8 +97,8 @@ class JobStore:
         """Every download, the oldest first; rows that make no sense are left out."""
         try:
             rows = self._database.rows(
-                "SELECT id, model, heads, revision, converts, file, state, reason, hint,"
-                " done_bytes, total_bytes FROM jobs ORDER BY id"
+                "SELECT id, model, heads, revision, converts, file, heads_file, state, reason,"
+                " hint, done_bytes, total_bytes FROM jobs ORDER BY id"
             )
         except StorageError as error:
             log.warning("the list of downloads isn't read: %s", error)
@@ -120,14 +122,15 @@ def _in_memory(path: Path, error: StorageError) -> Database:
 
 
 def _job(row: tuple[Any, ...]) -> DownloadJob:
-    number, model, heads, revision, converts, file, state, reason, hint, done, total = row
+    number, model, heads, revision, converts, file, heads_file, *progress = row
+    state, reason, hint, done, total = progress
     # A damaged name would be asked of the Hub, and written as a folder.
     for repo in (model, heads):
-        if not (repo + revision + file).isprintable():
+        if not (repo + revision + file + heads_file).isprintable():
             raise ValueError(repo)
     return DownloadJob(
         id=number,
-        pair=Pair(model, heads, revision, bool(converts), file),
+        pair=Pair(model, heads, revision, bool(converts), file, heads_file),
         state=JobState(state),
         reason=reason,
         hint=hint,

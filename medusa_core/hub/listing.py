@@ -29,7 +29,7 @@ from medusa_core.system.files.gguf import (
     is_first,
     names_of,
 )
-from medusa_core.system.files.gguf_companions import is_companion
+from medusa_core.system.files.gguf_companions import is_companion, is_drafter_name
 
 _TEXT_FILES = re.compile(
     r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab"
@@ -38,6 +38,7 @@ _TEXT_FILES = re.compile(
 )
 # Copies of the weights in the layouts of other programs.
 _OTHER_LAYOUTS = re.compile(r"consolidated.*|.*/.*|adapter_model.*|openvino.*")
+_USUAL_HEADS = ("q8_0", "bf16", "f16", "q4_k_m")  # few bits cost acceptance, and save little
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 
 
@@ -109,6 +110,30 @@ class Listing:
         )
 
     @property
+    def drafters(self) -> tuple[RemoteFile, ...]:
+        """GGUF files that draft for a model, by their names; of several together the first."""
+        return tuple(
+            file
+            for file in self.files
+            if file.path.endswith(SUFFIX)
+            and is_first(Path(file.path))
+            and is_drafter_name(Path(file.path).name)
+        )
+
+    @property
+    def usual_drafter(self) -> str:
+        """The GGUF file of heads that most people take; empty where there are safetensors."""
+        if self.has_safetensors or not self.drafters:
+            return ""
+        named = (
+            file.path
+            for kind in _USUAL_HEADS
+            for file in self.drafters
+            if kind in file.path.lower()
+        )
+        return next(named, min(self.drafters, key=lambda file: file.size).path)
+
+    @property
     def only_gguf(self) -> str:
         """The one GGUF model of a repository that holds nothing else to load; empty otherwise."""
         is_alone = len(self.ggufs) == 1 and not self.has_safetensors
@@ -161,7 +186,7 @@ class Listing:
             raise UnusableRepoError(
                 f"{self.repo} holds only files that go with a model, such as "
                 f"{printable(companions[0])}.",
-                "Choose the repository of the model itself.",
+                "Choose the repository of the model itself, and this one as its heads.",
             )
         if self.pickles:
             raise UnusableRepoError(

@@ -203,7 +203,11 @@ async def _listings(
     ]
     found = await asyncio.gather(*files)
     listings = tuple(replace(listing, takes_pickles=pair.converts) for listing in found)
-    listings = (replace(listings[0], file=pair.file or listings[0].only_gguf), *listings[1:])
+    model, *heads = listings
+    listings = (
+        replace(model, file=pair.file or model.only_gguf),
+        *(replace(one, file=pair.heads_file or one.usual_drafter) for one in heads),
+    )
     for listing in listings:
         listing.check()
     return listings

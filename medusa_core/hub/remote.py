@@ -6,9 +6,10 @@ import json
 import os
 import tempfile
 import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from medusa_core.errors import CheckpointError, HubError, NotFoundError
@@ -20,7 +21,7 @@ from medusa_core.hub.wire import BrokenError, Head, Wire
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.gguf_config import config_of
 from medusa_core.models.config import ModelConfig, parse_config
-from medusa_core.system.files.gguf import read_beginning
+from medusa_core.system.files.gguf import Gguf, read_beginning
 from medusa_core.system.files.safetensors_header import (
     LENGTH_BYTES,
     TensorEntry,
@@ -34,6 +35,8 @@ _REFUSED = (401, 403)
 _NOT_FOUND = 404
 _ERRORS, _OK, _PARTIAL = 400, 200, 206
 _USUAL = ("q4_k_m", "q4_0", "q4_k_s", "mxfp4")
+_MOST_SHARDS = 8
+T = TypeVar("T")
 _HEADER_BYTES = (1 << 20, 8 << 20, 48 << 20)
 
 
@@ -52,6 +55,19 @@ class RemoteModel:
     listing: Listing
     config: ModelConfig
     heads: HeadsShape
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteHeads:
+    """What is known of heads without their weights.
+
+    Attributes:
+        listing: Their files; where they are a GGUF file, it says which.
+        shape: Their sizes.
+    """
+
+    listing: Listing
+    shape: HeadsShape
 
 
 def look_at_model(
@@ -73,7 +89,7 @@ def look_at_model(
     if file or (listing.ggufs and not listing.has_safetensors):
         listing = replace(listing, file=file or _usual_file(listing))
         listing.check()
-        return RemoteModel(listing, _gguf_config(settings, listing), HeadsShape())
+        return RemoteModel(listing, _gguf_header(settings, listing, _config), HeadsShape())
     listing.check()
     names = {one.path for one in listing.files}
     raw = _read_json(settings, listing, "config.json")
@@ -83,7 +99,7 @@ def look_at_model(
     config = parse_config(raw, generation)
     heads = HeadsShape()
     if raw.get("medusa_num_heads") and "model.safetensors" in names:
-        heads = _heads_shape(read_remote_header(settings, listing, "model.safetensors"))
+        heads = _heads_shape(read_remote_header(settings, listing, "model.safetensors"), {})
     return RemoteModel(listing, config, heads)
 
 
@@ -96,8 +112,10 @@ def _usual_file(listing: Listing) -> str:
     return min(listing.ggufs, key=lambda file: file.size).path
 
 
-def _gguf_config(settings: HubSettings, listing: Listing) -> ModelConfig:
-    """Sizes in the header of a GGUF file, of which as little is fetched as holds it."""
+def _gguf_header(
+    settings: HubSettings, listing: Listing, make: Callable[[Gguf], T], is_model: bool = True
+) -> T:
+    """What is made of the header of a GGUF file, of which as little is fetched as holds it."""
     first = listing.needed[0]
     with tempfile.TemporaryDirectory(prefix="medusa-header-") as folder:
         path = Path(folder) / PurePosixPath(first.path).name  # which may tell the types
@@ -106,25 +124,50 @@ def _gguf_config(settings: HubSettings, listing: Listing) -> ModelConfig:
             path.write_bytes(head)
             os.truncate(path, first.size)  # the rest of it takes no room
             try:
-                return parse_config(*config_of(read_beginning(path, len(head))))
+                return make(read_beginning(path, len(head), is_model))
             except CheckpointError:
                 if count >= min(first.size, _HEADER_BYTES[-1]):
                     raise
     raise CheckpointError(f"{first.path} has no header that can be read.", "Choose another.")
 
 
-def look_at_heads(settings: HubSettings, repo: str) -> HeadsShape:
-    """Read the sizes of a repository's Medusa heads; blocks.
+def _config(gguf: Gguf) -> ModelConfig:
+    return parse_config(*config_of(gguf))
+
+
+def look_at_heads(settings: HubSettings, repo: str, file: str = "") -> RemoteHeads:
+    """Read the sizes of a repository's heads; blocks.
+
+    Args:
+        settings: Where from.
+        repo: `owner/name`.
+        file: A GGUF file of it; where there is nothing else, a usual one is looked at.
 
     Raises:
         HubError: The Hub can't be reached, or lacks it.
         HeadsError: It holds no heads.
     """
     listing = list_repo(settings, repo)
+    listing = replace(listing, file=file or listing.usual_drafter)
     listing.check()
+    if listing.file:
+        return RemoteHeads(listing, _gguf_header(settings, listing, _gguf_shape, is_model=False))
     found = [file.path for file in listing.needed if file.path.endswith(".safetensors")]
-    name = next((file for file in HEADS_FILES if file in found), found[0])
-    return _heads_shape(read_remote_header(settings, listing, name))
+    alone = [file for file in HEADS_FILES if file in found][:1]
+    entries: dict[str, TensorEntry] = {}
+    for name in alone or found[:_MOST_SHARDS]:
+        entries |= read_remote_header(settings, listing, name)
+    has_config = any(one.path == "config.json" for one in listing.files)
+    config = _read_json(settings, listing, "config.json") if has_config else {}
+    return RemoteHeads(listing, _heads_shape(entries, config))
+
+
+def _gguf_shape(gguf: Gguf) -> HeadsShape:
+    from medusa_core.heads.gguf_heads import gguf_heads
+    from medusa_core.heads.kind import shape_among
+
+    checkpoint, config = gguf_heads(gguf)
+    return shape_among({name: checkpoint.shape(name) for name in checkpoint.names}, config)
 
 
 def read_remote_header(
@@ -145,10 +188,10 @@ def read_remote_header(
     return parse_header(header, size, path)
 
 
-def _heads_shape(entries: dict[str, TensorEntry]) -> HeadsShape:
+def _heads_shape(entries: dict[str, TensorEntry], config: Mapping[str, object]) -> HeadsShape:
     from medusa_core.heads.kind import shape_among
 
-    return shape_among({name: entry.shape for name, entry in entries.items()}, {})
+    return shape_among({name: entry.shape for name, entry in entries.items()}, config)
 
 
 def _read_json(settings: HubSettings, listing: Listing, path: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from medusa_core.hub.settings import HubSettings
 
 Sort = Literal["downloads", "likes", "last_modified"]
 
+_MOST_TAGS, _MOST_TAG_CHARS = 200, 200
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
@@ -26,6 +27,7 @@ class SearchResult:
         likes: How many like it.
         is_gated: Its owner asks who you are.
         changed: When it was changed last, as `2026-01-31`; empty if unknown.
+        tags: What its card says, such as `base_model:owner/name`.
     """
 
     repo: str
@@ -33,10 +35,15 @@ class SearchResult:
     likes: int
     is_gated: bool
     changed: str
+    tags: tuple[str, ...] = ()
 
 
 def search(
-    settings: HubSettings, words: str, sort: Sort = "downloads", limit: int = 40
+    settings: HubSettings,
+    words: str,
+    sort: Sort = "downloads",
+    limit: int = 40,
+    base_model: str = "",
 ) -> tuple[SearchResult, ...]:
     """Look for text generation models in safetensors; blocks.
 
@@ -45,12 +52,14 @@ def search(
         words: Part of their names.
         sort: What comes first.
         limit: Most to find.
+        base_model: Only what was made of this model, or for it; empty for anything.
 
     Raises:
         HubError: The Hub can't be reached, or its answer can't be read.
     """
     query = {
         **({"search": words} if words else {}),
+        **({"filter": f"base_model:{base_model}"} if base_model else {}),
         "sort": "lastModified" if sort == "last_modified" else sort,
         "limit": limit,
     }
@@ -70,7 +79,15 @@ def _found(words: str, raw: Any) -> SearchResult:
         likes=_count(raw.get("likes")),
         is_gated=bool(raw.get("gated")),
         changed="" if changed is None else changed[0],
+        tags=_tags(raw.get("tags")),
     )
+
+
+def _tags(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        return ()
+    texts = (tag for tag in value[:_MOST_TAGS] if isinstance(tag, str))
+    return tuple(tag for tag in texts if len(tag) <= _MOST_TAG_CHARS and tag.isprintable())
 
 
 def _count(value: object) -> int:

@@ -418,6 +418,8 @@ class HeadsShape:
         reads_width: Width of the target's states that they read; 0 for `hidden_size`.
         made_for_vocab: Tokens of the target that they were made for; 0 if they don't say.
         deepest_layer: Of the target's layers that they read the last one; 0 for any target's.
+        num_ids: Token ids that they keep, of eight bytes each.
+        families: Of targets that they can read; empty for any.
     """
 
     num_heads: int = 0
@@ -437,6 +439,8 @@ class HeadsShape:
     reads_width: int = 0
     made_for_vocab: int = 0
     deepest_layer: int = 0
+    num_ids: int = 0
+    families: tuple[str, ...] = ()
 
 
 class Tier(str, Enum):

@@ -1,6 +1,6 @@
 """Random heads as GGUF files, written as llama.cpp's conversion scripts do.
 
-Source: llama.cpp, `conversion/llama.py`; names by its `gguf-py`.
+Source: llama.cpp, `conversion/{llama,qwen,gemma}.py`; names by its `gguf-py`.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from medusa_core.bench.gguf_export import finish
+from tests.core.block_files import DSPARK, BlockSpec
+from tests.core.block_files import parts_of as block_parts_of
 from tests.core.eagle_files import EagleSpec, parts_of
 from tests.core.gguf_files import add_as
 
@@ -34,12 +36,16 @@ _EAGLE = {
 
 
 def write_eagle_gguf(
-    path: Path, spec: EagleSpec, kind: str = "f32", without: tuple[str, ...] = ()
+    path: Path,
+    spec: EagleSpec,
+    kind: str = "f32",
+    without: tuple[str, ...] = (),
+    base_model: str = BASE_MODEL,
 ) -> Path:
     """Write an EAGLE-3 head as one file, but for some parts; returns it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = gguf.GGUFWriter(path, "eagle3")
-    add_base_model(writer, BASE_MODEL)
+    add_base_model(writer, base_model)
     writer.add_context_length(2048)
     writer.add_embedding_length(spec.hidden)
     writer.add_block_count(1)
@@ -83,7 +89,83 @@ def paired(rows: Tensor, num_heads: int) -> Tensor:
     return halves.swapaxes(1, 2).reshape(shape)
 
 
+_BLOCK_LAYER = {
+    "input_layernorm": "attn_norm",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+_BLOCK = {
+    "fc.weight": "fc.weight",
+    "hidden_norm.weight": "enc.output_norm.weight",
+    "norm.weight": "output_norm.weight",
+    "lm_head.weight": "output.weight",
+    "markov_head.markov_w1.weight": "markov_w1.weight",
+    "markov_head.markov_w2.weight": "markov_w2.weight",
+    "confidence_head.proj.weight": "conf_proj.weight",
+    "confidence_head.proj.bias": "conf_proj.bias",
+}
+
+
+def write_block_gguf(path: Path, spec: BlockSpec, kind: str = "f32") -> Path:
+    """Write a DFlash or DSpark drafter as one file; returns it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writer = gguf.GGUFWriter(path, "dflash")
+    add_base_model(writer, BASE_MODEL)
+    writer.add_context_length(2048)
+    writer.add_embedding_length(spec.hidden)
+    writer.add_block_count(spec.num_layers)
+    writer.add_feed_forward_length(spec.inner)
+    writer.add_head_count(spec.heads)
+    writer.add_head_count_kv(spec.kv_heads)
+    writer.add_key_length(spec.head_dim)
+    writer.add_value_length(spec.head_dim)
+    writer.add_rope_freq_base(spec.theta)
+    writer.add_layer_norm_rms_eps(spec.eps)
+    writer.add_token_list([str(token) for token in range(spec.vocab)])
+    writer.add_mask_token_id(spec.mask)
+    writer.add_uint32("dflash.block_size", spec.num_places)
+    writer.add_array("dflash.target_layers", list(spec.taps))
+    if any(spec.windows):
+        writer.add_sliding_window(next(window for window in spec.windows if window))
+        writer.add_sliding_window_pattern([window is not None for window in spec.windows])
+    if spec.rank:
+        writer.add_bool("dflash.sample_from_anchor", spec.first_place == 0)
+        writer.add_bool("dflash.has_confidence_head", spec.confidence)
+    for key, name in (
+        ("embedding_scale", "input_embedding_scale"),
+        ("logit_scale", "output_multiplier"),
+        ("final_logit_softcapping", "final_logit_softcapping"),
+    ):
+        if name in spec.own:
+            writer.add_float32(f"dflash.{key}", spec.own[name])
+    for name, tensor in block_parts_of(spec).items():
+        if name == "d2t":
+            tokens = tensor.long() + torch.arange(len(tensor))
+            writer.add_tensor("d2t", tokens.numpy(), raw_dtype=gguf.GGMLQuantizationType.I64)
+        else:
+            add_as(writer, _block_name(name), tensor.float().contiguous().numpy(), kind)
+    finish(writer)
+    return path
+
+
+def _block_name(name: str) -> str:
+    if name in _BLOCK:
+        return _BLOCK[name]
+    _, layer, rest = name.split(".", 2)
+    stem, _, ending = rest.rpartition(".")
+    return f"blk.{layer}.{_BLOCK_LAYER[stem]}.{ending}"
+
+
 # By architecture: writes heads for the target of `GROUPED`.
 GGUF_HEADS: dict[str, Callable[[Path], Path]] = {
     "eagle3": lambda path: write_eagle_gguf(path, EagleSpec("eagle3")),
+    "dflash": lambda path: write_block_gguf(path, DSPARK),
 }

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from medusa_core.errors import CheckpointError
+from medusa_core.heads.block_parts import drafter_parts
 from medusa_core.heads.eagle_parts import eagle_parts
 from medusa_core.heads.head_files import open_head_files
 from medusa_core.heads.kind import read_shape
@@ -18,9 +19,10 @@ from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.speculation.drafters.chained_source import ChainedSource
 from medusa_core.speculation.drafters.sources.eagle_source import eagle_head
+from tests.core.block_files import DFLASH, DSPARK, REDUCED, write_block
 from tests.core.conftest import GROUPED
 from tests.core.eagle_files import EagleSpec, write_eagle
-from tests.core.gguf_heads_files import write_eagle_gguf
+from tests.core.gguf_heads_files import write_block_gguf, write_eagle_gguf
 from tests.core.laws import decode, user_says
 from tests.core.test_eagle import TEXT, hear, requested
 from tests.core.tiny import write_tiny
@@ -31,6 +33,20 @@ EAGLES = {
     "residual normed, states normed": EagleSpec(
         "eagle3", more={"norm_before_residual": True, "norm_before_fc": True}, seed=7
     ),
+}
+
+
+SCORED = {"input_embedding_scale": 2.5, "output_multiplier": 0.5, "final_logit_softcapping": 3.0}
+BLOCKS = {
+    "DFlash": DFLASH,
+    "DFlash with windows, biases and scaled scores": replace(
+        DFLASH, windows=(4, None), has_bias=True, own=SCORED
+    ),
+    "DFlash with windows everywhere": replace(
+        DFLASH, own={"use_swa": True, "swa_window_size": 5}, windows=(5, 5)
+    ),
+    "DSpark": DSPARK,
+    "DSpark of some tokens": REDUCED,
 }
 
 
@@ -88,6 +104,28 @@ def test_a_head_in_blocks_is_read_as_the_numbers_that_they_are(model: Path, tmp_
     target = load_target(model, file, LoadOptions("float32", "cpu"))
     run = decode(target, GenerateSettings("eagle", max_new_tokens=6), user_says("hi"))
     assert run.steps
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_block_drafter_is_the_same_from_either_file(name: str, tmp_path: Path) -> None:
+    folder = write_block(tmp_path / "heads", BLOCKS[name])
+    file = write_block_gguf(tmp_path / "x.gguf", BLOCKS[name])
+    assert read_shape(file) == read_shape(folder)
+    published, stored = (open_head_files(path) for path in (folder, file))
+    wanted, found = (drafter_parts(one.settings, one.shapes) for one in (published, stored))
+    assert replace(found, names={}) == replace(wanted, names={})
+    copies = {"embedding", *(() if BLOCKS[name].columns else ("lm_head",))}
+    assert wanted.names.keys() - found.names.keys() <= copies
+    for part, theirs in found.names.items():
+        ours = wanted.names[part]
+        if part == "token_offsets":
+            pair = stored.checkpoint.integers(theirs), published.checkpoint.integers(ours)
+        else:
+            pair = (
+                stored.checkpoint.floats(theirs, None),
+                published.checkpoint.floats(ours, torch.float32),
+            )
+        assert torch.equal(*pair)
 
 
 def test_the_library_pairs_a_file_of_heads_with_its_model_and_says_why_not(

@@ -288,7 +288,7 @@ def test_a_shape_is_built_of_how_many_children_its_nodes_have() -> None:
 
 
 def some_sources(rng: random.Random) -> list[Scripted]:
-    return [heads_of(rng, rng.randrange(1, 4), 3, 7), heads_of(rng, 3, 2, 7), lookup_of(rng, 7)]
+    return [heads_of(rng, rng.randrange(1, 4), 3, 7), heads_of(rng, 3, 2, 7), suffixes_of(rng, 7)]
 
 
 WEIGHTS = (1.0, 1.0, 0.0)

@@ -212,14 +212,26 @@ class Handler(BaseHTTPRequestHandler):
             "gated": False,
             "downloads": 1000,
             "likes": 10,
-            "tags": ["llama"],
+            "tags": ["llama", *self._tags(repo)],
             "lastModified": "2026-01-02T03:04:05.000Z",
             "siblings": siblings,
         }
 
+    def _tags(self, repo: str) -> list[str]:
+        """Of what a repository's card says the lines `tag: …` and `base_model: …`."""
+        card = self.hub.root / repo / "README.md"
+        lines = card.read_text(encoding="utf-8").splitlines() if card.exists() else []
+        bases = [line.replace(": ", ":") for line in lines if line.startswith("base_model: ")]
+        return [*bases, *(line.removeprefix("tag: ") for line in lines if line.startswith("tag: "))]
+
     def _search(self, query: dict[str, list[str]]) -> None:
-        words = query.get("search", [""])[0].lower()
-        found = [repo for repo in self.hub.repos() if words in repo.lower()]
+        words = query.get("search", [""])[0].lower().split()
+        wanted = set(query.get("filter", []))
+        found = [
+            repo
+            for repo in self.hub.repos()
+            if all(word in repo.lower() for word in words) and wanted <= set(self._tags(repo))
+        ]
         limit = int(query.get("limit", ["20"])[0])
         self._json([self._info(repo, self.hub.sha(repo), []) for repo in found[:limit]])
 

@@ -115,7 +115,7 @@ def test_what_goes_with_a_model_is_passed_over_and_told_where_nothing_else_is(
     listing = list_repo(settings, REPO)
     assert best_file(settings, listing, imagined_card(8.0)).path == "tiny-Q4_0.gguf"
     (repo / "tiny-Q4_0.gguf").unlink()
-    with pytest.raises(ModelError, match="assistant, which guesses tokens"):
+    with pytest.raises(ModelError, match="assistant, a drafter"):
         best_file(settings, list_repo(settings, REPO), imagined_card(8.0))
 
 

@@ -43,6 +43,7 @@ _TARGETS = {
     **{name: name for name in ("hydra", "eagle", "streams", "dflash", "dspark", "jetspec")},
     "suffix": "learned",
     "mtp": "mimo",
+    "gemma4-assistant": "gemma4",
     "draft-model": "assisted",
 }
 _MORE = {"qwen3_5": "mtp"}

@@ -1,11 +1,16 @@
-"""Pairs of models and heads that are known to go together; shipped, no network."""
+"""Models, heads and drafters that are known to go together; shipped, no network."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
+from medusa_core.hub.drafters import DrafterOffer
 from medusa_core.hub.job import Pair
+from medusa_core.hub.library.pairing import same_model
 from medusa_core.memory.plan import heads_bytes, weights_bytes
 from medusa_core.messages import HeadsShape, WeightFormats
 from medusa_core.models.config import ModelConfig, parse_config
@@ -35,6 +40,7 @@ class CatalogPair:
         heads: Sizes of the heads.
         download_bytes: About what is fetched: the weights as they are published.
         is_earlier: There are better ones of its size today.
+        base: The model that its files were made of, as drafters name it.
     """
 
     title: str
@@ -47,13 +53,35 @@ class CatalogPair:
     heads: HeadsShape
     download_bytes: int
     is_earlier: bool
+    base: str
 
 
 def read_catalog() -> tuple[CatalogPair, ...]:
     """All pairs: today's models before earlier ones, and the smallest of them first."""
-    raw = json.loads((resources_dir() / "catalog.json").read_text(encoding="utf-8"))
-    pairs = map(_pair, raw["pairs"])
+    pairs = map(_pair, _read()["pairs"])
     return tuple(sorted(pairs, key=lambda pair: (pair.is_earlier, pair.download_bytes)))
+
+
+def published_drafters(names: Iterable[str]) -> tuple[DrafterOffer, ...]:
+    """The drafters that are known to be published for a model.
+
+    Args:
+        names: Of the model: its own, and those of what it was made of.
+    """
+    known = tuple(names)
+    entries = [one for one in _read()["drafters"] if any(same_model(one["for"], n) for n in known)]
+    return tuple(
+        DrafterOffer(one["repo"], one["kind"], one["for"], is_pickled=bool(one.get("is_pickled")))
+        for one in entries
+    )
+
+
+@cache
+def _read() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        (resources_dir() / "catalog.json").read_text(encoding="utf-8")
+    )
+    return found
 
 
 def _eagle_3(config: ModelConfig) -> HeadsShape:
@@ -106,4 +134,5 @@ def _pair(entry: dict[str, object]) -> CatalogPair:
         download_bytes=(published_bytes or weights_bytes(config, formats))
         + heads_bytes(config, heads, whole),
         is_earlier=bool(entry.get("is_earlier")),
+        base=str(entry.get("base", entry["model"])),
     )

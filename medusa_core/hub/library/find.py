@@ -111,9 +111,11 @@ def _gguf_of(snapshot: Path, repo: str, quant: str) -> Path:
         RequestError: None is, or several are.
     """
     every = [path.name for path in sorted(snapshot.glob(f"*{SUFFIX}")) if is_first(path)]
-    names = [name for name in every if not is_companion(name)]
-    names = names or [name for name in every if is_drafter_name(name)]
-    found = with_quant(names, quant) if quant else names
+    drafters = [name for name in every if is_drafter_name(name)]
+    names = [name for name in every if not is_companion(name)] or drafters
+    found = names
+    if quant:  # `mtp` or `eagle3` names a drafter beside models
+        found = with_quant(names, quant) or with_quant(drafters, quant)
     if len(found) == 1:
         return snapshot / found[0]
     if not names and not quant:

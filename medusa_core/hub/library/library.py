@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
 from medusa_core.errors import AdapterError, HubError, ModelError, NotFoundError
 from medusa_core.hub.downloads import Downloads
+from medusa_core.hub.drafters import DrafterOffer, base_models, find_drafters, kind_by_name
 from medusa_core.hub.job import Pair
-from medusa_core.hub.library.catalog import read_catalog
+from medusa_core.hub.library.catalog import published_drafters, read_catalog
 from medusa_core.hub.library.draft_models import (
     DraftModels,
     ModelAt,
@@ -39,7 +40,7 @@ from medusa_core.hub.library.library_verify import (
 )
 from medusa_core.hub.library.other_programs import models_of_others
 from medusa_core.hub.library.pairing import HeadsFit as HowHeadsFit
-from medusa_core.hub.library.pairing import match
+from medusa_core.hub.library.pairing import match, misfit
 from medusa_core.hub.library.shipped_heads import shipped_heads
 from medusa_core.hub.listing import Listing
 from medusa_core.hub.remote import look_at_heads, look_at_model
@@ -68,6 +69,8 @@ from medusa_core.system.jobs.heads_gain import (
 from medusa_core.system.resources import quantized_models_dir
 
 _SOON_S = 5.0
+# Kinds whose repositories describe their heads as models are described.
+_LIKE_MODELS = ("eagle", "dflash", "dspark", "jetspec", "gemma4-assistant")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,11 @@ class PairOffer:
         heads: Sizes of the heads.
         is_curated: From the shipped catalog.
         is_earlier: There are better ones of its size today.
-        is_heads: Nothing but Medusa heads, for a model that is fetched for itself.
+        is_heads: Nothing but heads, for a model that is fetched for itself.
         variants: GGUF files of which one is enough; `pair.file` is the one that is looked at.
+        bases: The models that its own was made of, or for, as its card says.
+        drafters: What is published to draft for it, as far as that is known.
+        misfit: Why its heads can't be used with it; empty if they can.
     """
 
     title: str
@@ -116,6 +122,30 @@ class PairOffer:
     is_earlier: bool = False
     is_heads: bool = False
     variants: tuple[Variant, ...] = ()
+    bases: tuple[str, ...] = ()
+    drafters: tuple[DrafterOffer, ...] = ()
+    misfit: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What drafters may call the model."""
+        return (self.pair.model, *self.bases)
+
+    @property
+    def drafter(self) -> DrafterOffer | None:
+        """The drafter that is fetched with it; None for none."""
+        wanted = (self.pair.heads, self.pair.heads_file)
+        found = (one for one in self.drafters if one.repo and (one.repo, one.file) == wanted)
+        return next(found, None)
+
+    def with_drafter(self, drafter: DrafterOffer | None) -> PairOffer:
+        """The same model with another drafter, or none; what is fetched isn't known then."""
+        pair = replace(self.pair, heads="", heads_file="")
+        if drafter is not None:
+            pair = replace(pair, heads=drafter.repo, heads_file=drafter.file)
+        is_pickled = drafter is not None and drafter.is_pickled
+        known = replace(self, pair=pair, is_pickled=is_pickled, heads=HeadsShape(), misfit="")
+        return replace(known, config=None, download_bytes=0)
 
 
 class InstalledKind(str, Enum):
@@ -236,6 +266,8 @@ class Library:
                 heads=entry.heads,
                 is_curated=True,
                 is_earlier=entry.is_earlier,
+                bases=(entry.base,),
+                drafters=published_drafters((entry.pair.model, entry.base)),
             )
             for entry in read_catalog()
         )
@@ -253,9 +285,21 @@ class Library:
                 pair=Pair(one.repo),
                 is_gated=one.is_gated,
                 note=f"{one.downloads:,} downloads · {one.likes:,} likes · {one.changed}",
+                is_heads=kind_by_name(one.repo, one.tags) in _LIKE_MODELS,
+                bases=(bases := base_models(one.tags)),
+                drafters=published_drafters((one.repo, *bases)),
             )
             for one in found
         )
+
+    async def find_drafters(self, offer: PairOffer) -> PairOffer:
+        """The offer with all drafters that the Hub has for its model.
+
+        Raises:
+            HubError: The Hub can't be reached.
+        """
+        found = await asyncio.to_thread(find_drafters, _impatient(self.settings), offer.names)
+        return replace(offer, drafters=_each_once((*offer.drafters, *found)))
 
     async def look_at(self, offer: PairOffer) -> PairOffer:
         """The offer with the sizes that the Hub tells.
@@ -265,6 +309,8 @@ class Library:
             ModelError: It is a model of another kind.
         """
         settings, pair = _impatient(self.settings), offer.pair
+        if offer.is_heads and (alone := await self._heads_alone(offer)) is not None:
+            return alone
         try:
             model = await asyncio.to_thread(
                 look_at_model, settings, pair.model, pair.revision, pair.file
@@ -274,13 +320,13 @@ class Library:
             if alone is None:
                 raise
             return alone
-        heads = model.heads
+        heads, listing = model.heads, model.listing
+        needed = listing.needed_bytes
         if pair.heads and not offer.is_pickled:
-            heads = await asyncio.to_thread(look_at_heads, settings, pair.heads)
+            found = await asyncio.to_thread(look_at_heads, settings, pair.heads, pair.heads_file)
+            heads, needed = found.shape, needed + found.listing.needed_bytes
         elif pair.heads:
             heads = offer.heads
-        listing = model.listing
-        needed = listing.needed_bytes
         return replace(
             offer,
             pair=replace(pair, file=listing.file),
@@ -288,15 +334,20 @@ class Library:
             heads=heads,
             download_bytes=needed if listing.file else max(needed, offer.download_bytes),
             variants=_variants(listing) if listing.file else (),
+            drafters=_each_once((*offer.drafters, *_beside(listing))),
+            misfit=misfit(model.config, heads) if heads.num_heads else "",
+            is_heads=False,
         )
 
     async def _heads_alone(self, offer: PairOffer) -> PairOffer | None:
         """The offer as one of heads, if it is that."""
         try:
-            heads = await asyncio.to_thread(look_at_heads, self.settings, offer.pair.model)
+            found = await asyncio.to_thread(look_at_heads, self.settings, offer.pair.model)
         except (ModelError, HubError):
             return None
-        return replace(offer, heads=heads, is_heads=True)
+        pair = replace(offer.pair, file=found.listing.file)
+        nbytes = found.listing.needed_bytes
+        return replace(offer, pair=pair, heads=found.shape, is_heads=True, download_bytes=nbytes)
 
     async def installed(self) -> tuple[Installed, ...]:
         """What is on this computer, in the shared cache and in folders that were added."""
@@ -481,6 +532,30 @@ class Library:
             return live_budget(device_here(device), own_bytes)
 
         return await asyncio.to_thread(measure)
+
+
+def _beside(listing: Listing) -> tuple[DrafterOffer, ...]:
+    """The drafters that lie in a model's own repository."""
+    found = ((file, kind_by_name(file.path)) for file in listing.drafters)
+    return tuple(
+        DrafterOffer(
+            listing.repo,
+            kind,
+            listing.repo,
+            file.path,
+            sum(part.size for part in listing.parts_of(file.path)),
+        )
+        for file, kind in found
+        if kind
+    )
+
+
+def _each_once(drafters: Iterable[DrafterOffer]) -> tuple[DrafterOffer, ...]:
+    """Those of the same files once; what came first stays."""
+    known: dict[tuple[str, str, str], DrafterOffer] = {}
+    for one in drafters:
+        known.setdefault((one.repo, one.file, "" if one.repo else one.kind), one)
+    return tuple(known.values())
 
 
 def _model_at(item: Installed) -> ModelAt | None:

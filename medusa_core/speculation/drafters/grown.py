@@ -12,6 +12,7 @@ from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import TARGET, DrafterChoice, Odds, TokenSource
 from medusa_core.models.text.grammar import Grammar
+from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.runner.choice import between_passes
 from medusa_core.runtime.tree.shape import (
     TokenTree,
@@ -34,6 +35,7 @@ from medusa_core.speculation.drafters.growth import make_growth
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
     Prunes,
+    ReadsCache,
     ReadsStates,
     Rides,
     SourceMemory,
@@ -66,6 +68,7 @@ class GrownDrafter:
             (source for source in self._sources if isinstance(source, Prunes)), None
         )
         self._readers = [source for source in self._sources if isinstance(source, ReadsStates)]
+        self._looking = [source for source in self._sources if isinstance(source, ReadsCache)]
         self._growth = make_growth(budget, [*(spec.weight for spec in specs), 0.0])
 
     def tell_offers(self) -> None:
@@ -87,6 +90,10 @@ class GrownDrafter:
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
         for reader in self._readers:
             reader.read(place, states, deep)
+
+    def look_into(self, kv: KvCache) -> None:
+        for source in self._looking:
+            source.look_into(kv)
 
     def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
         with between_passes(self._runner):

@@ -239,13 +239,13 @@ def read_gguf(path: Path, is_model: bool = True) -> Gguf:
     return Gguf(files, parts[0].version, parts[0].entries, tensors)
 
 
-def read_beginning(path: Path, most_bytes: int) -> Gguf:
-    """Read the header of one file of which only the first bytes are there.
+def read_beginning(path: Path, most_bytes: int, is_model: bool = True) -> Gguf:
+    """Read the header of one file of which only the first bytes are there; else as `read_gguf`.
 
     Raises:
         CheckpointError: It doesn't end within these bytes; or as `read_gguf` says.
     """
-    return replace(_read_file(path, True, most_bytes), started_bytes=most_bytes)
+    return replace(_read_file(path, is_model, most_bytes), started_bytes=most_bytes)
 
 
 def _read_file(path: Path, is_model: bool, most_bytes: int = _MOST_HEADER_BYTES) -> Gguf:

@@ -1,0 +1,93 @@
+"""Block drafters as llama.cpp stores them: DFlash, DSpark with its Markov head, and DFlash2.
+
+`target_layers` are named by what enters them, published files name them by what leaves them. `d2t`
+holds the target's tokens themselves. The token that stands for MASK is the tokenizer's. Windows of
+all layers are those of `use_swa`.
+
+Source: llama.cpp, `conversion/qwen.py` and `src/models/dflash.cpp`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from medusa_core.heads.gguf_format import GgufHeadsFormat
+from medusa_core.models.checkpoints.gguf_config import block_sizes_of
+from medusa_core.models.checkpoints.gguf_names import Architecture
+from medusa_core.system.files.gguf import Gguf
+
+_BLOCKS = Architecture(
+    "qwen3",
+    {
+        "attn_conv_proj": "attention_conv.kernel_projection",
+        "ffn_conv_proj": "mlp_conv.kernel_projection",
+    },
+    whole={
+        "attn_conv_base": "attention_conv.base_kernel",
+        "ffn_conv_base": "mlp_conv.base_kernel",
+    },
+)
+_SELECTOR = "candidate_selector"
+_OUTSIDE = {
+    "enc.output_norm.weight": "model.hidden_norm.weight",
+    "fc.weight": "model.fc.weight",
+    "markov_w1.weight": "model.markov_head.markov_w1.weight",
+    "markov_w2.weight": "model.markov_head.markov_w2.weight",
+    "conf_proj.weight": "model.confidence_head.proj.weight",
+    "conf_proj.bias": "model.confidence_head.proj.bias",
+    "selector_predecessor.weight": f"model.{_SELECTOR}.predecessor_codebook",
+    "selector_successor.weight": f"model.{_SELECTOR}.successor_codebook",
+    "selector_hidden.weight": f"model.{_SELECTOR}.hidden_projection.weight",
+}
+# By the published key what a file calls a number, where it has it.
+_NUMBERS = {
+    "block_size": "block_size",
+    "sample_from_anchor": "sample_from_anchor",
+    "conv_kernel_size": "conv_kernel_size",
+    "conv_group_size": "conv_group_size",
+    "selector_rank": "selector_rank",
+    "selector_top_k": "selector_top_k",
+    "output_multiplier": "logit_scale",
+    "input_embedding_scale": "embedding_scale",
+    "final_logit_softcapping": "final_logit_softcapping",
+    "attention_value_scale": "attention.value_scale",
+    "hidden_act": "hidden_activation",
+    "is_causal": "attention.causal",
+}
+_ROWS_OF_VOCABULARY = ("markov_w1.weight", "token_embd.weight")
+_D2T = "d2t"
+
+
+def _settings(gguf: Gguf) -> dict[str, Any]:
+    prefix = gguf.architecture
+    own = {name: gguf.of_model(key) for name, key in _NUMBERS.items()}
+    tables = (gguf.tensors[name] for name in _ROWS_OF_VOCABULARY if name in gguf.tensors)
+    named = len(gguf.texts("tokenizer.ggml.tokens"))
+    tokens = next((table.shape[0] for table in tables), named)
+    layers = gguf.numbers(f"{prefix}.target_layers")
+    return (
+        block_sizes_of(gguf, _BLOCKS)
+        | own
+        | _windows(gguf)
+        | {
+            "vocab_size": tokens,
+            "draft_vocab_size": gguf.tensors[_D2T].shape[0] if _D2T in gguf.tensors else tokens,
+            "mask_token_id": gguf.entries.get("tokenizer.ggml.mask_token_id"),
+            "target_layer_ids": [layer - 1 for layer in layers if isinstance(layer, int)],
+        }
+    )
+
+
+def _windows(gguf: Gguf) -> dict[str, Any]:
+    """Which layers see near places alone; none where the file names no window."""
+    marks = list(gguf.numbers(f"{gguf.architecture}.attention.sliding_window_pattern"))
+    window = gguf.of_model("attention.sliding_window")
+    if not window or not marks:
+        return {}
+    if all(marks):
+        return {"dflash_config": {"use_swa": True, "swa_window_size": window}}
+    kinds = ["sliding_attention" if mark else "full_attention" for mark in marks]
+    return {"use_sliding_window": True, "layer_types": kinds}
+
+
+SPEC = GgufHeadsFormat("dflash", _BLOCKS, _settings, _OUTSIDE)
