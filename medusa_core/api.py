@@ -62,6 +62,7 @@ from medusa_core.hub.settings import (
     save_token,
     settings_from,
 )
+from medusa_core.memory.trained_heads import trained_bytes
 from medusa_core.remote.endpoints import Endpoint, Endpoints
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.jobs.batch.job import (
@@ -447,6 +448,7 @@ __all__ = [
     "stored_answer",
     "stored_prompt",
     "stored_prompts",
+    "trained_bytes",
     "unpack_trace",
     "user_hub_settings",
     "whoami",

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from PySide6.QtCore import QCoreApplication
 
 from app.i18n.words import QT_TRANSLATE_NOOP
+from app.insight.forms import CHAIN, tree_form
 from app.insight.words import NO_SPECIALS, show_token
 from medusa_core.messages import TARGET, BestNode, StepTrace, TokenSource
 
@@ -109,7 +110,7 @@ class TreeLayout:
     @property
     def is_chain(self) -> bool:
         """Whether every guess follows the one before it."""
-        return all(node.parent == node.index - 1 for node in self.drafts)
+        return tree_form([-1, *(node.parent for node in self.drafts)]) is CHAIN
 
     def num_of(self, state: NodeState) -> int:
         """How many nodes are of a state."""
@@ -141,7 +142,7 @@ def layout_of_step(
         *((NodeState.PRUNED, guess) for guess in trace.pruned[:_MOST_PRUNED]),
     )
     parents = (*trace.parents, path[-1], *(guess.node for _, guess in kept_out))
-    is_chain = all(parent == node - 1 for node, parent in enumerate(trace.parents))
+    is_chain = tree_form(trace.parents) is CHAIN
     rows, depths = _places(
         parents, (*(range(len(trace.parents)) if is_chain else path), len(trace.parents))
     )

@@ -299,6 +299,7 @@ class InstalledTab(QWidget):
             ignores_plan=ignores_plan,
             assistant_dir=None if draft is None else draft.folder,
             adapter_dir=None if adapter is None else adapter.folder,
+            takes_own_heads=heads is not None,
         ).with_layers_in(self.details.layers_dir if self.details.streams else None)
         heads_dir = None if heads is None else heads.folder
         wanted = replace(wanted, heads_dir=heads_dir, options=options)

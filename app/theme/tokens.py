@@ -140,6 +140,7 @@ LIGHT = Theme(
         "wine": MarkColour("#f3dde4", "#8f2f55"),
         "magenta": MarkColour("#f9def9", "#b000b8"),
         "indigo": MarkColour("#dfe1fb", "#2b2fb0"),
+        "steel": MarkColour("#dfe8f0", "#114574"),
         "lime": MarkColour("#e2f2d0", "#2f7a12"),
     },
 )
@@ -184,6 +185,7 @@ DARK = Theme(
         "wine": MarkColour("#3d1c29", "#e0557a"),
         "magenta": MarkColour("#3f1b44", "#f06cf5"),
         "indigo": MarkColour("#262950", "#7f8cff"),
+        "steel": MarkColour("#1c2d3b", "#417c9a"),
         "lime": MarkColour("#233a14", "#7ef04a"),
     },
 )
@@ -229,6 +231,7 @@ CONTRAST = Theme(
         "wine": MarkColour("#30101e", "#ff7c9c"),
         "magenta": MarkColour("#300a33", "#ff8cff"),
         "indigo": MarkColour("#14163d", "#97a3ff"),
+        "steel": MarkColour("#0b1d2b", "#72b0d2"),
         "lime": MarkColour("#122b05", "#7dff4a"),
     },
 )

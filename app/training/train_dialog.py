@@ -25,18 +25,19 @@ from app.training.train_form import TrainForm
 from app.training.train_run import TrainRun
 from app.widgets.closing import close_by_key
 from app.widgets.explain import explain
+from app.widgets.numbers import Number
 from app.widgets.questions import confirms
 from app.widgets.sizes import (
     duration,
     on_disk,
     speed,
 )
-from medusa_core.api import HeadsNeeds, HeadsTraining, NeedsQuery, OwnHeads
+from medusa_core.api import HeadsNeeds, HeadsTraining, ModelConfig, NeedsQuery, OwnHeads
 from medusa_core.errors import MedusaError
 
 log = logging.getLogger(__name__)
 
-_SIZE = QSize(560, 400)
+_SIZE = QSize(620, 520)
 _LOOK_MS = 500
 
 
@@ -115,7 +116,9 @@ class TrainDialog(QDialog):
         appearance.changed.connect(self.run_view.restyle)
         self._show()
 
-    def offer(self, name: str, model: str, quant: str, device: str) -> None:
+    def offer(
+        self, name: str, model: str, quant: str, device: str, config: ModelConfig | None = None
+    ) -> None:
         """Train for this model, unless a run for another one isn't finished.
 
         Args:
@@ -123,7 +126,9 @@ class TrainDialog(QDialog):
             model: Its folder or file.
             quant: Its weight format; empty for the usual one.
             device: Where to run; empty for the best there is.
+            config: Its sizes; None where they aren't known.
         """
+        self.form.show_model(config)
         self._name, self._model, self._quant, self._device = name, model, quant, device
         if self.run is not None and self.run.progress().stage == "done":
             wish = self.run.wish
@@ -228,12 +233,14 @@ class TrainDialog(QDialog):
     def _needs_shown(self, needs: HeadsNeeds) -> str:
         return self.tr(
             "Memory {0} at the worst moment · disk {1}, states and checkpoints together · "
-            "the model writes {2} tokens/s · about {3}"
+            "the model writes {2} tokens/s · about {3} · "
+            "to expect: {4:.1f} tokens per step"
         ).format(
             on_disk(needs.peak_bytes),
             on_disk(needs.disk_bytes),
             speed(needs.tokens_per_s),
             duration(3600 * needs.hours),
+            Number(needs.tau),
         )
 
     def _begin(self) -> None:

@@ -15,12 +15,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.choices import offer
 from app.widgets.explain import explain
 from app.widgets.file_dialogs import choose_files
-from app.widgets.sizes import GIB
-from medusa_core.api import TRAINED_KINDS, HeadsWish
+from app.widgets.sizes import GIB, on_disk
+from medusa_core.api import TRAINED_KINDS, HeadsWish, ModelConfig, trained_bytes
 from medusa_core.messages import cluster_of, device_here
 
 _FILES = QT_TRANSLATE_NOOP("Train", "Prompts (*.jsonl *.json)")
@@ -32,7 +33,8 @@ class TrainForm(QWidget):
     """The choices, as a wish.
 
     Attributes:
-        kind_box: Which heads.
+        kind_box: Which heads, and what they cost and bring.
+        kind_label: How they guess, and how large they will be.
         heads_box: How many tokens ahead.
         minutes_box: For everything.
         data_button: Chooses files of prompts.
@@ -56,7 +58,15 @@ class TrainForm(QWidget):
         self._history = history
         self._data: tuple[str, ...] = ()
         self.kind_box = QComboBox()
-        offer(self.kind_box, (kind for kind in TRAINED_KINDS.values() if kind.label))
+        kinds = [kind for kind in TRAINED_KINDS.values() if kind.label]
+        offer(self.kind_box, kinds)
+        for row, kind in enumerate(kinds):
+            words = f"{setting_text(kind.label)}: {setting_text(kind.gist)}"
+            self.kind_box.setItemText(row, words)
+        self.kind_label = QLabel()
+        self.kind_label.setWordWrap(True)
+        self.kind_label.setProperty("class", "muted")
+        self._config: ModelConfig | None = None
         self.heads_box = _number(1, 8, 4)
         self.minutes_box = _number(1, _MOST_MINUTES, 60, self.tr(" min"))
         self.disk_box = _number(0, 1000, 4, " GB")
@@ -87,6 +97,7 @@ class TrainForm(QWidget):
         )
         self._build()
         self._show_data()
+        self._show_kind()
 
     def wish(self, model: str, quant: str, device: str) -> HeadsWish:
         """What is wanted.
@@ -100,6 +111,7 @@ class TrainForm(QWidget):
             model=model,
             kind=self.kind_box.currentData(),
             num_heads=round(self.heads_box.value()),
+            block=max(2, round(self.heads_box.value())),
             minutes=self.minutes_box.value(),
             data=self._data,
             own_chats=self._history if self.chats_box.isChecked() else "",
@@ -109,6 +121,11 @@ class TrainForm(QWidget):
             states_gib=self.disk_box.value() * GB / GIB,
             joint=self.joint_box.isChecked() and self.joint_box.isEnabled(),
         )
+
+    def show_model(self, config: ModelConfig | None) -> None:
+        """Say how large heads for a model of these sizes will be; None where they aren't known."""
+        self._config = config
+        self._show_kind()
 
     def use_files(self, files: tuple[str, ...]) -> None:
         """Ask what stands in these; none for the bundled questions."""
@@ -138,9 +155,12 @@ class TrainForm(QWidget):
         for name, box in rows:
             box.setAccessibleName(name)
             form.addRow(name, box)
+            if box is self.kind_box:
+                form.addRow("", self.kind_label)
         form.addRow("", self.joint_box)
         form.addRow(self.tr("What the model is asked"), data)
         self.kind_box.currentIndexChanged.connect(self._choose_kind)
+        self.heads_box.valueChanged.connect(self._show_kind)
         self.joint_box.toggled.connect(self.changed)
         self.chats_box.toggled.connect(self.changed)
         for number in (self.heads_box, self.minutes_box, self.disk_box):
@@ -151,7 +171,18 @@ class TrainForm(QWidget):
     def _choose_kind(self) -> None:
         kind = TRAINED_KINDS[self.kind_box.currentData()]
         self.joint_box.setEnabled(kind.learns_jointly)
+        self._show_kind()
         self.changed.emit()
+
+    def _show_kind(self) -> None:
+        kind = TRAINED_KINDS[self.kind_box.currentData()]
+        shown_text = setting_text(kind.explanation)
+        if self._config is not None:
+            num_bytes = trained_bytes(kind.name, self._config, round(self.heads_box.value()))
+            size = self.tr("For this model they take {0}.").format(on_disk(num_bytes))
+            shown_text = f"{shown_text} {size}"
+        self.kind_label.setText(shown_text)
+        self.kind_box.setAccessibleDescription(shown_text)
 
     def _choose_files(self) -> None:
         title = self.tr("Files of prompts or conversations")

@@ -191,7 +191,10 @@ def _model_facts(model: str) -> Facts:
         return shape_config(model), HeadsShape()
     path = find_named(model)
     if path is not None:
-        return ModelFiles.open(path).config, HeadsShape()
+        from medusa_core.heads.kind import chosen_shape
+
+        files = ModelFiles.open(path)
+        return files.config, chosen_shape(files, None, takes_own=True)
     if "/" not in model:
         raise RequestError(
             f"There is no model {model!r}.",

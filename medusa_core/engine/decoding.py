@@ -17,6 +17,7 @@ from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.runtime.tree.step import Proposal, WalkContext
 from medusa_core.speculation.drafters.drafter import Drafter
 from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.source import ReadsCache
 from medusa_core.speculation.rules.rule import Rule, RuleNumbers
 from medusa_core.speculation.tuning.costs import Sharers
 
@@ -78,6 +79,7 @@ class Decoding:
         self.seconds = 0.0
         self._session, self._answer = session, answer
         self._awake, self._resting = drafter, Resting(drafter)
+        self._looking = drafter if isinstance(drafter, ReadsCache) else None
         self._most_rows = most_rows
         self._is_shared = False
         self._started = 0.0
@@ -97,6 +99,8 @@ class Decoding:
         self._started = time.perf_counter()
         self._is_shared = is_shared
         self.drafter = self._resting if self.tuning.rests and not is_shared else self._awake
+        if self._looking is not None:  # the cache may be another one than before
+            self._looking.look_into(self.kv)
         # A path longer than the budget could not be kept: no rows for it near the end.
         length = self.kv.length
         self.max_rows = min(self._most_rows, self.kv.most_rows, self.kv.capacity - length)

@@ -20,6 +20,7 @@ from medusa_core.heads.head_files import HeadFiles, open_head_files
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.system.files.safetensors_header import TensorShapes
@@ -96,9 +97,36 @@ def kind_registry() -> Registry[HeadKind]:
     return Registry(kinds, "kind of heads", HeadKind)
 
 
-def has_own_heads(names: frozenset[str], config: ModelConfig) -> bool:
-    """Do heads of any kind lie among the tensors of a target?"""
-    return any(spec.lies_within(names, config) for spec in kind_registry().specs)
+def chosen_heads(model: ModelFiles, path: Path | None, takes_own: bool) -> HeadFiles | None:
+    """The heads that a target is loaded with.
+
+    Args:
+        model: The target.
+        path: Of heads; None where none are named.
+        takes_own: Those among its own tensors serve then.
+
+    Raises:
+        CheckpointError: A file is damaged.
+        HeadsError: There are no heads at the path.
+        ModelError: A file is of an architecture that isn't supported.
+    """
+    if path is not None:
+        return open_head_files(path)
+    return own_heads(model) if takes_own else None
+
+
+def own_heads(model: ModelFiles) -> HeadFiles | None:
+    """The heads of any kind among a target's own tensors; None where there are none.
+
+    Raises:
+        CheckpointError: A file is damaged.
+        ModelError: It isn't supported.
+    """
+    checkpoint = model.checkpoint()
+    names, config = checkpoint.names, model.config
+    if not any(spec.lies_within(names, config) for spec in kind_registry().specs):
+        return None
+    return HeadFiles(model.path, checkpoint, model.settings)
 
 
 def kind_of(names: frozenset[str]) -> HeadKind:
@@ -116,6 +144,12 @@ def read_shape(path: Path) -> HeadsShape:
         ModelError: It is a GGUF file of an architecture that isn't supported.
     """
     return shape_in(open_head_files(path))
+
+
+def chosen_shape(model: ModelFiles, path: Path | None, takes_own: bool) -> HeadsShape:
+    """Sizes of `chosen_heads`, without reading a tensor; raises the same."""
+    files = chosen_heads(model, path, takes_own)
+    return HeadsShape() if files is None else shape_in(files)
 
 
 def shape_in(files: HeadFiles) -> HeadsShape:

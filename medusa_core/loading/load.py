@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import torch
 
-from medusa_core.heads.head_files import HeadFiles, open_head_files
-from medusa_core.heads.kind import Heads, has_own_heads, kind_of, shape_in
+from medusa_core.heads.head_files import HeadFiles
+from medusa_core.heads.kind import Heads, chosen_heads, kind_of, shape_in
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.loading.decoder import DecoderParts, Join, OnProgress, open_decoder
 from medusa_core.loading.plan import plan_target
@@ -169,9 +169,7 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
     )
     if config.is_ours:  # else transformers compares them as it reads
         check_header(checkpoint, config)
-    if heads_dir is None and options.takes_own_heads and has_own_heads(checkpoint.names, config):
-        heads_dir = files.path
-    heads = None if heads_dir is None else open_head_files(heads_dir)
+    heads = chosen_heads(files, heads_dir, options.takes_own_heads)
     shape = HeadsShape() if heads is None else shape_in(heads)
     draft = None if options.assistant_dir is None else ModelFiles.open(options.assistant_dir)
     draft_model = None if draft is None else _planned_draft_model(draft, options, tokenizer)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from medusa_core.heads.kind import read_shape
+from medusa_core.heads.kind import chosen_shape
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.memory.probe import live_budget
 from medusa_core.memory.smaller import smaller_choices
-from medusa_core.messages import HeadsShape
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.quant.in_blocks import weight_formats
 
@@ -45,8 +44,9 @@ def smaller_loads(
         ModelError: Its files can't be read.
         RequestError: There is no such device.
     """
-    options, config = choice.options, ModelFiles.open(choice.model_dir).config
-    heads = HeadsShape() if choice.heads_dir is None else read_shape(choice.heads_dir)
+    options, files = choice.options, ModelFiles.open(choice.model_dir)
+    config = files.config
+    heads = chosen_shape(files, choice.heads_dir, options.takes_own_heads)
     context = context_tokens or options.context_tokens or min(_USUAL_CONTEXT, config.context_tokens)
     budget = live_budget(device, own_bytes)
     draft_dir = options.assistant_dir

@@ -206,11 +206,12 @@ def offloaded_load(
         RequestError: There is no such device.
         TierError: The disk can't be measured.
     """
-    from medusa_core.heads.kind import read_shape
+    from medusa_core.heads.kind import chosen_shape
     from medusa_core.memory.probe import live_budget
 
-    options, config = choice.options, ModelFiles.open(choice.model_dir).config
-    heads = HeadsShape() if choice.heads_dir is None else read_shape(choice.heads_dir)
+    options, files = choice.options, ModelFiles.open(choice.model_dir)
+    config = files.config
+    heads = chosen_shape(files, choice.heads_dir, options.takes_own_heads)
     budget = limited(live_budget(device, own_bytes), options.memory_gib)
     context = options.context_tokens or config.usual_context
     draft_dir = options.assistant_dir

@@ -263,7 +263,7 @@ def heads_bytes(config: ModelConfig, heads: HeadsShape, formats: PartFormats) ->
         )
         item = _ITEMSIZE[formats.compute]
         plain = heads.num_biases * _bias_itemsize(formats) + heads.num_vector_numbers * item
-        return in_matrices + plain + heads.num_norm_numbers * max(4, item)
+        return in_matrices + plain + heads.num_norm_numbers * max(4, item) + 8 * heads.num_ids
     hidden, count, device = config.hidden_size, heads.num_heads, formats.device
     rows, biases = count * hidden, count * hidden * _bias_itemsize(formats)
     total = 0

@@ -244,7 +244,7 @@ class SourceInfo(NamedTuple):
 
     Attributes:
         name: As in `TokenSource.proposers`.
-        label: A word for it, such as "lookup".
+        label: A word for it, such as "suffix".
         badge: A short one, for a node of a tree.
         explanation: What its mark means, such as "found in the text so far".
         colours: Names of colours of the window's palette, for depth 1, 2, ...; they begin again.
@@ -418,6 +418,8 @@ class HeadsShape:
         reads_width: Width of the target's states that they read; 0 for `hidden_size`.
         made_for_vocab: Tokens of the target that they were made for; 0 if they don't say.
         deepest_layer: Of the target's layers that they read the last one; 0 for any target's.
+        num_ids: Token ids that they keep, of eight bytes each.
+        families: Of targets that they can read; empty for any.
     """
 
     num_heads: int = 0
@@ -437,6 +439,8 @@ class HeadsShape:
     reads_width: int = 0
     made_for_vocab: int = 0
     deepest_layer: int = 0
+    num_ids: int = 0
+    families: tuple[str, ...] = ()
 
 
 class Tier(str, Enum):

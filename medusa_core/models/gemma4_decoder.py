@@ -10,17 +10,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from medusa_core.models.activation import Active
-from medusa_core.models.config import ModelConfig, RopeConfig
+from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import SequenceRows
-from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp, read_mlp
+from medusa_core.models.experts import ExpertMlps, Mlp, read_mlp
 from medusa_core.models.families.gemma4_text import EXPERT_NORMS
+from medusa_core.models.gemma4_block import (
+    ExpertsBeside,
+    Gemma4Block,
+    PerLayerGate,
+    normed_heads,
+    with_window,
+)
 from medusa_core.models.layer_shapes import RowShape, rows_read
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.parts import (
@@ -39,81 +44,6 @@ from medusa_core.models.rope import Rope, interleave_rows, rotate_heads
 from medusa_core.models.token_table import TokenTable
 from medusa_core.models.traits_decoder import TraitsDecoder
 from medusa_core.models.weights import Weights
-
-
-@dataclass(frozen=True, slots=True)
-class PerLayerGate:
-    """The way in for the per-layer embeddings of one layer.
-
-    Attributes:
-        gate: Of a row; what it opens is multiplied with the row's vector for the layer.
-        projection: Of the product.
-        norm: Of what the projection makes, before it is added.
-    """
-
-    gate: QuantLinear
-    projection: QuantLinear
-    norm: RmsNorm
-
-    def __call__(self, x: Tensor, vectors: Tensor) -> Tensor:
-        """[n, hidden], [n, width] → [n, hidden]"""
-        opened = F.gelu(self.gate(x), approximate="tanh")
-        return x + self.norm(self.projection(opened * vectors))
-
-
-@dataclass(frozen=True, slots=True)
-class ExpertsBeside:
-    """Experts beside the MLP of one layer; their halves are normalised apart, then added.
-
-    Attributes:
-        norms: Before the experts, behind the MLP, behind the experts.
-        router_norm: Before the router, which reads what enters both halves.
-        mlps: The experts.
-    """
-
-    norms: tuple[RmsNorm, RmsNorm, RmsNorm]
-    router_norm: RmsNorm
-    mlps: ExpertMlps
-
-    def __call__(self, x: Tensor, beside: Tensor, active: Active) -> Tensor:
-        """What enters, and what the MLP makes of it. [n, hidden] each → [n, hidden]"""
-        before, behind_mlp, behind = self.norms
-        return behind_mlp(beside) + behind(self.mlps(before(x), active, self.router_norm(x)))
-
-
-@dataclass(frozen=True, slots=True)
-class Gemma4Block:
-    """Weights of one block.
-
-    Attributes:
-        norms: Before attention, behind it, before the MLP, behind it.
-        owner: The layer whose keys and values it reads: itself, or an earlier one.
-        rows: What those are.
-        window: Tokens that attention looks back on; None for all.
-        q_norm: Of each query head.
-        k_norm: Of each key head; None where it reads another layer's.
-        keys_are_values: There is no projection to values: they are the keys', not yet normalised.
-        qkv: The fused projections to queries, and where it is the owner to keys and values.
-        output: The projection behind attention.
-        mlp: What follows attention.
-        experts: They stand beside it; None for none.
-        per_layer: The way in for per-layer embeddings, or None.
-        scale: What leaves the block is multiplied with it. [1]
-    """
-
-    norms: tuple[RmsNorm, RmsNorm, RmsNorm, RmsNorm]
-    owner: int
-    rows: RowShape
-    window: int | None
-    q_norm: RmsNorm
-    k_norm: RmsNorm | None
-    keys_are_values: bool
-    qkv: QuantLinear
-    output: QuantLinear
-    mlp: Mlp | PlainMlp
-    experts: ExpertsBeside | None
-    per_layer: PerLayerGate | None
-    scale: Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +88,7 @@ class Gemma4Decoder(TraitsDecoder):
         self._value_norms: dict[int, RmsNorm] = {}
         self._per_layer: PerLayerWeights | None = None
         super().__init__(config, precision, weights)
-        self._local_rope = Rope(_with_window(config), precision.scores, precision.device)
+        self._local_rope = Rope(with_window(config), precision.scores, precision.device)
         self._gemma_pass: _Gemma4Pass | None = None
         self._vectors: Tensor | None = None  # of the pass, for all layers. [n, layers, width]
 
@@ -286,17 +216,12 @@ class Gemma4Decoder(TraitsDecoder):
     ) -> Tensor:
         now, weights = self._gemma_pass, self._gemma_blocks[index]
         assert now is not None  # of `rotations`
-        before, behind, before_mlp, behind_mlp = weights.norms
         turns = now.turns if weights.window is None else now.local
-        turned = self._turned(weights, weights.qkv(before(x)), turns)
+        turned = self._turned(weights, weights.projected(x), turns)
         mixed = self.mixed(index, turned, sequences, only_row)
         if only_row is not None:
             x = x[only_row : only_row + 1]
-        x = x + behind(weights.output(mixed.to(x.dtype)))
-        made = weights.mlp(before_mlp(x), self._active)
-        if weights.experts is not None:
-            made = weights.experts(x, made, self._active)
-        x = x + behind_mlp(made)
+        x = weights.behind(x, mixed, self._active)
         if weights.per_layer is not None:
             assert self._vectors is not None  # of `entering`
             vectors = self._vectors[:, index]
@@ -308,14 +233,14 @@ class Gemma4Decoder(TraitsDecoder):
         """Queries, and keys and values if they are its own. [n, heads, head_dim]"""
         num_q, (num_kv, size) = self.config.num_heads, _sizes(weights.rows)
         heads = projected.view(len(projected), -1, size)
-        queries = _normed(weights.q_norm, heads[:, :num_q])
+        queries = normed_heads(weights.q_norm, heads[:, :num_q])
         if weights.k_norm is None:
             return rotate_heads(queries, turns)
         raw = heads[:, num_q : num_q + num_kv]
         values = _in_halves(raw) if weights.keys_are_values else heads[:, num_q + num_kv :]
-        keys = _normed(weights.k_norm, raw)
+        keys = normed_heads(weights.k_norm, raw)
         turned = rotate_heads(torch.cat([queries, keys], dim=1), turns)
-        values = _normed(self._value_norms[size], values)
+        values = normed_heads(self._value_norms[size], values)
         return torch.cat([turned, values.to(turned.dtype)], dim=1)
 
     def _mixed_of(
@@ -460,25 +385,8 @@ class Gemma4Decoder(TraitsDecoder):
         )
 
 
-def _with_window(config: ModelConfig) -> ModelConfig:
-    """The configuration as layers with a window have it."""
-    local = [
-        shape
-        for shape, window in zip(config.layers, config.traits.windows, strict=True)
-        if window is not None and isinstance(shape, RowShape)
-    ]
-    rope = RopeConfig(theta=config.traits.local_theta or config.rope.theta)
-    size = local[0].head_dim if local else config.head_dim
-    return replace(config, rope=rope, head_dim=size)
-
-
 def _sizes(rows: RowShape) -> tuple[int, int]:
     return rows.num_kv_heads, rows.head_dim
-
-
-def _normed(norm: RmsNorm, heads: Tensor) -> Tensor:
-    """Each head on its own. [n, heads, head_dim]"""
-    return norm(heads.reshape(-1, heads.shape[-1])).view(heads.shape)
 
 
 def _in_halves(heads: Tensor) -> Tensor:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from medusa_core.models.checkpoints.gguf_config import config_of
 from medusa_core.models.checkpoints.gguf_naming import model_name
@@ -63,6 +64,16 @@ class ModelFiles(ABC):
         Raises:
             CheckpointError: A file is missing or damaged.
             ModelError: They describe something that this engine doesn't run.
+        """
+
+    @property
+    @abstractmethod
+    def settings(self) -> Mapping[str, object]:
+        """What `config.json` says, or would say.
+
+        Raises:
+            CheckpointError: A file is missing or damaged.
+            ModelError: It is a GGUF file of an architecture that isn't supported.
         """
 
     @property
@@ -138,12 +149,13 @@ class FolderFiles(ModelFiles):
         return self.path.name
 
     @cached_property
+    def settings(self) -> Mapping[str, object]:
+        return read_json(self.path / "config.json")
+
+    @cached_property
     def config(self) -> ModelConfig:
         generation = self.path / "generation_config.json"
-        return parse_config(
-            read_json(self.path / "config.json"),
-            read_json(generation) if generation.exists() else {},
-        )
+        return parse_config(self.settings, read_json(generation) if generation.exists() else {})
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -192,8 +204,16 @@ class GgufFiles(ModelFiles):
         return model_name(self.headers)
 
     @cached_property
+    def _told(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+        return config_of(self.headers)
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        return self._told[0]
+
+    @cached_property
     def config(self) -> ModelConfig:
-        return parse_config(*config_of(self.headers))
+        return parse_config(*self._told)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

@@ -29,12 +29,13 @@ from medusa_core.heads.writer import write_heads as write_format
 from medusa_core.loading.load import load_target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
 from medusa_core.speculation.drafters.lineup import serving_drafters
-from tests.core.block_files import DFLASH, DSPARK, JETSPEC, REDUCED, write_block
+from tests.core.assistant_files import AssistantSpec, write_assistant
+from tests.core.block_files import DFLASH, DFLASH2, DSPARK, JETSPEC, REDUCED, write_block
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.mtp_files import write_mimo
 from tests.core.mutations import ODD_VALUES
-from tests.core.peer_files import write_guessing_peer
+from tests.core.peer_files import write_guessing_peer, write_peer
 from tests.core.streams_files import StreamsSpec, write_streams
 from tests.core.tiny import (
     TinySpec,
@@ -99,6 +100,11 @@ def _qwen(folder: Path) -> Written:
     return Written(folder / "model", None)
 
 
+def _gemma4(folder: Path) -> Written:
+    write_peer("gemma 4 E2B", folder / "model")
+    return Written(folder / "model", write_assistant(folder / "heads", AssistantSpec(clusters=32)))
+
+
 WRITERS: dict[str, Callable[[Path], Written]] = {
     "medusa v0.1": _beside(_classic(is_shared=False)),
     "medusa vllm": _beside(_vllm),
@@ -110,7 +116,9 @@ WRITERS: dict[str, Callable[[Path], Written]] = {
     "eagle 3": _beside(lambda folder: write_eagle(folder, EagleSpec("eagle3"))),
     "eagle sglang": _beside(lambda folder: write_eagle(folder, EagleSpec("sglang", taps=(1, 2)))),
     "eagle speculators": _beside(lambda folder: write_eagle(folder, EagleSpec("speculators"))),
+    "gemma4-assistant": _gemma4,
     "dflash": _beside(lambda folder: write_block(folder, DFLASH)),
+    "dflash 2": _beside(lambda folder: write_block(folder, DFLASH2)),
     "dspark": _beside(lambda folder: write_block(folder, DSPARK)),
     "dspark speculators": _beside(lambda folder: write_block(folder, REDUCED)),
     "dflash jetspec": _beside(lambda folder: write_block(folder, JETSPEC)),
@@ -204,6 +212,12 @@ def harm_file(written: Written, folder: Path, rng: random.Random) -> str:
 HARM = (harm_tensors, harm_tensors, harm_settings, harm_settings, harm_layout, harm_file)
 
 
+_TRIED = (
+    *("none", "medusa", "hydra", "eagle", "mtp", "streams"),
+    *("dflash", "dspark", "jetspec", "gemma4-assistant"),
+)
+
+
 def try_out(written: Written) -> str:
     """Load them and draft; the name of the error, or `works` where the text is the target's."""
     try:
@@ -213,11 +227,7 @@ def try_out(written: Written) -> str:
         texts = [
             generate(target, output, GenerateSettings(spec.name, max_new_tokens=4)).text
             for spec in serving_drafters(target)
-            if spec.name
-            in (
-                *("none", "medusa", "hydra", "eagle", "mtp", "streams"),
-                *("dflash", "dspark", "jetspec"),
-            )
+            if spec.name in _TRIED
         ]
     except MedusaError as error:
         if not error.message or not error.hint:

@@ -8,22 +8,23 @@ import torch
 from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_text_files
 
 
-def write_peer(name: str, model: Path, heads: Path) -> None:
-    """Write one of the models of `peers.CONFIGS` as a target, with heads.
+def write_peer(name: str, model: Path, heads: Path | None = None) -> None:
+    """Write one of the models of `peers.CONFIGS` as a target, with Medusa heads.
 
     Its numbers are bfloat16, so that every compute dtype starts from the same.
 
     Args:
         name: Which.
         model: Takes the model.
-        heads: Takes the heads.
+        heads: Takes the heads; None for a model alone.
     """
     peers = importlib.import_module("tests.core.peers")  # transformers takes seconds
     peer = peers.peer_of(name).bfloat16()
     peer.save_pretrained(model)
     write_text_files(model)
-    spec = TinySpec(hidden_size=peer.config.hidden_size, seed=31)
-    write_heads(heads, random_heads(spec), ACCURACIES)
+    if heads is not None:
+        spec = TinySpec(hidden_size=peer.config.hidden_size, seed=31)
+        write_heads(heads, random_heads(spec), ACCURACIES)
 
 
 def write_guessing_peer(name: str, model: Path) -> None:

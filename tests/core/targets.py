@@ -20,6 +20,7 @@ from medusa_core.loading.load import (
 from medusa_core.messages import GenerateSettings
 from medusa_core.models.datastore.phrases import write_phrases
 from medusa_core.training.phrase_counts import OwnText, PhraseRecipe, count_phrases
+from tests.core.assistant_files import AssistantSpec, write_assistant
 from tests.core.block_files import DFLASH, JETSPEC, REDUCED, BlockSpec, write_block
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
@@ -141,6 +142,11 @@ def _hydra(model: Path, heads: Path) -> None:
     write_hydra(heads, random_hydra(HYDRA))
 
 
+def _gemma4(model: Path, heads: Path) -> None:
+    write_peer(PEERS["gemma4"], model)
+    write_assistant(heads, AssistantSpec(clusters=32))
+
+
 def _learned(model: Path, heads: Path) -> None:
     write_tiny(model, TIED)
     write_heads(heads, random_heads(TIED, is_shared=True))
@@ -178,6 +184,7 @@ _SAYING = {
     **{name: partial(write_peer, peer) for name, peer in PEERS.items()},
     "qwen3_5": lambda model, _: write_guessing_peer(PEERS["qwen3_5"], model),
     "hydra": _hydra,
+    "gemma4": _gemma4,
 }
 _WRITERS: dict[str, Writer] = {
     **{name: _with_phrases(write) for name, write in _SAYING.items()},

@@ -9,11 +9,13 @@ import pytest
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
+from tests.core.assistant_files import AssistantSpec, write_assistant
 from tests.core.block_files import DFLASH, DSPARK, write_block
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.laws import check_same_tokens, decode, plainly, user_says
 from tests.core.mtp_files import write_mimo
+from tests.core.peer_files import write_peer
 from tests.core.tiny import TinySpec, write_tiny
 
 # Wide enough for whole blocks of every format.
@@ -21,6 +23,14 @@ WIDE = TinySpec(hidden_size=64, intermediate_size=128, num_layers=4, seed=31)
 EAGLE = EagleSpec("eagle3", hidden=64, inner=128, columns=128)
 DRAFTER = replace(DFLASH, hidden=64, head_dim=16, inner=128)
 Write = Callable[[Path], tuple[Path, Path | None]]
+
+
+def _gemma4(root: Path) -> tuple[Path, Path | None]:
+    write_peer("gemma 4 31B", root / "model")
+    spec = AssistantSpec(hidden=64, inner=128, kv_heads=2, global_kv_heads=1)
+    return root / "model", write_assistant(root / "heads", spec)
+
+
 WRITERS: dict[str, Write] = {
     "eagle": lambda root: (
         write_tiny(root / "model", WIDE),
@@ -34,6 +44,7 @@ WRITERS: dict[str, Write] = {
         write_tiny(root / "model", WIDE),
         write_hydra(root / "heads", random_hydra(WIDE)),
     ),
+    "gemma4-assistant": _gemma4,
     "dflash": lambda root: (
         write_tiny(root / "model", WIDE),
         write_block(root / "heads", DRAFTER),
@@ -63,7 +74,7 @@ def test_heads_in_few_bits_are_planned_smaller_and_change_no_text(
     assert target.heads.nbytes <= target.plan.heads_bytes <= 1.05 * target.heads.nbytes
     assert target.formats.heads.name == quant
     assert target.heads.nbytes < 0.8 * whole.heads.nbytes
-    drafter = kind.partition("-")[0]
+    drafter = "eagle" if kind == "eagle-1" else kind
     for rule, temperature in (("greedy", 1.0), ("sample", 0.8)):
         settings = GenerateSettings(
             drafter, rule, temperature, seed=3, tree_rows=10, max_new_tokens=20

@@ -9,9 +9,12 @@ from safetensors.torch import load_file, save_file
 
 from medusa_core.engine.session import Session
 from medusa_core.errors import HeadsError
+from medusa_core.heads.kind import chosen_shape
+from medusa_core.hub.library.library_folder import ContentsKind, look_into
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
 from medusa_core.models.checkpoints.folder_checkpoint import open_folder
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.speculation.drafters.chained_source import ChainedMemory
 from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.speculation.drafters.sources.mtp_source import mtp_head
@@ -142,3 +145,17 @@ def test_a_hostile_layer_is_refused_in_words(
     with pytest.raises(HeadsError) as caught:
         loaded(tmp_path, "float32")
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("name", FILED)
+def test_the_library_and_forecasts_count_the_layer(name: str, tmp_path: Path) -> None:
+    folder = write_mtp_peer(name, tmp_path / "model")
+    file = convert(folder, tmp_path / "model.gguf")
+    for path in (folder, file):
+        contents, files = look_into(path), ModelFiles.open(path)
+        assert contents.kind is ContentsKind.MERGED
+        assert contents.heads is not None
+        assert contents.heads.shape == chosen_shape(files, None, takes_own=True)
+        assert contents.heads.shape.kind == "mtp"
+        assert not contents.problems
+        assert chosen_shape(files, None, takes_own=False).num_heads == 0

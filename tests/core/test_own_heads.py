@@ -16,6 +16,7 @@ from medusa_core.system.jobs.heads_training import (
     OwnHeads,
 )
 from medusa_core.system.sandbox.command import CommandProcess
+from medusa_core.training.heads_plan import HeadsPlan
 
 WISH = HeadsWish("/models/tiny", minutes=5.0, data=("a.jsonl",))
 
@@ -157,12 +158,12 @@ def test_needs_are_known_when_the_command_has_told_them(
     query = NeedsQuery(WISH, tmp_path)
     assert query.answer() is None
     assert "--dry-run" in commands[0].arguments
-    reported = {"peak_bytes": 5, "disk_bytes": 6, "tokens_per_s": 7.0, "hours": 8.0}
-    (tmp_path / "needs.json").write_text(json.dumps(reported))
+    plan = HeadsPlan(5, 6, 7.0, 8.0, 9, 1.5)
+    (tmp_path / "needs.json").write_text(json.dumps(plan.as_dict()))
     commands[0].code = 0
     needs = query.answer()
     assert needs is not None
-    assert needs.hours == 8.0
+    assert (needs.hours, needs.tau) == (8.0, 1.5)
     commands[0].code, commands[0].words = 1, "error: No.\n  Yes.\n"
     with pytest.raises(TrainingError, match="No"):
         query.answer()

@@ -61,7 +61,7 @@ def declared_texts() -> tuple[str, ...]:
     rules = (spec.choice for spec in rule_registry().specs)
     texts += [label for rule in rules for _, label in rule.numbers]
     kinds = (kind for kind in TRAINED_KINDS.values() if kind.label)
-    texts += [text for kind in kinds for text in (kind.label, kind.explanation)]
+    texts += [text for kind in kinds for text in (kind.label, kind.gist, kind.explanation)]
     texts += [spec.label for spec in weight_formats().specs]
     return tuple(dict.fromkeys(texts))
 

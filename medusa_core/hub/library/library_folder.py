@@ -6,7 +6,7 @@ Configuration and headers are read, tensors are not.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -49,7 +49,9 @@ log = logging.getLogger(__name__)
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 _PICKLED_WEIGHTS = "pytorch_model*.bin"
 _EMBEDDINGS = ("embed_tokens.weight", "backbone.embeddings.weight")
-_MERGED = "medusa_head."
+_ASSISTANT = "post_projection.weight"  # which has token vectors of its own
+# Some of this is in the names of heads among a model's tensors: only then they are looked for.
+_OWN = ("medusa_head.", "mtp.", "mtp_layers.", ".eh_proj.", ".nextn.")
 
 
 class ContentsKind(Enum):
@@ -106,14 +108,18 @@ def look_into(folder: Path, name: str = "") -> Contents:
 
 def _gguf(path: Path, name: str) -> Contents:
     try:
-        sizes, _, _ = config_of(read_gguf(path))
+        gguf = read_gguf(path)
+        sizes, _, _ = config_of(gguf)
     except HeadsFileError:
         return _gguf_heads(path, name)
     except CompanionError as error:
         return Contents(ContentsKind.UNKNOWN, "gguf", (f"{error.message} {error.hint}",))
     except ModelError as error:
         return Contents(ContentsKind.TARGET, "gguf", (f"{error.message} {error.hint}".strip(),))
-    return Contents(ContentsKind.TARGET, "gguf", (), target_facts(name, sizes))
+    problems: list[str] = []
+    heads = _own_heads(path, name, problems) if _may_hold_heads(gguf.tensors) else None
+    kind = ContentsKind.TARGET if heads is None else ContentsKind.MERGED
+    return Contents(kind, "gguf", tuple(problems), target_facts(name, sizes), heads)
 
 
 def _gguf_heads(path: Path, name: str) -> Contents:
@@ -132,6 +138,22 @@ def _is_named(path: Path) -> bool:
     return path.exists() or path.is_symlink()
 
 
+def _may_hold_heads(names: Iterable[str]) -> bool:
+    return any(part in name for name in names for part in _OWN)
+
+
+def _own_heads(path: Path, name: str, problems: list[str]) -> HeadsFacts | None:
+    """The heads among a model's own tensors."""
+    from medusa_core.heads.kind import own_heads  # takes torch along
+
+    try:
+        files = own_heads(ModelFiles.open(path))
+    except ModelError as error:  # whoever loads it is told
+        log.debug("%s: %s", name, error.message)
+        return None
+    return None if files is None else _heads(name, files.shapes, files.settings, problems)
+
+
 def _heads_in(folder: Path) -> str:
     """The file of heads in a folder; empty if there is none."""
     return next((file for file in HEADS_FILES if _is_named(folder / file)), "")
@@ -142,7 +164,8 @@ def _weights(
 ) -> Contents:
     """A model, with heads among its tensors or beside them; or heads in a model's file."""
     shapes = _read_shapes(folder, weights, problems)
-    if shapes and not any(tensor.endswith(_EMBEDDINGS) for tensor in shapes):
+    is_model = any(tensor.endswith(_EMBEDDINGS) for tensor in shapes) and _ASSISTANT not in shapes
+    if shapes and not is_model:
         found: list[str] = []
         heads = _heads(name, shapes, config, found)
         if heads is not None or not _is_of_another_family(config):
@@ -151,9 +174,9 @@ def _weights(
     target = target_facts(name, config)
     _check_target(folder, target, config, problems)
     heads = None
-    if any(tensor.startswith(_MERGED) for tensor in shapes):
-        heads = _heads(name, shapes, config, problems)
-    elif _heads_in(folder):
+    if _may_hold_heads(shapes):
+        heads = _own_heads(folder, name, problems)
+    if heads is None and _heads_in(folder):
         heads = _heads_file(folder, name, config, problems)
     kind = (
         ContentsKind.UNKNOWN

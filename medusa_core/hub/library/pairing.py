@@ -41,6 +41,9 @@ class TargetSizes(Protocol):
     @property
     def num_layers(self) -> int: ...
 
+    @property
+    def model_type(self) -> str: ...
+
 
 @dataclass(frozen=True, slots=True)
 class TargetFacts:
@@ -52,6 +55,7 @@ class TargetFacts:
         vocab_size: Its tokens.
         num_layers: Its blocks.
         title: What its file calls it, which may have another name; empty for nothing.
+        model_type: Its family; empty if that isn't known.
     """
 
     name: str
@@ -59,6 +63,7 @@ class TargetFacts:
     vocab_size: int
     num_layers: int = 0
     title: str = ""
+    model_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +137,8 @@ def misfit(sizes: TargetSizes, heads: HeadsShape) -> str:
         reason = f"hidden size {width:,} ≠ {sizes.hidden_size:,}"
     elif heads.made_for_vocab and abs(heads.made_for_vocab - sizes.vocab_size) > _MOST_PADDING:
         reason = f"vocabulary size {heads.made_for_vocab:,} ≠ {sizes.vocab_size:,}"
+    elif heads.families and sizes.model_type and sizes.model_type not in heads.families:
+        reason = f"reads keys and values of {' and '.join(heads.families)}"
     elif sizes.num_layers and heads.deepest_layer > sizes.num_layers:
         reason = f"reads layer {heads.deepest_layer:,} of {sizes.num_layers:,}"
     elif not heads.is_reduced and abs(columns - sizes.vocab_size) > _MOST_PADDING:
@@ -195,7 +202,8 @@ def target_facts(name: str, config: Mapping[str, Any]) -> TargetFacts | None:
     if len(counts) != len(sizes):
         return None
     hidden_size, vocab_size, num_layers = counts
-    return TargetFacts(name, hidden_size, vocab_size, num_layers, str(config.get(GGUF_TITLE, "")))
+    title, family = (str(config.get(key, "")) for key in (GGUF_TITLE, "model_type"))
+    return TargetFacts(name, hidden_size, vocab_size, num_layers, title, family)
 
 
 def heads_facts(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -24,6 +25,31 @@ from medusa_core.runtime.kv.size import (
     state_rows,
 )
 from medusa_core.runtime.kv.states import RecurrentStates
+
+
+@runtime_checkable
+class ReadableCache(Protocol):
+    """A cache whose rows may be read between two passes, such as by what drafts from them.
+
+    Attributes:
+        length: Committed rows.
+        capacity: Slots in all.
+    """
+
+    length: int
+    capacity: int
+
+    def rows_of(self, layer: int, first: int = 0) -> tuple[Tensor, Tensor]:
+        """Committed keys and values of a layer, as its attention multiplies them.
+
+        Args:
+            layer: One that has rows of its own.
+            first: The first row that is wanted.
+
+        Returns:
+            Each [kv heads, length − first, head_dim], in the cache's dtype or, where rows are
+            quantized, in the one that attention reads: views or copies, good until the next pass.
+        """
 
 
 class KvCache(ABC):

@@ -119,6 +119,15 @@ class PanelCache(KvCache):
         struct.num_layers -= layer
         return struct
 
+    def rows_of(self, layer: int, first: int = 0) -> tuple[Tensor, Tensor]:
+        """See `ReadableCache`."""
+        at = self._places[layer]
+        assert at is not None  # it has rows
+        panels = slice(first // LANES, -(-self.length // LANES))
+        keys, values = self._rows_in(self._parts[at[0]][at[1]], panels)
+        kept = slice(first % LANES, first % LANES + self.length - first)
+        return keys[:, kept], values[:, kept]
+
     def committed(self) -> Tensor:
         return self.joined([self._by_slot(part) for part in self._parts])
 
@@ -134,13 +143,24 @@ class PanelCache(KvCache):
 
     def _by_slot(self, part: Tensor) -> Tensor:
         """The committed rows of a part. [layers, 2, kv heads, length, head_dim]"""
-        layers, _, num_kv, slots, head_dim = part.shape
+        every = slice(0, part.shape[3] // LANES)
+        rows = [torch.stack(self._rows_in(layer, every)) for layer in part]
+        return torch.stack(rows)[:, :, :, : self.length]
+
+    def _rows_in(self, layer: Tensor, panels: slice) -> tuple[Tensor, Tensor]:
+        """Copies of a layer's keys and values in some panels, each [kv heads, rows, head_dim].
+
+        Args:
+            layer: [2, kv heads, slots, head_dim]
+            panels: Which.
+        """
+        _, num_kv, _, head_dim = layer.shape
         size = 2 if self._struct.is_half else 1
-        keys = part[:, 0].view(layers, num_kv, -1, head_dim // size, LANES, size)
-        values = part[:, 1].view(layers, num_kv, -1, head_dim, size)
-        by_slot = (keys.transpose(3, 4), values.transpose(3, 4))
-        rows = [part.reshape(layers, num_kv, slots, head_dim) for part in by_slot]
-        return torch.stack(rows, dim=1)[:, :, :, : self.length]
+        keys = layer[0].view(num_kv, -1, head_dim // size, LANES, size)[:, panels]
+        values = layer[1].view(num_kv, -1, LANES // size, head_dim, size)[:, panels]
+        by_slot = (keys.transpose(2, 3), values.transpose(3, 4))
+        first, second = (part.reshape(num_kv, -1, head_dim) for part in by_slot)
+        return first, second
 
     def _first_rows(self, data: Tensor, length: int) -> Tensor:
         return data.flatten(3)[..., : _whole_panels(length) * data.shape[4]]

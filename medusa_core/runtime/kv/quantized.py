@@ -60,6 +60,11 @@ class QuantizedCache(TensorCache):
         keys, values = super().read(layer)
         return self._unpacked(keys, part), self._unpacked(values, part)
 
+    def rows_of(self, layer: int, first: int = 0) -> tuple[Tensor, Tensor]:
+        part = self._places[layer][0]
+        keys, values = super().rows_of(layer, first)
+        return self._unpacked(keys, part), self._unpacked(values, part)
+
     def committed(self) -> Tensor:
         rows = (part[:, :, :, : self.length] for part in self._parts)
         return self.joined([self._unpacked(each, part) for part, each in enumerate(rows)])

@@ -159,6 +159,12 @@ class TensorCache(KvCache):
         assert self.states is not None  # the layers of this model have none
         return self.states
 
+    def rows_of(self, layer: int, first: int = 0) -> tuple[Tensor, Tensor]:
+        """See `ReadableCache`."""
+        part, place = self._places[layer]
+        keys, values = self._parts[part][place][:, :, first : self.length]
+        return keys, values
+
     def committed(self) -> Tensor:
         return self.joined([part[:, :, :, : self.length] for part in self._parts])
 

@@ -6,7 +6,6 @@ of all sources makes.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ from medusa_core.speculation.drafters.source import (
     Candidates,
     Paths,
     SourceMemory,
+    behind_some,
     candidates_of,
     num_common,
 )
@@ -128,16 +128,12 @@ class ChainedSource:
         if paths.level == 0:
             return self._best(self._root, 1)
         every = [paths.path(index) for index in range(paths.num)]
-        known = [path for path in every if path[:-1] in self._nodes]
+        are_known = [path[:-1] in self._nodes for path in every]
+        known = [path for path, is_known in zip(every, are_known, strict=True) if is_known]
         states = self._go_on(known) if known else None
         if states is None:
             return None
-        best = self._best(states, paths.level + 1)
-        if len(known) == len(every) or best.counts is None:
-            return best
-        counts = iter(best.counts)
-        each = [next(counts) if path[:-1] in self._nodes else 0 for path in every]
-        return best._replace(counts=array("i", each))
+        return behind_some(self._best(states, paths.level + 1), are_known)
 
     def _go_on(self, paths: Sequence[tuple[int, ...]]) -> Tensor | None:
         """States behind paths whose beginnings are known; None where there is no room for them."""

@@ -12,6 +12,7 @@ from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import TARGET, DrafterChoice, Odds, TokenSource
 from medusa_core.models.text.grammar import Grammar
+from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.runner.choice import between_passes
 from medusa_core.runtime.tree.shape import (
     TokenTree,
@@ -34,6 +35,7 @@ from medusa_core.speculation.drafters.growth import make_growth
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
     Prunes,
+    ReadsCache,
     ReadsStates,
     Rides,
     SourceMemory,
@@ -66,6 +68,7 @@ class GrownDrafter:
             (source for source in self._sources if isinstance(source, Prunes)), None
         )
         self._readers = [source for source in self._sources if isinstance(source, ReadsStates)]
+        self._looking = [source for source in self._sources if isinstance(source, ReadsCache)]
         self._growth = make_growth(budget, [*(spec.weight for spec in specs), 0.0])
 
     def tell_offers(self) -> None:
@@ -87,6 +90,10 @@ class GrownDrafter:
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
         for reader in self._readers:
             reader.read(place, states, deep)
+
+    def look_into(self, kv: KvCache) -> None:
+        for source in self._looking:
+            source.look_into(kv)
 
     def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
         with between_passes(self._runner):
@@ -173,7 +180,6 @@ def grown_spec(
     sources: Sequence[str],
     preference: int,
     hint: str = "",
-    needs: str = "",
 ) -> DrafterSpec:
     """A drafter that grows trees from some sources: those that serve a target, two at least.
 
@@ -182,7 +188,6 @@ def grown_spec(
         sources: Their names; a single one must serve.
         preference: As `DrafterSpec` has it.
         hint: What to do where it can't draft; empty for what its first source says.
-        needs: A source that must be among them.
     """
     specs = [source_registry().get(name) for name in sources]
 
@@ -190,8 +195,7 @@ def grown_spec(
         return [spec for spec in specs if spec.serves(target)]
 
     def serves(target: Target) -> bool:
-        names = [spec.name for spec in serving(target)]
-        return len(names) >= min(2, len(specs)) and (not needs or needs in names)
+        return len(serving(target)) >= min(2, len(specs))
 
     def build(target: Target, budget: RowBudget) -> GrownDrafter:
         if not serves(target):

@@ -13,6 +13,7 @@ from torch import Tensor
 from medusa_core.heads.ranked import Ranked
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
+from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import (
     Pruner,
@@ -122,6 +123,14 @@ class ReadsStates(Protocol):
 
 
 @runtime_checkable
+class ReadsCache(Protocol):
+    """A source that drafts from the target's own keys and values."""
+
+    def look_into(self, kv: KvCache) -> None:
+        """Hear which cache holds rows of all decided tokens but the root; called before a step."""
+
+
+@runtime_checkable
 class Rides(Protocol):
     """A source that has rows of its own computed beside every tree, which are never candidates.
 
@@ -204,6 +213,19 @@ def candidates_of(ranked: Ranked) -> Candidates:
         ranked.worths(),
         array("i", [len(best) for best in ranked.token_ids]),
     )
+
+
+def behind_some(candidates: Candidates, are_known: Sequence[bool]) -> Candidates:
+    """What was asked of some of a level's paths, as an answer for all of them.
+
+    Args:
+        candidates: Behind those that are known, with counts.
+        are_known: Of each path of the level; nothing follows the others.
+    """
+    if all(are_known) or candidates.counts is None:
+        return candidates
+    counts = iter(candidates.counts)
+    return candidates._replace(counts=array("i", [next(counts) if k else 0 for k in are_known]))
 
 
 def num_common(a: Sequence[int], b: Sequence[int]) -> int:

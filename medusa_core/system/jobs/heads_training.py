@@ -35,6 +35,7 @@ class HeadsWish:
         model: Folder or GGUF file of the model.
         kind: Which heads.
         num_heads: How many tokens ahead.
+        block: The same of a kind that drafts them in one pass.
         minutes: For everything.
         data: Files and folders of prompts; none for the bundled ones.
         own_chats: History whose chats' first questions are asked, too; empty for none.
@@ -48,6 +49,7 @@ class HeadsWish:
     model: str
     kind: str = "hydra"
     num_heads: int = 4
+    block: int = 5
     minutes: float = 60.0
     data: tuple[str, ...] = ()
     own_chats: str = ""
@@ -91,12 +93,23 @@ class HeadsProgress:
 
 @dataclass(frozen=True, slots=True)
 class HeadsNeeds:
-    """What a run would need; as `train heads --dry-run --json` tells it."""
+    """What a run would need; as `train heads --dry-run --json` tells it.
+
+    Attributes:
+        peak_bytes: Memory of the device at its worst moment.
+        disk_bytes: What the run's folder grows to.
+        tokens_per_s: At which the model writes answers.
+        hours: All of it.
+        num_steps: Steps in which heads learn.
+        tau: Tokens per step to expect with trees of 8 rows, about.
+    """
 
     peak_bytes: int
     disk_bytes: int
     tokens_per_s: float
     hours: float
+    num_steps: int
+    tau: float
 
 
 class HeadsTraining:

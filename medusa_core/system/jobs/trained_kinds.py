@@ -13,7 +13,8 @@ class TrainedKind(NamedTuple):
         name: As a run's configuration has it.
         card: What the page beside trained heads calls them.
         label: What a list shows; empty where only the command line offers them.
-        explanation: What is good and bad about them, in one sentence.
+        gist: What they cost and bring, in a few words behind it.
+        explanation: How they guess, in one sentence.
         vocabulary: From how many of the most frequent tokens they draft if nothing is said; 0 for
             all, as other programs' heads do.
         learns_jointly: The model can learn with them.
@@ -22,6 +23,7 @@ class TrainedKind(NamedTuple):
     name: str
     card: str
     label: str = ""
+    gist: str = ""
     explanation: str = ""
     vocabulary: int = 0
     learns_jointly: bool = True
@@ -32,33 +34,38 @@ _KINDS = (
         "hydra",
         "Hydra heads: each reads the guesses before its own (this program's layout)",
         "Hydra",
-        "Each head reads the guesses before its own; small and quick to train.",
+        "small, quick to train",
+        "Each head reads the guesses before its own, so that they fit together.",
         vocabulary=8192,
     ),
     TrainedKind(
         "medusa-shared",
         "Medusa heads that share the model's projection (format v2)",
         "Medusa, shared projection",
-        "Small and quick to train; they use the model's own projection.",
+        "smallest, quickest to train",
+        "Each head guesses without knowing the others' guesses, by the model's own projection.",
     ),
     TrainedKind(
         "medusa",
         "Medusa heads, each with a projection of its own (format v0.1)",
         "Medusa, plain",
-        "Large; other programs run them, too.",
+        "large, runs in other programs, too",
+        "Each head has a projection of its own, which takes most memory of all kinds.",
     ),
     TrainedKind(
         "rooted",
         "Medusa heads that read the root's vector, too (this program's format)",
         "Medusa, reading the last token",
-        "They guess better; only this program runs them.",
+        "a little larger, guesses better",
+        "Each head reads the last token, too; only this program runs them.",
         vocabulary=8192,
     ),
     TrainedKind(
         "eagle",
         "an EAGLE-3 head",
         "EAGLE-3",
-        "Guesses best, and takes longest to train and to ask.",
+        "guesses best, takes longest",
+        "One layer goes on guess by guess: right most often, slowest to train and to ask.",
         vocabulary=32_000,
         learns_jointly=False,
     ),
@@ -66,7 +73,8 @@ _KINDS = (
         "dspark",
         "a DSpark drafter",
         "DSpark",
-        "Drafts a block of guesses in one pass; quicker to train and to ask than EAGLE-3.",
+        "one pass for a whole block",
+        "One pass drafts several guesses and says how sure it is; quicker to ask than EAGLE-3.",
         vocabulary=8192,
         learns_jointly=False,
     ),

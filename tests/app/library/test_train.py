@@ -1,5 +1,7 @@
 """Training heads from the window, with a run that follows a script."""
 
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,9 @@ from app.models.library_dialog import LibraryDialog
 from app.theme.appearance import Appearance
 from app.training import train_dialog
 from app.training.train_dialog import TrainDialog
-from medusa_core.api import Library, OwnHeads
+from app.widgets.sizes import on_disk
+from medusa_core.api import TRAINED_KINDS, HeadsNeeds, Library, OwnHeads, trained_bytes
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.jobs.heads_gain import (
     FILE_NAME,
     HeadsGain,
@@ -58,6 +62,40 @@ def test_what_is_chosen_is_what_the_run_is_asked_for(
     )
     assert wish.own_chats == "", "only if ticked"
     assert len(commands) == 1
+
+
+def test_kinds_are_named_by_what_they_cost_and_bring(dialog: TrainDialog, tmp_path: Path) -> None:
+    form = dialog.form
+    names = [form.kind_box.itemText(row) for row in range(form.kind_box.count())]
+    assert "Hydra: small, quick to train" in names
+    assert "EAGLE-3: guesses best, takes longest" in names
+    assert "DSpark: one pass for a whole block" in names
+    assert all(kind.gist and kind.explanation for kind in TRAINED_KINDS.values() if kind.label)
+    assert "MB" not in form.kind_label.text(), "of a model without known sizes"
+    form.kind_box.setCurrentIndex(form.kind_box.findData("dspark"))
+    assert form.kind_label.text().startswith("One pass drafts several guesses")
+    assert form.wish("m", "", "").block == form.heads_box.value()
+
+
+def test_the_form_says_how_large_heads_will_be(dialog: TrainDialog, tmp_path: Path) -> None:
+    form = dialog.form
+    sizes = ModelFiles.open(write_tiny(tmp_path / "tiny", SPEC)).config
+    large = replace(sizes, hidden_size=2048, intermediate_size=8192, vocab_size=100_000)
+    dialog.offer("org/tiny", "/models/tiny", "q4_0", "cpu", large)
+    for kind in ("medusa-shared", "eagle"):
+        form.kind_box.setCurrentIndex(form.kind_box.findData(kind))
+        size = on_disk(trained_bytes(kind, large, 4))
+        assert form.kind_label.text().endswith(f"For this model they take {size}.")
+        assert form.kind_box.accessibleDescription() == form.kind_label.text()
+    form.kind_box.setCurrentIndex(form.kind_box.findData("medusa"))
+    form.heads_box.setValue(2)
+    assert on_disk(trained_bytes("medusa", large, 2)) in form.kind_label.text()
+
+
+def test_what_a_run_takes_is_told_with_what_it_brings(dialog: TrainDialog) -> None:
+    told = dialog._needs_shown(HeadsNeeds(3 * 10**9, 10**9, 21.0, 0.5, 400, 2.14))
+    assert told.startswith("Memory 3.0 GB")
+    assert told.endswith("to expect: 2.1 tokens per step")
 
 
 def test_the_model_learns_with_its_heads_only_if_ticked(
@@ -166,8 +204,8 @@ def test_needs_are_asked_before(
     dialog.needs_button.click()
     assert not dialog.needs_button.isEnabled()
     folder = Path(commands[0].arguments[-1]).parent
-    reported = '{"peak_bytes": 4900000000, "disk_bytes": 6, "tokens_per_s": 7.0, "hours": 1.5}'
-    (folder / "needs.json").write_text(reported)
+    needs = HeadsNeeds(4_900_000_000, 6, 7.0, 1.5, 40, 2.1)
+    (folder / "needs.json").write_text(json.dumps(asdict(needs)))
     commands[0].code = 0
     qtbot.waitUntil(lambda: "about 1.5 h" in dialog.needs_label.text())
     assert not folder.exists()

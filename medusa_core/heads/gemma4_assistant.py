@@ -1,0 +1,279 @@
+"""A Gemma 4 assistant in memory: a few layers that attend to the target's own keys and values.
+
+It reads [e; h]: the target's vector of a token, as that enters the target, and the target's state
+before it, or behind a guess the state that the assistant left there. All guesses of a step stand at
+the root's position and see the rows that the target has committed, none of each other: a path is
+known by its state alone. So it has no cache, and paths of one length go through it in one pass.
+
+Tokens are scored all, or those of the clusters whose centroids are nearest.
+
+Sources: Gemma 4 (Google 2026); transformers' `Gemma4AssistantForCausalLM` and
+`SinglePositionMultiTokenCandidateGenerator`; llama.cpp's `gemma4-assistant.cpp` (read, not copied).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from medusa_core.heads.chained import TakeTensor
+from medusa_core.heads.gemma4_assistant_parts import LAYER_NORMS, AssistantParts, RowsRead
+from medusa_core.heads.medusa import MakeLinear, SharedWeights
+from medusa_core.models.activation import active_of
+from medusa_core.models.attention import choose_attention
+from medusa_core.models.experts import Mlp
+from medusa_core.models.gemma4_block import Gemma4Block, with_window
+from medusa_core.models.norm import RmsNorm
+from medusa_core.models.precision import Precision
+from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.models.rope import Rope, interleave_rows
+from medusa_core.runtime.kv.cache import ReadableCache
+from medusa_core.system.native.pool import Workers
+
+
+class SeenRows(NamedTuple):
+    """What the guesses of one step attend to.
+
+    Attributes:
+        position: Of all of them.
+        of_layers: Of each layer the keys and values that it sees, [kv heads, s, head_dim] each.
+        turns: Of each layer the rotation of queries. [1, head_dim / 2], complex
+    """
+
+    position: int
+    of_layers: Sequence[tuple[Tensor, Tensor]]
+    turns: Sequence[Tensor]
+
+
+class Scored(NamedTuple):
+    """Scores of what may follow some paths.
+
+    Attributes:
+        scores: [n, columns], float32 or better
+        token_ids: The token of each column, where paths have their own. [n, columns]
+    """
+
+    scores: Tensor
+    token_ids: Tensor | None
+
+    def tokens(self, columns: Tensor) -> Tensor:
+        """The tokens of some columns of every row. [n, any]"""
+        if self.token_ids is None:
+            return columns
+        return self.token_ids.to(columns.device).gather(1, columns)
+
+
+class ClusteredTokens(NamedTuple):
+    """Tokens by clusters, of which only the nearest are scored.
+
+    Attributes:
+        centroids: [clusters, hidden]
+        vectors: Of every cluster's tokens. [clusters, tokens, hidden]
+        token_ids: The same tokens. int64, [clusters, tokens]
+        num_read: Clusters whose tokens are scored.
+    """
+
+    centroids: Tensor
+    vectors: Tensor
+    token_ids: Tensor
+    num_read: int
+
+    def scored(self, states: Tensor) -> Scored:
+        """[n, hidden] → scores of the tokens of so many clusters."""
+        nearest = (states @ self.centroids.T).topk(self.num_read, dim=-1).indices
+        vectors = self.vectors[nearest].flatten(1, 2)  # [n, columns, hidden]
+        scores = torch.bmm(vectors, states.unsqueeze(-1)).squeeze(-1)
+        return Scored(scores, self.token_ids[nearest].flatten(1))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all."""
+        return self.centroids.nbytes + self.vectors.nbytes + self.token_ids.nbytes
+
+
+class AssistantHead:
+    """See the module.
+
+    Attributes:
+        num_heads: One.
+        taps: None: it reads the target's last state.
+    """
+
+    num_heads = 1
+    taps: tuple[int, ...] = ()
+
+    def __init__(
+        self,
+        parts: AssistantParts,
+        read: Sequence[RowsRead],
+        take: TakeTensor,
+        shared_weights: SharedWeights,
+        embedding_scale: float,
+        make: MakeLinear,
+        precision: Precision,
+    ) -> None:
+        """Take the weights.
+
+        Args:
+            parts: What it is made of.
+            read: Of each layer the target's rows that it attends to.
+            take: A part's tensor on the device, numbers in the compute dtype; None where there is
+                none.
+            shared_weights: What the target lends it.
+            embedding_scale: What the target multiplies its token vectors with.
+            make: Makes a layer of a weight and a bias, in the heads' format.
+            precision: Where and in which dtype it runs.
+        """
+        self._parts, self._read, self._precision = parts, tuple(read), precision
+        self._embedding, self._scale = shared_weights.embedding, embedding_scale
+        self._vocab_size = shared_weights.vocab_size
+        self._active = active_of(parts.layers.traits)
+        self._attend = choose_attention(precision.device)
+        configs = (parts.layers, with_window(parts.layers))
+        self._ropes = [Rope(config, precision.scores, precision.device) for config in configs]
+
+        def need(part: str) -> Tensor:
+            tensor = take(part)
+            assert tensor is not None  # whoever read the names has seen to it
+            return tensor
+
+        self._before, self._behind = make(need("before"), None), make(need("behind"), None)
+        self._last_norm = RmsNorm(need("last_norm"), parts.layers.rms_norm_eps)
+        self._blocks = [
+            _block(parts, index, rows, need, take, make) for index, rows in enumerate(read)
+        ]
+        self._clusters = _clusters(parts, need) if parts.num_clusters else None
+        self._lm_head = None if parts.num_clusters else make(need(parts.projection), None)
+
+    @property
+    def linears(self) -> tuple[QuantLinear, ...]:
+        """Its matrices, but for tokens by clusters."""
+        found = [self._before, self._behind, *([] if self._lm_head is None else [self._lm_head])]
+        for block in self._blocks:
+            found += (block.qkv, block.output, *block.mlp.linears)
+        return tuple(found)
+
+    @property
+    def nbytes(self) -> int:
+        norms = [self._last_norm]
+        for block in self._blocks:
+            norms += (*block.norms, block.q_norm)
+        held = sum(linear.nbytes for linear in self.linears)
+        held += sum(block.scale.nbytes for block in self._blocks)
+        held += sum(norm.weight.nbytes + norm.weight.itemsize for norm in norms)
+        return held + (0 if self._clusters is None else self._clusters.nbytes)
+
+    def reserve(self, num_rows: int) -> None:
+        """It has no cache."""
+
+    def share_workers(self, workers: Workers) -> None:
+        for linear in self.linears:
+            if isinstance(linear, NativeLinear):
+                linear.share_workers(workers)
+
+    def rows_of(self, kv: ReadableCache) -> SeenRows:
+        """What guesses behind all committed rows of a cache see, from now until the next pass."""
+        precision, position = self._precision, kv.length
+        turns = [rope.turns(kv.capacity + 1)[position : position + 1] for rope in self._ropes]
+        found: dict[tuple[int, int | None], tuple[Tensor, Tensor]] = {}
+        every = []
+        for block in self._blocks:
+            key = (block.owner, block.window)
+            if key not in found:
+                # The row before the root, and as many before it as the window has.
+                first = 0 if block.window is None else max(0, position - 1 - block.window)
+                keys, values = kv.rows_of(block.owner, first)
+                found[key] = (
+                    keys.to(precision.device, precision.scores),
+                    values.to(precision.device, precision.scores),
+                )
+            every.append(found[key])
+        local = [turns[block.window is not None] for block in self._blocks]
+        return SeenRows(position, every, local)
+
+    def step(
+        self, token_ids: Sequence[int], states: Tensor, seen: SeenRows
+    ) -> tuple[Tensor, Tensor]:
+        """Go on by one token from each of some states.
+
+        Args:
+            token_ids: The token behind each.
+            states: The target's, or what this left behind another guess. [n, backbone]
+            seen: From `rows_of`.
+
+        Returns:
+            What scores are made of, [n, hidden], and the states behind the tokens. [n, backbone]
+        """
+        precision = self._precision
+        rows = self._embedding[torch.tensor(token_ids, device=self._embedding.device)]
+        vectors = rows.to(precision.device, precision.compute)
+        vectors = vectors * torch.tensor(self._scale, dtype=vectors.dtype)
+        read = states.to(precision.device, precision.compute)
+        x = self._before(torch.cat([vectors, read], dim=-1))
+        for block, (keys, values), turns in zip(
+            self._blocks, seen.of_layers, seen.turns, strict=True
+        ):
+            queries = block.queries(x, turns).to(precision.scores)
+            x = block.behind(x, self._attend(queries, keys, values, None), self._active)
+            x = x * block.scale
+        left = self._last_norm(x)
+        return left, self._behind(left)
+
+    def scored(self, states: Tensor) -> Scored:
+        """What may follow. [n, hidden]"""
+        wide = torch.promote_types(self._precision.compute, torch.float32)
+        if self._clusters is None:
+            assert self._lm_head is not None
+            return Scored(self._lm_head(states)[:, : self._vocab_size].to(wide), None)
+        scores, token_ids = self._clusters.scored(states)
+        return Scored(scores.to(wide), token_ids)
+
+
+def _block(
+    parts: AssistantParts,
+    index: int,
+    rows: RowsRead,
+    need: Callable[[str], Tensor],
+    take: TakeTensor,
+    make: MakeLinear,
+) -> Gemma4Block:
+    layers, size = parts.layers, rows.shape.head_dim
+    eps = layers.rms_norm_eps
+    q_bias = take(f"{index}.q_bias")
+    first, second, third, fourth = (RmsNorm(need(f"{index}.{n}"), eps) for n in LAYER_NORMS)
+    gate_up = torch.cat([need(f"{index}.gate"), need(f"{index}.up")])
+    return Gemma4Block(
+        norms=(first, second, third, fourth),
+        owner=rows.layer,
+        rows=rows.shape,
+        window=layers.traits.windows[index],
+        q_norm=RmsNorm(interleave_rows(need(f"{index}.q_norm"), size), eps),
+        k_norm=None,
+        keys_are_values=False,
+        qkv=make(
+            interleave_rows(need(f"{index}.q"), size),
+            None if q_bias is None else interleave_rows(q_bias, size),
+        ),
+        output=make(need(f"{index}.o"), take(f"{index}.o_bias")),
+        mlp=Mlp(make(gate_up, None), make(need(f"{index}.down"), None)),
+        experts=None,
+        per_layer=None,
+        scale=need(f"{index}.scale"),
+    )
+
+
+def _clusters(parts: AssistantParts, need: Callable[[str], Tensor]) -> ClusteredTokens:
+    """Tokens in the order of their clusters."""
+    ordering = need("ordering")
+    vectors = need(parts.projection).index_select(0, ordering)
+    count = parts.num_clusters
+    return ClusteredTokens(
+        need("centroids"),
+        vectors.view(count, -1, vectors.shape[1]),
+        ordering.view(count, -1),
+        parts.clusters_read,
+    )

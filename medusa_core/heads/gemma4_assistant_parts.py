@@ -1,0 +1,282 @@
+"""Which tensor of a Gemma 4 assistant is which part, and its settings.
+
+`config.json` holds `text_config`, a Gemma 4 of few layers without per-layer embeddings or experts;
+`backbone_hidden_size`, the target's width B; and where tokens are drafted by clusters
+`use_ordered_embeddings`, `num_centroids`, `centroid_intermediate_top_k`. Tensors, for a width h, a
+vocabulary V and C clusters:
+
+    pre_projection.weight [h, 2B], post_projection.weight [B, h], model.norm.weight [h]
+    model.embed_tokens.weight [V, h]; lm_head.weight [V, h] where it isn't tied to that
+    masked_embedding.centroids.weight [C, h], masked_embedding.token_ordering int64 [V]
+    model.layers.N.{input,post_attention,pre_feedforward,post_feedforward}_layernorm.weight [h]
+    model.layers.N.self_attn.{q_proj,q_norm,o_proj}.weight, .mlp.{gate,up,down}_proj.weight,
+    .layer_scalar [1]
+
+Sources: transformers' `models/gemma4_assistant` and `models/gemma4_unified_assistant`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from medusa_core.errors import HeadsError, ModelError
+from medusa_core.models.config import ModelConfig, parse_config
+from medusa_core.models.layer_shapes import RowShape, rows_of
+from medusa_core.system.files.safetensors_header import TensorShapes
+
+KIND = "gemma4-assistant"
+FAMILIES = ("gemma4_text", "gemma4_unified_text")
+_LAYER = re.compile(r"model\.layers\.(\d{1,3})\.(.+)")
+_IN_LAYER = {
+    "self_attn.q_proj.weight": "q",
+    "self_attn.q_proj.bias": "q_bias",
+    "self_attn.o_proj.weight": "o",
+    "self_attn.o_proj.bias": "o_bias",
+    "self_attn.q_norm.weight": "q_norm",
+    "input_layernorm.weight": "before_norm",
+    "post_attention_layernorm.weight": "behind_norm",
+    "pre_feedforward_layernorm.weight": "before_mlp_norm",
+    "post_feedforward_layernorm.weight": "behind_mlp_norm",
+    "mlp.gate_proj.weight": "gate",
+    "mlp.up_proj.weight": "up",
+    "mlp.down_proj.weight": "down",
+    "layer_scalar": "scale",
+}
+_OUTSIDE = {
+    "pre_projection.weight": "before",
+    "post_projection.weight": "behind",
+    "model.norm.weight": "last_norm",
+    "model.embed_tokens.weight": "embedding",
+    "lm_head.weight": "lm_head",
+    "masked_embedding.centroids.weight": "centroids",
+    "masked_embedding.token_ordering": "ordering",
+}
+LAYER_NORMS = ("before_norm", "behind_norm", "before_mlp_norm", "behind_mlp_norm")
+_BIASES = ("q_bias", "o_bias")
+_ALWAYS = ("before", "behind", "last_norm")
+_AGAIN = "Download the assistant again."
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantParts:
+    """What an assistant is made of.
+
+    Attributes:
+        names: Of each part the tensor's name; a layer's parts are `N.part`.
+        layers: Sizes of its layers, as of a target whose rows are its own.
+        width: The target's.
+        projection: The part that scores tokens.
+        num_clusters: Of tokens; 0 where all are scored.
+        clusters_read: Of how many the tokens are scored.
+    """
+
+    names: Mapping[str, str]
+    layers: ModelConfig
+    width: int
+    projection: str
+    num_clusters: int
+    clusters_read: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRead:
+    """Keys and values of the target that some layers attend to.
+
+    Attributes:
+        layer: Which layer of the target has them.
+        shape: What they are.
+    """
+
+    layer: int
+    shape: RowShape
+
+
+def is_assistant(names: frozenset[str]) -> bool:
+    """Do these tensors look like an assistant?"""
+    return {"pre_projection.weight", "post_projection.weight", "model.norm.weight"} <= names
+
+
+def assistant_names(shapes: TensorShapes) -> dict[str, str]:
+    """Of each part the tensor's name.
+
+    Raises:
+        HeadsError: One belongs to no assistant, or one is missing.
+    """
+    names: dict[str, str] = {}
+    unknown = []
+    for name in sorted(shapes):
+        match = _LAYER.fullmatch(name)
+        part = _OUTSIDE.get(name) if match is None else _IN_LAYER.get(match[2])
+        key = part if match is None or part is None else f"{int(match[1])}.{part}"
+        if key is None or key in names:
+            unknown.append(name)
+        else:
+            names[key] = name
+    if unknown:
+        listed = ", ".join(unknown[:6]) + (", ..." if len(unknown) > 6 else "")
+        raise HeadsError(
+            f"Tensors that belong to no Gemma 4 assistant: {listed}.",
+            "Without them it would draft otherwise: choose the assistant as Google published it.",
+        )
+    wanted = [*_ALWAYS, "embedding" if "embedding" in names else "lm_head"]
+    wanted += [
+        f"{index}.{part}"
+        for index in range(layers_in(names))
+        for part in _IN_LAYER.values()
+        if part not in _BIASES
+    ]
+    wanted += ["centroids", "ordering"] if {"centroids", "ordering"} & names.keys() else []
+    missing = [part for part in wanted if part not in names]
+    if missing:
+        raise HeadsError(f"The assistant lacks {', '.join(missing[:6])}.", _AGAIN)
+    return names
+
+
+def layers_in(names: Mapping[str, str]) -> int:
+    """How many layers there are, by their parts."""
+    return 1 + max((int(part.partition(".")[0]) for part in names if "." in part), default=-1)
+
+
+def assistant_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> AssistantParts:
+    """Read configuration, names and shapes.
+
+    Args:
+        raw: `config.json`.
+        shapes: Of every tensor.
+
+    Raises:
+        HeadsError: Something is missing, unknown or of the wrong shape.
+    """
+    names = assistant_names(shapes)
+    layers = _layers(raw, layers_in(names))
+    clusters, read = _clusters(raw, layers.vocab_size, "centroids" in names)
+    is_tied = _flag(raw, "tie_word_embeddings", True) and "embedding" in names
+    projection = "embedding" if is_tied or "lm_head" not in names else "lm_head"
+    width = shapes[names["behind"]][0] if shapes[names["behind"]] else 0
+    if raw.get("backbone_hidden_size", width) != width:
+        raise _damaged("backbone_hidden_size")
+    parts = AssistantParts(names, layers, width, projection, clusters, read)
+    _check_shapes(parts, shapes)
+    return parts
+
+
+def target_rows(parts: AssistantParts, config: ModelConfig) -> tuple[RowsRead, ...]:
+    """Of each layer the rows of a target that it attends to: the last ones of its kind.
+
+    Raises:
+        HeadsError: The target hasn't such rows.
+    """
+    if config.model_type not in FAMILIES or not config.is_ours:
+        raise HeadsError(
+            f"A Gemma 4 assistant reads keys and values of a Gemma 4, not of a {config.model_type}"
+            " model.",
+            "Choose the Gemma 4 that it was trained for, or go without it.",
+        )
+    last: dict[bool, RowsRead] = {}
+    for index, (shape, window) in enumerate(zip(config.layers, config.traits.windows, strict=True)):
+        if (rows := rows_of(shape)) is not None:
+            last[window is None] = RowsRead(index, rows)
+    found = []
+    for index, window in enumerate(parts.layers.traits.windows):
+        wanted, its = rows_of(parts.layers.layers[index]), last.get(window is None)
+        if its is None or its.shape != wanted:
+            kind = "all tokens" if window is None else "a window"
+            has = "none" if its is None else f"{its.shape.num_kv_heads} of {its.shape.head_dim}"
+            raise HeadsError(
+                f"Layer {index} of the assistant reads keys of layers that see {kind}, in other "
+                f"heads than the model has ({has}).",
+                "Choose the assistant that was trained for this model.",
+            )
+        found.append(its)
+    return tuple(found)
+
+
+def _layers(raw: Mapping[str, Any], count: int) -> ModelConfig:
+    """Sizes of its layers, checked as a target's are, as if their rows were their own."""
+    inner = raw.get("text_config")
+    if not isinstance(inner, Mapping) or inner.get("model_type") not in FAMILIES:
+        raise _damaged("text_config")
+    for key in ("enable_moe_block", "use_double_wide_mlp"):
+        if inner.get(key):
+            raise HeadsError(f"Assistants with {key} aren't supported.", _AGAIN)
+    wanted = {
+        **inner,
+        "num_kv_shared_layers": 0,
+        "hidden_size_per_layer_input": 0,
+        "quantization_config": None,
+    }
+    try:
+        layers = parse_config(wanted, {})
+    except ModelError as error:
+        raise HeadsError(error.message, _AGAIN) from error
+    if layers.num_layers != count:
+        raise HeadsError(
+            f"config.json describes {layers.num_layers} layers, but the assistant has {count}.",
+            _AGAIN,
+        )
+    return layers
+
+
+def _clusters(raw: Mapping[str, Any], vocab_size: int, are_there: bool) -> tuple[int, int]:
+    """Clusters of tokens, and of how many tokens are scored."""
+    if _flag(raw, "use_ordered_embeddings", False) != are_there:
+        raise _damaged("use_ordered_embeddings")
+    if not are_there:
+        return 0, 0
+    count, read = raw.get("num_centroids", 2048), raw.get("centroid_intermediate_top_k", 32)
+    if type(count) is not int or not 0 < count <= vocab_size or vocab_size % count:
+        raise _damaged("num_centroids")
+    if type(read) is not int or not 0 < read <= count:
+        raise _damaged("centroid_intermediate_top_k")
+    return count, read
+
+
+def _check_shapes(parts: AssistantParts, shapes: TensorShapes) -> None:
+    layers, hidden = parts.layers, parts.layers.hidden_size
+    inner, vocab = layers.intermediate_size, layers.vocab_size
+    outside: dict[str, tuple[int, ...]] = {
+        "before": (hidden, 2 * parts.width),
+        "behind": (parts.width, hidden),
+        "last_norm": (hidden,),
+        "embedding": (vocab, hidden),
+        "lm_head": (vocab, hidden),
+        "centroids": (parts.num_clusters, hidden),
+        "ordering": (vocab,),
+    }
+    for key, name in parts.names.items():
+        index, _, part = key.rpartition(".")
+        wanted = outside.get(key)
+        if index:
+            rows = rows_of(layers.layers[int(index)])
+            assert rows is not None  # every layer of a Gemma 4 attends
+            queries = layers.num_heads * rows.head_dim
+            wanted = {
+                "q": (queries, hidden),
+                "q_bias": (queries,),
+                "o": (hidden, queries),
+                "o_bias": (hidden,),
+                "q_norm": (rows.head_dim,),
+                "gate": (inner, hidden),
+                "up": (inner, hidden),
+                "down": (hidden, inner),
+                "scale": (1,),
+            }.get(part, (hidden,))
+        if tuple(shapes[name]) != wanted or not parts.width:
+            raise HeadsError(
+                f"{name} has shape {list(shapes[name])}, not {list(wanted or ())}.",
+                "The weights and config.json belong to different assistants: download both again.",
+            )
+
+
+def _flag(raw: Mapping[str, Any], name: str, default: bool) -> bool:
+    value = raw.get(name, default)
+    if not isinstance(value, bool):
+        raise _damaged(name)
+    return value
+
+
+def _damaged(key: str) -> HeadsError:
+    return HeadsError(f"config.json of the assistant: {key} makes no sense.", _AGAIN)

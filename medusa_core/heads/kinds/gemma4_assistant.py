@@ -1,0 +1,132 @@
+"""Gemma 4 assistants: a few layers that attend to the target's keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import HeadsError
+from medusa_core.heads.gemma4_assistant import AssistantHead
+from medusa_core.heads.gemma4_assistant_parts import (
+    FAMILIES,
+    KIND,
+    LAYER_NORMS,
+    assistant_names,
+    assistant_parts,
+    is_assistant,
+    layers_in,
+    target_rows,
+)
+from medusa_core.heads.head_files import HeadFiles
+from medusa_core.heads.kind import HeadKind, check_finite
+from medusa_core.heads.medusa import SharedWeights
+from medusa_core.heads.reader import check_sizes, linears_of
+from medusa_core.messages import HeadsShape
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.precision import Precision
+from medusa_core.models.quant.choice import PartFormats
+from medusa_core.models.weights import no_memory
+from medusa_core.system.files.safetensors_header import TensorShapes
+
+
+def _sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
+    """Sizes of an assistant; where `config.json` is unknown, by its tensors alone."""
+    if settings:
+        parts = assistant_parts(settings, shapes)
+        return _shape_of(parts.names, shapes, parts.projection)
+    names = assistant_names(shapes)
+    return _shape_of(names, shapes, "embedding" if "embedding" in names else "lm_head")
+
+
+def _shape_of(names: Mapping[str, str], shapes: TensorShapes, projection: str) -> HeadsShape:
+    """Sizes of an assistant whose parts are known.
+
+    Raises:
+        HeadsError: A matrix is none.
+    """
+    of = {part: tuple(shapes[name]) for part, name in names.items()}
+    if any(len(of[part]) != 2 for part in ("before", "behind", projection)):
+        raise HeadsError("The assistant's projections are no matrices.", "Download it again.")
+    vocab, hidden = of[projection]
+    matrices, norms, biases = [of["before"], of["behind"]], hidden + 1, 0
+    for index in range(layers_in(names)):
+        q, o, gate, down = (of[f"{index}.{part}"] for part in ("q", "o", "gate", "down"))
+        matrices += [q, o, (2 * prod(gate[:1]), hidden), down]
+        norms += sum(prod(of[f"{index}.{name}"]) + 1 for name in (*LAYER_NORMS, "q_norm"))
+        biases += sum(prod(of.get(f"{index}.{name}", (0,))) for name in ("q_bias", "o_bias"))
+    clusters = prod(of["centroids"][:1]) if "centroids" in of else 0
+    if any(len(matrix) != 2 for matrix in matrices):
+        raise HeadsError("The assistant's layers are no matrices.", "Download it again.")
+    return HeadsShape(
+        num_heads=1,
+        columns=vocab,
+        hidden_size=hidden,
+        matrices=tuple(
+            (rows, columns)
+            for rows, columns in (*matrices, *([] if clusters else [(vocab, hidden)]))
+        ),
+        num_norm_numbers=norms,
+        num_biases=biases,
+        # The scale of every layer; tokens by clusters stay as they are.
+        num_vector_numbers=layers_in(names) + (vocab + clusters) * hidden * bool(clusters),
+        num_ids=vocab if clusters else 0,
+        kind=KIND,
+        reads_width=of["behind"][0],
+        made_for_vocab=vocab,
+        families=FAMILIES,
+    )
+
+
+def _read(
+    files: HeadFiles,
+    config: ModelConfig,
+    precision: Precision,
+    shared_weights: SharedWeights,
+    formats: PartFormats,
+) -> AssistantHead:
+    """The assistant for a target.
+
+    Raises:
+        CheckpointError: A file is damaged.
+        HeadsError: It isn't whole, or made for another target.
+        OutOfMemoryError: There is no room for it.
+    """
+    checkpoint, parts = files.checkpoint, assistant_parts(files.settings, files.shapes)
+    read = target_rows(parts, config)
+    check_sizes(parts.width, parts.layers.vocab_size, config)
+
+    def take(part: str) -> Tensor | None:
+        name = parts.names.get(part)
+        if name is None:
+            return None
+        if part == "ordering":
+            return _checked_ordering(checkpoint.integers(name), config).to(precision.device)
+        tensor = check_finite(name, checkpoint.floats(name, precision.compute))
+        return tensor.to(precision.device)
+
+    make, scale = linears_of(formats, precision), config.traits.embedding_scale
+    try:
+        return AssistantHead(parts, read, take, shared_weights, scale, make, precision)
+    except torch.OutOfMemoryError as error:
+        raise no_memory("the assistant") from error
+
+
+def _checked_ordering(ordering: Tensor, config: ModelConfig) -> Tensor:
+    """Tokens in the order of their clusters. [vocabulary]
+
+    Raises:
+        HeadsError: A token is named twice, or isn't the target's.
+    """
+    every = torch.arange(len(ordering))
+    if len(ordering) != config.vocab_size or not ordering.sort().values.equal(every):
+        raise HeadsError(
+            "token_ordering of the assistant doesn't name every token of the model once.",
+            "Choose the assistant that was trained for this model.",
+        )
+    return ordering
+
+
+SPEC = HeadKind(KIND, is_assistant, _sizes, _read, is_ranked=False)
