@@ -2187,10 +2187,6 @@
         <translation>Lassen Sie --cache-quant und --sparse-attention weg.</translation>
     </message>
     <message>
-        <source>Leave out --no-learned, or choose another drafter.</source>
-        <translation>Lassen Sie --no-learned weg, oder wählen Sie ein anderes Vorausraten.</translation>
-    </message>
-    <message>
         <source>Leave out names, passwords and what follows a ?; a key has a field of its own.</source>
         <translation>Lassen Sie Namen, Passwörter und alles hinter einem ? weg; der Schlüssel hat ein eigenes Feld.</translation>
     </message>
@@ -7486,14 +7482,6 @@
         <translation>von einem Hydra-Kopf geraten, der liest, was vor ihm geraten wurde</translation>
     </message>
     <message>
-        <source>learned</source>
-        <translation>gelernt</translation>
-    </message>
-    <message>
-        <source>what the model said in earlier answers</source>
-        <translation>was das Modell in früheren Antworten gesagt hat</translation>
-    </message>
-    <message>
         <source>lookahead</source>
         <translation>Lookahead</translation>
     </message>
@@ -7518,12 +7506,12 @@
         <translation>geraten von einer Schicht, mit der das Modell trainiert wurde, um weitere Token vorherzusagen</translation>
     </message>
     <message>
-        <source>lookup</source>
-        <translation>Textfund</translation>
+        <source>suffix</source>
+        <translation>Suffix</translation>
     </message>
     <message>
-        <source>found in the text so far</source>
-        <translation>im bisherigen Text gefunden</translation>
+        <source>what followed the same words before, in the text or in earlier answers</source>
+        <translation>was schon einmal auf dieselben Wörter folgte, im Text oder in früheren Antworten</translation>
     </message>
     <message>
         <source>phrases</source>
@@ -7606,12 +7594,12 @@
         <translation>Was die Schicht rät, mit der das Modell trainiert wurde, um weitere Token vorherzusagen.</translation>
     </message>
     <message>
-        <source>Prompt lookup</source>
-        <translation>Nachschlagen im Text</translation>
+        <source>Suffix tree</source>
+        <translation>Suffixbaum</translation>
     </message>
     <message>
-        <source>A search for the same words earlier in the text.</source>
-        <translation>Sucht dieselben Worte weiter oben im Text.</translation>
+        <source>What followed the same words before, in this conversation or in earlier answers.</source>
+        <translation>Was schon einmal auf dieselben Wörter folgte, in dieser Unterhaltung oder in früheren Antworten.</translation>
     </message>
     <message>
         <source>None (plain)</source>
@@ -7622,12 +7610,12 @@
         <translation>Nichts wird geraten: ein Token je Schritt.</translation>
     </message>
     <message>
-        <source>Phrases and lookup</source>
-        <translation>Wendungen und Nachschlagen</translation>
+        <source>Phrases and suffix tree</source>
+        <translation>Wendungen und Suffixbaum</translation>
     </message>
     <message>
-        <source>A table of what the model often says, and a search for the same words in the text.</source>
-        <translation>Eine Tabelle dessen, was das Modell oft sagt, und eine Suche nach denselben Worten im Text.</translation>
+        <source>A table of what the model often says, and what followed the same words before.</source>
+        <translation>Eine Tabelle dessen, was das Modell oft sagt, und was schon einmal auf dieselben Wörter folgte.</translation>
     </message>
     <message>
         <source>Streams</source>
@@ -7848,14 +7836,6 @@
     <message>
         <source>√ε</source>
         <translation>√ε</translation>
-    </message>
-    <message>
-        <source>Earlier answers</source>
-        <translation>Frühere Antworten</translation>
-    </message>
-    <message>
-        <source>What the model said in earlier answers and often says, and a search for the same words.</source>
-        <translation>Was das Modell in früheren Antworten sagte und oft sagt, und eine Suche nach denselben Wörtern.</translation>
     </message>
 </context>
 <context>

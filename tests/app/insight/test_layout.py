@@ -103,7 +103,7 @@ def test_a_block_has_the_places_that_one_pass_drew() -> None:
     assert layout_of_step(drawn).blocks == ()
     (block,) = layout_of_step(drawn, block_sources=("eagle", "hydra")).blocks
     assert block == ("eagle", 1, 4), "the last place had no row"
-    joined = drawn._replace(sources=(*drawn.sources[:3], TokenSource("ngram", 3)))
+    joined = drawn._replace(sources=(*drawn.sources[:3], TokenSource("suffix", 3)))
     (block,) = layout_of_step(joined, block_sources=("eagle",)).blocks
     assert block == ("eagle", 1, 2)
     assert "EAGLE: places 1 to 2 from one pass" in describe_tree(
