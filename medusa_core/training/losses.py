@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 CHUNK_ROWS = 384
-_LEAST_CHANCE = 1e-38  # its logarithm is a number; the gradient doesn't need it
+_LEAST_CHANCE = 1e-37  # not rounded to zero, of which no logarithm is; the gradient needs none
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):

@@ -14,10 +14,12 @@ from torch import Tensor
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import LoadOptions
+from medusa_core.training.accuracy import head_accuracies
 from medusa_core.training.documents import answered
 from medusa_core.training.dspark_trainee import DSparkTrainee, mask_id_of, taps_of
 from medusa_core.training.eagle import EagleForm, EagleModule
 from medusa_core.training.heads_config import HeadsConfig
+from medusa_core.training.heads_eval import NUM_RANKS, EvalText, heads_source, rank_shares
 from medusa_core.training.states import Shard
 from medusa_core.training.trainee import collected
 from tests.core.tiny import TinySpec, write_tiny
@@ -38,9 +40,13 @@ def in_full(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Target:
-    folder = write_tiny(tmp_path_factory.mktemp("draft") / "model", SPEC)
-    return load_target(folder, None, LoadOptions("float32", "cpu"))
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("draft") / "model", SPEC)
+
+
+@pytest.fixture(scope="module")
+def target(model: Path) -> Target:
+    return load_target(model, None, LoadOptions("float32", "cpu"))
 
 
 def trainee_of(target: Target, token_ids: Tensor | None = DRAFTED) -> DSparkTrainee:
@@ -193,6 +199,20 @@ def test_what_is_written_says_what_was_read(target: Target, tmp_path: Path) -> N
     assert shapes["markov_head.markov_w2.weight"] == (*shapes["lm_head.weight"][:1], 8)
     assert (reference.named["d2t"] + torch.arange(7)).tolist() == DRAFTED.tolist()
     assert config["draft_vocab_size"] == 7
+
+
+def test_the_engine_guesses_as_often_right_as_the_trainee(model: Path, tmp_path: Path) -> None:
+    target = load_target(model, None, LoadOptions("float32", "cpu"))
+    trainee = trainee_of(target, torch.tensor([*range(2, 16), 40]))
+    ranks = trainee.ranks(collected(trainee, target, TEXTS[:2]), NUM_RANKS)
+    trainee.write(tmp_path, "some")
+    reading = load_target(model, tmp_path, LoadOptions("float32", "cpu"))
+    asked = [EvalText((5, 6), (7, 8, 9, 10, 11)), EvalText((12, 3, 4), (14, 15, 2))]
+    found = rank_shares(reading, heads_source(reading), asked)
+    expected = head_accuracies(ranks, NUM_RANKS)
+    assert sum(map(sum, expected)) > 0
+    for depth, shares in enumerate(expected):
+        assert found[depth] == pytest.approx(shares, abs=1e-3)
 
 
 def test_layers_that_are_read_are_spread_as_in_published_drafters() -> None:
