@@ -128,12 +128,20 @@ class Rope:
             self._extend(num_positions)
         return self._table
 
+    def turn_at(self, position: int) -> Tensor:
+        """The rotation of every pair at one position. [1, head_dim / 2], complex"""
+        return self._turns_of(torch.tensor([position]))
+
     def _extend(self, num_positions: int) -> None:
-        positions = torch.arange(num_positions, dtype=self._angle_dtype)
-        angles = torch.outer(positions, self._frequencies.to(self._angle_dtype))
+        self._table = self._turns_of(torch.arange(num_positions))
+
+    def _turns_of(self, positions: Tensor) -> Tensor:
+        angles = torch.outer(
+            positions.to(self._angle_dtype), self._frequencies.to(self._angle_dtype)
+        )
         turning = torch.polar(torch.full_like(angles, self._strength), angles)
         table = torch.cat([turning, turning.new_ones(len(turning), self._num_still)], dim=1)
-        self._table = table.to(device=self._device, dtype=self._complex)
+        return table.to(device=self._device, dtype=self._complex)
 
 
 def rotate(qkv: Tensor, factors: Tensor) -> Tensor:
