@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import torch
@@ -63,6 +64,14 @@ def _shape_of(parts: DrafterParts, shapes: TensorShapes) -> HeadsShape:
         vectors += shapes["markov_w1"][0] * shapes["markov_w1"][1]
     for part in ("confidence", "confidence_bias"):
         vectors += shapes[part][-1] if part in shapes else 0
+    if parts.num_selected:
+        for name in ("attention_convolution", "mlp_convolution"):
+            rows, columns = shapes[f"0.{name}_projection"]
+            matrices += [(rows, columns)] * count
+            vectors += count * math.prod(shapes[f"0.{name}_kernels"])
+        rows, columns = shapes["selector_projection"]
+        matrices.append((rows, columns))
+        vectors += 2 * math.prod(shapes["selector_before"])
     has_bias = "0.q_bias" in shapes
     return HeadsShape(
         num_heads=1,
@@ -128,7 +137,8 @@ def _check_fit(parts: DrafterParts, config: ModelConfig) -> None:
         HeadsError: The drafter is for another target.
     """
     layers = parts.layers
-    padding = {"padding": 0} if "markov_w1" in parts.names else {}
+    by_pairs = {"markov_w1", "selector_before"} & parts.names.keys()
+    padding = {"padding": 0} if by_pairs else {}
     check_sizes(layers.hidden_size, layers.vocab_size, config, **padding)
     if parts.taps[-1] >= config.num_layers:
         raise HeadsError(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from medusa_core.heads.block_convolution import BlockConvolution
 from medusa_core.heads.chained import TakeTensor
 from medusa_core.heads.medusa import MakeLinear
 from medusa_core.models.activation import active_of
@@ -39,6 +40,7 @@ class BlockLayer:
         mlp_norm: Before the MLP.
         gate_up: Its first two projections.
         down: Its last one.
+        convolutions: Around attention, and around the MLP; None for none.
     """
 
     attention_norm: RmsNorm
@@ -50,11 +52,19 @@ class BlockLayer:
     mlp_norm: RmsNorm
     gate_up: QuantLinear
     down: QuantLinear
+    convolutions: tuple[BlockConvolution, BlockConvolution] | None = None
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
         """Its matrices."""
-        return (self.query, self.key_value, self.output, self.gate_up, self.down)
+        own = () if self.convolutions is None else self.convolutions
+        projections = (convolution.projection for convolution in own)
+        return (self.query, self.key_value, self.output, self.gate_up, self.down, *projections)
+
+    @property
+    def kernel_bytes(self) -> int:
+        """Bytes of its convolutions' kernels."""
+        return sum(one.kernels.nbytes for one in self.convolutions or ())
 
     @property
     def norms(self) -> tuple[RmsNorm, ...]:
@@ -145,15 +155,23 @@ class BlockLayers:
         mask: Tensor | None,
         kv: TensorCache,
     ) -> Tensor:
-        normed, scores = layer.attention_norm(x), self._precision.scores
+        scores, around = self._precision.scores, layer.convolutions
+        normed = layer.attention_norm(x)
+        if around is not None:
+            normed, added = around[0].before(normed)
         queries = _normed(layer.query_norm, layer.query(normed))
         queries = rotate_heads(queries, turns).to(scores).mul_(self._scale)
         rows = kv.write(index, self._keys_values(layer, normed, turns))
         keys, values = (part.to(scores) for part in rows)
         mixed = self._attend(queries, keys, values, mask)
-        x = layer.output.plus(mixed.to(x.dtype), x)
-        gate, up = layer.gate_up(layer.mlp_norm(x)).chunk(2, dim=-1)
-        return layer.down.plus(self._active(gate, up), x)
+        if around is None:
+            x = layer.output.plus(mixed.to(x.dtype), x)
+            gate, up = layer.gate_up(layer.mlp_norm(x)).chunk(2, dim=-1)
+            return layer.down.plus(self._active(gate, up), x)
+        x = x + around[0].behind(layer.output(mixed.to(x.dtype)), added)
+        normed, added = around[1].before(layer.mlp_norm(x))
+        gate, up = layer.gate_up(normed).chunk(2, dim=-1)
+        return x + around[1].behind(layer.down(self._active(gate, up)), added)
 
     def _keys_values(self, layer: BlockLayer, rows: Tensor, turns: Tensor) -> Tensor:
         """Keys, then values. [n, hidden] → [n, 2 · kv heads, head_dim]"""
@@ -191,6 +209,13 @@ class BlockLayers:
             ]
             return torch.cat(own) if own else None
 
+        def around(part: str) -> BlockConvolution | None:
+            kernels = self._take(f"{index}.{part}_kernels")
+            if kernels is None:
+                return None
+            return BlockConvolution(kernels, self._make(need(f"{part}_projection"), None))
+
+        first, second = around("attention_convolution"), around("mlp_convolution")
         make, eps = self._make, self._config.rms_norm_eps
         keys = self._turned("k", need("k"))
         return BlockLayer(
@@ -203,6 +228,7 @@ class BlockLayers:
             mlp_norm=RmsNorm(need("mlp_norm"), eps),
             gate_up=make(torch.cat([need("gate"), need("up")]), None),
             down=make(need("down"), None),
+            convolutions=None if first is None or second is None else (first, second),
         )
 
     def _turned(self, part: str, rows: Tensor) -> Tensor:

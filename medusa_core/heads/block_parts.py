@@ -44,9 +44,17 @@ and of DSpark besides (C is V where there is no d2t):
     sample_from_anchor      true: place 0 drafts the next token, place 1 the one behind it, ... Else
                             place 0 drafts nothing, and there are `block_size` − 1 drafts
 
-z-lab's DFlash and JetSpec have `mask_token_id` and `target_layer_ids` within `dflash_config`, and
-place 0 drafts nothing. The "speculators" layout has the layers' keys within
-`transformer_layer_config`, and `aux_hidden_state_layer_ids` name layers by what enters them.
+DFlash2 has besides, in every layer, with a kernel's width k and G groups of channels,
+
+    layers.{i}.{attention,mlp}_conv.base_kernel               [2, k, H]
+    layers.{i}.{attention,mlp}_conv.kernel_projection.weight  [2 · k · G, H]
+    candidate_selector.{predecessor,successor}_codebook       [V, r]        or …codebook.weight
+    candidate_selector.hidden_projection.weight               [r, H]
+
+and `selector_top_k`. z-lab's DFlash and JetSpec have `mask_token_id` and `target_layer_ids` within
+`dflash_config`, and place 0 drafts nothing; JetSpec has `causal_head` true there. The "speculators"
+layout has the layers' keys within `transformer_layer_config`, and `aux_hidden_state_layer_ids` name
+layers by what enters them.
 
 Sources: DFlash (arXiv 2602.06036), z-lab/dflash `model.py`; DSpark (arXiv 2607.05147),
 deepseek-ai/DeepSpec `modeling/dspark`; JetSpec (arXiv 2606.18394), hao-ai-lab/JetSpec
@@ -83,6 +91,10 @@ _IN_LAYER = {
     "mlp.gate_proj.weight": "gate",
     "mlp.up_proj.weight": "up",
     "mlp.down_proj.weight": "down",
+    "attention_conv.base_kernel": "attention_convolution_kernels",
+    "attention_conv.kernel_projection.weight": "attention_convolution_projection",
+    "mlp_conv.base_kernel": "mlp_convolution_kernels",
+    "mlp_conv.kernel_projection.weight": "mlp_convolution_projection",
 }
 _OUTSIDE = {
     "fc.weight": "fc",
@@ -97,11 +109,18 @@ _OUTSIDE = {
     "markov_head.markov_w2.weight": "markov_w2",
     "confidence_head.proj.weight": "confidence",
     "confidence_head.proj.bias": "confidence_bias",
+    "candidate_selector.predecessor_codebook": "selector_before",
+    "candidate_selector.predecessor_codebook.weight": "selector_before",
+    "candidate_selector.successor_codebook": "selector_behind",
+    "candidate_selector.successor_codebook.weight": "selector_behind",
+    "candidate_selector.hidden_projection.weight": "selector_projection",
 }
 # Of training alone, or copies of the target's.
 _UNREAD = ("t2d", "verifier_norm.weight", "verifier_lm_head.weight", "mask_embedding")
 _BIASES = ("q_bias", "k_bias", "v_bias", "o_bias")
-_EVERY_LAYER = tuple(part for part in _IN_LAYER.values() if part not in _BIASES)
+_CONVOLUTIONS = tuple(part for part in _IN_LAYER.values() if "convolution" in part)
+_SELECTOR = ("selector_before", "selector_behind", "selector_projection")
+_EVERY_LAYER = tuple(part for part in _IN_LAYER.values() if part not in (*_BIASES, *_CONVOLUTIONS))
 _ALWAYS = ("fc", "features_norm", "last_norm")
 _OF_LAYERS = (
     *("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"),
@@ -131,6 +150,7 @@ class DrafterParts:
         score_cap: Scores s become cap · tanh(s / cap); None for as they are.
         num_columns: Tokens that are drafted from; 0 for the target's projection.
         in_pairs: Heads lie as the neighbouring pairs that are turned.
+        num_selected: Tokens of a place that the selector compares; 0 without one.
     """
 
     kind: str
@@ -147,6 +167,7 @@ class DrafterParts:
     score_cap: float | None
     num_columns: int
     in_pairs: bool
+    num_selected: int
 
     @property
     def num_drafts(self) -> int:
@@ -223,6 +244,9 @@ def _parts(
     is_reduced = "token_offsets" in names
     if is_reduced and "lm_head" not in names:
         raise HeadsError("The heads draft from some tokens, and have no lm_head.", _AGAIN)
+    has_selector = "selector_before" in names
+    if is_reduced and has_selector:
+        raise HeadsError("The selector knows other tokens than the drafter.", _AGAIN)
     scale = positive(settings, "input_embedding_scale", 1.0)
     return DrafterParts(
         kind=kind,
@@ -238,6 +262,7 @@ def _parts(
         score_scale=positive(settings, "output_multiplier", 1.0) or 1.0,
         score_cap=_cap(settings),
         num_columns=shapes[names["lm_head"]][0] if is_reduced and shapes[names["lm_head"]] else 0,
+        num_selected=whole(settings, "selector_top_k", 1 << 10, 16) if has_selector else 0,
         in_pairs=not _flag(
             settings, "rope_is_neox_style", "Lfm2DSparkDraftModel" not in _made(raw)
         ),
@@ -261,7 +286,7 @@ def _check_variant(raw: Mapping[str, Any], kind: str) -> None:
     """Refuse what looks alike and drafts otherwise."""
     own = _own(raw)
     speculators = raw.get("speculators_model_type")
-    if speculators not in (None, "dflash", "dspark"):
+    if speculators not in (None, "dflash", "dflash2", "dspark"):
         raise HeadsError(
             f"Drafts of the kind {str(speculators)[:40]!r} aren't supported.",
             "Choose a DFlash or DSpark drafter for this model.",
@@ -303,6 +328,8 @@ def _by_part(shapes: TensorShapes) -> dict[str, str]:
     wanted = [*_ALWAYS, *(f"{i}.{part}" for i in range(count) for part in _EVERY_LAYER)]
     if "markov_w1" in names or "markov_w2" in names or "confidence" in names:
         wanted += ["markov_w1", "markov_w2"]
+    if _SELECTOR[0] in names or "0.mlp_convolution_kernels" in names:
+        wanted += [*_SELECTOR, *(f"{i}.{part}" for i in range(count) for part in _CONVOLUTIONS)]
     missing = [part for part in wanted if part not in names]
     if missing:
         raise HeadsError(f"The block drafter lacks {', '.join(missing[:6])}.", _AGAIN)
@@ -449,6 +476,7 @@ def _check_shapes(parts: DrafterParts, shapes: TensorShapes) -> None:
         "gate": (inner, hidden),
         "up": (inner, hidden),
         "down": (hidden, inner),
+        **_convolution_shapes(parts, shapes),
     }
     wanted = {
         "fc": (hidden, len(parts.taps) * hidden),
@@ -473,6 +501,13 @@ def _check_shapes(parts: DrafterParts, shapes: TensorShapes) -> None:
             wanted["confidence"] = (1, hidden + rank)
         if not rank:
             raise HeadsError("The Markov head has the rank 0.", _AGAIN)
+    if parts.num_selected:
+        last = shapes[names["selector_projection"]]
+        rank = last[0] if last else 0
+        wanted |= dict.fromkeys(_SELECTOR[:2], (layers.vocab_size, rank))
+        wanted["selector_projection"] = (rank, hidden)
+        if not rank:
+            raise HeadsError("The selector has the rank 0.", _AGAIN)
     for part, name in names.items():
         if part in wanted and shapes[name] != wanted[part]:
             raise HeadsError(
@@ -482,6 +517,30 @@ def _check_shapes(parts: DrafterParts, shapes: TensorShapes) -> None:
     every = [sum(f"{i}.{part}" in names for part in _BIASES) for i in range(layers.num_layers)]
     if set(every) - {0, 4} or len(set(every)) > 1:
         raise HeadsError("Some projections lack their biases.", _AGAIN)
+
+
+def _convolution_shapes(parts: DrafterParts, shapes: TensorShapes) -> dict[str, tuple[int, ...]]:
+    """Of the parts of a layer's convolutions, by the tensors of the first one.
+
+    Raises:
+        HeadsError: They are none.
+    """
+    if not parts.num_selected:
+        return {}
+    hidden = parts.layers.hidden_size
+    kernels, projection = (
+        shapes[parts.names[f"0.attention_convolution_{part}"]] for part in ("kernels", "projection")
+    )
+    width = kernels[1] if len(kernels) == 3 else 0
+    rows = projection[0] if projection else 0
+    groups = rows // (2 * width) if width else 0
+    if not groups or rows != 2 * width * groups or hidden % groups or width > parts.num_places:
+        raise HeadsError("The convolutions of the block drafter have odd shapes.", _AGAIN)
+    found: dict[str, tuple[int, ...]] = {}
+    for name in ("attention_convolution", "mlp_convolution"):
+        found[f"{name}_kernels"] = (2, width, hidden)
+        found[f"{name}_projection"] = (rows, hidden)
+    return found
 
 
 def _damaged(key: str) -> HeadsError:

@@ -6,6 +6,7 @@ publish drafters, and the reference below computes place by place, without a cac
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
+
+# Of DFlash2: a convolution's places and channels with one weight, and the selector's rank.
+WIDTH, GROUP, RANK = 3, 8, 6
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,7 @@ class BlockSpec:
         taps: The target's layers whose entering states it reads.
         columns: Tokens that it drafts from; 0 for all.
         rank: Of the Markov head; 0 for none.
+        selected: Tokens that DFlash2's selector compares; 0 for DFlash.
         windows: Of every layer how near a place must be; empty for no windows.
     """
 
@@ -40,6 +45,7 @@ class BlockSpec:
     mask: int = 7
     columns: int = 0
     rank: int = 0
+    selected: int = 0
     confidence: bool = False
     windows: tuple[int | None, ...] = ()
     has_bias: bool = False
@@ -64,54 +70,80 @@ class BlockSpec:
 
 DFLASH = BlockSpec("z-lab")
 DSPARK = BlockSpec("deepseek", num_places=4, rank=6, confidence=True, seed=6)
+DFLASH2 = replace(DFLASH, selected=12, seed=9)
 JETSPEC = BlockSpec("jetspec", seed=7)
 REDUCED = replace(DSPARK, layout="speculators", columns=96, seed=8)
 
 
 def parts_of(spec: BlockSpec) -> dict[str, Tensor]:
     """The weights by z-lab's and DeepSeek's names."""
-    generator = torch.Generator().manual_seed(spec.seed)
-
-    def normal(*shape: int, scale: float = 1.0) -> Tensor:
-        return (torch.randn(*shape, generator=generator) * scale).bfloat16()
-
-    hidden, inner = spec.hidden, spec.inner
-    queries, keys = spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
-    features = len(spec.taps) * hidden
+    normal = _Normal(torch.Generator().manual_seed(spec.seed))
+    hidden, features = spec.hidden, len(spec.taps) * spec.hidden
     parts = {
         "fc.weight": normal(hidden, features, scale=1.5 / features**0.5),
         "hidden_norm.weight": normal(hidden, scale=0.1) + 1,
         "norm.weight": normal(hidden, scale=0.1) + 1,
     }
     for index in range(spec.num_layers):
-        sizes = {
-            "self_attn.q_proj": (queries, hidden),
-            "self_attn.k_proj": (keys, hidden),
-            "self_attn.v_proj": (keys, hidden),
-            "self_attn.o_proj": (hidden, queries),
-            "mlp.gate_proj": (inner, hidden),
-            "mlp.up_proj": (inner, hidden),
-            "mlp.down_proj": (hidden, inner),
-        }
-        prefix = f"layers.{index}."
-        for name, (rows, columns) in sizes.items():
-            parts[f"{prefix}{name}.weight"] = normal(rows, columns, scale=2 / columns**0.5)
-            if spec.has_bias and name.startswith("self_attn"):
-                parts[f"{prefix}{name}.bias"] = normal(rows, scale=0.3)
-        for name in ("input_layernorm", "post_attention_layernorm"):
-            parts[f"{prefix}{name}.weight"] = normal(hidden, scale=0.1) + 1
-        for name in ("q_norm", "k_norm"):
-            parts[f"{prefix}self_attn.{name}.weight"] = normal(spec.head_dim, scale=0.3) + 1
+        layer = _layer_of(spec, normal)
+        parts |= {f"layers.{index}.{name}": tensor for name, tensor in layer.items()}
+    return parts | _heads_of(spec, normal)
+
+
+class _Normal:
+    """Random numbers, one tensor after the other."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        self.generator = generator
+
+    def __call__(self, *shape: int, scale: float = 1.0) -> Tensor:
+        return (torch.randn(*shape, generator=self.generator) * scale).bfloat16()
+
+
+def _layer_of(spec: BlockSpec, normal: _Normal) -> dict[str, Tensor]:
+    hidden, inner = spec.hidden, spec.inner
+    queries, keys = spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
+    sizes = {
+        "self_attn.q_proj": (queries, hidden),
+        "self_attn.k_proj": (keys, hidden),
+        "self_attn.v_proj": (keys, hidden),
+        "self_attn.o_proj": (hidden, queries),
+        "mlp.gate_proj": (inner, hidden),
+        "mlp.up_proj": (inner, hidden),
+        "mlp.down_proj": (hidden, inner),
+    }
+    parts = {}
+    for name, (rows, columns) in sizes.items():
+        parts[f"{name}.weight"] = normal(rows, columns, scale=2 / columns**0.5)
+        if spec.has_bias and name.startswith("self_attn"):
+            parts[f"{name}.bias"] = normal(rows, scale=0.3)
+    for name in ("input_layernorm", "post_attention_layernorm"):
+        parts[f"{name}.weight"] = normal(hidden, scale=0.1) + 1
+    for name in ("q_norm", "k_norm"):
+        parts[f"self_attn.{name}.weight"] = normal(spec.head_dim, scale=0.3) + 1
+    for name in ("attention_conv", "mlp_conv") if spec.selected else ():
+        parts[f"{name}.base_kernel"] = normal(2, WIDTH, hidden, scale=0.7)
+        projected = normal(2 * WIDTH * hidden // GROUP, hidden, scale=0.1)
+        parts[f"{name}.kernel_projection.weight"] = projected
+    return parts
+
+
+def _heads_of(spec: BlockSpec, normal: _Normal) -> dict[str, Tensor]:
+    parts = {}
+    if spec.selected:
+        for name in ("predecessor", "successor"):
+            parts[f"candidate_selector.{name}_codebook"] = normal(spec.vocab, RANK)
+        parts["candidate_selector.hidden_projection.weight"] = normal(RANK, spec.hidden, scale=0.3)
     if spec.columns:
-        ids = torch.randperm(spec.vocab, generator=generator)[: spec.columns].sort().values
-        parts["lm_head.weight"] = normal(spec.columns, hidden)
+        ids = torch.randperm(spec.vocab, generator=normal.generator)[: spec.columns].sort().values
+        parts["lm_head.weight"] = normal(spec.columns, spec.hidden)
         parts["d2t"] = ids - torch.arange(spec.columns)
     if spec.rank:
         columns = spec.columns or spec.vocab
         parts["markov_head.markov_w1.weight"] = normal(spec.vocab, spec.rank)
         parts["markov_head.markov_w2.weight"] = normal(columns, spec.rank, scale=0.7)
     if spec.confidence:
-        parts["confidence_head.proj.weight"] = normal(1, hidden + spec.rank, scale=0.2)
+        parts["confidence_head.proj.weight"] = normal(1, spec.hidden + spec.rank, scale=0.2)
         parts["confidence_head.proj.bias"] = normal(1)
     return parts
 
@@ -167,6 +199,9 @@ def config_of(spec: BlockSpec) -> dict[str, Any]:
         "enable_confidence_head": spec.confidence,
         "confidence_head_with_markov": spec.confidence,
     }
+    if spec.selected:
+        apart |= {"conv_kernel_size": WIDTH, "conv_group_size": GROUP, "selector_rank": RANK}
+        apart["selector_top_k"] = spec.selected
     size = {"block_size": spec.num_places}
     if spec.layout == "z-lab":
         named = {"architectures": ["DFlashDraftModel"], "dflash_config": {**apart, **spec.own}}
@@ -224,15 +259,19 @@ class Slowly:
         x = [self.embedding[token] * spec.own.get("input_embedding_scale", 1) for token in block]
         for index in range(spec.num_layers):
             normed = [self._norm(row, f"layers.{index}.input_layernorm") for row in x]
+            normed, behind = self._convolved(f"layers.{index}.attention_conv", normed)
             rows = [*read, *normed]
             keys = [self._head(index, "k", row, place) for place, row in enumerate(rows)]
             values = [self._head(index, "v", row, 0) for row in rows]
-            x = [
-                self._half(
-                    index, row, self._mixed(index, normed[place], count + place, keys, values)
-                )
-                for place, row in enumerate(x)
+            mixed = [
+                self._mixed(index, row, count + place, keys, values)
+                for place, row in enumerate(normed)
             ]
+            x = [row + made for row, made in zip(x, behind(mixed), strict=True)]
+            normed = [self._norm(row, f"layers.{index}.post_attention_layernorm") for row in x]
+            normed, behind = self._convolved(f"layers.{index}.mlp_conv", normed)
+            made = behind([self._mlp(index, row) for row in normed])
+            x = [row + one for row, one in zip(x, made, strict=True)]
         return torch.stack([self._norm(row, "norm") for row in x[spec.first_place :]])
 
     def scores(self, states: Tensor, level: int, before: int) -> Tensor:
@@ -240,6 +279,16 @@ class Slowly:
         scores = self.lm_head @ states[level] * self.spec.own.get("output_multiplier", 1)
         if cap := self.spec.own.get("final_logit_softcapping"):
             scores = torch.tanh(scores / cap) * cap
+        if self.spec.selected:
+            kept = scores.topk(self.spec.selected).indices
+            before_it, behind_it = (
+                self.parts[f"candidate_selector.{name}_codebook"]
+                for name in ("predecessor", "successor")
+            )
+            gate = self.parts["candidate_selector.hidden_projection.weight"] @ states[level]
+            added = behind_it[kept] @ (before_it[before] * gate)
+            only = torch.full_like(scores, -math.inf)
+            return only.index_put((kept,), scores[kept] + added)
         if self.spec.rank:
             vector = self.parts["markov_head.markov_w1.weight"][before]
             scores = scores + self.parts["markov_head.markov_w2.weight"] @ vector
@@ -278,13 +327,31 @@ class Slowly:
             mixed.append(weights @ torch.stack([values[other][head // group] for other in seen]))
         return self._linear(index, "self_attn.o_proj", torch.cat(mixed))
 
-    def _half(self, index: int, x: Tensor, mixed: Tensor) -> Tensor:
-        x = x + mixed
-        inner = self._norm(x, f"layers.{index}.post_attention_layernorm")
-        gate = torch.nn.functional.silu(self._linear(index, "mlp.gate_proj", inner))
-        return x + self._linear(
-            index, "mlp.down_proj", gate * self._linear(index, "mlp.up_proj", inner)
-        )
+    def _mlp(self, index: int, x: Tensor) -> Tensor:
+        gate = torch.nn.functional.silu(self._linear(index, "mlp.gate_proj", x))
+        return self._linear(index, "mlp.down_proj", gate * self._linear(index, "mlp.up_proj", x))
+
+    def _convolved(
+        self, name: str, rows: list[Tensor]
+    ) -> tuple[list[Tensor], Callable[[list[Tensor]], list[Tensor]]]:
+        """What a half of a layer reads, and what becomes of what it makes."""
+        if not self.spec.selected:
+            return rows, lambda made: made
+        kernels = self.parts[f"{name}.base_kernel"]
+        said = [self.parts[f"{name}.kernel_projection.weight"] @ row for row in rows]
+
+        def mixed(side: int, given: list[Tensor]) -> list[Tensor]:
+            found = []
+            for place in range(len(given)):
+                total = torch.zeros_like(given[place])
+                for back in range(min(WIDTH, place + 1)):
+                    own = said[place].view(2, WIDTH, -1)[side, back]
+                    weight = kernels[side, back] + own.repeat_interleave(GROUP)
+                    total = total + weight * given[place - back]
+                found.append(total)
+            return found
+
+        return mixed(0, rows), lambda made: mixed(1, made)
 
     def _head(self, index: int, name: str, row: Tensor, place: int) -> Tensor:
         heads = self._linear(index, f"self_attn.{name}_proj", row).view(-1, self.spec.head_dim)

@@ -24,6 +24,7 @@ from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import Paths
 from tests.core.block_files import (
     DFLASH,
+    DFLASH2,
     DSPARK,
     JETSPEC,
     REDUCED,
@@ -44,6 +45,8 @@ SPECS = {
     ),
     "DFlash, transformers' Muse": replace(DFLASH, layout="muse", windows=(3, None)),
     "DFlash, speculators": replace(DFLASH, layout="speculators", columns=80),
+    "DFlash2": DFLASH2,
+    "DFlash2 behind windows": replace(DFLASH2, windows=(None, 3)),
     "DSpark, DeepSeek": DSPARK,
     "DSpark, LFM2.5": replace(DSPARK, layout="liquid"),
     "DSpark, SpecForge": replace(DSPARK, layout="specforge", confidence=False),
@@ -165,7 +168,9 @@ def test_drafts_are_those_of_transformers_own_generator(model: Path, tmp_path: P
 
 @pytest.mark.parametrize("quant", ["", "q4_0"])
 @pytest.mark.parametrize("heads", ["", "int8", "q4"])
-@pytest.mark.parametrize("name", ["DFlash with windows and scaled scores", "DSpark, DeepSeek"])
+@pytest.mark.parametrize(
+    "name", ["DFlash with windows and scaled scores", "DFlash2", "DSpark, DeepSeek"]
+)
 def test_plan_and_memory_are_the_same_to_the_byte(
     name: str, heads: str, quant: str, tmp_path: Path
 ) -> None:
