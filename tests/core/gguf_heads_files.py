@@ -164,6 +164,23 @@ def _block_name(name: str) -> str:
     return f"blk.{layer}.{_BLOCK_LAYER[stem]}.{ending}"
 
 
+def write_mtp_gguf(path: Path, model: Path, num_layers: int) -> Path:
+    """Of a model's file what drafts and what it shares, as `--mtp` writes it; returns the file."""
+    reader = gguf.GGUFReader(model)
+    architecture = reader.fields["general.architecture"].contents()
+    writer = gguf.GGUFWriter(path, architecture)
+    for field in reader.fields.values():
+        if not field.name.startswith(("GGUF.", "general.architecture")):
+            kind, more = field.types[0], field.types[-1] if len(field.types) > 1 else None
+            writer.add_key_value(field.name, field.contents(), kind, more)
+    for tensor in reader.tensors:
+        layer = tensor.name.split(".")[1] if tensor.name.startswith("blk.") else str(num_layers)
+        if int(layer) >= num_layers:
+            writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+    finish(writer)
+    return path
+
+
 # By architecture: writes heads for the target of `GROUPED`.
 GGUF_HEADS: dict[str, Callable[[Path], Path]] = {
     "eagle3": lambda path: write_eagle_gguf(path, EagleSpec("eagle3")),
