@@ -34,6 +34,11 @@ def interleave_rows(weight: Tensor, head_dim: int, turned: int = 0) -> Tensor:
     return halves.transpose(1, 2).reshape(weight.shape)
 
 
+def in_halves(heads: Tensor) -> Tensor:
+    """Heads that lie in pairs for a rotation, as they were before. [n, heads, head_dim]"""
+    return heads.reshape(*heads.shape[:-1], -1, 2).transpose(-1, -2).flatten(-2)
+
+
 def inverse_frequencies(rope: RopeConfig, turned: int, context_tokens: int = 0) -> Tensor:
     """Radians per position of every pair that is turned, in float64. [turned / 2]
 
