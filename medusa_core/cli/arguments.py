@@ -19,7 +19,7 @@ _OTHER_NAMES = {"temperature": ("--temp",)}  # llama.cpp's
 _THINKS = {"usual": None, "on": True, "off": False}
 
 DRAFTER_HELP = (
-    "how tokens are guessed, such as composite (all methods), medusa, ngram (prompt lookup) or "
+    "how tokens are guessed, such as composite (all methods), medusa, suffix (suffix tree) or "
     "none (default: the first of these that the model can use)"
 )
 

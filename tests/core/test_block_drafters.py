@@ -48,6 +48,7 @@ SPECS = {
     "DFlash2": DFLASH2,
     "DFlash2 behind windows": replace(DFLASH2, windows=(None, 3)),
     "DSpark, DeepSeek": DSPARK,
+    "DSpark, Gemma 4": replace(DSPARK, layout="gemma4", own={"final_logit_softcapping": 4.0}),
     "DSpark, LFM2.5": replace(DSPARK, layout="liquid"),
     "DSpark, SpecForge": replace(DSPARK, layout="specforge", confidence=False),
     "DSpark, speculators, some tokens": REDUCED,
@@ -169,7 +170,8 @@ def test_drafts_are_those_of_transformers_own_generator(model: Path, tmp_path: P
 @pytest.mark.parametrize("quant", ["", "q4_0"])
 @pytest.mark.parametrize("heads", ["", "int8", "q4"])
 @pytest.mark.parametrize(
-    "name", ["DFlash with windows and scaled scores", "DFlash2", "DSpark, DeepSeek"]
+    "name",
+    ["DFlash with windows and scaled scores", "DFlash2", "DSpark, DeepSeek", "DSpark, Gemma 4"],
 )
 def test_plan_and_memory_are_the_same_to_the_byte(
     name: str, heads: str, quant: str, tmp_path: Path

@@ -86,7 +86,7 @@ def test_prices_follow_the_pace_of_decoding(tiny: Target) -> None:
     assert dearest(tuner) == pytest.approx(4 * at_first, rel=0.05)
     tuner.judge(SETTINGS, 100, yields(9000, 3.0, 3, 4.0))
     assert dearest(tuner) == pytest.approx(at_first, rel=0.1)
-    for other in (replace(SETTINGS, drafter="ngram"), replace(SETTINGS, rule="sample")):
+    for other in (replace(SETTINGS, drafter="suffix"), replace(SETTINGS, rule="sample")):
         assert dearest(tuner, other) == pytest.approx(at_first)  # each has its own
 
 

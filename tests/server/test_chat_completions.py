@@ -297,9 +297,9 @@ def test_an_unknown_drafter_is_answered_with_those_there_are(served: Served) -> 
 
 
 def test_a_request_may_choose_drafter_rule_rows_and_growth(served: Served) -> None:
-    chosen = {"drafter": "ngram", "rule": "greedy", "rows": 4, "growth": "chain"}
+    chosen = {"drafter": "suffix", "rule": "greedy", "rows": 4, "growth": "chain"}
     answer = served.chat("Hello there", max_tokens=8, medusa=chosen)
-    assert answer["medusa"]["drafter"] == "ngram"
+    assert answer["medusa"]["drafter"] == "suffix"
 
 
 def test_unknown_fields_are_ignored(served: Served) -> None:

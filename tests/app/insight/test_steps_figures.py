@@ -50,9 +50,9 @@ def test_steps_are_counted_by_the_form_of_their_guesses() -> None:
     assert "Guesses by step" not in describe_answer(plain, None, None)
 
 
-def test_a_token_that_heads_and_lookup_guessed_counts_for_both() -> None:
+def test_a_token_that_heads_and_suffixes_guessed_counts_for_both() -> None:
     step = trace(1, (0, 1, 3))
-    both, deeper = TokenSource("medusa+ngram", 1), TokenSource("ngram", 2)
+    both, deeper = TokenSource("medusa+suffix", 1), TokenSource("suffix", 2)
     sources = [TARGET, *[TokenSource("medusa", source.head) for source in step.sources[1:]]]
     sources[1], sources[3] = both, deeper
     figures, track = StepFigures(LEGEND), made_track(0)
@@ -63,8 +63,8 @@ def test_a_token_that_heads_and_lookup_guessed_counts_for_both() -> None:
     figures.follow(track)
     rates = {rate.name: (rate.num_accepted, rate.num_steps) for rate in figures.rates()}
     assert rates["head 1"] == (2, 3)
-    assert rates["lookup"] == (2, 3), "its two tokens of one step count once"
-    assert list(rates) == [*sorted(set(rates) - {"lookup"}), "lookup"]
+    assert rates["suffix"] == (2, 3), "its two tokens of one step count once"
+    assert list(rates) == [*sorted(set(rates) - {"suffix"}), "suffix"]
     assert all(0 <= rate.share <= 1 for rate in figures.rates())
 
 

@@ -50,9 +50,9 @@ def test_likely_nodes_are_less_pale() -> None:
 def test_badges_tell_who_drafted_and_boxes_what() -> None:
     names = [
         [badge.name for badge in badges_of(TokenSource(drafter, head), LEGEND)]
-        for drafter, head in (("medusa", 2), ("ngram", 3), ("medusa+ngram", 1), ("target", 0))
+        for drafter, head in (("medusa", 2), ("suffix", 3), ("medusa+suffix", 1), ("target", 0))
     ]
-    assert names == [["h2"], ["lookup"], ["h1", "lookup"], []]
+    assert names == [["h2"], ["suffix"], ["h1", "suffix"], []]
     layout = layout_of_step(trace(1, (0, 1)))
     assert words_of(layout.nodes[1]) == "␣cat"
     assert words_of(layout.nodes[-1]) == "model chose (50%) ‹F0 9F›"
