@@ -37,9 +37,9 @@ def test_the_first_outputs_are_those_of_the_whole(name: str) -> None:
     spec = weight_formats().get(name)
     dtype = {"fp32": torch.float32, "fp64": torch.float64}.get(name, torch.bfloat16)
     torch.manual_seed(3)
-    stored = {"blocks": random_blocks(name, 256, 256)}
-    if name not in BLOCK_SIZES:
-        stored = spec.quantize(torch.randn(256, 256).to(dtype))
+    is_blocks = name in BLOCK_SIZES
+    blocks = {"blocks": random_blocks(name, 256, 256)} if is_blocks else None
+    stored = blocks or spec.quantize(torch.randn(256, 256).to(dtype))
     whole, x = spec.build(stored, 256, None, dtype), torch.randn(3, 256).to(dtype)
     cut = first_outputs(whole, 96)
     assert (cut is None) == (not isinstance(whole, NativeLinear | DenseLinear))
