@@ -19,8 +19,7 @@ KINDS = tuple(TRAINED_KINDS)
 PROMPTS = ("both", "bundled", "own")
 _MOST_HEADS = 8
 _MOST_LAYERS, _MOST_BLOCK = 4, 16
-_USUAL_RATE, _PUBLISHED_WIDTH = 1e-3, 4096
-_RATES = {"eagle": 4e-4, "dspark": 6e-4}  # of other kinds than heads of ResBlocks
+_USUAL_RATE, _EAGLE_RATE, _PUBLISHED_WIDTH = 1e-3, 4e-4, 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +195,7 @@ def learning_rate_of(config: HeadsConfig, width: int = _PUBLISHED_WIDTH) -> floa
         config: Of the run.
         width: Of the model's states.
     """
-    usual = _RATES.get(config.kind, _USUAL_RATE)
+    usual = _EAGLE_RATE if config.kind == "eagle" else _USUAL_RATE
     return config.learning_rate or usual * math.sqrt(_PUBLISHED_WIDTH / width)
 
 
