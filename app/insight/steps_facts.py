@@ -7,6 +7,7 @@ from typing import NamedTuple
 from PySide6.QtCore import QCoreApplication
 
 from app.chat.messages.figures import speed_up
+from app.insight.forms import form_counts
 from app.insight.step_parts import part_words
 from app.insight.steps_figures import StepFigures
 from app.insight.words import micro
@@ -64,6 +65,8 @@ def describe_answer(
             "Insight", "τ {0:.2f} tokens/step over {1:,} steps; a step takes {2}."
         ).format(Number(tau), Number(len(figures)), times)
     ]
+    if any(figures.forms[1:]):
+        text.append(form_counts(figures.forms))
     factor = None if done is None else speed_up(done)  # as under the answer
     if done is not None and factor is not None:
         text.append(

@@ -9,6 +9,7 @@ from app.chat.strip.acceptance import (
     AcceptanceRate,
     AcceptanceTally,
 )
+from app.insight.forms import FORMS, tree_form
 from app.insight.step_parts import PARTS, RARE
 from app.insight.track import Track
 from app.theme.legend import Legend
@@ -32,12 +33,14 @@ class StepFigures:
         seconds: Seconds of the whole of it.
         context: Tokens of the conversation behind it.
         rows: Rows of its tree and beside it.
+        forms: How many steps had each of `FORMS`.
     """
 
     def __init__(self, legend: Legend) -> None:
         self._rows: list[tuple[float, ...]] = []
         self._table: Floats = np.zeros((0, 6 + len(PARTS)))
         self._acceptance = AcceptanceTally(legend)
+        self.forms = [0] * len(FORMS)
         self._next = 0
 
     def __len__(self) -> int:
@@ -106,3 +109,4 @@ class StepFigures:
         counts = (step.step, step.num_kept, len(drafted), behind, num_rows)
         self._rows.append((*counts, step.step_s, *step.times.parts))
         self._acceptance.add(step.sources, tuple(drafted))
+        self.forms[tree_form(step.parents)] += 1

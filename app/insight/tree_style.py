@@ -98,7 +98,7 @@ class Badge(NamedTuple):
     """A short name of who drafted a node.
 
     Attributes:
-        name: Such as `h1` or `lookup`.
+        name: Such as `h1` or `suffix`.
         mark: As its tokens are marked in the text.
     """
 

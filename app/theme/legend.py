@@ -97,7 +97,7 @@ class Legend:
         return names.index(mark.source) if known else len(names), mark.depth
 
     def name(self, mark: Mark) -> str:
-        """A mark in words, such as "head 2" or "lookup"."""
+        """A mark in words, such as "head 2" or "suffix"."""
         info = self.info(mark.source)
         return (
             f"{setting_text(info.label)} {mark.depth}"
@@ -106,7 +106,7 @@ class Legend:
         )
 
     def badge(self, mark: Mark) -> str:
-        """A short name, such as "h2" or "lookup"."""
+        """A short name, such as "h2" or "suffix"."""
         info = self.info(mark.source)
         return f"{info.badge}{mark.depth}" if info.is_numbered else info.badge
 

@@ -37,7 +37,7 @@ from medusa_core.errors import MedusaError
 
 log = logging.getLogger(__name__)
 
-_SIZE = QSize(560, 400)
+_SIZE = QSize(620, 520)
 _LOOK_MS = 500
 
 

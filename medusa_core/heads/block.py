@@ -21,6 +21,7 @@ from medusa_core.heads.block_parts import DrafterParts
 from medusa_core.heads.chained import TakeTensor
 from medusa_core.heads.markov import Confidence, MarkovHead
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
+from medusa_core.heads.selector import Selector
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
@@ -36,10 +37,12 @@ class PlaceScores(NamedTuple):
 
     Attributes:
         scores: Behind each path, or one for all of them. [paths, columns], float32 or better
+        columns: Whose they are; None for every column's. [columns]
         confidences: How far each path's scores are trusted, in [0, 1]; empty for fully.
     """
 
     scores: Tensor
+    columns: Tensor | None = None
     confidences: Sequence[float] = ()
 
 
@@ -51,17 +54,19 @@ class DraftedBlock:
         depends_on_path: Scores of a place differ by the token before it.
     """
 
-    def __init__(self, states: Tensor, scores: Tensor, markov: MarkovHead | None) -> None:
+    def __init__(
+        self, states: Tensor, scores: Tensor, by_pairs: MarkovHead | Selector | None
+    ) -> None:
         """Take what was computed.
 
         Args:
             states: Behind the last norm. [places, hidden]
             scores: Of each place by itself. [places, columns]
-            markov: What the token before a place adds; None for nothing.
+            by_pairs: What the token before a place adds; None for nothing.
         """
         self.num_levels = len(states)
-        self.depends_on_path = markov is not None
-        self._states, self._scores, self._markov = states, scores, markov
+        self.depends_on_path = by_pairs is not None
+        self._states, self._scores, self._by_pairs = states, scores, by_pairs
 
     def behind(self, level: int, token_ids: Sequence[int]) -> PlaceScores:
         """What may follow paths of one length.
@@ -70,14 +75,16 @@ class DraftedBlock:
             level: How long they are.
             token_ids: The last token of each; the root where they are empty.
         """
-        own = self._scores[level : level + 1]
-        if self._markov is None:
+        own, by_pairs = self._scores[level : level + 1], self._by_pairs
+        if by_pairs is None:
             return PlaceScores(own)
-        vectors = self._markov.vectors(token_ids)
-        scores = own + self._markov.second(vectors).to(own.dtype)
-        confidence = self._markov.confidence
+        if isinstance(by_pairs, Selector):
+            return PlaceScores(*by_pairs(own[0], self._states[level : level + 1], token_ids))
+        vectors = by_pairs.vectors(token_ids)
+        scores = own + by_pairs.second(vectors).to(own.dtype)
+        confidence = by_pairs.confidence
         said = () if confidence is None else confidence(self._states[level], vectors)
-        return PlaceScores(scores, said)
+        return PlaceScores(scores, confidences=said)
 
 
 class BlockHead:
@@ -130,7 +137,7 @@ class BlockHead:
         if parts.num_columns:
             offsets = _need(take, "token_offsets")
             self._token_ids = offsets + torch.arange(len(offsets), device=offsets.device)
-        self._markov = _markov(parts, take, make)
+        self._by_pairs = _selector(parts, take, make) or _markov(parts, take, make)
         # Behind a place that sees none behind it, none needs to be computed.
         self._may_be_short = all(parts.are_causal)
 
@@ -138,7 +145,10 @@ class BlockHead:
     def linears(self) -> tuple[QuantLinear, ...]:
         """Its own matrices."""
         own = [] if self._lm_head is None else [self._lm_head]
-        own += [] if self._markov is None else [self._markov.second]
+        if isinstance(self._by_pairs, Selector):
+            own.append(self._by_pairs.projection)
+        elif self._by_pairs is not None:
+            own.append(self._by_pairs.second)
         of_layers = (linear for layer in self._layers.layers for linear in layer.linears)
         return (self._fc, *of_layers, *own)
 
@@ -148,8 +158,8 @@ class BlockHead:
         norms += [norm for layer in self._layers.layers for norm in layer.norms]
         held = sum(norm.weight.nbytes + norm.weight.itemsize for norm in norms)
         held += sum(linear.nbytes for linear in self.linears)
-        markov = self._markov
-        return held + (0 if markov is None else markov.nbytes - markov.second.nbytes)
+        held += sum(layer.plain_bytes for layer in self._layers.layers)
+        return held + (0 if self._by_pairs is None else self._by_pairs.plain_bytes)
 
     def share_workers(self, workers: Workers) -> None:
         for linear in self.linears:
@@ -198,7 +208,7 @@ class BlockHead:
         num_places = first + num_levels if self._may_be_short else self.num_places
         states = self._layers(self._vectors(root_id, num_places), place, kv)
         states = self._last_norm(states[first : first + num_levels])
-        return DraftedBlock(states, self._scores(states), self._markov)
+        return DraftedBlock(states, self._scores(states), self._by_pairs)
 
     def tokens(self, columns: Tensor) -> Tensor:
         """The tokens of some columns."""
@@ -230,6 +240,14 @@ def _markov(parts: DrafterParts, take: TakeTensor, make: MakeLinear) -> MarkovHe
     weight = take("confidence")
     confidence = None if weight is None else Confidence(weight, take("confidence_bias"))
     return MarkovHead(_need(take, "markov_w1"), make(_need(take, "markov_w2"), None), confidence)
+
+
+def _selector(parts: DrafterParts, take: TakeTensor, make: MakeLinear) -> Selector | None:
+    if not parts.num_selected:
+        return None
+    before, behind = (_need(take, f"selector_{name}") for name in ("before", "behind"))
+    projection = make(_need(take, "selector_projection"), None)
+    return Selector(before, behind, projection, parts.num_selected)
 
 
 def _need(take: Callable[[str], Tensor | None], part: str) -> Tensor:

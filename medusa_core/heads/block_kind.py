@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import torch
@@ -49,7 +50,7 @@ def _shape_of(parts: DrafterParts, shapes: TensorShapes) -> HeadsShape:
     inner, count = layers.intermediate_size, layers.num_layers
     of_layer = (
         (queries, hidden),
-        (2 * keys, hidden),
+        ((2 if "0.v" in shapes else 1) * keys, hidden),
         (hidden, queries),
         (2 * inner, hidden),
         (hidden, inner),
@@ -63,6 +64,16 @@ def _shape_of(parts: DrafterParts, shapes: TensorShapes) -> HeadsShape:
         vectors += shapes["markov_w1"][0] * shapes["markov_w1"][1]
     for part in ("confidence", "confidence_bias"):
         vectors += shapes[part][-1] if part in shapes else 0
+    if parts.num_selected:
+        for name in ("attention_convolution", "mlp_convolution"):
+            rows, columns = shapes[f"0.{name}_projection"]
+            matrices += [(rows, columns)] * count
+            vectors += count * math.prod(shapes[f"0.{name}_kernels"])
+        rows, columns = shapes["selector_projection"]
+        matrices.append((rows, columns))
+        vectors += 2 * math.prod(shapes["selector_before"])
+    vectors += count if "0.scale" in shapes else 0
+    norms = 2 + count * (4 if "0.scale" in shapes else 2)
     has_bias = "0.q_bias" in shapes
     return HeadsShape(
         num_heads=1,
@@ -71,7 +82,7 @@ def _shape_of(parts: DrafterParts, shapes: TensorShapes) -> HeadsShape:
         hidden_size=hidden,
         is_reduced=bool(parts.num_columns),
         matrices=tuple(matrices),
-        num_norm_numbers=2 * (hidden + 1) * (count + 1) + 2 * (layers.head_dim + 1) * count,
+        num_norm_numbers=norms * (hidden + 1) + 2 * count * (layers.head_dim + 1),
         num_biases=count * (queries + 2 * keys + hidden) if has_bias else 0,
         cache_row=2 * keys * count,
         num_vector_numbers=vectors,
@@ -128,7 +139,8 @@ def _check_fit(parts: DrafterParts, config: ModelConfig) -> None:
         HeadsError: The drafter is for another target.
     """
     layers = parts.layers
-    padding = {"padding": 0} if "markov_w1" in parts.names else {}
+    by_pairs = {"markov_w1", "selector_before"} & parts.names.keys()
+    padding = {"padding": 0} if by_pairs else {}
     check_sizes(layers.hidden_size, layers.vocab_size, config, **padding)
     if parts.taps[-1] >= config.num_layers:
         raise HeadsError(

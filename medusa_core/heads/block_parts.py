@@ -44,9 +44,17 @@ and of DSpark besides (C is V where there is no d2t):
     sample_from_anchor      true: place 0 drafts the next token, place 1 the one behind it, ... Else
                             place 0 drafts nothing, and there are `block_size` − 1 drafts
 
-z-lab's DFlash and JetSpec have `mask_token_id` and `target_layer_ids` within `dflash_config`, and
-place 0 drafts nothing. The "speculators" layout has the layers' keys within
-`transformer_layer_config`, and `aux_hidden_state_layer_ids` name layers by what enters them.
+DFlash2 has besides, in every layer, with a kernel's width k and G groups of channels,
+
+    layers.{i}.{attention,mlp}_conv.base_kernel               [2, k, H]
+    layers.{i}.{attention,mlp}_conv.kernel_projection.weight  [2 · k · G, H]
+    candidate_selector.{predecessor,successor}_codebook       [V, r]        or …codebook.weight
+    candidate_selector.hidden_projection.weight               [r, H]
+
+and `selector_top_k`. z-lab's DFlash and JetSpec have `mask_token_id` and `target_layer_ids` within
+`dflash_config`, and place 0 drafts nothing; JetSpec has `causal_head` true there. The "speculators"
+layout has the layers' keys within `transformer_layer_config`, and `aux_hidden_state_layer_ids` name
+layers by what enters them.
 
 Sources: DFlash (arXiv 2602.06036), z-lab/dflash `model.py`; DSpark (arXiv 2607.05147),
 deepseek-ai/DeepSpec `modeling/dspark`; JetSpec (arXiv 2606.18394), hao-ai-lab/JetSpec
@@ -83,6 +91,13 @@ _IN_LAYER = {
     "mlp.gate_proj.weight": "gate",
     "mlp.up_proj.weight": "up",
     "mlp.down_proj.weight": "down",
+    "pre_feedforward_layernorm.weight": "before_mlp_norm",
+    "post_feedforward_layernorm.weight": "behind_mlp_norm",
+    "layer_scalar": "scale",
+    "attention_conv.base_kernel": "attention_convolution_kernels",
+    "attention_conv.kernel_projection.weight": "attention_convolution_projection",
+    "mlp_conv.base_kernel": "mlp_convolution_kernels",
+    "mlp_conv.kernel_projection.weight": "mlp_convolution_projection",
 }
 _OUTSIDE = {
     "fc.weight": "fc",
@@ -97,16 +112,29 @@ _OUTSIDE = {
     "markov_head.markov_w2.weight": "markov_w2",
     "confidence_head.proj.weight": "confidence",
     "confidence_head.proj.bias": "confidence_bias",
+    "confidence_proj.weight": "confidence",
+    "confidence_proj.bias": "confidence_bias",
+    "candidate_selector.predecessor_codebook": "selector_before",
+    "candidate_selector.predecessor_codebook.weight": "selector_before",
+    "candidate_selector.successor_codebook": "selector_behind",
+    "candidate_selector.successor_codebook.weight": "selector_behind",
+    "candidate_selector.hidden_projection.weight": "selector_projection",
 }
 # Of training alone, or copies of the target's.
 _UNREAD = ("t2d", "verifier_norm.weight", "verifier_lm_head.weight", "mask_embedding")
 _BIASES = ("q_bias", "k_bias", "v_bias", "o_bias")
-_EVERY_LAYER = tuple(part for part in _IN_LAYER.values() if part not in _BIASES)
+_CONVOLUTIONS = tuple(part for part in _IN_LAYER.values() if "convolution" in part)
+_SELECTOR = ("selector_before", "selector_behind", "selector_projection")
+_EVERY_LAYER = (
+    *("attention_norm", "q", "k", "o", "q_norm", "k_norm"),
+    *("mlp_norm", "gate", "up", "down"),
+)
+_OF_GEMMA = ("behind_attention_norm", "behind_mlp_norm", "scale")
 _ALWAYS = ("fc", "features_norm", "last_norm")
 _OF_LAYERS = (
     *("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"),
     *("num_hidden_layers", "rms_norm_eps", "rope_theta", "rope_scaling", "rope_parameters"),
-    *("max_position_embeddings", "vocab_size", "attention_bias"),
+    *("max_position_embeddings", "vocab_size"),
 )
 _MOST_LAYERS, _MOST_TAPS, _MOST_PLACES, _MOST_TOKENS = 64, 32, 64, 1 << 24
 _AGAIN = "Download the heads again."
@@ -131,6 +159,7 @@ class DrafterParts:
         score_cap: Scores s become cap · tanh(s / cap); None for as they are.
         num_columns: Tokens that are drafted from; 0 for the target's projection.
         in_pairs: Heads lie as the neighbouring pairs that are turned.
+        num_selected: Tokens of a place that the selector compares; 0 without one.
     """
 
     kind: str
@@ -147,6 +176,7 @@ class DrafterParts:
     score_cap: float | None
     num_columns: int
     in_pairs: bool
+    num_selected: int
 
     @property
     def num_drafts(self) -> int:
@@ -223,7 +253,10 @@ def _parts(
     is_reduced = "token_offsets" in names
     if is_reduced and "lm_head" not in names:
         raise HeadsError("The heads draft from some tokens, and have no lm_head.", _AGAIN)
-    scale = positive(settings, "input_embedding_scale", 1.0)
+    has_selector = "selector_before" in names
+    if is_reduced and has_selector:
+        raise HeadsError("The selector knows other tokens than the drafter.", _AGAIN)
+    scale = positive(settings, "input_embedding_scale", layers.traits.embedding_scale)
     return DrafterParts(
         kind=kind,
         names=names,
@@ -238,6 +271,7 @@ def _parts(
         score_scale=positive(settings, "output_multiplier", 1.0) or 1.0,
         score_cap=_cap(settings),
         num_columns=shapes[names["lm_head"]][0] if is_reduced and shapes[names["lm_head"]] else 0,
+        num_selected=whole(settings, "selector_top_k", 1 << 10, 16) if has_selector else 0,
         in_pairs=not _flag(
             settings, "rope_is_neox_style", "Lfm2DSparkDraftModel" not in _made(raw)
         ),
@@ -261,7 +295,7 @@ def _check_variant(raw: Mapping[str, Any], kind: str) -> None:
     """Refuse what looks alike and drafts otherwise."""
     own = _own(raw)
     speculators = raw.get("speculators_model_type")
-    if speculators not in (None, "dflash", "dspark"):
+    if speculators not in (None, "dflash", "dflash2", "dspark"):
         raise HeadsError(
             f"Drafts of the kind {str(speculators)[:40]!r} aren't supported.",
             "Choose a DFlash or DSpark drafter for this model.",
@@ -274,7 +308,8 @@ def _check_variant(raw: Mapping[str, Any], kind: str) -> None:
         )
     projector = own.get("projector_type", raw.get("projector_type"))
     known = (None, "dflash", "dspark")
-    if projector not in known or own.get("attention_value_scale") or raw.get("shift_label"):
+    scale = own.get("attention_value_scale", raw.get("attention_value_scale"))
+    if projector not in known or scale or raw.get("shift_label"):
         raise HeadsError(
             "This block drafter has parts that aren't supported.",
             "Choose a DFlash or DSpark drafter as z-lab, DeepSeek or speculators publish them.",
@@ -300,13 +335,26 @@ def _by_part(shapes: TensorShapes) -> dict[str, str]:
     count = 1 + max((int(part.split(".")[0]) for part in names if part[0].isdigit()), default=0)
     if count > _MOST_LAYERS:
         raise HeadsError(f"The drafter has {count} layers.", _AGAIN)
-    wanted = [*_ALWAYS, *(f"{i}.{part}" for i in range(count) for part in _EVERY_LAYER)]
+    of_layer: tuple[str, ...] = (*_EVERY_LAYER, "v")
+    if "0.before_mlp_norm" in names:
+        names = {_as_gemmas(part): name for part, name in names.items()}
+        of_layer = (*_EVERY_LAYER, *_OF_GEMMA, *(["v"] if "0.v" in names else []))
+    wanted = [*_ALWAYS, *(f"{i}.{part}" for i in range(count) for part in of_layer)]
     if "markov_w1" in names or "markov_w2" in names or "confidence" in names:
         wanted += ["markov_w1", "markov_w2"]
+    if _SELECTOR[0] in names or "0.mlp_convolution_kernels" in names:
+        wanted += [*_SELECTOR, *(f"{i}.{part}" for i in range(count) for part in _CONVOLUTIONS)]
     missing = [part for part in wanted if part not in names]
     if missing:
         raise HeadsError(f"The block drafter lacks {', '.join(missing[:6])}.", _AGAIN)
     return names
+
+
+def _as_gemmas(part: str) -> str:
+    """Gemma's norm of the name that Qwen's before the MLP has stands behind attention."""
+    index, _, inner = part.partition(".")
+    others = {"mlp_norm": "behind_attention_norm", "before_mlp_norm": "mlp_norm"}
+    return f"{index}.{others[inner]}" if inner in others else part
 
 
 def _layers(
@@ -323,6 +371,8 @@ def _layers(
     wanted["model_type"] = "qwen3"
     wanted["num_hidden_layers"] = 1 + max(int(p.split(".")[0]) for p in names if p[0].isdigit())
     wanted["attention_bias"] = "0.q_bias" in names
+    if "0.scale" in names:
+        return parse_config(_of_gemma(inner, wanted, "0.v" not in names), {})
     config = parse_config(wanted, {})
     count = whole(inner, "num_hidden_layers", _MOST_LAYERS, config.num_layers)
     if count != config.num_layers:
@@ -336,6 +386,35 @@ def _layers(
             "Choose a drafter with silu or gelu_pytorch_tanh.",
         )
     return replace(config, traits=replace(config.traits, activation=Activation(activation)))
+
+
+def _of_gemma(
+    inner: Mapping[str, Any], wanted: Mapping[str, Any], keys_are_values: bool
+) -> dict[str, Any]:
+    """Layers of Gemma 4, each of which sees all.
+
+    Raises:
+        HeadsError: They have experts, or something for each token, which a drafter hasn't.
+    """
+    if inner.get("enable_moe_block") or inner.get("hidden_size_per_layer_input"):
+        raise HeadsError(
+            "A drafter of Gemma 4 with experts or per-layer embeddings isn't supported.",
+            "Choose a drafter whose layers are dense.",
+        )
+    named = "num_global_key_value_heads" if keys_are_values else "num_key_value_heads"
+    heads = inner.get(named) or inner.get("num_key_value_heads")
+    return {
+        **wanted,
+        "model_type": "gemma4_text",
+        "rope_parameters": inner.get("rope_parameters"),
+        "global_head_dim": wanted["head_dim"],
+        "num_key_value_heads": heads,
+        "num_global_key_value_heads": heads,
+        "attention_k_eq_v": keys_are_values,
+        "layer_types": ["full_attention"] * wanted["num_hidden_layers"],
+        "hidden_size_per_layer_input": 0,
+        "hidden_activation": inner.get("hidden_activation", "gelu_pytorch_tanh"),
+    }
 
 
 def _first_place(
@@ -364,6 +443,8 @@ def _taps(settings: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[int, ...
     """The layers that the configuration names, each by what enters it."""
     entering = raw.get("aux_hidden_state_layer_ids")
     value = settings.get("target_layer_ids") if entering is None else entering
+    if value is None:
+        value = _usual_layers(settings)
     if not isinstance(value, list) or not 0 < len(value) <= _MOST_TAPS:
         raise _damaged("target_layer_ids")
     if not all(type(one) is int and -1 <= one < 1 << 10 for one in value):
@@ -372,6 +453,19 @@ def _taps(settings: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[int, ...
     if min(taps) < 0 or list(taps) != sorted(set(taps)):
         raise _damaged("target_layer_ids")
     return taps
+
+
+def _usual_layers(settings: Mapping[str, Any]) -> list[int]:
+    """What z-lab's and JetSpec's first drafters read: layers spread evenly, one for each of theirs.
+
+    Raises:
+        ModelError: The file doesn't say how many layers the target has.
+    """
+    total = whole(settings, "num_target_layers", 1 << 10, 0)
+    count = whole(settings, "num_hidden_layers", _MOST_LAYERS, 0)
+    if count == 1:
+        return [total // 2]
+    return [round(1 + index * (total - 4) / (count - 1)) for index in range(count)]
 
 
 def _sight(
@@ -446,9 +540,13 @@ def _check_shapes(parts: DrafterParts, shapes: TensorShapes) -> None:
         "q_norm": (layers.head_dim,),
         "k_norm": (layers.head_dim,),
         "mlp_norm": (hidden,),
+        "behind_attention_norm": (hidden,),
+        "behind_mlp_norm": (hidden,),
+        "scale": (1,),
         "gate": (inner, hidden),
         "up": (inner, hidden),
         "down": (hidden, inner),
+        **_convolution_shapes(parts, shapes),
     }
     wanted = {
         "fc": (hidden, len(parts.taps) * hidden),
@@ -473,6 +571,13 @@ def _check_shapes(parts: DrafterParts, shapes: TensorShapes) -> None:
             wanted["confidence"] = (1, hidden + rank)
         if not rank:
             raise HeadsError("The Markov head has the rank 0.", _AGAIN)
+    if parts.num_selected:
+        last = shapes[names["selector_projection"]]
+        rank = last[0] if last else 0
+        wanted |= dict.fromkeys(_SELECTOR[:2], (layers.vocab_size, rank))
+        wanted["selector_projection"] = (rank, hidden)
+        if not rank:
+            raise HeadsError("The selector has the rank 0.", _AGAIN)
     for part, name in names.items():
         if part in wanted and shapes[name] != wanted[part]:
             raise HeadsError(
@@ -482,6 +587,30 @@ def _check_shapes(parts: DrafterParts, shapes: TensorShapes) -> None:
     every = [sum(f"{i}.{part}" in names for part in _BIASES) for i in range(layers.num_layers)]
     if set(every) - {0, 4} or len(set(every)) > 1:
         raise HeadsError("Some projections lack their biases.", _AGAIN)
+
+
+def _convolution_shapes(parts: DrafterParts, shapes: TensorShapes) -> dict[str, tuple[int, ...]]:
+    """Of the parts of a layer's convolutions, by the tensors of the first one.
+
+    Raises:
+        HeadsError: They are none.
+    """
+    if not parts.num_selected:
+        return {}
+    hidden = parts.layers.hidden_size
+    kernels, projection = (
+        shapes[parts.names[f"0.attention_convolution_{part}"]] for part in ("kernels", "projection")
+    )
+    width = kernels[1] if len(kernels) == 3 else 0
+    rows = projection[0] if projection else 0
+    groups = rows // (2 * width) if width else 0
+    if not groups or rows != 2 * width * groups or hidden % groups or width > parts.num_places:
+        raise HeadsError("The convolutions of the block drafter have odd shapes.", _AGAIN)
+    found: dict[str, tuple[int, ...]] = {}
+    for name in ("attention_convolution", "mlp_convolution"):
+        found[f"{name}_kernels"] = (2, width, hidden)
+        found[f"{name}_projection"] = (rows, hidden)
+    return found
 
 
 def _damaged(key: str) -> HeadsError:

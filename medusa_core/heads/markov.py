@@ -71,10 +71,9 @@ class MarkovHead:
     confidence: Confidence | None
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of its weights."""
-        own = 0 if self.confidence is None else self.confidence.nbytes
-        return self.first.nbytes + self.second.nbytes + own
+    def plain_bytes(self) -> int:
+        """Bytes of its weights but `second`."""
+        return self.first.nbytes + (0 if self.confidence is None else self.confidence.nbytes)
 
     def vectors(self, token_ids: Sequence[int]) -> Tensor:
         """W1 of tokens. [n, rank]"""

@@ -28,7 +28,7 @@ class DrafterKind(NamedTuple):
     text: str
 
 
-KINDS: Mapping[str, DrafterKind] = {
+DRAFTER_KINDS: Mapping[str, DrafterKind] = {
     "dspark": DrafterKind(
         label="DSpark",
         text="Fills a block in one pass; each guess follows the one before, with a chance.",
@@ -82,7 +82,7 @@ class DrafterOffer:
 
     Attributes:
         repo: Its repository; empty where it lies in the model's own files.
-        kind: One of `KINDS`.
+        kind: One of `DRAFTER_KINDS`.
         made_for: The model that its makers name; empty where its name alone tells.
         file: Its GGUF file; empty for safetensors.
         nbytes: What is fetched; 0 while unknown.
@@ -101,7 +101,7 @@ class DrafterOffer:
     is_pickled: bool = False
 
 
-def kind_by_name(name: str, tags: Iterable[str] = ()) -> str:
+def drafter_kind(name: str, tags: Iterable[str] = ()) -> str:
     """The kind of drafter that a repository or a file is called, or tagged; empty for none."""
     last = name.rpartition("/")[2].casefold().removesuffix(".gguf")
     tagged = [tag.casefold() for tag in tags if ":" not in tag]
@@ -109,7 +109,7 @@ def kind_by_name(name: str, tags: Iterable[str] = ()) -> str:
         if pattern.search(last) and (kind != "mtp" or last.startswith("mtp")):
             return kind
     if "speculative-decoding" in tagged or "speculators" in tagged:
-        return next((kind for kind in KINDS if kind in tagged), "")
+        return next((kind for kind in DRAFTER_KINDS if kind in tagged), "")
     return ""
 
 
@@ -159,7 +159,7 @@ def find_drafters(settings: HubSettings, names: Sequence[str]) -> tuple[DrafterO
     every = {one.repo: one for one in sorted((o for found in lists for o in found), key=_rarity)}
     offers = []
     for one in every.values():
-        kind, (fits, named) = kind_by_name(one.repo, one.tags), made_for(one, names)
+        kind, (fits, named) = drafter_kind(one.repo, one.tags), made_for(one, names)
         if kind and fits and one.repo not in bases:
             offers.append(DrafterOffer(one.repo, kind, named, is_gated=one.is_gated))
     return tuple(offers)

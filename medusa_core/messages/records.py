@@ -244,7 +244,7 @@ class SourceInfo(NamedTuple):
 
     Attributes:
         name: As in `TokenSource.proposers`.
-        label: A word for it, such as "lookup".
+        label: A word for it, such as "suffix".
         badge: A short one, for a node of a tree.
         explanation: What its mark means, such as "found in the text so far".
         colours: Names of colours of the window's palette, for depth 1, 2, ...; they begin again.

@@ -360,8 +360,8 @@
         <translation>Ein Sprachmodell schreibt sonst ein Token je Schritt. Hier raten kleine Zusatzköpfe die nächsten Token voraus; das Modell prüft alle in einem einzigen Schritt und behält, was es selbst geschrieben hätte. Richtig geratener Text ist in der Farbe seines Kopfes getönt und unterstrichen; die Leiste unten zählt mit. Die Worte sind so oder so die des Modells – nur kommen sie schneller.</translation>
     </message>
     <message>
-        <source>Keep what the panels show of the last 20,000 steps: 12 to 31 MB by the size of the trees. With the built-in model that costs two to five hundredths of the speed, with a large one nothing to speak of.</source>
-        <translation>Behält, was die Ansichten von den letzten 20.000 Schritten zeigen: je nach Größe der Bäume 12 bis 31 MB. Beim eingebauten Modell kostet das zwei bis fünf Hundertstel des Tempos, bei einem großen kaum etwas.</translation>
+        <source>Keep what the panels show of the last 20,000 steps: 15 to 41 MB by the size of the trees. With the built-in model that costs two to five hundredths of the speed, with a large one nothing to speak of.</source>
+        <translation>Behält, was die Ansichten von den letzten 20.000 Schritten zeigen: je nach Größe der Bäume 15 bis 41 MB. Beim eingebauten Modell kostet das zwei bis fünf Hundertstel des Tempos, bei einem großen kaum etwas.</translation>
     </message>
     <message>
         <source>could not be loaded</source>
@@ -2185,10 +2185,6 @@
     <message>
         <source>Leave out --cache-quant and --sparse-attention.</source>
         <translation>Lassen Sie --cache-quant und --sparse-attention weg.</translation>
-    </message>
-    <message>
-        <source>Leave out --no-learned, or choose another drafter.</source>
-        <translation>Lassen Sie --no-learned weg, oder wählen Sie ein anderes Vorausraten.</translation>
     </message>
     <message>
         <source>Leave out names, passwords and what follows a ?; a key has a field of its own.</source>
@@ -7486,14 +7482,6 @@
         <translation>von einem Hydra-Kopf geraten, der liest, was vor ihm geraten wurde</translation>
     </message>
     <message>
-        <source>learned</source>
-        <translation>gelernt</translation>
-    </message>
-    <message>
-        <source>what the model said in earlier answers</source>
-        <translation>was das Modell in früheren Antworten gesagt hat</translation>
-    </message>
-    <message>
         <source>lookahead</source>
         <translation>Lookahead</translation>
     </message>
@@ -7518,12 +7506,12 @@
         <translation>geraten von einer Schicht, mit der das Modell trainiert wurde, um weitere Token vorherzusagen</translation>
     </message>
     <message>
-        <source>lookup</source>
-        <translation>Textfund</translation>
+        <source>suffix</source>
+        <translation>Suffix</translation>
     </message>
     <message>
-        <source>found in the text so far</source>
-        <translation>im bisherigen Text gefunden</translation>
+        <source>what followed the same words before, in the text or in earlier answers</source>
+        <translation>was schon einmal auf dieselben Wörter folgte, im Text oder in früheren Antworten</translation>
     </message>
     <message>
         <source>phrases</source>
@@ -7606,12 +7594,12 @@
         <translation>Was die Schicht rät, mit der das Modell trainiert wurde, um weitere Token vorherzusagen.</translation>
     </message>
     <message>
-        <source>Prompt lookup</source>
-        <translation>Nachschlagen im Text</translation>
+        <source>Suffix tree</source>
+        <translation>Suffixbaum</translation>
     </message>
     <message>
-        <source>A search for the same words earlier in the text.</source>
-        <translation>Sucht dieselben Worte weiter oben im Text.</translation>
+        <source>What followed the same words before, in this conversation or in earlier answers.</source>
+        <translation>Was schon einmal auf dieselben Wörter folgte, in dieser Unterhaltung oder in früheren Antworten.</translation>
     </message>
     <message>
         <source>None (plain)</source>
@@ -7622,12 +7610,12 @@
         <translation>Nichts wird geraten: ein Token je Schritt.</translation>
     </message>
     <message>
-        <source>Phrases and lookup</source>
-        <translation>Wendungen und Nachschlagen</translation>
+        <source>Phrases and suffix tree</source>
+        <translation>Wendungen und Suffixbaum</translation>
     </message>
     <message>
-        <source>A table of what the model often says, and a search for the same words in the text.</source>
-        <translation>Eine Tabelle dessen, was das Modell oft sagt, und eine Suche nach denselben Worten im Text.</translation>
+        <source>A table of what the model often says, and what followed the same words before.</source>
+        <translation>Eine Tabelle dessen, was das Modell oft sagt, und was schon einmal auf dieselben Wörter folgte.</translation>
     </message>
     <message>
         <source>Streams</source>
@@ -7849,14 +7837,6 @@
         <source>√ε</source>
         <translation>√ε</translation>
     </message>
-    <message>
-        <source>Earlier answers</source>
-        <translation>Frühere Antworten</translation>
-    </message>
-    <message>
-        <source>What the model said in earlier answers and often says, and a search for the same words.</source>
-        <translation>Was das Modell in früheren Antworten sagte und oft sagt, und eine Suche nach denselben Wörtern.</translation>
-    </message>
 </context>
 <context>
     <name>SettingRow</name>
@@ -7948,8 +7928,8 @@
         <translation>Schritte aufzeichnen</translation>
     </message>
     <message>
-        <source>Tree and Steps show the last 20,000 steps; takes up to 31 MB.</source>
-        <translation>Baum und Schritte zeigen die letzten 20.000 Schritte; das braucht bis zu 31 MB.</translation>
+        <source>Tree and Steps show the last 20,000 steps; takes up to 41 MB.</source>
+        <translation>Baum und Schritte zeigen die letzten 20.000 Schritte; das braucht bis zu 41 MB.</translation>
     </message>
     <message>
         <source>Offline</source>

@@ -133,10 +133,10 @@ def test_plain_decoding_offers_no_head() -> None:
     assert tally.mean_acceptance_length == 1
 
 
-def test_what_heads_and_lookup_guessed_counts_for_both_and_none_counts_twice() -> None:
+def test_what_heads_and_suffixes_guessed_counts_for_both_and_none_counts_twice() -> None:
     tally = AcceptanceTally(LEGEND)
-    head, both, found = (TokenSource(name, 1) for name in ("medusa", "medusa+ngram", "ngram"))
-    deeper = TokenSource("ngram", 2)
+    head, both, found = (TokenSource(name, 1) for name in ("medusa", "medusa+suffix", "suffix"))
+    deeper = TokenSource("suffix", 2)
     tally.add((TARGET, both, deeper), (both, deeper))
     tally.add((TARGET, head, found, deeper), (found, deeper))
     tally.add((TARGET, head), (head,))
@@ -144,7 +144,7 @@ def test_what_heads_and_lookup_guessed_counts_for_both_and_none_counts_twice() -
     tally.add((TARGET, both), (both,))
     assert tally.rates() == (
         AcceptanceRate(Mark("medusa", 1), "head 1", 3, 5),
-        AcceptanceRate(Mark("ngram", 0), "lookup", 3, 3),
+        AcceptanceRate(Mark("suffix", 0), "suffix", 3, 3),
     )
 
 
@@ -159,7 +159,7 @@ def test_the_strip_counts_like_the_steps_panel_and_shows_heads_that_rested(
     assert strip._heads.accessibleDescription() == "Hydra 1: —"
     strip.set_heads("medusa", 2)
     step = next(s for s in steps_of(REQUEST, words("a b c d e"), (2,)) if s.step == 1)
-    found = (TokenSource("ngram", 1), TokenSource("medusa+ngram", 2), TARGET)
+    found = (TokenSource("suffix", 1), TokenSource("medusa+suffix", 2), TARGET)
     strip.add((step._replace(sources=found, node_sources=(TARGET, *found[:2])),))
-    assert strip.tally.bars[0].marks == (Mark("ngram", 1), Mark("medusa", 2))
-    assert strip._heads.accessibleDescription() == "head 1: —, head 2: 100%, lookup: 100%"
+    assert strip.tally.bars[0].marks == (Mark("suffix", 1), Mark("medusa", 2))
+    assert strip._heads.accessibleDescription() == "head 1: —, head 2: 100%, suffix: 100%"

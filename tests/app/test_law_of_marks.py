@@ -91,20 +91,24 @@ def test_the_law_holds_for_every_kind_of_block_at_once(qapp: object) -> None:
     check_law_5(answer)
 
 
-def test_what_a_lookup_found_is_marked_by_itself(qapp: object) -> None:
+def test_what_a_suffix_found_is_marked_by_itself(qapp: object) -> None:
     document = QTextDocument()
     view = AnswerDocument(document, STYLE)
-    sources = (TokenSource("ngram", 1), TokenSource("medusa+ngram", 2), GIVEN, TARGET)
+    sources = (TokenSource("suffix", 1), TokenSource("medusa+suffix", 2), GIVEN, TARGET)
     view.append(step(0, (b"found ", b"both ", b"given ", b"own"), sources, 20))
     assert [found.source for found in view.marked_ranges()] == list(sources[:2])
     fragments = [found for block in blocks_of(document) for found in fragments_of(block)]
     underlines = {fragment.underline for fragment in fragments}
-    assert underlines == {STYLE.underline(Mark("ngram", 1)), STYLE.underline(Mark("medusa", 2)), ""}
+    assert underlines == {
+        STYLE.underline(Mark("suffix", 1)),
+        STYLE.underline(Mark("medusa", 2)),
+        "",
+    }
 
 
 def test_marks_differ_by_their_lines_too(qapp: object) -> None:
     document = QTextDocument()
-    names = ("ngram", "phrases", "ngram+phrases", "medusa+phrases")
+    names = ("suffix", "phrases", "phrases+suffix", "medusa+phrases")
     sources = tuple(TokenSource(name, 1) for name in names)
     AnswerDocument(document, STYLE).append(step(0, (b"a ", b"b ", b"c ", b"d "), sources, 8))
     cursor = QTextCursor(document)

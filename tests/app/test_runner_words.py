@@ -6,7 +6,7 @@ from medusa_core.messages import DrafterChoice, ModelLoaded
 from tests.app.fakes import PLAN
 
 PLAIN = DrafterChoice("none", "None", "", drafts=False)
-NGRAM = DrafterChoice("ngram", "N-gram", "")
+NGRAM = DrafterChoice("suffix", "N-gram", "")
 
 
 def words(note: str, *drafters: DrafterChoice) -> str:

@@ -38,8 +38,9 @@ MARKED = re.compile(f"{BEGIN}[^{BEGIN}{END}]*{END}")
 WORD = re.compile(r"[^\W\d_]{3,}")
 # Names, units, and what is said in English to a model that knows nothing else.
 NAMES = re.compile(
+    r"[\w.-]+/[\w.-]+|eagle|dflash|dspark|jetspec|hydra|mtp|assistant|"
     r"medusa chat|llama-pebble|pebble|fake|deutsch|english|markdown|json|gguf|"
-    r"h1|lookup:|phrases:|learned:|ahead:|grammar:|tokens?/s|gib|mib|float32|fp32|cpu|gpu|ctrl|shift|return|esc|del|alt|"
+    r"h1|suffix:|phrases:|ahead:|grammar:|tokens?/s|gib|mib|float32|fp32|cpu|gpu|ctrl|shift|return|esc|del|alt|"
     r"/[\w/.-]+|lmsys|fasterdecoding|medusa|vicuna|llama|qwen|mistral|gemma|phi|smollm|instruct|mini|nf4|with|huggingfacetb|"
     r"write a bedtime story about a small bear|who are you|what is the capital of france|"
     r"write a podcast about the moon",

@@ -187,7 +187,7 @@ def test_a_model_of_today_is_opened_and_talked_to(
     async def work() -> None:
         await visit.open()
         assert "transformers" not in visit.header
-        said = await visit.talk("ngram")
+        said = await visit.talk("suffix")
         assert ("read again" in said) == (name in WITH_STATES)
         assert ("States: " in said) == (name in WITH_STATES)
         await visit.stop_and_leave()
@@ -213,7 +213,7 @@ def test_a_model_that_transformers_runs_is_opened_and_talked_to(
     async def work() -> None:
         await visit.open()
         assert visit.header.endswith(THROUGH[name])
-        said = await visit.talk("none" if name == "mamba" else "ngram")
+        said = await visit.talk("none" if name == "mamba" else "suffix")
         assert ("read again" in said) == (name == "mamba")
         await visit.stop_and_leave()
 

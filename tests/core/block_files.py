@@ -6,13 +6,18 @@ publish drafters, and the reference below computes place by place, without a cac
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor
+
+# Of DFlash2: a convolution's places and channels with one weight, and the selector's rank.
+WIDTH, GROUP, RANK = 3, 8, 6
 
 
 @dataclass(frozen=True)
@@ -20,10 +25,11 @@ class BlockSpec:
     """A random drafter.
 
     Attributes:
-        layout: z-lab, muse, deepseek, liquid, specforge, speculators or jetspec.
+        layout: z-lab, muse, deepseek, gemma4, liquid, specforge, speculators or jetspec.
         taps: The target's layers whose entering states it reads.
         columns: Tokens that it drafts from; 0 for all.
         rank: Of the Markov head; 0 for none.
+        selected: Tokens that DFlash2's selector compares; 0 for DFlash.
         windows: Of every layer how near a place must be; empty for no windows.
     """
 
@@ -40,6 +46,7 @@ class BlockSpec:
     mask: int = 7
     columns: int = 0
     rank: int = 0
+    selected: int = 0
     confidence: bool = False
     windows: tuple[int | None, ...] = ()
     has_bias: bool = False
@@ -51,7 +58,7 @@ class BlockSpec:
 
     @property
     def first_place(self) -> int:
-        return 0 if self.layout in ("deepseek", "liquid") else 1
+        return 0 if self.layout in ("deepseek", "gemma4", "liquid") else 1
 
     @property
     def are_causal(self) -> tuple[bool, ...]:
@@ -64,54 +71,85 @@ class BlockSpec:
 
 DFLASH = BlockSpec("z-lab")
 DSPARK = BlockSpec("deepseek", num_places=4, rank=6, confidence=True, seed=6)
+DFLASH2 = replace(DFLASH, selected=12, seed=9)
 JETSPEC = BlockSpec("jetspec", seed=7)
 REDUCED = replace(DSPARK, layout="speculators", columns=96, seed=8)
 
 
 def parts_of(spec: BlockSpec) -> dict[str, Tensor]:
     """The weights by z-lab's and DeepSeek's names."""
-    generator = torch.Generator().manual_seed(spec.seed)
-
-    def normal(*shape: int, scale: float = 1.0) -> Tensor:
-        return (torch.randn(*shape, generator=generator) * scale).bfloat16()
-
-    hidden, inner = spec.hidden, spec.inner
-    queries, keys = spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
-    features = len(spec.taps) * hidden
+    normal = _Normal(torch.Generator().manual_seed(spec.seed))
+    hidden, features = spec.hidden, len(spec.taps) * spec.hidden
     parts = {
         "fc.weight": normal(hidden, features, scale=1.5 / features**0.5),
         "hidden_norm.weight": normal(hidden, scale=0.1) + 1,
         "norm.weight": normal(hidden, scale=0.1) + 1,
     }
     for index in range(spec.num_layers):
-        sizes = {
-            "self_attn.q_proj": (queries, hidden),
-            "self_attn.k_proj": (keys, hidden),
-            "self_attn.v_proj": (keys, hidden),
-            "self_attn.o_proj": (hidden, queries),
-            "mlp.gate_proj": (inner, hidden),
-            "mlp.up_proj": (inner, hidden),
-            "mlp.down_proj": (hidden, inner),
-        }
-        prefix = f"layers.{index}."
-        for name, (rows, columns) in sizes.items():
-            parts[f"{prefix}{name}.weight"] = normal(rows, columns, scale=2 / columns**0.5)
-            if spec.has_bias and name.startswith("self_attn"):
-                parts[f"{prefix}{name}.bias"] = normal(rows, scale=0.3)
-        for name in ("input_layernorm", "post_attention_layernorm"):
-            parts[f"{prefix}{name}.weight"] = normal(hidden, scale=0.1) + 1
-        for name in ("q_norm", "k_norm"):
-            parts[f"{prefix}self_attn.{name}.weight"] = normal(spec.head_dim, scale=0.3) + 1
+        layer = _layer_of(spec, normal)
+        parts |= {f"layers.{index}.{name}": tensor for name, tensor in layer.items()}
+    return parts | _heads_of(spec, normal)
+
+
+class _Normal:
+    """Random numbers, one tensor after the other."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        self.generator = generator
+
+    def __call__(self, *shape: int, scale: float = 1.0) -> Tensor:
+        return (torch.randn(*shape, generator=self.generator) * scale).bfloat16()
+
+
+def _layer_of(spec: BlockSpec, normal: _Normal) -> dict[str, Tensor]:
+    hidden, inner = spec.hidden, spec.inner
+    queries, keys = spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
+    sizes = {
+        "self_attn.q_proj": (queries, hidden),
+        "self_attn.k_proj": (keys, hidden),
+        "self_attn.v_proj": (keys, hidden),
+        "self_attn.o_proj": (hidden, queries),
+        "mlp.gate_proj": (inner, hidden),
+        "mlp.up_proj": (inner, hidden),
+        "mlp.down_proj": (hidden, inner),
+    }
+    parts = {}
+    for name, (rows, columns) in sizes.items():
+        parts[f"{name}.weight"] = normal(rows, columns, scale=2 / columns**0.5)
+        if spec.has_bias and name.startswith("self_attn"):
+            parts[f"{name}.bias"] = normal(rows, scale=0.3)
+    for name in ("input_layernorm", "post_attention_layernorm"):
+        parts[f"{name}.weight"] = normal(hidden, scale=0.1) + 1
+    for name in ("q_norm", "k_norm"):
+        parts[f"self_attn.{name}.weight"] = normal(spec.head_dim, scale=0.3) + 1
+    if spec.layout == "gemma4":
+        del parts["self_attn.v_proj.weight"]
+        for name in ("pre_feedforward_layernorm", "post_feedforward_layernorm"):
+            parts[f"{name}.weight"] = normal(hidden, scale=0.1) + 1
+        parts["layer_scalar"] = normal(1, scale=0.1) + 1
+    for name in ("attention_conv", "mlp_conv") if spec.selected else ():
+        parts[f"{name}.base_kernel"] = normal(2, WIDTH, hidden, scale=0.7)
+        projected = normal(2 * WIDTH * hidden // GROUP, hidden, scale=0.1)
+        parts[f"{name}.kernel_projection.weight"] = projected
+    return parts
+
+
+def _heads_of(spec: BlockSpec, normal: _Normal) -> dict[str, Tensor]:
+    parts = {}
+    if spec.selected:
+        for name in ("predecessor", "successor"):
+            parts[f"candidate_selector.{name}_codebook"] = normal(spec.vocab, RANK)
+        parts["candidate_selector.hidden_projection.weight"] = normal(RANK, spec.hidden, scale=0.3)
     if spec.columns:
-        ids = torch.randperm(spec.vocab, generator=generator)[: spec.columns].sort().values
-        parts["lm_head.weight"] = normal(spec.columns, hidden)
+        ids = torch.randperm(spec.vocab, generator=normal.generator)[: spec.columns].sort().values
+        parts["lm_head.weight"] = normal(spec.columns, spec.hidden)
         parts["d2t"] = ids - torch.arange(spec.columns)
     if spec.rank:
         columns = spec.columns or spec.vocab
         parts["markov_head.markov_w1.weight"] = normal(spec.vocab, spec.rank)
         parts["markov_head.markov_w2.weight"] = normal(columns, spec.rank, scale=0.7)
     if spec.confidence:
-        parts["confidence_head.proj.weight"] = normal(1, hidden + spec.rank, scale=0.2)
+        parts["confidence_head.proj.weight"] = normal(1, spec.hidden + spec.rank, scale=0.2)
         parts["confidence_head.proj.bias"] = normal(1)
     return parts
 
@@ -123,7 +161,7 @@ def write_block(folder: Path, spec: BlockSpec, parts: dict[str, Tensor] | None =
         renamed = {"fc.weight": "encoder.fc.weight"}
         renamed["hidden_norm.weight"] = "encoder.output_norm_enc.weight"
         tensors = {renamed.get(name, name): tensor for name, tensor in tensors.items()}
-    if spec.layout == "deepseek":  # copies of the target's, or nearly
+    if spec.layout in ("deepseek", "gemma4"):  # copies of the target's, or nearly
         tensors["embed_tokens.weight"] = torch.zeros(spec.vocab, spec.hidden)
         tensors["lm_head.weight"] = torch.zeros(spec.vocab, spec.hidden)
     if spec.columns:
@@ -167,6 +205,9 @@ def config_of(spec: BlockSpec) -> dict[str, Any]:
         "enable_confidence_head": spec.confidence,
         "confidence_head_with_markov": spec.confidence,
     }
+    if spec.selected:
+        apart |= {"conv_kernel_size": WIDTH, "conv_group_size": GROUP, "selector_rank": RANK}
+        apart["selector_top_k"] = spec.selected
     size = {"block_size": spec.num_places}
     if spec.layout == "z-lab":
         named = {"architectures": ["DFlashDraftModel"], "dflash_config": {**apart, **spec.own}}
@@ -180,6 +221,23 @@ def config_of(spec: BlockSpec) -> dict[str, Any]:
     if spec.layout == "deepseek":
         named = {"architectures": ["Qwen3DSparkModel"], "num_anchors": 8}
         return {**qwen3, **size, **named, **apart, **markov, **spec.more}
+    if spec.layout == "gemma4":
+        turned = {"rope_type": "proportional", "partial_rotary_factor": 0.5}
+        named = {
+            "architectures": ["Gemma4DSparkModel"],
+            "model_type": "gemma4_text",
+            "hidden_activation": "gelu_pytorch_tanh",
+            "head_dim": 2 * spec.head_dim,
+            "global_head_dim": spec.head_dim,
+            "num_key_value_heads": 1,
+            "num_global_key_value_heads": spec.kv_heads,
+            "attention_k_eq_v": True,
+            "hidden_size_per_layer_input": 0,
+            "layer_types": ["full_attention"] * spec.num_layers,
+            "rope_parameters": {"full_attention": {**turned, "rope_theta": spec.theta}},
+        }
+        del qwen3["hidden_act"]
+        return {**qwen3, **size, **named, **apart, **markov, **spec.own}
     if spec.layout == "liquid":
         named = {"architectures": ["Lfm2DSparkDraftModel"], "rope_is_neox_style": False}
         return {**qwen3, **size, **named, **markov, "dflash_config": apart, **spec.more}
@@ -210,6 +268,7 @@ class Slowly:
         self.spec, self.embedding = spec, embedding.double()
         self.parts = {name: tensor.double() for name, tensor in parts_of(spec).items()}
         self.lm_head = self.parts.get("lm_head.weight", lm_head.double())
+        self.is_gemma = spec.layout == "gemma4"
 
     def states(self, deep: Tensor, root: int) -> Tensor:
         """Behind the last norm, of the places that draft.
@@ -221,18 +280,32 @@ class Slowly:
         spec, count = self.spec, len(deep)
         read = self._norm(deep.double() @ self.parts["fc.weight"].T, "hidden_norm")
         block = [root, *[spec.mask] * (spec.num_places - 1)]
-        x = [self.embedding[token] * spec.own.get("input_embedding_scale", 1) for token in block]
+        scale = spec.own.get("input_embedding_scale", 1)
+        scale = math.sqrt(spec.hidden) if self.is_gemma else scale
+        x = [self.embedding[token] * scale for token in block]
         for index in range(spec.num_layers):
             normed = [self._norm(row, f"layers.{index}.input_layernorm") for row in x]
+            normed, behind = self._convolved(f"layers.{index}.attention_conv", normed)
             rows = [*read, *normed]
             keys = [self._head(index, "k", row, place) for place, row in enumerate(rows)]
             values = [self._head(index, "v", row, 0) for row in rows]
-            x = [
-                self._half(
-                    index, row, self._mixed(index, normed[place], count + place, keys, values)
-                )
-                for place, row in enumerate(x)
+            mixed = [
+                self._mixed(index, row, count + place, keys, values)
+                for place, row in enumerate(normed)
             ]
+            mixed = behind(mixed)
+            before_mlp = f"layers.{index}.post_attention_layernorm"
+            if self.is_gemma:
+                mixed = [self._norm(row, before_mlp) for row in mixed]
+                before_mlp = f"layers.{index}.pre_feedforward_layernorm"
+            x = [row + made for row, made in zip(x, mixed, strict=True)]
+            normed = [self._norm(row, before_mlp) for row in x]
+            normed, behind = self._convolved(f"layers.{index}.mlp_conv", normed)
+            made = behind([self._mlp(index, row) for row in normed])
+            if self.is_gemma:
+                made = [self._norm(r, f"layers.{index}.post_feedforward_layernorm") for r in made]
+            x = [row + one for row, one in zip(x, made, strict=True)]
+            x = [row * self.parts.get(f"layers.{index}.layer_scalar", 1) for row in x]
         return torch.stack([self._norm(row, "norm") for row in x[spec.first_place :]])
 
     def scores(self, states: Tensor, level: int, before: int) -> Tensor:
@@ -240,6 +313,16 @@ class Slowly:
         scores = self.lm_head @ states[level] * self.spec.own.get("output_multiplier", 1)
         if cap := self.spec.own.get("final_logit_softcapping"):
             scores = torch.tanh(scores / cap) * cap
+        if self.spec.selected:
+            kept = scores.topk(self.spec.selected).indices
+            before_it, behind_it = (
+                self.parts[f"candidate_selector.{name}_codebook"]
+                for name in ("predecessor", "successor")
+            )
+            gate = self.parts["candidate_selector.hidden_projection.weight"] @ states[level]
+            added = behind_it[kept] @ (before_it[before] * gate)
+            only = torch.full_like(scores, -math.inf)
+            return only.index_put((kept,), scores[kept] + added)
         if self.spec.rank:
             vector = self.parts["markov_head.markov_w1.weight"][before]
             scores = scores + self.parts["markov_head.markov_w2.weight"] @ vector
@@ -274,20 +357,43 @@ class Slowly:
         mixed = []
         for head in range(spec.heads):
             near = torch.stack([keys[other][head // group] for other in seen])
-            weights = torch.softmax(near @ queries[head] / math.sqrt(spec.head_dim), 0)
+            scale = 1 if self.is_gemma else spec.head_dim**-0.5
+            weights = torch.softmax(near @ queries[head] * scale, 0)
             mixed.append(weights @ torch.stack([values[other][head // group] for other in seen]))
         return self._linear(index, "self_attn.o_proj", torch.cat(mixed))
 
-    def _half(self, index: int, x: Tensor, mixed: Tensor) -> Tensor:
-        x = x + mixed
-        inner = self._norm(x, f"layers.{index}.post_attention_layernorm")
-        gate = torch.nn.functional.silu(self._linear(index, "mlp.gate_proj", inner))
-        return x + self._linear(
-            index, "mlp.down_proj", gate * self._linear(index, "mlp.up_proj", inner)
-        )
+    def _mlp(self, index: int, x: Tensor) -> Tensor:
+        gate = self._linear(index, "mlp.gate_proj", x)
+        gate = F.gelu(gate, approximate="tanh") if self.is_gemma else F.silu(gate)
+        return self._linear(index, "mlp.down_proj", gate * self._linear(index, "mlp.up_proj", x))
+
+    def _convolved(
+        self, name: str, rows: list[Tensor]
+    ) -> tuple[list[Tensor], Callable[[list[Tensor]], list[Tensor]]]:
+        """What a half of a layer reads, and what becomes of what it makes."""
+        if not self.spec.selected:
+            return rows, lambda made: made
+        kernels = self.parts[f"{name}.base_kernel"]
+        said = [self.parts[f"{name}.kernel_projection.weight"] @ row for row in rows]
+
+        def mixed(side: int, given: list[Tensor]) -> list[Tensor]:
+            found = []
+            for place in range(len(given)):
+                total = torch.zeros_like(given[place])
+                for back in range(min(WIDTH, place + 1)):
+                    own = said[place].view(2, WIDTH, -1)[side, back]
+                    weight = kernels[side, back] + own.repeat_interleave(GROUP)
+                    total = total + weight * given[place - back]
+                found.append(total)
+            return found
+
+        return mixed(0, rows), lambda made: mixed(1, made)
 
     def _head(self, index: int, name: str, row: Tensor, place: int) -> Tensor:
-        heads = self._linear(index, f"self_attn.{name}_proj", row).view(-1, self.spec.head_dim)
+        said = "k" if self.is_gemma and name == "v" else name
+        heads = self._linear(index, f"self_attn.{said}_proj", row).view(-1, self.spec.head_dim)
+        if name == "v" and self.is_gemma:
+            return heads * (heads.pow(2).mean(-1, keepdim=True) + self.spec.eps).rsqrt()
         if name == "v":
             return heads
         return self._turned(self._norm(heads, f"layers.{index}.self_attn.{name}_norm"), place)
@@ -304,6 +410,8 @@ class Slowly:
     def _turned(self, rows: Tensor, place: int) -> Tensor:
         half = rows.shape[-1] // 2
         angles = place * self.spec.theta ** (-torch.arange(half).double() / half)
+        if self.is_gemma:  # the second half of the pairs isn't turned
+            angles = angles * (torch.arange(half) < half // 2)
         cosine, sine = angles.cos(), angles.sin()
         if self.spec.layout == "liquid":  # neighbours are turned
             a, b = rows[:, ::2], rows[:, 1::2]

@@ -1,4 +1,4 @@
-"""What might be guessed at random, by heads, by the lookup, by a table of phrases."""
+"""What might be guessed at random, by heads, by a suffix tree, by a table of phrases."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def heads_of(rng: random.Random, num_heads: int, num_ranks: int, num_tokens: int
     return Scripted(lambda path: levels[len(path)] if len(path) < len(levels) else {}, True)
 
 
-def lookup_of(rng: random.Random, num_tokens: int) -> Scripted:
-    """What a lookup might find: up to three continuations, the longer the surer."""
+def suffixes_of(rng: random.Random, num_tokens: int) -> Scripted:
+    """What a suffix tree might find: up to three continuations, the longer the surer."""
     most = rng.choice((1.0, 0.4, 0.1))
     found: dict[Path_, dict[int, float]] = {}
     for _ in range(rng.randrange(4)):

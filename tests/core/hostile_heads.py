@@ -30,7 +30,7 @@ from medusa_core.loading.load import load_target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
 from medusa_core.speculation.drafters.lineup import serving_drafters
 from tests.core.assistant_files import AssistantSpec, write_assistant
-from tests.core.block_files import DFLASH, DSPARK, JETSPEC, REDUCED, write_block
+from tests.core.block_files import DFLASH, DFLASH2, DSPARK, JETSPEC, REDUCED, write_block
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.mtp_files import write_mimo
@@ -118,6 +118,7 @@ WRITERS: dict[str, Callable[[Path], Written]] = {
     "eagle speculators": _beside(lambda folder: write_eagle(folder, EagleSpec("speculators"))),
     "gemma4-assistant": _gemma4,
     "dflash": _beside(lambda folder: write_block(folder, DFLASH)),
+    "dflash 2": _beside(lambda folder: write_block(folder, DFLASH2)),
     "dspark": _beside(lambda folder: write_block(folder, DSPARK)),
     "dspark speculators": _beside(lambda folder: write_block(folder, REDUCED)),
     "dflash jetspec": _beside(lambda folder: write_block(folder, JETSPEC)),

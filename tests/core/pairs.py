@@ -49,8 +49,10 @@ def targets_for(spec: DrafterSpec, turn: int) -> list[str]:
 
 
 def sources_on(spec: DrafterSpec, target: Target) -> frozenset[str]:
-    """Those of a drafter's sources that serve a target."""
-    return frozenset(name for name in spec.sources if source_registry().get(name).serves(target))
+    """Those of a drafter's sources that serve a target, and what one of them may read there."""
+    names = {name for name in spec.sources if source_registry().get(name).serves(target)}
+    reads_earlier = "suffix" in names and target.learned is not None
+    return frozenset(names | {"earlier answers"} if reads_earlier else names)
 
 
 def pair_name(value: str | DrafterSpec) -> str:

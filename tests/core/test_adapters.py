@@ -250,7 +250,7 @@ def exactly(rule: RuleSpec, drafter: str) -> GenerateSettings:
 
 
 @pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)
-@pytest.mark.parametrize("drafter", ["medusa", "ngram", "oracle"])
+@pytest.mark.parametrize("drafter", ["medusa", "suffix", "oracle"])
 def test_laws_1_to_3_hold_with_an_adapter_merged(
     drafter: str, rule: RuleSpec, model: Path, tmp_path: Path
 ) -> None:

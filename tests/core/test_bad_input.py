@@ -431,7 +431,7 @@ def test_medusa_without_heads_is_refused_and_plain_decoding_works(
     command = LoadModel("", engine.name_request(), good[0], None, LoadOptions("float32", "cpu"))
     loaded = engine.load(command)
     assert isinstance(loaded, ModelLoaded)
-    assert [choice.name for choice in loaded.drafters] == ["ngram", "lookahead", "none"]
+    assert [choice.name for choice in loaded.drafters] == ["suffix", "lookahead", "none"]
     assert loaded.num_heads == 0
     check_helpful(engine.answer("hello", SETTINGS), "RequestError", "heads")
     assert isinstance(engine.answer("hello", replace(SETTINGS, drafter="none")), GenerationDone)

@@ -136,7 +136,7 @@ def test_contestants_take_turns_and_long_prompts_are_skipped_for_all() -> None:
 
 
 def test_no_contestant_always_comes_behind_the_same() -> None:
-    names = ("none", "medusa", "ngram", "other")
+    names = ("none", "medusa", "suffix", "other")
 
     def order_of_a_race() -> list[str]:
         requested: list[str] = []
@@ -422,7 +422,7 @@ def test_where_the_time_of_a_step_goes(
     model, heads = folders[name]
     out = tmp_path / "out.json"
     where = ["--model", str(model), "--heads", str(heads), "--dtype", "float32"]
-    modes = ("none", drafter, "ngram")
+    modes = ("none", drafter, "suffix")
     options = ["--modes", ",".join(modes), "--max-new-tokens", "30", "--json", str(out)]
     assert main(["bench", "--step-cost", *where, *options]) == 0
     assert "GB/s" in capsys.readouterr().out
@@ -457,8 +457,8 @@ def test_a_random_target_takes_what_is_planned(quant: str) -> None:
 
 @pytest.mark.parametrize("quant", ["", "q4_k"])
 def test_steps_of_a_random_target_are_measured(quant: str) -> None:
-    report = measure_step_report(small_qwen(quant), ["none", "medusa", "ngram"], 8)
-    assert set(report.parts) == {"none", "medusa", "ngram"}
+    report = measure_step_report(small_qwen(quant), ["none", "medusa", "suffix"], 8)
+    assert set(report.parts) == {"none", "medusa", "suffix"}
     assert len(report.costs.source_costs["medusa"].greedy) == 2
 
 
@@ -552,7 +552,7 @@ def test_transformers_looks_up_the_same_text(
     folders: dict[str, tuple[Path, Path]], tmp_path: Path
 ) -> None:
     code, report = bench(
-        folders, tmp_path, "--peers", "transformers-ngram", "--modes", "none,ngram"
+        folders, tmp_path, "--peers", "transformers-ngram", "--modes", "none,suffix"
     )
     assert code == 0
     assert report["peers"]["transformers-ngram"]["identical_outputs"] == 2

@@ -182,9 +182,9 @@ def test_a_longer_context_takes_a_smaller_tree(tiny: Target) -> None:
     assert tuner.rows(settings, 10) > tuner.rows(settings, 400)
 
 
-def test_without_heads_lookup_has_a_tree(tiny: Target) -> None:
+def test_without_heads_suffixes_have_a_tree(tiny: Target) -> None:
     bare = replace(tiny, heads=None, trees=None)
-    settings = GenerateSettings(drafter="ngram")
+    settings = GenerateSettings(drafter="suffix")
     assert Tuner(bare).budget(settings, 10).most > 1
     assert Tuner(bare, COSTS).budget(settings, 10).most > 1
     assert Tuner(bare, COSTS).budget(replace(settings, drafter="none"), 10).most == 1

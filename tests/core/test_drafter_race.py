@@ -144,10 +144,10 @@ def test_the_fastest_is_the_default_and_of_equals_the_usual_one(tiny: Target) ->
 def test_a_model_that_is_there_to_show_drafts_drafts_even_where_that_is_slower(
     tiny: Target,
 ) -> None:
-    slower = {spec.name: 1.0 for spec in drafters_for(tiny)} | {"none": 9.0, "ngram": 2.0}
+    slower = {spec.name: 1.0 for spec in drafters_for(tiny)} | {"none": 9.0, "suffix": 2.0}
     speeds = [DrafterSpeed(name, 1.0, speed, 1.0, 0.1) for name, speed in slower.items()]
     assert drafters_for(tiny, speeds)[0].name == "none"
-    assert drafters_for(tiny, speeds, shows_drafts=True)[0].name == "ngram"
+    assert drafters_for(tiny, speeds, shows_drafts=True)[0].name == "suffix"
     assert drafters_for(tiny, shows_drafts=True) == drafters_for(tiny)
     assert {spec.name for spec in drafters_for(tiny, speeds, shows_drafts=True)} == set(slower)
 

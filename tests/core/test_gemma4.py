@@ -222,7 +222,7 @@ FORMATS: dict[str, dict[str, Any]] = {
 def test_laws_1_to_3_hold_in_every_format(name: str, folder: Path) -> None:
     dtype = "float32" if "linears" in FORMATS[name] else "float64"
     target = loaded(folder, dtype, **FORMATS[name])
-    settings = GenerateSettings("ngram", max_new_tokens=24)
+    settings = GenerateSettings("suffix", max_new_tokens=24)
     plain = decode(target, plainly(settings), MESSAGES)
     oracle = oracle_spec([*plain.prompt_ids, *plain.token_ids])
     tolerance = 1e-4 if dtype == "float32" else 1e-9

@@ -17,14 +17,19 @@ from medusa_core.hub.library.library_folder import ContentsKind, check_folder, l
 from medusa_core.hub.library.pairing import HeadsFit, TargetFacts, match
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.speculation.drafters.chained_source import ChainedSource
 from medusa_core.speculation.drafters.sources.eagle_source import eagle_head
 from tests.core.block_files import DFLASH, DSPARK, REDUCED, write_block
 from tests.core.conftest import GROUPED
 from tests.core.eagle_files import EagleSpec, write_eagle
-from tests.core.gguf_heads_files import write_block_gguf, write_eagle_gguf
+from tests.core.gguf_converter import convert
+from tests.core.gguf_heads_files import write_block_gguf, write_eagle_gguf, write_mtp_gguf
 from tests.core.laws import decode, user_says
+from tests.core.mtp_peers import write_mtp_peer
 from tests.core.test_eagle import TEXT, hear, requested
+from tests.core.test_mtp import hear as hear_mtp
+from tests.core.test_qwen3_5 import dense
 from tests.core.tiny import write_tiny
 
 # Of "speculators" alone a missing `norm_before_residual` means true; a file always says it.
@@ -126,6 +131,21 @@ def test_a_block_drafter_is_the_same_from_either_file(name: str, tmp_path: Path)
                 published.checkpoint.floats(ours, torch.float32),
             )
         assert torch.equal(*pair)
+
+
+def test_an_mtp_layer_in_a_file_of_its_own_drafts_as_in_its_models(tmp_path: Path) -> None:
+    folder = write_mtp_peer("qwen 3.5", tmp_path / "model", config=dense())
+    file = convert(folder, tmp_path / "model.gguf")
+    num_layers = ModelFiles.open(folder).config.num_layers
+    alone = write_mtp_gguf(tmp_path / "mtp-model.gguf", file, num_layers)
+    assert look_into(alone).kind is ContentsKind.HEADS
+    drafted = []
+    options = LoadOptions("float32", "cpu", takes_own_heads=False)
+    for path in (folder, file, alone):
+        source, _ = hear_mtp(load_target(folder, path, options), TEXT, [6, 1, 3])
+        source.start(TEXT[-1], 24)
+        drafted.append(list(requested(source, ())))
+    assert drafted[0] == drafted[1] == drafted[2]
 
 
 def test_the_library_pairs_a_file_of_heads_with_its_model_and_says_why_not(

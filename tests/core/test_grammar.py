@@ -331,7 +331,7 @@ def test_what_a_grammar_forces_is_drafted_without_heads(load: LoadTarget) -> Non
     target = load("tied", "float64")
     run = decode(
         target,
-        replace(SETTINGS, drafter="ngram", tree_rows=16),
+        replace(SETTINGS, drafter="suffix", tree_rows=16),
         MESSAGES,
         grammar='start: "the rest is silence, and so are we"',
     )

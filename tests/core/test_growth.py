@@ -33,7 +33,7 @@ from medusa_core.speculation.drafters.growth import (
 )
 from medusa_core.speculation.drafters.source import Source
 from medusa_core.system.native.binding import native_library
-from tests.core.drafts import Path_, Scripted, heads_of, lookup_of
+from tests.core.drafts import Path_, Scripted, heads_of, suffixes_of
 
 SIZES = [(heads, ranks) for heads in (1, 2, 5) for ranks in (1, 3, 8)]
 NAMES = ("first", "second", "third")
@@ -177,7 +177,7 @@ def test_a_tree_holds_the_most_valuable_of_all_sources(
         sources = [
             heads_of(rng, rng.randrange(4), 3, 7),
             heads_of(rng, rng.randrange(3), 2, 7),
-            lookup_of(rng, 7),
+            suffixes_of(rng, 7),
         ]
         tree = grown(sources, weights, num_rows)
         nodes, worths = paths_of(tree), worths_of(sources, weights)
@@ -225,7 +225,7 @@ def test_no_other_number_of_the_best_rows_is_worth_more(num_rows: int) -> None:
     rng = random.Random(num_rows)
     counts = set()
     for _ in range(120):
-        sources, weights = [heads_of(rng, rng.randrange(4), 3, 7), lookup_of(rng, 7)], (1.0, 0.0)
+        sources, weights = [heads_of(rng, rng.randrange(4), 3, 7), suffixes_of(rng, 7)], (1.0, 0.0)
         steps = (rng.choice((0.0, 0.02, 0.1, 0.3)) for _ in range(num_rows - 1))
         prices = array("f", accumulate(steps, initial=0.0))
         tree = grown(sources, weights, num_rows, prices)
@@ -288,7 +288,7 @@ def test_a_shape_is_built_of_how_many_children_its_nodes_have() -> None:
 
 
 def some_sources(rng: random.Random) -> list[Scripted]:
-    return [heads_of(rng, rng.randrange(1, 4), 3, 7), heads_of(rng, 3, 2, 7), lookup_of(rng, 7)]
+    return [heads_of(rng, rng.randrange(1, 4), 3, 7), heads_of(rng, 3, 2, 7), suffixes_of(rng, 7)]
 
 
 WEIGHTS = (1.0, 1.0, 0.0)

@@ -345,7 +345,7 @@ def test_the_engine_loads_measures_and_drafts_with_them(name: str, tmp_path: Pat
         event = engine.load(LoadModel("", "load", model, heads, LoadOptions("float32", "cpu")))
         assert isinstance(event, ModelLoaded)
         assert (event.num_heads, event.head_source) == (3, "hydra")
-        assert [choice.name for choice in event.drafters][:2] == ["composite", "ngram"]
+        assert [choice.name for choice in event.drafters][:2] == ["composite", "suffix"]
         assert "hydra" in {info.name for info in event.sources}
         engine.submit(Calibrate("", "calibrate"))
         engine.wait("calibrate", Calibrated)

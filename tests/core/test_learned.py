@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from medusa_core.engine.direct import events_of
 from medusa_core.engine.generation import Generation
@@ -26,7 +27,6 @@ from medusa_core.messages import (
     GenerateSettings,
     GenerationDone,
     LoadOptions,
-    TokenSource,
 )
 from medusa_core.models.datastore.earlier_answers import EarlierAnswers
 from medusa_core.models.datastore.folder import (
@@ -35,16 +35,11 @@ from medusa_core.models.datastore.folder import (
     store_of,
 )
 from medusa_core.models.datastore.model_key import model_key
-from medusa_core.models.datastore.suffixes import (
-    SIZES,
-    AnswerText,
-    SuffixIndex,
-)
-from medusa_core.models.datastore.trust import Trust
-from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.models.datastore.suffix_array import DEPTH, NOWHERE, Found
 from medusa_core.speculation.drafters.lineup import drafter_registry
+from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import Paths
-from medusa_core.speculation.drafters.sources.learned_source import LearnedSource
+from medusa_core.speculation.drafters.sources.suffix_source import SuffixSource
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import TIED, LoadTarget
 from tests.core.drafts import received
@@ -71,59 +66,18 @@ def packed(token_ids: Sequence[int]) -> bytes:
     return array("i", token_ids).tobytes()
 
 
+def found_behind(learned: EarlierAnswers, recent: Sequence[int]) -> Found:
+    """Where these tokens stood, all of them."""
+    found = learned.texts.array.behind(array("i", [-1] * DEPTH + list(recent)))
+    return found if max(found.lengths, default=0) >= len(recent) else NOWHERE
+
+
 def followers(learned: EarlierAnswers, *recent: int) -> list[int]:
-    """What followed these tokens, the latest first."""
-    found = learned.index.behind(array("i", recent))
-    return [] if found is None else [learned.index.token_ids[place] for place in found.places]
+    """What followed these tokens."""
+    return found_behind(learned, recent).token_ids
 
 
 # Where a context stood ----------------------------------------------------------------------------
-
-
-def searched(answers: Sequence[AnswerText], recent: array[int]) -> tuple[int, list[int]] | None:
-    """What `SuffixIndex.behind` tells, by looking at every place: the kind, and what followed."""
-    for kind, size in enumerate(SIZES):
-        if len(recent) < size:
-            continue
-        found = [
-            answer.token_ids[place]
-            for answer in answers
-            for place in range(max(answer.start, size), len(answer.token_ids))
-            if answer.token_ids[place - size : place] == recent[-size:]
-        ]
-        if found:
-            return kind, found[::-1][:4]
-    return None
-
-
-def test_a_context_is_found_as_by_a_search_of_all_texts() -> None:
-    rng, index = random.Random(2), SuffixIndex()
-    answers: list[AnswerText] = []
-    num_found = [0] * len(SIZES)
-    for number in range(120):
-        ids = array("i", [rng.randrange(12) for _ in range(rng.randrange(1, 60))])
-        answers.append(AnswerText(number, rng.randrange(len(ids)), ids))
-        index.add(answers[-1])
-        if number % 20 == 19:
-            gone = {one.number for one in rng.sample(answers, 5)}
-            index.remove(gone)
-            answers = [one for one in answers if one.number not in gone]
-        recent = array("i", [rng.randrange(12) for _ in range(rng.randrange(12))])
-        if number % 2 == 0:  # else long contexts are never met
-            ids = rng.choice(answers).token_ids
-            recent += ids[: rng.randrange(len(ids) + 1)]
-        found, wanted = index.behind(recent), searched(answers, recent)
-        if wanted is None:
-            assert found is None
-        else:
-            assert found is not None
-            num_found[wanted[0]] += 1
-            # Slots are shared, and few places of one are looked at: some may be missed.
-            assert found.kind == wanted[0]
-            reported = [index.token_ids[place] for place in found.places]
-            assert reported == wanted[1][: len(reported)]
-    assert min(num_found) >= 5
-    assert index.numbers == {one.number for one in answers}
 
 
 def test_answers_dont_run_into_each_other(tmp_path: Path) -> None:
@@ -139,30 +93,6 @@ def test_what_stood_before_an_answer_is_context_and_no_draft(tmp_path: Path) -> 
     learned.learn("a", [9, 8, 7], [1, 2])
     assert followers(learned, 8, 7) == [1]
     assert followers(learned, 9, 8) == []
-
-
-def test_many_answers_grow_the_index_and_all_are_found() -> None:
-    index = SuffixIndex()
-    for number in range(300):
-        index.add(AnswerText(number, 0, array("i", range(1000 * number, 1000 * number + 60))))
-    for number in range(300):
-        found = index.behind(array("i", range(1000 * number + 20, 1000 * number + 30)))
-        assert found is not None
-        assert index.token_ids[found.places[0]] == 1000 * number + 30
-        assert index.answer_at(found.places[0]) == number
-    assert index.nbytes < 32 * len(index.token_ids) + (1 << 19)
-
-
-def test_what_was_right_so_far_is_trusted_more() -> None:
-    trust, other = Trust(), Trust()
-    for _ in range(50):
-        trust.learn(1, [5], 5)
-        other.learn(1, [5], 6)
-    assert trust.chances(1, [5])[5] > 0.9 > 0.2 > other.chances(1, [5])[5]
-    assert trust.chances(0, [5]) == other.chances(0, [5])  # of other contexts nothing is known
-    shares = trust.chances(2, [3, 3, 4])
-    assert shares[3] == pytest.approx(2 * shares[4])
-    assert sum(shares.values()) <= 1
 
 
 # What is kept -------------------------------------------------------------------------------------
@@ -183,7 +113,7 @@ def test_answers_are_there_at_the_next_start(tmp_path: Path) -> None:
     learned.close()
     again = learned_in(tmp_path)
     assert followers(again, *GREETING[:9]) == [GREETING[9]]
-    assert len(again.index.numbers) == 1
+    assert len(again.texts.numbers) == 1
     other = learned_in(tmp_path, key="another")
     assert followers(other, *GREETING[:9]) == []
 
@@ -193,22 +123,21 @@ def test_the_least_used_goes_first_when_there_is_too_much(tmp_path: Path) -> Non
     texts = [list(range(1000 * number, 1000 * number + 90)) for number in range(30)]
     for number, text in enumerate(texts):
         learned.learn(f"c{number}", (), text)
-        found = learned.index.behind(array("i", texts[0][:9]))
-        assert found is not None, number
+        found = found_behind(learned, texts[0][:9])
         learned.use(found.places[0])  # the first is drafted by, again and again
-        assert len(learned.index.token_ids) <= 1000
+        assert len(learned.texts.array) <= 1000
     kept = [number for number, text in enumerate(texts) if followers(learned, *text[:9])]
     assert kept[0] == 0
     assert kept[1:] == list(range(30 - len(kept) + 1, 30))
     assert 8 <= len(kept) <= 11
     learned.close()
-    assert len(learned_in(tmp_path, 1000).index.numbers) == len(kept)
+    assert len(learned_in(tmp_path, 1000).texts.numbers) == len(kept)
 
 
 def test_an_endless_answer_is_kept_in_part(tmp_path: Path) -> None:
     learned = learned_in(tmp_path, most_tokens=1000)
     learned.learn("a", (), list(range(5000)))
-    assert 400 <= len(learned.index.token_ids) <= 600
+    assert 400 <= len(learned.texts.array) <= 600
 
 
 def test_two_programs_learn_from_each_other(tmp_path: Path) -> None:
@@ -279,7 +208,7 @@ def test_answers_that_cant_be_the_models_are_deleted(tmp_path: Path) -> None:
         db.execute("UPDATE answers SET tokens = ? WHERE conversation = 'a'", (odd,))
         db.execute("INSERT INTO answers VALUES (7, 'c', 9, 50, ?)", (packed([1, 2]),))
         db.execute("INSERT INTO answers VALUES (8, 'd', 9, 0, ?)", (b"abc",))
-    assert len(learned_in(tmp_path).index.numbers) == 1
+    assert len(learned_in(tmp_path).texts.numbers) == 1
     with closing(store_of(tmp_path, "model")) as store:
         assert store.conversations() == {"b"}
 
@@ -382,27 +311,11 @@ def test_a_model_has_one_key_wherever_it_lies(tmp_path: Path) -> None:
 # The source ---------------------------------------------------------------------------------------
 
 
-def test_drafts_go_on_behind_what_other_sources_drafted(tmp_path: Path) -> None:
-    learned = learned_in(tmp_path)
-    learned.learn("a", (), [1, 2, 3, 4, 5, 6, 7])
-    source = LearnedSource(learned)
-    source.begin([50, 1, 2])
-    source.start(2, 12)
-    found = source.candidates(Paths(1, 0, array("i")))
-    assert found is not None
-    assert found.token_ids.tolist() == [3]
-    found = source.candidates(Paths(3, 2, array("i", [3, 4, 9, 9, 5, 6])))
-    assert found is not None
-    assert found.counts is not None
-    assert (found.token_ids.tolist(), found.counts.tolist()) == ([5, 7], [1, 0, 1])
-    assert all(0 < chance <= 1 for chance in found.chances)
-
-
 def test_what_was_drafted_and_right_counts_as_used(load: LoadTarget, tmp_path: Path) -> None:
     learned = learned_in(tmp_path)
     learned.learn("a", (), [1, 2, 3, 4])
     learned.learn("b", (), [5, 6, 7, 8])
-    source, target = LearnedSource(learned), load("grouped", "float64")
+    source, target = SuffixSource(learned), load("grouped", "float64")
     source.begin([1, 2])
     source.start(2, 12)
     source.candidates(Paths(1, 0, array("i")))
@@ -412,6 +325,40 @@ def test_what_was_drafted_and_right_counts_as_used(load: LoadTarget, tmp_path: P
     with closing(store_of(tmp_path, "model")) as store:
         oldest = store.answers((), VOCABULARY)[0]
         assert oldest.token_ids.tolist() == [5, 6, 7, 8]
+
+
+def test_the_text_comes_first_and_what_knows_more_of_the_context_before_it(
+    tmp_path: Path,
+) -> None:
+    learned = learned_in(tmp_path)
+    learned.learn("a", (), [1, 2, 3, 4, 5])
+
+    def drafted(*text: int) -> list[int]:
+        source = SuffixSource(learned)
+        source.begin(text)
+        source.start(text[-1], 12)
+        found = source.candidates(Paths(1, 0, array("i")))
+        return [] if found is None else found.token_ids.tolist()
+
+    assert drafted(7, 2, 3) == [4]
+    assert drafted(2, 3, 9, 7, 2, 3) == [9], "as long a context in the text"
+    assert drafted(2, 3, 9, 7, 1, 2, 3) == [4], "a longer one in an earlier answer"
+
+
+def test_what_is_forgotten_while_an_answer_is_written_isnt_counted_as_used(
+    load: LoadTarget, tmp_path: Path
+) -> None:
+    learned = learned_in(tmp_path)
+    learned.learn("a", (), [1, 2, 3, 4])
+    source = SuffixSource(learned)
+    source.begin([1, 2])
+    source.start(2, 12)
+    assert source.candidates(Paths(1, 0, array("i"))) is not None
+    forget_answers(tmp_path)
+    learned.refresh()
+    source.observe(Observation((3,), torch.zeros(1, 1)))
+    source.start(3, 12)
+    assert source.candidates(Paths(1, 0, array("i"))) is None
 
 
 @pytest.fixture(scope="module")
@@ -437,7 +384,7 @@ def answer(target: Target, settings: GenerateSettings, updates_datastore: bool) 
     return last
 
 
-SETTINGS = GenerateSettings(drafter="learned", max_new_tokens=60)
+SETTINGS = GenerateSettings(drafter="suffix", max_new_tokens=60)
 
 
 def test_the_second_answer_is_drafted_by_the_first(folder: Path, tmp_path: Path) -> None:
@@ -457,28 +404,17 @@ def test_the_second_answer_is_drafted_by_the_first(folder: Path, tmp_path: Path)
     assert answer(forgetful, SETTINGS, updates_datastore=False).num_steps == first.num_steps
 
 
-def test_what_was_said_and_phrases_and_lookup_draft_together(load: LoadTarget) -> None:
+def test_what_was_said_and_phrases_draft_together(load: LoadTarget) -> None:
     target = load("learned", "float64")
-    spec = drafter_registry().get("learned")
-    assert spec.sources == ("learned", "phrases", "ngram")
-    assert not spec.serves(load("grouped", "float64"))
-    settings = GenerateSettings(drafter="learned", max_new_tokens=60)
+    spec = drafter_registry().get("phrases")
+    assert spec.sources == ("phrases", "suffix")
+    settings = GenerateSettings(max_new_tokens=60)
     proposed = set()
-    for name in ("learned", "composite"):
+    for name in ("phrases", "composite"):
         run = decode(target, replace(settings, drafter=name), user_says("one"))
         assert run.token_ids == decode(target, plainly(settings), user_says("one")).token_ids
-        assert any("learned" in s.drafter for step in run.steps for s in step.sources)
+        assert any("suffix" in s.drafter for step in run.steps for s in step.sources)
         proposed |= {
             n for step in run.steps for s in step.node_sources for n in s.drafter.split("+")
         }
-    assert {"learned", "phrases", "ngram"} <= proposed
-    assert TokenSource("learned", 1).drafter in proposed
-
-
-def test_without_phrases_it_drafts_by_what_was_said_and_lookup(
-    folder: Path, tmp_path: Path
-) -> None:
-    target = loaded(folder, tmp_path)
-    spec = drafter_registry().get("learned")
-    assert spec.serves(target)
-    assert spec.build(target, RowBudget(8)).propose is not None
+    assert {"phrases", "suffix"} <= proposed

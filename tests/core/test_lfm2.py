@@ -191,7 +191,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-SETTINGS = GenerateSettings(drafter="ngram", max_new_tokens=20)
+SETTINGS = GenerateSettings(drafter="suffix", max_new_tokens=20)
 MESSAGES = user_says("as short as convolutions are")
 
 

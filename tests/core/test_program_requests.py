@@ -125,7 +125,7 @@ def test_a_raw_prompt_that_the_model_cannot_read_is_refused(
         answer(tiny, request)
 
 
-@pytest.mark.parametrize("drafter", ["none", "ngram"])
+@pytest.mark.parametrize("drafter", ["none", "suffix"])
 def test_log_probabilities_are_those_of_the_model(tiny: Target, drafter: str) -> None:
     settings = replace(SETTINGS, drafter=drafter, banned=(1,))
     request = Generate("s", "r", user_says("abc abc abc"), settings, num_logprobs=3)

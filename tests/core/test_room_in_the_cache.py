@@ -29,7 +29,7 @@ from tests.core.engine_harness import EngineHarness
 from tests.core.laws import decode, user_says
 
 CONTEXT = 512
-OPEN = GenerateSettings(drafter="ngram", rule="greedy", max_new_tokens=0, banned=(1,))
+OPEN = GenerateSettings(drafter="suffix", rule="greedy", max_new_tokens=0, banned=(1,))
 WIDE = replace(OPEN, max_new_tokens=300)  # one such answer has room, two don't
 
 

@@ -235,7 +235,7 @@ def test_an_answer_written_again_reads_no_token_again_and_an_edit_says_how_many(
     name: str, load: LoadTarget
 ) -> None:
     target = load(name, "float64")
-    session, settings = Session(target), GenerateSettings(drafter="ngram", max_new_tokens=12)
+    session, settings = Session(target), GenerateSettings(drafter="suffix", max_new_tokens=12)
 
     def ask(text: str) -> GenerationDone:
         request = Generate("s", "", user_says(text), settings)

@@ -17,7 +17,7 @@ from medusa_core.speculation.drafters.source import (
     Candidates,
     Paths,
 )
-from medusa_core.speculation.drafters.sources.lookup_source import LookupSource
+from medusa_core.speculation.drafters.sources.suffix_source import SuffixSource
 from medusa_core.speculation.tuning import threads
 from medusa_core.speculation.tuning.threads import (
     Threads,
@@ -175,17 +175,17 @@ def test_a_count_chosen_beside_other_programs_is_chosen_anew_when_they_have_gone
 def test_drafts_leave_the_cores_to_a_runner_with_threads_of_its_own(
     load: LoadTarget, monkeypatch: pytest.MonkeyPatch, dtype: str, count: int
 ) -> None:
-    candidates = LookupSource.candidates
+    candidates = SuffixSource.candidates
     used: list[int] = []
 
-    def note(source: LookupSource, paths: Paths) -> Candidates | None:
+    def note(source: SuffixSource, paths: Paths) -> Candidates | None:
         used.append(torch.get_num_threads())
         return candidates(source, paths)
 
-    monkeypatch.setattr(LookupSource, "candidates", note)
+    monkeypatch.setattr(SuffixSource, "candidates", note)
     target = load("qwen3", dtype)  # float64 is computed by torch
     target.runner.use_threads(2, 2)
-    decode(target, GenerateSettings(drafter="ngram", max_new_tokens=8), user_says("one one one"))
+    decode(target, GenerateSettings(drafter="suffix", max_new_tokens=8), user_says("one one one"))
     assert set(used) == {count}
     assert torch.get_num_threads() == 2
     target.runner.use_threads(1, 1)

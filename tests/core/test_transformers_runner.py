@@ -196,7 +196,7 @@ def test_laws_1_to_3_hold_with_an_oracle(name: str, rule: RuleSpec, load: Load) 
 
 
 @pytest.mark.parametrize(
-    ("name", "drafter"), by_turns(list(WITH_TREES), ["composite", "medusa", "ngram"])
+    ("name", "drafter"), by_turns(list(WITH_TREES), ["composite", "medusa", "suffix"])
 )
 def test_laws_1_and_2_no_drafter_changes_a_token(name: str, drafter: str, load: Load) -> None:
     target = load(name)
@@ -298,7 +298,7 @@ def test_states_that_a_pass_changed_are_not_taken_for_others(load: Load) -> None
 def test_a_drafter_that_guesses_is_refused_where_one_token_is_decoded_a_step(load: Load) -> None:
     target = load("mamba")
     with pytest.raises(RequestError, match="can't use the drafter") as caught:
-        decode(target, GenerateSettings(drafter="ngram"), MESSAGES)
+        decode(target, GenerateSettings(drafter="suffix"), MESSAGES)
     assert "state" in caught.value.hint
     assert [spec.name for spec in drafters_for(target)] == ["none"]
 

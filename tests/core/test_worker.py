@@ -85,7 +85,7 @@ def test_loading_tells_progress_then_what_was_loaded(
     assert loaded.vocab_size == 320
     assert {choice.name for choice in loaded.drafters} >= {"medusa", "none"}
     assert {choice.name for choice in loaded.rules} >= {"greedy", "sample"}
-    assert {"medusa", "ngram"} <= loaded.serving < {info.name for info in loaded.sources}
+    assert {"medusa", "suffix"} <= loaded.serving < {info.name for info in loaded.sources}
     assert loaded.end_ids <= dict(loaded.special_tokens).keys()
     assert all(name for _, name in loaded.special_tokens)
     assert loaded.load_s > 0

@@ -15,7 +15,7 @@ from tests.core.laws import check_cache, check_same_tokens, decode, plainly, use
 MESSAGES = user_says("Tell me a story about a lighthouse.")
 
 
-@pytest.mark.parametrize("drafter", ["none", "medusa", "hydra", "ngram", "composite"])
+@pytest.mark.parametrize("drafter", ["none", "medusa", "hydra", "dspark", "suffix", "composite"])
 @pytest.mark.parametrize("name", TARGET_NAMES)
 def test_recorded_steps_keep_the_laws(name: str, drafter: str, load: LoadTarget) -> None:
     resident = load(name, "float64", "cuda")

@@ -55,7 +55,7 @@ def load_peer(tmp_path_factory: pytest.TempPathFactory) -> Load:
 
 
 @pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)
-@pytest.mark.parametrize("drafter", ["none", "medusa", "ngram", "lookahead", "composite"])
+@pytest.mark.parametrize("drafter", ["none", "medusa", "suffix", "lookahead", "composite"])
 @pytest.mark.parametrize("name", NAMES)
 def test_no_drafter_changes_a_token(
     name: str, drafter: str, rule: RuleSpec, load_peer: Load
@@ -120,7 +120,7 @@ def test_an_edited_prompt_gets_the_answer_of_a_new_chat(name: str, load_peer: Lo
     assert again.token_ids == decode(target, SETTINGS, edited).token_ids
 
 
-@pytest.mark.parametrize("drafter", ["none", "medusa", "ngram", "composite"])
+@pytest.mark.parametrize("drafter", ["none", "medusa", "suffix", "composite"])
 @pytest.mark.parametrize("name", NAMES)
 def test_recorded_steps_keep_the_laws(name: str, drafter: str, load_peer: Load) -> None:
     resident = load_peer(name)

@@ -16,7 +16,7 @@ MESSAGES = user_says("Tell me a story about a lighthouse.")
 def test_laws_1_to_3_hold_on_a_card(name: str, tmp_path: Path) -> None:
     target = load_target(write_model(tmp_path, name), None, LoadOptions("float64", device="cuda"))
     assert bool(target.runner.plain_why) == (name in PLAIN)
-    drafter = "none" if name in PLAIN else "ngram"
+    drafter = "none" if name in PLAIN else "suffix"
     settings = GenerateSettings(drafter, max_new_tokens=48)
     drafted = decode(target, settings, MESSAGES, after_step=lambda s: check_cache(s, target, 1e-5))
     check_same_tokens(decode(target, plainly(settings), MESSAGES), drafted)
@@ -27,4 +27,4 @@ def test_four_bits_are_planned_and_answer(quant: str, tmp_path: Path) -> None:
     options = LoadOptions("bfloat16", device="cuda", formats=WeightFormats(quant))
     target = load_target(write_model(tmp_path, "starcoder2"), None, options)
     assert not target.runner.plain_why
-    assert decode(target, GenerateSettings("ngram", max_new_tokens=24), MESSAGES).token_ids
+    assert decode(target, GenerateSettings("suffix", max_new_tokens=24), MESSAGES).token_ids

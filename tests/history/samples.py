@@ -50,7 +50,7 @@ def answer(conversation: str, name: str, parent: str) -> Stored:
 def steps(text: str, request: str = "r", size: int = 2) -> Iterator[StepDone]:
     """A text as steps of so many bytes: characters come apart."""
     raw = text.encode("utf-8", "replace")
-    lookup = TokenSource("ngram+phrases", 1)
+    both = TokenSource("phrases+suffix", 1)
     for number, begin in zip(count(), range(0, len(raw), size), strict=False):
         piece = raw[begin : begin + size]
         yield StepDone(
@@ -59,10 +59,10 @@ def steps(text: str, request: str = "r", size: int = 2) -> Iterator[StepDone]:
             step=number,
             token_ids=(number, 128_255),
             pieces=(piece, b""),
-            sources=(lookup, TARGET),
+            sources=(both, TARGET),
             num_visible_bytes=begin + len(piece),
             num_rows=3,
-            node_sources=(TARGET, lookup, lookup),
+            node_sources=(TARGET, both, both),
             times=StepTimes(0.1, 1 / 3, 1e-9, 0.0),
             step_s=0.123456789012345,
             num_context_tokens=number + 9,

@@ -8,7 +8,7 @@ import pytest
 from medusa_core.__main__ import main
 from medusa_core.errors import CheckpointError, HeadsError, UnusableRepoError
 from medusa_core.heads.kind import read_shape
-from medusa_core.hub.drafters import KINDS, find_drafters, kind_by_name
+from medusa_core.hub.drafters import DRAFTER_KINDS, drafter_kind, find_drafters
 from medusa_core.hub.job import Pair
 from medusa_core.hub.job_store import JobStore
 from medusa_core.hub.library.catalog import published_drafters, read_catalog
@@ -66,7 +66,7 @@ def published(hub: LoopbackHub) -> LoopbackHub:
     ],
 )
 def test_a_name_tells_the_kind(name: str, kind: str) -> None:
-    assert kind_by_name(name) == kind
+    assert drafter_kind(name) == kind
 
 
 def test_the_catalog_names_drafters_for_its_models() -> None:
@@ -78,8 +78,8 @@ def test_the_catalog_names_drafters_for_its_models() -> None:
     assert kinds["LFM2.5 1.2B Instruct"] == {"dspark"}
     assert not kinds["Ministral 3 8B Instruct"]
     for one in (one for drafters in offers.values() for one in drafters):
-        assert one.kind in KINDS
-        assert not one.repo or kind_by_name(one.repo) == one.kind
+        assert one.kind in DRAFTER_KINDS
+        assert not one.repo or drafter_kind(one.repo) == one.kind
     for entry in read_catalog():  # a pair's heads are among them
         repos = [one.repo for one in offers[entry.title]]
         assert not entry.pair.heads or entry.pair.heads in repos
@@ -207,7 +207,7 @@ def test_the_command_line_names_drafters_and_fetches_one_with_a_model(
     shown = capsys.readouterr().out
     assert "a/Tiny-3.1-8B-Instruct-speculator.eagle3" in shown
     assert "made for org/Tiny-3.1-8B-Instruct" in shown
-    assert KINDS["eagle"].text in shown
+    assert DRAFTER_KINDS["eagle"].text in shown
     for kind in ("Q8_0", "F16"):
         file = published.root / "h/Tiny-eagle3-GGUF" / f"x-eagle3-{kind}.gguf"
         write_eagle_gguf(file, EAGLE, kind.lower(), base_model=MODEL)

@@ -40,10 +40,8 @@ GRAPHS = pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"
 
 
 _TARGETS = {
-    **{
-        name: name
-        for name in ("hydra", "eagle", "streams", "learned", "dflash", "dspark", "jetspec")
-    },
+    **{name: name for name in ("hydra", "eagle", "streams", "dflash", "dspark", "jetspec")},
+    "suffix": "learned",
     "mtp": "mimo",
     "gemma4-assistant": "gemma4",
     "draft-model": "assisted",

@@ -1,1 +1,1 @@
-"""What drafts are looked up in: frequent phrases, and earlier answers."""
+"""What drafts are looked up in: frequent phrases, texts of a conversation and earlier answers."""

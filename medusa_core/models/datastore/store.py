@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from medusa_core.errors import RequestError
-from medusa_core.models.datastore.suffixes import AnswerText
+from medusa_core.models.datastore.answer_texts import AnswerText
 from medusa_core.system.storage.database import (
     Database,
     Migration,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -118,7 +119,7 @@ class BlockSource:
             min(_RANKS, found.scores.shape[-1]),
             self._chance,
             paths.level + 1,
-            self._head.tokens,
+            partial(self._tokens, found.columns),
             _SHARPNESS,
         )
         candidates = candidates_of(ranked)
@@ -127,6 +128,10 @@ class BlockSource:
         if not found.confidences:
             return candidates
         return candidates._replace(chances=_trusted(candidates, found.confidences))
+
+    def _tokens(self, whose: Tensor | None, columns: Tensor) -> Tensor:
+        """The tokens of some scores; `whose` says of which columns there are any."""
+        return self._head.tokens(columns if whose is None else whose[columns])
 
     def _fill(self) -> DraftedBlock | None:
         """Fill a block behind the root; None where there is no room for it."""

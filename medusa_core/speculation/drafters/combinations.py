@@ -26,22 +26,10 @@ def combinations() -> tuple[DrafterSpec, ...]:
         grown_spec(
             DrafterChoice(
                 "phrases",
-                "Phrases and lookup",
-                "A table of what the model often says, and a search for the same words in the "
-                "text.",
+                "Phrases and suffix tree",
+                "A table of what the model often says, and what followed the same words before.",
             ),
-            ("phrases", "ngram"),
+            ("phrases", "suffix"),
             preference=20,
-        ),
-        grown_spec(
-            DrafterChoice(
-                "learned",
-                "Earlier answers",
-                "What the model said in earlier answers and often says, and a search for the same "
-                "words.",
-            ),
-            ("learned", "phrases", "ngram"),
-            preference=25,
-            needs="learned",
         ),
     )

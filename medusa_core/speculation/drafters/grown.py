@@ -74,6 +74,9 @@ class GrownDrafter:
     def tell_offers(self) -> None:
         self._growth.tells = True
 
+    def price(self, share: float) -> None:
+        self._growth.price(share)
+
     def begin(self, token_ids: Sequence[int]) -> None:
         for source in self._sources:
             source.begin(token_ids)
@@ -180,7 +183,6 @@ def grown_spec(
     sources: Sequence[str],
     preference: int,
     hint: str = "",
-    needs: str = "",
 ) -> DrafterSpec:
     """A drafter that grows trees from some sources: those that serve a target, two at least.
 
@@ -189,7 +191,6 @@ def grown_spec(
         sources: Their names; a single one must serve.
         preference: As `DrafterSpec` has it.
         hint: What to do where it can't draft; empty for what its first source says.
-        needs: A source that must be among them.
     """
     specs = [source_registry().get(name) for name in sources]
 
@@ -197,8 +198,7 @@ def grown_spec(
         return [spec for spec in specs if spec.serves(target)]
 
     def serves(target: Target) -> bool:
-        names = [spec.name for spec in serving(target)]
-        return len(names) >= min(2, len(specs)) and (not needs or needs in names)
+        return len(serving(target)) >= min(2, len(specs))
 
     def build(target: Target, budget: RowBudget) -> GrownDrafter:
         if not serves(target):

@@ -125,7 +125,7 @@ def heads_and_trees(target: Target) -> tuple[MedusaHeads, TreePresets]:
     if heads is None or target.trees is None:
         raise RequestError(
             f"{target.name} has no Medusa heads.",
-            "Choose heads for this model, or the drafter 'ngram' or 'none'.",
+            "Choose heads for this model, or the drafter 'suffix' or 'none'.",
         )
     return heads, target.trees
 

@@ -56,7 +56,7 @@ _KINDS = (
         "rooted",
         "Medusa heads that read the root's vector, too (this program's format)",
         "Medusa, reading the last token",
-        "guesses better than plain Medusa, a little larger",
+        "a little larger, guesses better",
         "Each head reads the last token, too; only this program runs them.",
         vocabulary=8192,
     ),

@@ -90,5 +90,5 @@ def test_a_saved_trace_shows_the_same_in_a_fresh_process(tmp_path: Path) -> None
     for step in steps:
         track.add(step)
     assert shown.strip() == told_by(track)
-    assert "lookup" in shown
+    assert "suffix" in shown
     assert shown.count("Noise drawn") == track.num_tokens == len(done.token_ids)

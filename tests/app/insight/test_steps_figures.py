@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from app.insight.step_parts import part_words
+from app.insight.steps_facts import describe_answer
 from app.insight.steps_figures import StepFigures
 from medusa_core.messages import TARGET, StepTimes, TokenSource
 from tests.app.engine_says import LEGEND
-from tests.app.insight.traces import made_track, trace
+from tests.app.insight.traces import chain, made_track, trace
 
 
 def test_figures_are_the_traces_sums() -> None:
@@ -24,6 +25,8 @@ def test_figures_are_the_traces_sums() -> None:
     assert figures.times[1].tolist() == pytest.approx([2e-4] * 3)
     assert figures.context.tolist() == [16, 19, 20]
     assert figures.rows.tolist() == [len(track[index].token_ids) for index in (1, 2, 3)]
+    assert figures.forms == [0, 0, 3]
+    assert "Guesses by step: tree 3." in describe_answer(figures, None, None)
     rates = {rate.name: (rate.num_accepted, rate.num_steps) for rate in figures.rates()}
     assert rates == {"head 1": (3, 3), "head 2": (2, 3), "head 3": (0, 3)}
     track.add(trace(4, (0, 1, 3), num_kept=1))  # the answer ended inside the run
@@ -33,9 +36,23 @@ def test_figures_are_the_traces_sums() -> None:
     assert np.allclose(figures.speeds(), [6 / 5e-4, 7 / 7.5e-4, 4 / 5e-4])
 
 
-def test_a_token_that_heads_and_lookup_guessed_counts_for_both() -> None:
+def test_steps_are_counted_by_the_form_of_their_guesses() -> None:
+    track, figures = made_track(1), StepFigures(LEGEND)
+    bare = chain((0,), num_drafts=0)
+    for step in (bare, chain(), chain(num_drafts=1), trace()):
+        track.add(step)
+    figures.follow(track)
+    assert figures.forms == [1, 2, 1]
+    assert "Guesses by step: tree 1, chain 2, nothing 1." in describe_answer(figures, None, None)
+    plain, nothing = StepFigures(LEGEND), made_track(1)
+    nothing.add(bare)
+    plain.follow(nothing)
+    assert "Guesses by step" not in describe_answer(plain, None, None)
+
+
+def test_a_token_that_heads_and_suffixes_guessed_counts_for_both() -> None:
     step = trace(1, (0, 1, 3))
-    both, deeper = TokenSource("medusa+ngram", 1), TokenSource("ngram", 2)
+    both, deeper = TokenSource("medusa+suffix", 1), TokenSource("suffix", 2)
     sources = [TARGET, *[TokenSource("medusa", source.head) for source in step.sources[1:]]]
     sources[1], sources[3] = both, deeper
     figures, track = StepFigures(LEGEND), made_track(0)
@@ -46,8 +63,8 @@ def test_a_token_that_heads_and_lookup_guessed_counts_for_both() -> None:
     figures.follow(track)
     rates = {rate.name: (rate.num_accepted, rate.num_steps) for rate in figures.rates()}
     assert rates["head 1"] == (2, 3)
-    assert rates["lookup"] == (2, 3), "its two tokens of one step count once"
-    assert list(rates) == [*sorted(set(rates) - {"lookup"}), "lookup"]
+    assert rates["suffix"] == (2, 3), "its two tokens of one step count once"
+    assert list(rates) == [*sorted(set(rates) - {"suffix"}), "suffix"]
     assert all(0 <= rate.share <= 1 for rate in figures.rates())
 
 

@@ -14,7 +14,7 @@ from app.theme.appearance import Appearance, ThemeChoice
 from app.theme.legend import Mark
 from app.theme.tokens import DARK, LIGHT, Theme
 from medusa_core.messages import DroppedToken, TokenSource
-from tests.app.engine_says import LEGEND, RULES, SOURCES
+from tests.app.engine_says import LEGEND
 from tests.app.insight.traces import chain, trace
 
 
@@ -50,9 +50,9 @@ def test_likely_nodes_are_less_pale() -> None:
 def test_badges_tell_who_drafted_and_boxes_what() -> None:
     names = [
         [badge.name for badge in badges_of(TokenSource(drafter, head), LEGEND)]
-        for drafter, head in (("medusa", 2), ("ngram", 3), ("medusa+ngram", 1), ("target", 0))
+        for drafter, head in (("medusa", 2), ("suffix", 3), ("medusa+suffix", 1), ("target", 0))
     ]
-    assert names == [["h2"], ["lookup"], ["h1", "lookup"], []]
+    assert names == [["h2"], ["suffix"], ["h1", "suffix"], []]
     layout = layout_of_step(trace(1, (0, 1)))
     assert words_of(layout.nodes[1]) == "␣cat"
     assert words_of(layout.nodes[-1]) == "model chose (50%) ‹F0 9F›"
@@ -64,15 +64,13 @@ def test_a_block_is_framed_in_the_colour_of_its_source(
     appearance: Appearance, choice: ThemeChoice, qtbot: QtBot
 ) -> None:
     appearance.choose(choice)
-    infos = [info._replace(draws_block=info.name == "eagle") for info in SOURCES]
-    appearance.legend.learn(infos, RULES, {})
     view = TreeView(appearance)
     qtbot.addWidget(view)
     view.resize(900, 200)
     sources = appearance.legend.block_sources
-    assert sources == ("eagle",)
-    view.show_layout(layout_of_step(chain(drafter="eagle"), block_sources=sources))
-    assert view.accessibleDescription().startswith("chain of 3; accepted: 1; EAGLE: places 1 to 3")
+    assert set(sources) >= {"dflash", "dspark"}
+    view.show_layout(layout_of_step(chain(drafter="dspark"), block_sources=sources))
+    assert view.accessibleDescription().startswith("chain of 3; accepted: 1; DSpark: places 1 to 3")
     (frame,) = (item for item in view.scene().items() if isinstance(item, BlockFrame))
     nodes = {i.node.index: i for i in view.scene().items() if isinstance(i, NodeItem)}
     held = [
@@ -83,7 +81,7 @@ def test_a_block_is_framed_in_the_colour_of_its_source(
     assert sorted(held) == [1, 2, 3, 4], "the root isn't drawn by anybody"
     assert all(frame.zValue() < item.zValue() for item in nodes.values())
     picture = view.grab().toImage()
-    line = QColor(appearance.mark(Mark("eagle", 1)).line)
+    line = QColor(appearance.mark(Mark("dspark", 1)).line)
     rows = (picture.height() // 2, picture.height() // 3)
     found = {picture.pixelColor(x, y).name() for y in rows for x in range(picture.width())}
     assert line.name() in found

@@ -58,9 +58,11 @@ def test_what_names_no_character_stays_as_it_is_typed() -> None:
 def test_origins_and_chances_in_words() -> None:
     assert origin(TokenSource("medusa", 2), LEGEND) == "head 2"
     assert origin(TokenSource("of another engine", 2), LEGEND) == "of another engine, 2 ahead"
-    assert origin(TokenSource("ngram", 3), LEGEND) == "lookup, 3 ahead"
-    assert origin(TokenSource("medusa+ngram", 1), LEGEND) == "head 1 and lookup"
+    assert origin(TokenSource("suffix", 3), LEGEND) == "suffix, 3 ahead"
+    assert origin(TokenSource("medusa+suffix", 1), LEGEND) == "head 1 and suffix"
     assert origin(TokenSource("phrases", 4), LEGEND) == "phrases, 4 ahead"
-    assert origin(TokenSource("ngram+phrases", 2), LEGEND) == "lookup and phrases, 2 ahead"
-    assert origin(TokenSource("medusa+ngram+phrases", 1), LEGEND) == "head 1 and lookup and phrases"
+    assert origin(TokenSource("phrases+suffix", 2), LEGEND) == "phrases and suffix, 2 ahead"
+    assert (
+        origin(TokenSource("medusa+phrases+suffix", 1), LEGEND) == "head 1 and phrases and suffix"
+    )
     assert (percent(None), percent(0.0), percent(1e-5)) == ("—", "0.0 %", "< 0.1 %")

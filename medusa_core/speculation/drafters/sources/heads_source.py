@@ -90,7 +90,7 @@ def _build(target: Target, budget: RowBudget) -> HeadsSource:
     return HeadsSource(heads, budget)
 
 
-HINT = "Load Medusa heads for this model, or choose the drafter 'ngram' or 'none'."
+HINT = "Load Medusa heads for this model, or choose the drafter 'suffix' or 'none'."
 SPEC = SourceSpec(
     SourceInfo(
         name="medusa",

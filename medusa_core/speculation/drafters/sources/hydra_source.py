@@ -78,7 +78,7 @@ def _build(target: Target, budget: RowBudget) -> HydraSource:
     return HydraSource(heads, budget)
 
 
-HINT = "Load Hydra heads for this model, or choose the drafter 'ngram' or 'none'."
+HINT = "Load Hydra heads for this model, or choose the drafter 'suffix' or 'none'."
 SPEC = SourceSpec(
     SourceInfo(
         name="hydra",

@@ -1,0 +1,143 @@
+"""What followed the same words: found as by looking everywhere, at any length, after any cut."""
+
+from __future__ import annotations
+
+import random
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medusa_core.models.datastore.answer_texts import AnswerText, AnswerTexts
+from medusa_core.models.datastore.suffix_array import DEPTH, END, NOWHERE, Found, SuffixArray
+from medusa_core.models.datastore.trust import Trust
+
+TOKENS = st.lists(st.sampled_from([0, 1, 2, 262_143]), min_size=1, max_size=60)
+
+
+def array_of(*texts: list[int]) -> SuffixArray:
+    """All but the first have the end of another before them."""
+    found = SuffixArray()
+    found.extend(texts[0])
+    for text in texts[1:]:
+        found.begin(text, 0)
+    return found
+
+
+def common(text: list[int], place: int, tail: list[int]) -> int:
+    """How many last tokens of `tail` stand before a place, by comparing them; a begin counts."""
+    text, tail, length = [END] * DEPTH + text[:place], [END] * DEPTH + tail, 0
+    while length < DEPTH and text[-1 - length] == tail[-1 - length]:
+        length += 1
+    return length
+
+
+def tail_of(token_ids: list[int]) -> array[int]:
+    return array("i", [END] * DEPTH + token_ids)
+
+
+@given(st.lists(TOKENS, min_size=1, max_size=4), TOKENS)
+def test_the_longest_contexts_are_found_as_by_a_search_of_all_texts(
+    texts: list[list[int]], tail: list[int]
+) -> None:
+    searched = array_of(*texts)
+    whole = [token for text in texts for token in (END, *text)][1:]
+    places = [place for place, token in enumerate(whole) if token != END]
+    found = searched.behind(tail_of(tail))
+    longest = max(common(whole, place, tail) for place in places)
+    if longest:
+        assert max(found.lengths) == longest
+    else:
+        assert found == NOWHERE
+    assert found.lengths == [common(whole, place, tail) for place in found.places]
+    assert found.token_ids == [whole[place] for place in found.places]
+    assert all(2 * length >= longest for length in found.lengths)
+    assert len(set(found.places)) == len(found.places) <= 8
+
+
+@given(TOKENS, st.lists(st.integers(1, 20), max_size=8), st.integers(0, 60))
+def test_texts_that_grow_and_are_cut_are_as_if_they_had_been_written_so(
+    token_ids: list[int], parts: list[int], length: int
+) -> None:
+    grown, at = SuffixArray(), 0
+    for part in [*parts, len(token_ids)]:  # one by one, many at once, or all sorted anew
+        grown.extend(token_ids[at : at + part])
+        grown.behind(grown.tail)
+        at += part
+    for cut in (len(token_ids), length):
+        grown.truncate(cut)
+        kept = token_ids[:cut]
+        assert len(grown) == len(kept)
+        assert grown.tokens(0, len(kept)).tolist() == kept
+        for tail in (kept, kept[: cut // 2], [2, 1]):
+            found, wanted = (one.behind(tail_of(tail)) for one in (grown, array_of(kept)))
+            assert found == wanted
+
+
+def test_what_goes_on_with_a_token_is_what_a_search_would_find() -> None:
+    rng = random.Random(5)
+    text = [rng.randrange(3) for _ in range(400)]
+    searched, num_found = array_of(text), 0
+    for _ in range(100):
+        begin = rng.randrange(360)
+        tail = text[begin : begin + rng.randrange(4, 40)]
+        found = searched.behind(tail_of(tail))
+        for token_id in range(3):
+            after = searched.after(found, token_id)
+            num_found += len(after.places)
+            assert after.lengths == [
+                min(DEPTH, common(text, place, [*tail, token_id])) for place in after.places
+            ]
+            assert after.token_ids == [text[place] for place in after.places]
+    assert num_found > 100
+    assert array_of([1, 2], [3]).after(Found([1], [1], [2]), 2) == NOWHERE, "a text ends there"
+
+
+def test_tokens_that_are_context_alone_arent_told() -> None:
+    searched = SuffixArray()
+    searched.begin([9, 8, 7, 1, 2], 3)
+    assert searched.behind(tail_of([9, 8])) == NOWHERE
+    assert searched.behind(tail_of([8, 7])).token_ids == [1]
+
+
+def test_answers_are_forgotten_and_the_others_are_found_still() -> None:
+    texts = AnswerTexts()
+    for number in range(300):
+        ids = array("i", range(1000 * number, 1000 * number + 60))
+        texts.add([AnswerText(number, 0, ids)])
+    texts.remove(set(range(0, 300, 2)))
+    assert texts.numbers == set(range(1, 300, 2))
+    for number in range(300):
+        found = texts.array.behind(tail_of(list(range(1000 * number + 20, 1000 * number + 30))))
+        if number % 2 == 0:
+            assert found == NOWHERE
+        else:
+            assert found.token_ids == [1000 * number + 30]
+            assert texts.answer_at(found.places[0]) == number
+    assert texts.array.nbytes < 9 * len(texts.array)
+
+
+# How far it is trusted ----------------------------------------------------------------------------
+
+
+def test_what_was_right_so_far_is_trusted_more() -> None:
+    trust, other = Trust(), Trust()
+    found, longer = Found([7], [4], [5]), Found([7], [DEPTH], [5])
+    for _ in range(50):
+        trust.learn(found, 5)
+        other.learn(found, 6)
+    assert trust.chances(found)[5] > 0.9 > 0.2 > other.chances(found)[5]
+    assert trust.chances(longer) == other.chances(longer)  # of other contexts nothing is known
+    assert trust.chances(longer)[5] > 0.9
+
+
+def test_what_followed_often_and_behind_more_is_likelier() -> None:
+    trust = Trust()
+    alike = trust.chances(Found([1, 2, 3], [2, 2, 2], [3, 3, 4]))
+    assert alike[3] == pytest.approx(2 * alike[4])
+    behind_more = trust.chances(Found([1, 2], [4, 2], [3, 4]))
+    assert behind_more[3] > 2 * behind_more[4]
+    assert sum(alike.values()) <= 1 >= sum(behind_more.values())
+    twice, once = Found([1, 2], [2, 2], [3, 3]), Found([1], [2], [3])
+    assert trust.chances(twice)[3] > trust.chances(once)[3]
