@@ -76,7 +76,9 @@ def write_eagle_gguf(
 
 
 def add_base_model(writer: gguf.GGUFWriter, repo: str) -> None:
-    """Say for which model it was made, as a model card's data are written."""
+    """Say for which model it was made, if any, as a model card's data are written."""
+    if not repo:
+        return
     writer.add_base_model_count(1)
     writer.add_base_model_name(0, repo.rpartition("/")[2])
     writer.add_base_model_repo_url(0, f"https://huggingface.co/{repo}")
@@ -136,6 +138,8 @@ def write_block_gguf(path: Path, spec: BlockSpec, kind: str = "f32") -> Path:
     if any(spec.windows):
         writer.add_sliding_window(next(window for window in spec.windows if window))
         writer.add_sliding_window_pattern([window is not None for window in spec.windows])
+    if spec.layout == "jetspec":
+        writer.add_causal_attention(True)
     if spec.rank:
         writer.add_bool("dflash.sample_from_anchor", spec.first_place == 0)
         writer.add_bool("dflash.has_confidence_head", spec.confidence)
