@@ -158,7 +158,7 @@ class BlockHead:
         norms += [norm for layer in self._layers.layers for norm in layer.norms]
         held = sum(norm.weight.nbytes + norm.weight.itemsize for norm in norms)
         held += sum(linear.nbytes for linear in self.linears)
-        held += sum(layer.kernel_bytes for layer in self._layers.layers)
+        held += sum(layer.plain_bytes for layer in self._layers.layers)
         return held + (0 if self._by_pairs is None else self._by_pairs.plain_bytes)
 
     def share_workers(self, workers: Workers) -> None:

@@ -21,6 +21,7 @@ from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.precision import Precision
+from medusa_core.models.quant.first_outputs import first_outputs
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.models.rope import Rope, interleave_rows, rotate
@@ -73,6 +74,7 @@ class ChainedHead(ABC):
         self.num_columns = shared_weights.vocab_size
         self.caches: CachePool | None = None
         self._layer, self._precision, self._shared_weights = layer, precision, shared_weights
+        self._projections: dict[int, QuantLinear] = {}
 
     @property
     @abstractmethod
@@ -128,6 +130,7 @@ class ChainedHead(ABC):
         mask: Tensor | None,
         width: int,
         kv: KvCache,
+        only_last: bool = False,
     ) -> Tensor:
         """Go on by one token from each of some states.
 
@@ -139,15 +142,33 @@ class ChainedHead(ABC):
             mask: Which slot each sees: additive [n, width], or None where all are seen.
             width: Slots that are read, from the first on.
             kv: From `new_cache`.
+            only_last: Of the others, which stand before the last one, only keys and values are
+                needed.
 
         Returns:
-            States. [n, hidden]
+            States. [n, hidden], or [1, hidden]
         """
 
-    def scores(self, states: Tensor) -> Tensor:
-        """Scores of what may follow. [n, hidden] → [n, columns], float32 or better"""
+    def scores(self, states: Tensor, most: int = 0) -> Tensor:
+        """Scores of what may follow.
+
+        Args:
+            states: [n, hidden]
+            most: Of how many of the first columns they are wanted, where fewer cost less; a
+                multiple of 32. 0 for all.
+
+        Returns:
+            [n, columns], float32 or better
+        """
         wide = torch.promote_types(self._precision.compute, torch.float32)
-        return self._shared_weights.lm_head(states).to(wide)
+        return self._projection(most)(states).to(wide)
+
+    def _projection(self, most: int) -> QuantLinear:
+        """The target's projection, or the beginning of it."""
+        whole = self._shared_weights.lm_head
+        if most not in self._projections:
+            self._projections[most] = first_outputs(whole, most) or whole if most else whole
+        return self._projections[most]
 
     def tokens(self, columns: Tensor) -> Tensor:
         """The tokens of some columns."""
@@ -213,6 +234,7 @@ class LlamaHead(ChainedHead):
         mask: Tensor | None,
         width: int,
         kv: KvCache,
+        only_last: bool = False,
     ) -> Tensor:
         assert isinstance(kv, TensorCache)
         device, linears = self._precision.device, self._linears
@@ -225,6 +247,9 @@ class LlamaHead(ChainedHead):
         kv.reserve_slots(torch.tensor(slots, device=device), width)
         scores = self._precision.scores
         keys, values = (part.to(scores) for part in kv.write(0, turned[:, num_q:]))
+        if only_last:
+            turned, residual = turned[-1:], residual[-1:]
+            mask = None  # the last row sees all before it
         if mask is not None:
             mask = mask.to(scores).repeat(self._group, 1)
         mixed = self._attend(turned[:, :num_q].to(scores), keys, values, mask)

@@ -97,9 +97,9 @@ class EagleHead(LlamaHead):
     def _left(self, states: Tensor) -> Tensor:
         return self._norms["last_norm"](states) if self._parts.feeds_normed else states
 
-    def scores(self, states: Tensor) -> Tensor:
+    def scores(self, states: Tensor, most: int = 0) -> Tensor:
         if self._lm_head is None:
-            return super().scores(states)
+            return super().scores(states, most)
         normed = states if self._parts.feeds_normed else self._norms["last_norm"](states)
         return self._lm_head(normed).to(torch.promote_types(normed.dtype, torch.float32))
 

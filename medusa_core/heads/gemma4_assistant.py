@@ -178,7 +178,7 @@ class AssistantHead:
     def rows_of(self, kv: ReadableCache) -> SeenRows:
         """What guesses behind all committed rows of a cache see, from now until the next pass."""
         precision, position = self._precision, kv.length
-        turns = [rope.turns(kv.capacity + 1)[position : position + 1] for rope in self._ropes]
+        turns = [rope.turn_at(position) for rope in self._ropes]  # no table: one serves a step
         found: dict[tuple[int, int | None], tuple[Tensor, Tensor]] = {}
         every = []
         for block in self._blocks:

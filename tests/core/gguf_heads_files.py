@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from medusa_core.bench.gguf_export import finish
+from tests.core.assistant_files import GLOBAL, AssistantSpec
+from tests.core.assistant_files import tensors_of as assistant_tensors
 from tests.core.block_files import DSPARK, BlockSpec
 from tests.core.block_files import parts_of as block_parts_of
 from tests.core.eagle_files import EagleSpec, parts_of
@@ -168,6 +170,75 @@ def _block_name(name: str) -> str:
     return f"blk.{layer}.{_BLOCK_LAYER[stem]}.{ending}"
 
 
+_ASSISTANT = {
+    "input_layernorm.weight": "attn_norm.weight",
+    "self_attn.q_proj.weight": "attn_q.weight",
+    "self_attn.q_norm.weight": "attn_q_norm.weight",
+    "self_attn.o_proj.weight": "attn_output.weight",
+    "post_attention_layernorm.weight": "post_attention_norm.weight",
+    "pre_feedforward_layernorm.weight": "ffn_norm.weight",
+    "post_feedforward_layernorm.weight": "post_ffw_norm.weight",
+    "mlp.gate_proj.weight": "ffn_gate.weight",
+    "mlp.up_proj.weight": "ffn_up.weight",
+    "mlp.down_proj.weight": "ffn_down.weight",
+    "layer_scalar": "layer_output_scale.weight",
+}
+_BESIDE_BLOCKS = {
+    "pre_projection.weight": "nextn.pre_projection.weight",
+    "post_projection.weight": "nextn.post_projection.weight",
+    "model.norm.weight": "output_norm.weight",
+    "model.embed_tokens.weight": "token_embd.weight",
+}
+
+
+def write_assistant_gguf(path: Path, spec: AssistantSpec, kind: str = "f32") -> Path:
+    """Write a Gemma 4 assistant as one file, without its clusters; returns it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writer = gguf.GGUFWriter(path, "gemma4-assistant")
+    add_base_model(writer, BASE_MODEL)
+    windows = [its != GLOBAL for its in spec.kinds]
+    count, heads = len(windows), (spec.kv_heads, spec.global_kv_heads)
+    writer.add_context_length(512)
+    writer.add_embedding_length(spec.hidden)
+    writer.add_embedding_length_out(spec.width)
+    writer.add_block_count(count)
+    writer.add_nextn_predict_layers(count)
+    writer.add_feed_forward_length(spec.inner)
+    writer.add_head_count(spec.heads)
+    kv = [heads[0] if local else heads[1] for local in windows] if heads[1] else heads[0]
+    writer.add_head_count_kv(kv)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_rope_freq_base(1e6)
+    writer.add_rope_freq_base_swa(1e4)
+    writer.add_sliding_window(spec.window)
+    writer.add_sliding_window_pattern(windows)
+    writer.add_shared_kv_layers(count)
+    writer.add_embedding_length_per_layer_input(0)
+    for add, size in (
+        (writer.add_key_length, spec.global_head_dim),
+        (writer.add_value_length, spec.global_head_dim),
+        (writer.add_key_length_swa, spec.head_dim),
+        (writer.add_value_length_swa, spec.head_dim),
+        (writer.add_rope_dimension_count, spec.global_head_dim),
+        (writer.add_rope_dimension_count_swa, spec.head_dim),
+    ):
+        add(size)
+    pairs = spec.global_head_dim // 2  # of which a quarter turns
+    factors = torch.tensor([1.0] * (pairs // 4) + [1e30] * (pairs - pairs // 4))
+    writer.add_tensor("rope_freqs.weight", factors.numpy())
+    for name, tensor in assistant_tensors(spec).items():
+        if name.startswith("masked_embedding"):
+            continue
+        if name.startswith("model.layers."):
+            _, _, layer, rest = name.split(".", 3)
+            stored = f"blk.{layer}.{_ASSISTANT[rest]}"
+        else:
+            stored = _BESIDE_BLOCKS[name]
+        add_as(writer, stored, tensor.float().contiguous().numpy(), kind)
+    finish(writer)
+    return path
+
+
 def write_mtp_gguf(path: Path, model: Path, num_layers: int) -> Path:
     """Of a model's file what drafts and what it shares, as `--mtp` writes it; returns the file."""
     reader = gguf.GGUFReader(model)
@@ -185,8 +256,9 @@ def write_mtp_gguf(path: Path, model: Path, num_layers: int) -> Path:
     return path
 
 
-# By architecture: writes heads for the target of `GROUPED`.
+# By architecture: writes heads for the target of `GROUPED`, or of Gemma 4.
 GGUF_HEADS: dict[str, Callable[[Path], Path]] = {
     "eagle3": lambda path: write_eagle_gguf(path, EagleSpec("eagle3")),
     "dflash": lambda path: write_block_gguf(path, DSPARK),
+    "gemma4-assistant": lambda path: write_assistant_gguf(path, AssistantSpec()),
 }

@@ -15,6 +15,7 @@ from transformers.models.muse_glimmer_assistant import MuseGlimmerAssistantModel
 from medusa_core.engine.session import Session
 from medusa_core.errors import HeadsError
 from medusa_core.heads.block import BlockHead
+from medusa_core.heads.block_parts import drafter_parts
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
@@ -30,6 +31,8 @@ from tests.core.block_files import (
     REDUCED,
     BlockSpec,
     Slowly,
+    config_of,
+    parts_of,
     write_block,
 )
 from tests.core.conftest import GROUPED
@@ -48,6 +51,7 @@ SPECS = {
     "DFlash2": DFLASH2,
     "DFlash2 behind windows": replace(DFLASH2, windows=(None, 3)),
     "DSpark, DeepSeek": DSPARK,
+    "DSpark, Gemma 4": replace(DSPARK, layout="gemma4", own={"final_logit_softcapping": 4.0}),
     "DSpark, LFM2.5": replace(DSPARK, layout="liquid"),
     "DSpark, SpecForge": replace(DSPARK, layout="specforge", confidence=False),
     "DSpark, speculators, some tokens": REDUCED,
@@ -169,7 +173,8 @@ def test_drafts_are_those_of_transformers_own_generator(model: Path, tmp_path: P
 @pytest.mark.parametrize("quant", ["", "q4_0"])
 @pytest.mark.parametrize("heads", ["", "int8", "q4"])
 @pytest.mark.parametrize(
-    "name", ["DFlash with windows and scaled scores", "DFlash2", "DSpark, DeepSeek"]
+    "name",
+    ["DFlash with windows and scaled scores", "DFlash2", "DSpark, DeepSeek", "DSpark, Gemma 4"],
 )
 def test_plan_and_memory_are_the_same_to_the_byte(
     name: str, heads: str, quant: str, tmp_path: Path
@@ -229,6 +234,15 @@ def test_a_tree_of_dspark_depends_on_its_paths(change: str, model: Path, tmp_pat
     assert found.counts is not None
     half = found.counts[0]
     assert list(found.token_ids[:half]) != list(found.token_ids[half:])
+
+
+def test_where_no_layers_are_named_the_usual_ones_are_read() -> None:
+    """As z-lab/dflash's and JetSpec's `build_target_layer_ids` spreads them."""
+    spec = replace(JETSPEC, taps=(0,) * 5, num_layers=5)
+    raw = config_of(spec) | {"num_target_layers": 36}
+    del raw["dflash_config"]["target_layer_ids"]
+    shapes = {name: tuple(tensor.shape) for name, tensor in parts_of(spec).items()}
+    assert drafter_parts(raw, shapes).taps == (2, 10, 18, 26, 34)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 from array import array
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from medusa_core.bench.random_target import make_random
 from medusa_core.errors import CheckpointError, HeadsError
+from medusa_core.heads.kind import read_shape
 from medusa_core.hub.library.library_folder import ContentsKind, look_into
 from medusa_core.hub.library.pairing import heads_facts, misfit, target_facts
 from medusa_core.loading.load import load_target
@@ -31,6 +33,7 @@ from medusa_core.speculation.drafters.sources.gemma4_assistant_source import (
     assistant_head,
 )
 from tests.core.assistant_files import AssistantSpec, config_of, tensors_of, write_assistant
+from tests.core.gguf_heads_files import write_assistant_gguf
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
 from tests.core.peer_files import write_peer
 from tests.core.peers import peer_of
@@ -296,6 +299,22 @@ def test_the_library_knows_it_for_heads(tmp_path: Path) -> None:
     assert not contents.problems
     assert contents.heads is not None
     assert contents.heads.shape.kind == "gemma4-assistant"
+
+
+@pytest.mark.parametrize("name", ["gemma 4 E2B", "gemma 4 26B"])
+def test_from_a_gguf_file_it_drafts_the_same(name: str, tmp_path: Path) -> None:
+    spec = replace(SPECS[name], clusters=0)
+    write_peer(name, tmp_path / "model")
+    folder = write_assistant(tmp_path / "assistant", spec)
+    file = write_assistant_gguf(tmp_path / "x.gguf", SPECS[name])
+    assert read_shape(file) == read_shape(folder)
+    found = []
+    for heads in (folder, file):
+        target = load_target(tmp_path / "model", heads, LoadOptions("float64", "cpu"))
+        source = heard(target, TEXT, 77)
+        (first,) = offered(source, ())
+        found.append([first, *offered(source, *((token,) for token in list(first)[:3]))])
+    assert found[0] == found[1]
 
 
 def test_sizes_are_known_of_headers_alone(tmp_path: Path) -> None:

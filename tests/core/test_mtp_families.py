@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 import torch
@@ -11,8 +12,9 @@ from medusa_core.engine.session import Session
 from medusa_core.errors import HeadsError
 from medusa_core.heads.kind import chosen_shape
 from medusa_core.hub.library.library_folder import ContentsKind, look_into
+from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.messages import ChatMessage, GenerateSettings, Role, WeightFormats
+from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
 from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.speculation.drafters.chained_source import ChainedMemory
@@ -159,3 +161,22 @@ def test_the_library_and_forecasts_count_the_layer(name: str, tmp_path: Path) ->
         assert contents.heads.shape.kind == "mtp"
         assert not contents.problems
         assert chosen_shape(files, None, takes_own=False).num_heads == 0
+
+
+@pytest.mark.parametrize("name", ["qwen 3.5", "glm 4 with experts"])
+def test_a_file_of_the_layer_alone_is_heads_of_its_model(name: str, tmp_path: Path) -> None:
+    """As llama.cpp writes it: `mtp-….gguf`, with the token vectors once more."""
+    folder = write_mtp_peer(name, tmp_path / "model")
+    alone = copytree(folder, tmp_path / "alone")
+    path = alone / "model.safetensors"
+    count = ModelFiles.open(folder).config.num_layers
+    trunk = tuple(f"model.layers.{index}." for index in range(count))
+    tensors = load_file(path)
+    save_file({name: t for name, t in tensors.items() if not name.startswith(trunk)}, path)
+    file = convert(alone, tmp_path / "mtp-model.gguf")
+    assert look_into(file).kind is ContentsKind.HEADS
+    options = LoadOptions("float32", "cpu")
+    target = load_target(convert(folder, tmp_path / "model.gguf"), file, options)
+    source, _ = hear(target, TEXT, [6, 1, 3])
+    source.start(TEXT[-1], 24)
+    assert next(iter(requested(source, ()))) == their_drafts(folder, TEXT, 1)[0]
