@@ -21,7 +21,7 @@ from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.speculation.drafters.chained_source import ChainedSource
 from medusa_core.speculation.drafters.sources.eagle_source import eagle_head
-from tests.core.block_files import DFLASH, DSPARK, JETSPEC, REDUCED, write_block
+from tests.core.block_files import DFLASH, DFLASH2, DSPARK, JETSPEC, REDUCED, write_block
 from tests.core.conftest import GROUPED
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.gguf_converter import convert
@@ -54,6 +54,7 @@ BLOCKS = {
     "DSpark": DSPARK,
     "DSpark of some tokens": REDUCED,
     "JetSpec": JETSPEC,
+    "DFlash2": DFLASH2,
 }
 
 
