@@ -203,9 +203,14 @@ class Yields:
         self._promised, self._kept, self._tried, self._passed = promised, kept, tried, passed
         self._usual_pace = self._pace = pace
 
+    @property
+    def pace(self) -> float:
+        """Tokens in the time of a plain step; 1 before anything is known."""
+        return self._pace
+
     def forget_times(self) -> None:
         """Begin to measure anew: steps take another time from now on."""
-        self._usual_pace = self._pace
+        self._usual_pace = self._pace = 1.0
         self._tokens = self._seconds = 0.0
         self._rows, self._asked = _Line(), _Line()
 

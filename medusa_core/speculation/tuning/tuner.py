@@ -287,7 +287,8 @@ class Tuner:
         plain_step_s = 0.0 if self.costs is None else self.costs.plain_s(length)
         if plain_step_s < _JUDGED_S:
             return None
-        governor = self._governors.setdefault(_kind(settings), Governor(plain_step_s))
+        pace = self._yields_of(settings).pace
+        governor = self._governors.setdefault(_kind(settings), Governor(plain_step_s, pace))
         if governor.num_rested == 0:
             governor.plain_step_s = plain_step_s  # for this length
         return governor
