@@ -8,7 +8,7 @@ from PySide6.QtCore import QCoreApplication
 
 from app.i18n.engine_texts import engine_text
 from app.widgets.sizes import on_disk
-from medusa_core.api import DRAFTER_KINDS, DrafterOffer, PairOffer
+from medusa_core.api import DRAFTER_KINDS, DrafterOffer, Installed, PairOffer
 
 
 def kinds_of(offer: PairOffer) -> str:
@@ -40,6 +40,19 @@ def heads_note(offer: PairOffer) -> str:
     """What a repository of heads alone is, and for which model."""
     kind = DRAFTER_KINDS[offer.kind or "medusa"]
     return " ".join((f"{kind.label}:", engine_text(kind.text), _published_for(offer.bases)))
+
+
+def installed_note(item: Installed) -> str:
+    """What heads on this computer are, and for which model."""
+    facts = item.found.contents.heads
+    if facts is None:
+        return ""
+    kind = DRAFTER_KINDS.get(facts.shape.kind.partition("-")[0] or "medusa")
+    kind = DRAFTER_KINDS.get(facts.shape.kind, kind)
+    base = (facts.base_model,) if facts.base_model else ()
+    sentences = [] if kind is None else [f"{kind.label}:", engine_text(kind.text)]
+    chosen = QCoreApplication.translate("Library", "Choose it with such a model, under Heads.")
+    return " ".join((*sentences, _published_for(base), chosen))
 
 
 def _for_whom(drafter: DrafterOffer) -> str:

@@ -308,7 +308,8 @@ def _check_variant(raw: Mapping[str, Any], kind: str) -> None:
         )
     projector = own.get("projector_type", raw.get("projector_type"))
     known = (None, "dflash", "dspark")
-    if projector not in known or own.get("attention_value_scale") or raw.get("shift_label"):
+    scale = own.get("attention_value_scale", raw.get("attention_value_scale"))
+    if projector not in known or scale or raw.get("shift_label"):
         raise HeadsError(
             "This block drafter has parts that aren't supported.",
             "Choose a DFlash or DSpark drafter as z-lab, DeepSeek or speculators publish them.",
@@ -442,6 +443,8 @@ def _taps(settings: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[int, ...
     """The layers that the configuration names, each by what enters it."""
     entering = raw.get("aux_hidden_state_layer_ids")
     value = settings.get("target_layer_ids") if entering is None else entering
+    if value is None:
+        value = _usual_layers(settings)
     if not isinstance(value, list) or not 0 < len(value) <= _MOST_TAPS:
         raise _damaged("target_layer_ids")
     if not all(type(one) is int and -1 <= one < 1 << 10 for one in value):
@@ -450,6 +453,19 @@ def _taps(settings: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[int, ...
     if min(taps) < 0 or list(taps) != sorted(set(taps)):
         raise _damaged("target_layer_ids")
     return taps
+
+
+def _usual_layers(settings: Mapping[str, Any]) -> list[int]:
+    """What z-lab's and JetSpec's first drafters read: layers spread evenly, one for each of theirs.
+
+    Raises:
+        ModelError: The file doesn't say how many layers the target has.
+    """
+    total = whole(settings, "num_target_layers", 1 << 10, 0)
+    count = whole(settings, "num_hidden_layers", _MOST_LAYERS, 0)
+    if count == 1:
+        return [total // 2]
+    return [round(1 + index * (total - 4) / (count - 1)) for index in range(count)]
 
 
 def _sight(

@@ -90,7 +90,7 @@ def look_at_model(
     if file or (listing.ggufs and not listing.has_safetensors):
         listing = replace(listing, file=file or _usual_file(listing))
         listing.check()
-        return RemoteModel(listing, *_gguf_header(settings, listing, _facts))
+        return RemoteModel(listing, *_gguf_header(settings, listing, _model_in))
     listing.check()
     names = {one.path for one in listing.files}
     raw = _read_json(settings, listing, "config.json")
@@ -132,11 +132,18 @@ def _gguf_header(
     raise CheckpointError(f"{first.path} has no header that can be read.", "Choose another.")
 
 
-def _facts(gguf: Gguf) -> tuple[ModelConfig, HeadsShape]:
-    """Sizes of a model, and of the layer in it that guesses further tokens."""
-    config = parse_config(*config_of(gguf))
-    guesses = any(".nextn." in name for name in gguf.tensors)
-    return config, promised_shape({"num_nextn_predict_layers": int(guesses)}, config)
+def _model_in(gguf: Gguf) -> tuple[ModelConfig, HeadsShape]:
+    """Sizes of a model and of heads among its tensors."""
+    raw, *others = config_of(gguf)
+    config = parse_config(raw, *others)
+    if not any(".nextn." in name for name in gguf.tensors):
+        return config, HeadsShape()
+    from medusa_core.heads.kind import shape_within  # takes torch along
+    from medusa_core.models.checkpoints.gguf_checkpoint import GgufCheckpoint
+
+    checkpoint = GgufCheckpoint(gguf)
+    shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
+    return config, shape_within(shapes, config, raw)
 
 
 def look_at_heads(settings: HubSettings, repo: str, file: str = "") -> RemoteHeads:

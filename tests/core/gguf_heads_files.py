@@ -13,7 +13,7 @@ from torch import Tensor
 from medusa_core.bench.gguf_export import finish
 from tests.core.assistant_files import GLOBAL, AssistantSpec
 from tests.core.assistant_files import tensors_of as assistant_tensors
-from tests.core.block_files import DSPARK, BlockSpec
+from tests.core.block_files import DSPARK, GROUP, RANK, WIDTH, BlockSpec
 from tests.core.block_files import parts_of as block_parts_of
 from tests.core.eagle_files import EagleSpec, parts_of
 from tests.core.gguf_files import add_as
@@ -78,7 +78,9 @@ def write_eagle_gguf(
 
 
 def add_base_model(writer: gguf.GGUFWriter, repo: str) -> None:
-    """Say for which model it was made, as a model card's data are written."""
+    """Say for which model it was made, if any, as a model card's data are written."""
+    if not repo:
+        return
     writer.add_base_model_count(1)
     writer.add_base_model_name(0, repo.rpartition("/")[2])
     writer.add_base_model_repo_url(0, f"https://huggingface.co/{repo}")
@@ -113,6 +115,15 @@ _BLOCK = {
     "markov_head.markov_w2.weight": "markov_w2.weight",
     "confidence_head.proj.weight": "conf_proj.weight",
     "confidence_head.proj.bias": "conf_proj.bias",
+    "candidate_selector.predecessor_codebook": "selector_predecessor.weight",
+    "candidate_selector.successor_codebook": "selector_successor.weight",
+    "candidate_selector.hidden_projection.weight": "selector_hidden.weight",
+}
+_CONVOLUTIONS = {
+    "attention_conv.base_kernel": "attn_conv_base",
+    "attention_conv.kernel_projection.weight": "attn_conv_proj.weight",
+    "mlp_conv.base_kernel": "ffn_conv_base",
+    "mlp_conv.kernel_projection.weight": "ffn_conv_proj.weight",
 }
 
 
@@ -138,6 +149,14 @@ def write_block_gguf(path: Path, spec: BlockSpec, kind: str = "f32") -> Path:
     if any(spec.windows):
         writer.add_sliding_window(next(window for window in spec.windows if window))
         writer.add_sliding_window_pattern([window is not None for window in spec.windows])
+    if spec.selected:
+        for key, number in (
+            *(("conv_kernel_size", WIDTH), ("conv_group_size", GROUP)),
+            *(("selector_rank", RANK), ("selector_top_k", spec.selected)),
+        ):
+            writer.add_uint32(f"dflash.{key}", number)
+    if spec.layout == "jetspec":
+        writer.add_causal_attention(True)
     if spec.rank:
         writer.add_bool("dflash.sample_from_anchor", spec.first_place == 0)
         writer.add_bool("dflash.has_confidence_head", spec.confidence)
@@ -162,6 +181,8 @@ def _block_name(name: str) -> str:
     if name in _BLOCK:
         return _BLOCK[name]
     _, layer, rest = name.split(".", 2)
+    if rest in _CONVOLUTIONS:
+        return f"blk.{layer}.{_CONVOLUTIONS[rest]}"
     stem, _, ending = rest.rpartition(".")
     return f"blk.{layer}.{_BLOCK_LAYER[stem]}.{ending}"
 

@@ -339,7 +339,8 @@ def test_it_is_paired_with_a_reason(more: dict[str, Any], reason: str) -> None:
     spec = SPECS["gemma 4 E2B"]
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors_of(spec).items()}
     config = {"model_type": "gemma4_text", "hidden_size": 32, "vocab_size": 320}
-    target = target_facts("a model", config | {"num_hidden_layers": 6} | more)
+    text = config | {"num_hidden_layers": 6} | more
+    target = target_facts("a model", {"text_config": text, "vision_config": {}})
     assert target is not None
     assert reason in misfit(target, heads_facts("x", shapes, {}).shape)
     assert bool(reason) == bool(misfit(target, heads_facts("x", shapes, {}).shape))

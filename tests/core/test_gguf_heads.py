@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from medusa_core.errors import CheckpointError
 from medusa_core.heads.block_parts import drafter_parts
@@ -20,7 +21,7 @@ from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.speculation.drafters.chained_source import ChainedSource
 from medusa_core.speculation.drafters.sources.eagle_source import eagle_head
-from tests.core.block_files import DFLASH, DSPARK, REDUCED, write_block
+from tests.core.block_files import DFLASH, DFLASH2, DSPARK, JETSPEC, REDUCED, write_block
 from tests.core.conftest import GROUPED
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.gguf_converter import convert
@@ -52,6 +53,8 @@ BLOCKS = {
     ),
     "DSpark": DSPARK,
     "DSpark of some tokens": REDUCED,
+    "JetSpec": JETSPEC,
+    "DFlash2": DFLASH2,
 }
 
 
@@ -167,6 +170,24 @@ def test_the_library_pairs_a_file_of_heads_with_its_model_and_says_why_not(
     (one,) = list_installed(tmp_path / "none", [tmp_path])
     assert one.contents.kind is ContentsKind.HEADS
     assert installed(str(file)) == file
+
+
+def test_drafters_with_token_vectors_are_no_models(tmp_path: Path) -> None:
+    eagle = write_eagle(tmp_path / "eagle", EAGLES["usual"])
+    tensors = load_file(eagle / "model.safetensors")
+    vectors = {"embed_tokens.weight": torch.zeros(320, 32)}
+    save_file(tensors | vectors, eagle / "model.safetensors")
+    for folder in (eagle, write_block(tmp_path / "block", DSPARK)):
+        assert look_into(folder).kind is ContentsKind.HEADS
+
+
+def test_a_file_without_a_model_in_it_is_paired_by_its_name(tmp_path: Path) -> None:
+    file = write_eagle_gguf(tmp_path / "Tiny-3B-eagle3-Q8_0.gguf", EAGLES["usual"], base_model="")
+    heads = look_into(file).heads
+    assert heads is not None
+    target = TargetFacts("me/x-GGUF/Tiny-3B-Q4_K_M", 32, 320, 2)
+    assert match(target, heads).fit is HeadsFit.MADE_FOR
+    assert match(replace(target, name="me/Tiny-7B"), heads).fit is HeadsFit.FOREIGN
 
 
 def test_heads_that_are_damaged_are_told_in_the_library(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 `target_layers` are named by what enters them, published files name them by what leaves them. `d2t`
 holds the target's tokens themselves. The token that stands for MASK is the tokenizer's. Windows of
-all layers are those of `use_swa`.
+all layers are those of `use_swa`; a block that looks back alone is JetSpec's.
 
 Source: llama.cpp, `conversion/qwen.py` and `src/models/dflash.cpp`.
 """
@@ -54,7 +54,8 @@ _NUMBERS = {
     "hidden_act": "hidden_activation",
     "is_causal": "attention.causal",
 }
-_ROWS_OF_VOCABULARY = ("markov_w1.weight", "token_embd.weight")
+_MARKOV = "markov_w1.weight"
+_ROWS_OF_VOCABULARY = (_MARKOV, "token_embd.weight")
 _D2T = "d2t"
 
 
@@ -68,7 +69,7 @@ def _settings(gguf: Gguf) -> dict[str, Any]:
     return (
         block_sizes_of(gguf, _BLOCKS)
         | own
-        | _windows(gguf)
+        | _sight(gguf)
         | {
             "vocab_size": tokens,
             "draft_vocab_size": gguf.tensors[_D2T].shape[0] if _D2T in gguf.tensors else tokens,
@@ -78,16 +79,20 @@ def _settings(gguf: Gguf) -> dict[str, Any]:
     )
 
 
-def _windows(gguf: Gguf) -> dict[str, Any]:
-    """Which layers see near places alone; none where the file names no window."""
+def _sight(gguf: Gguf) -> dict[str, Any]:
+    """What a place sees: near places alone in layers with a window, none behind it in JetSpec."""
     marks = list(gguf.numbers(f"{gguf.architecture}.attention.sliding_window_pattern"))
-    window = gguf.of_model("attention.sliding_window")
-    if not window or not marks:
-        return {}
-    if all(marks):
-        return {"dflash_config": {"use_swa": True, "swa_window_size": window}}
-    kinds = ["sliding_attention" if mark else "full_attention" for mark in marks]
-    return {"use_sliding_window": True, "layer_types": kinds}
+    window = gguf.of_model("attention.sliding_window") if marks else None
+    found: dict[str, Any] = {}
+    own: dict[str, Any] = {}
+    if gguf.of_model("attention.causal") is True and _MARKOV not in gguf.tensors:
+        own["causal_head"] = True
+    if window and all(marks):
+        own |= {"use_swa": True, "swa_window_size": window}
+    elif window:
+        kinds = ["sliding_attention" if mark else "full_attention" for mark in marks]
+        found = {"use_sliding_window": True, "layer_types": kinds}
+    return found | {"dflash_config": own}
 
 
 SPEC = GgufHeadsFormat("dflash", _BLOCKS, _settings, _OUTSIDE)

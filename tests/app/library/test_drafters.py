@@ -1,5 +1,7 @@
 """Discover names the drafters of a model, and fetches the one that is picked with it."""
 
+from pathlib import Path
+
 from app.models.library_dialog import LibraryDialog
 from medusa_core.api import PairOffer
 from medusa_core.hub.job import JobState
@@ -7,6 +9,7 @@ from tests.app.library.conftest import Run
 from tests.app.library.managing import card, column, settle, until
 from tests.core.conftest import GROUPED
 from tests.core.eagle_files import EagleSpec, write_eagle
+from tests.core.gguf_heads_files import write_eagle_gguf
 from tests.core.tiny import write_tiny
 from tests.hub.conftest import LoopbackHub
 
@@ -98,6 +101,24 @@ def test_drafters_are_found_planned_and_fetched_with_a_model(
 
     run(work)
     assert [(one.pair.model, one.pair.heads) for one in wanted] == [(MODEL, EAGLE)]
+
+
+def test_heads_that_are_here_say_what_they_are(
+    run: Run, dialog: LibraryDialog, tmp_path: Path
+) -> None:
+    file = write_eagle_gguf(tmp_path / "x.gguf", EagleSpec("eagle3"))
+
+    async def work() -> None:
+        card(dialog, 8)
+        tab = dialog.installed
+        tab.add_folder(str(file), loads=True)
+        await until(lambda: len(tab.items) == 1)
+        await settle(dialog)
+        tab.table.selectRow([item.name for item in tab.rows].index("x.gguf"))
+        assert "Published for them/target." in tab.details._note.text()
+        assert not tab.details.action_button.isEnabled()
+
+    run(work)
 
 
 def test_no_column_is_crushed_in_a_window_of_1200_pixels(run: Run, dialog: LibraryDialog) -> None:
