@@ -44,7 +44,12 @@ DEPTH = 4
 
 
 def our_drafts(folder: Path) -> list[int]:
-    source, _ = hear(loaded(folder, "float32"), TEXT, [6, 1, 3])
+    return drafts_of(loaded(folder, "float32"))
+
+
+def drafts_of(target: Target) -> list[int]:
+    """What its layer drafts behind a text, the best token each time."""
+    source, _ = hear(target, TEXT, [6, 1, 3])
     source.start(TEXT[-1], 24)
     path: list[int] = []
     while len(path) < DEPTH:
