@@ -20,7 +20,7 @@ Find = Callable[[str], Path]
 
 KINDS = [
     pytest.param(kind, marks=() if kind == "hydra" else pytest.mark.slow)
-    for kind in ("hydra", "medusa-shared", "eagle")
+    for kind in ("hydra", "medusa-shared", "eagle", "dspark")
 ]
 
 
