@@ -14,12 +14,14 @@ from transformers.models.muse_glimmer_assistant import MuseGlimmerAssistantModel
 
 from medusa_core.engine.session import Session
 from medusa_core.errors import HeadsError
-from medusa_core.heads.block import BlockHead
+from medusa_core.heads.block import BlockHead, DraftedBlock
 from medusa_core.heads.block_parts import drafter_parts
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
 from medusa_core.models.model_files import ModelFiles
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.speculation.drafters import block_source
 from medusa_core.speculation.drafters.block_source import BlockMemory, BlockSource
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import Paths
@@ -234,6 +236,29 @@ def test_a_tree_of_dspark_depends_on_its_paths(change: str, model: Path, tmp_pat
     assert found.counts is not None
     half = found.counts[0]
     assert list(found.token_ids[:half]) != list(found.token_ids[half:])
+
+
+@pytest.mark.parametrize("name", ["DFlash, z-lab", "DSpark, DeepSeek"])
+def test_a_text_is_the_same_where_only_some_tokens_are_drafted(
+    name: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = loaded(model, write_block(tmp_path, SPECS[name]), "float32")
+    assert isinstance(target.heads, BlockHead)
+    settings = GenerateSettings(drafter=target.heads.kind, max_new_tokens=12, tree_rows=12)
+    plain = decode(target, replace(settings, drafter="none"), user_says("one two"))
+    asked: list[int] = []
+    draft = target.heads.draft
+
+    def noted(root_id: int, place: int, kv: KvCache, levels: int, most: int = 0) -> DraftedBlock:
+        block = draft(root_id, place, kv, levels, most)
+        asked.append(block.behind(0, [root_id]).scores.shape[1])
+        return block
+
+    monkeypatch.setattr(block_source, "_JUDGED", 1)
+    monkeypatch.setattr(block_source, "usual_columns", lambda ids, count: 64)
+    monkeypatch.setattr(target.heads, "draft", noted)
+    assert decode(target, settings, user_says("one two")).token_ids == plain.token_ids
+    assert set(asked) == {64}
 
 
 def test_where_no_layers_are_named_the_usual_ones_are_read() -> None:
