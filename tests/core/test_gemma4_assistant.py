@@ -257,8 +257,7 @@ def test_rows_are_read_as_attention_reads_them(cache: str, tmp_path: Path) -> No
             assert mine.equal(theirs[:, 3:25])
 
 
-@pytest.mark.parametrize("rule", ["greedy", "sample"])
-@pytest.mark.parametrize("cache", ["", "q4"])
+@pytest.mark.parametrize(("cache", "rule"), [("", "sample"), ("q4", "greedy")])
 def test_texts_are_those_without_drafts(cache: str, rule: str, tmp_path: Path) -> None:
     write_peer("gemma 4 12B", tmp_path / "model")
     folder = write_assistant(tmp_path / "assistant", SPECS["gemma 4 12B"])
@@ -277,8 +276,16 @@ def test_texts_are_those_without_drafts(cache: str, rule: str, tmp_path: Path) -
     )
 
 
-@pytest.mark.parametrize("name", SPECS)
-@pytest.mark.parametrize(("dtype", "heads"), [("float32", ""), ("bfloat16", "bf16"), ("", "int8")])
+@pytest.mark.parametrize(
+    ("name", "dtype", "heads"),
+    [
+        ("gemma 4 E2B", "float32", ""),
+        ("gemma 4 E4B", "bfloat16", "bf16"),
+        ("gemma 4 31B", "", "int8"),
+        ("gemma 4 26B", "", "q4"),
+        ("gemma 4 12B", "float32", ""),
+    ],
+)
 def test_plan_and_memory_are_the_same_to_the_byte(
     name: str, dtype: str, heads: str, tmp_path: Path
 ) -> None:
