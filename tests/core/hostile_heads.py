@@ -116,6 +116,9 @@ WRITERS: dict[str, Callable[[Path], Written]] = {
     "eagle 3": _beside(lambda folder: write_eagle(folder, EagleSpec("eagle3"))),
     "eagle sglang": _beside(lambda folder: write_eagle(folder, EagleSpec("sglang", taps=(1, 2)))),
     "eagle speculators": _beside(lambda folder: write_eagle(folder, EagleSpec("speculators"))),
+    "eagle parallel": _beside(
+        lambda folder: write_eagle(folder, EagleSpec("speculators", depth=2, mask=3))
+    ),
     "gemma4-assistant": _gemma4,
     "dflash": _beside(lambda folder: write_block(folder, DFLASH)),
     "dflash 2": _beside(lambda folder: write_block(folder, DFLASH2)),
