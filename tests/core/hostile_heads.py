@@ -30,7 +30,7 @@ from medusa_core.loading.load import load_target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
 from medusa_core.speculation.drafters.lineup import serving_drafters
 from tests.core.assistant_files import AssistantSpec, write_assistant
-from tests.core.block_files import DFLASH, DFLASH2, DSPARK, JETSPEC, REDUCED, write_block
+from tests.core.block_files import DFLASH, DFLASH2, DSPARK, REDUCED, write_block
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.mtp_files import write_mimo
@@ -124,7 +124,6 @@ WRITERS: dict[str, Callable[[Path], Written]] = {
     "dflash 2": _beside(lambda folder: write_block(folder, DFLASH2)),
     "dspark": _beside(lambda folder: write_block(folder, DSPARK)),
     "dspark speculators": _beside(lambda folder: write_block(folder, REDUCED)),
-    "dflash jetspec": _beside(lambda folder: write_block(folder, JETSPEC)),
     "mtp MiMo": lambda folder: Written(write_mimo(folder / "model"), None),
     "mtp Qwen": _qwen,
     "streams": _beside(lambda folder: write_streams(folder, StreamsSpec(SPEC, num_layers=1))),

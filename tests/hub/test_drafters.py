@@ -39,7 +39,8 @@ def published(hub: LoopbackHub) -> LoopbackHub:
     for repo, card in {
         "a/Tiny-3.1-8B-Instruct-speculator.eagle3": f"base_model: {MODEL}",
         "b/EAGLE3-tiny3.1-Instruct-8B": "",
-        "c/other-name": f"base_model: {MODEL}\ntag: speculative-decoding\ntag: dflash",
+        "c/other-name": f"base_model: {MODEL}\ntag: speculative-decoding\ntag: dflash\n"
+        "tag: license:mit",
         "d/Tiny-3.1-70B-Instruct-eagle3": "",
         "e/Tiny-VL-3.1-8B-eagle3": "",
         "f/Tiny-3.1-8B-Instruct-eagle3": "base_model: org/another",
@@ -91,7 +92,9 @@ def test_the_catalog_names_drafters_for_its_models() -> None:
 def test_drafters_are_found_by_cards_and_by_names(
     published: LoopbackHub, settings: HubSettings
 ) -> None:
-    found = {one.repo: (one.kind, one.made_for) for one in find_drafters(settings, (MODEL,))}
+    offers = find_drafters(settings, (MODEL,))
+    assert [one.licence for one in offers] == ["", "", "mit"]
+    found = {one.repo: (one.kind, one.made_for) for one in offers}
     assert found == {
         "a/Tiny-3.1-8B-Instruct-speculator.eagle3": ("eagle", MODEL),
         "b/EAGLE3-tiny3.1-Instruct-8B": ("eagle", ""),

@@ -75,7 +75,7 @@ def test_drafters_are_found_planned_and_fetched_with_a_model(
         discover.search_now()
         await until(lambda: len(discover.offers) == 3)
         await settle(dialog)
-        assert sorted(column(dialog, 3)) == ["EAGLE", "for Tiny-1B", "–"]
+        assert sorted(column(dialog, 3)) == ["EAGLE", "EAGLE", "for Tiny-1B"]
         discover.table.selectRow(column(dialog, 0).index(WIDE))
         assert discover.drafter_box.isHidden()
         discover.table.selectRow(column(dialog, 0).index(MODEL))
