@@ -102,6 +102,7 @@ if TYPE_CHECKING:
     from medusa_core.doctor.check import Check
     from medusa_core.doctor.doctor import run_checks
     from medusa_core.doctor.report import compose_report
+    from medusa_core.hub.drafters import DRAFTER_KINDS, DrafterOffer
     from medusa_core.hub.library.library import (
         AdapterOffer,
         Installed,
@@ -165,6 +166,7 @@ _LATER = {
         ("AdapterOffer", "Installed", "InstalledKind", "Library", "PairOffer"),
         "medusa_core.hub.library.library",
     ),
+    **dict.fromkeys(("DRAFTER_KINDS", "DrafterOffer"), "medusa_core.hub.drafters"),
     "AdapterShape": "medusa_core.models.lora.adapter_shape",
     "Budget": "medusa_core.memory.budget",
     "DeviceOffer": "medusa_core.memory.budget",
@@ -339,6 +341,7 @@ def format_label(name: str) -> str:
 
 __all__ = [
     "APP_NAME",
+    "DRAFTER_KINDS",
     "TRAINED_KINDS",
     "AdapterOffer",
     "AdapterShape",
@@ -355,6 +358,7 @@ __all__ = [
     "ConversationInfo",
     "DeviceOffer",
     "DownloadJob",
+    "DrafterOffer",
     "Endpoint",
     "Endpoints",
     "Engine",

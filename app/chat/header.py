@@ -42,7 +42,7 @@ from medusa_core.messages import DrafterChoice, ModelLoaded
 
 RECORDING = QT_TRANSLATE_NOOP(
     "Chat",
-    "Keep what the panels show of the last 20,000 steps: 12 to 31 MB by the size of the trees. "
+    "Keep what the panels show of the last 20,000 steps: 15 to 41 MB by the size of the trees. "
     "With the built-in model that costs two to five hundredths of the speed, with a large one "
     "nothing to speak of.",
 )

@@ -52,6 +52,9 @@ from medusa_core.chats.presets import (
 from medusa_core.chats.setting import SettingGroup as Kind
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.messages import (
+    AUTO_GROWTH,
+    CHAIN,
+    TREE,
     ChatMessage,
     DrafterChoice,
     GenerateSettings,
@@ -85,6 +88,11 @@ THINKS = {
     True: QT_TRANSLATE_NOOP("ChatSettingsPanel", "Thinks before it answers"),
     False: QT_TRANSLATE_NOOP("ChatSettingsPanel", "Answers at once"),
 }
+GROWTH_FORMS = {
+    AUTO_GROWTH: QT_TRANSLATE_NOOP("ChatSettingsPanel", "Chain or tree, as it pays"),
+    CHAIN: QT_TRANSLATE_NOOP("ChatSettingsPanel", "Chain"),
+    TREE: QT_TRANSLATE_NOOP("ChatSettingsPanel", "Tree"),
+}
 # Names of groups, by which they are found; those of declared settings are marked there.
 SYSTEM, CONTEXT, TEMPLATE = (
     QT_TRANSLATE_NOOP("ChatSettingsPanel", "System prompt"),
@@ -107,6 +115,7 @@ class ChatSettingsPanel(QFrame):
         drafter_box: Who guesses tokens.
         race: How fast each of them was here, drawn.
         speeds: The same in words.
+        growth_box: Which form guesses take.
         thinks_box: Whether the model thinks first; seen where it can be told.
         policy_box: What is done with a conversation that is too long.
         numbers: All settings that are numbers.
@@ -145,6 +154,7 @@ class ChatSettingsPanel(QFrame):
         self.rule_box = _box(self.tr("Sampling"))
         self.drafter_box = _box(self.tr("Speed-up"))
         self.race = RaceList(appearance)
+        self.growth_box = _box(self.tr("Form of guesses"))
         self.policy_box = _box(self.tr("When the chat is too long"))
         self.thinks_box = _box(self.tr("Thinking before an answer"))
         self.numbers = NumberRows(appearance)
@@ -278,6 +288,9 @@ class ChatSettingsPanel(QFrame):
             lambda: self.choose_drafter(self.drafter_box.currentData())
         )
         self.race.drafter_chosen.connect(self.choose_drafter)
+        self.growth_box.activated.connect(
+            lambda: self._change(growth=self.growth_box.currentData())
+        )
         self.policy_box.activated.connect(
             lambda: self._change(overflow=self.policy_box.currentData())
         )
@@ -317,6 +330,9 @@ class ChatSettingsPanel(QFrame):
         self.race.show_chosen("" if self.drafter is None else self.drafter.name)
         self.policy_box.setCurrentIndex(self.policy_box.findData(settings.overflow))
         explain(self.policy_box, self.tr(POLICIES[settings.overflow][1]))
+        self.growth_box.setCurrentIndex(self.growth_box.findData(settings.growth))
+        drafter = self.drafter
+        self.growth_box.setEnabled(drafter is None or drafter.drafts)
         self.thinks_box.setCurrentIndex(list(THINKS).index(settings.thinks))
         self.numbers.show_settings(settings)
         notes = self.numbers.grey(self.rule, self.drafter)
@@ -341,6 +357,15 @@ class ChatSettingsPanel(QFrame):
             self.policy_box.addItem(self.tr(label), policy)
             tip = wrapped(self.tr(meaning))
             self.policy_box.setItemData(self.policy_box.count() - 1, tip, _TOOLTIP)
+        for growth, label in GROWTH_FORMS.items():
+            self.growth_box.addItem(self.tr(label), growth)
+        explain(
+            self.growth_box,
+            self.tr(
+                "A chain guesses one token behind the other; a tree also guesses others beside "
+                "them. Which is faster depends on the model and this computer: it is measured."
+            ),
+        )
         for thinks, label in THINKS.items():
             self.thinks_box.addItem(self.tr(label), thinks)
         explain(
@@ -368,9 +393,8 @@ class ChatSettingsPanel(QFrame):
         sampling = (self.rule_box, *number_rows(Kind.SAMPLING), self._seed_row)
         self._add_group(Kind.SAMPLING.value, sampling)
         self._add_group(Kind.LENGTH.value, (*number_rows(Kind.LENGTH), self.stop_edit))
-        self._add_group(
-            Kind.SPEED_UP.value, (self.drafter_box, self.race, *number_rows(Kind.SPEED_UP))
-        )
+        speed_up = (self.drafter_box, self.race, self.growth_box, *number_rows(Kind.SPEED_UP))
+        self._add_group(Kind.SPEED_UP.value, speed_up)
         self._add_group(CONTEXT, (self.policy_box,))
         self._add_group(TEMPLATE, (self.template,), is_open=False)
         default = QPushButton(self.tr("Use for new chats"))

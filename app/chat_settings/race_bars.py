@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QCoreApplication
 
-from app.i18n.engine_texts import engine_text
+from app.chat_settings.speeds import why_words
 from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.numbers import Number
 from medusa_core.messages import CHAIN, TREE, DrafterChoice, DrafterSpeed
 
-_PLAIN = QT_TRANSLATE_NOOP("Speeds", "no guesses: the dashed line")
+_PLAIN = QT_TRANSLATE_NOOP("Speeds", "the dashed line")
 _NOTHING = QT_TRANSLATE_NOOP("Speeds", "guesses rarely pay")
 _SHAPES = {
     CHAIN: QT_TRANSLATE_NOOP("Speeds", "chain, {0:.1f} rows"),
@@ -32,6 +32,7 @@ class RaceBar(NamedTuple):
         speed: Its tokens per second, in words.
         shape: What its steps were mostly like, in words.
         gain: Its speed beside plain decoding, in words; empty for that itself.
+        factor: The same as a number.
         why: Why that shape; empty where nobody says.
         length: Its speed, of the fastest one's.
         plain: That of plain decoding; 0 where it didn't race.
@@ -43,6 +44,7 @@ class RaceBar(NamedTuple):
     speed: str
     shape: str
     gain: str
+    factor: str
     why: str
     length: float
     plain: float
@@ -78,7 +80,8 @@ def _bar(drafter: DrafterChoice, speed: DrafterSpeed, most: float, plain: float)
         _tr(_PER_S).format(f"{per_s:.1f}" if speed.tokens_per_s < 20 else f"{per_s:,.0f}"),
         _shape(drafter, speed),
         _tr(_X_PLAIN).format(Number(speed.x_plain)) if drafter.drafts else "",
-        engine_text(speed.why) if drafter.drafts and speed.why else "",
+        f"{Number(speed.x_plain):.2f} ×",
+        why_words(speed) if drafter.drafts else "",
         speed.tokens_per_s / most,
         plain,
         speed.x_plain > 1,

@@ -42,6 +42,9 @@ class RaceList(QListWidget):
         super().__init__(parent)
         self.setObjectName("race")
         self.setAccessibleName(self.tr("Speed of each drafter on this computer"))
+        self.setAccessibleDescription(
+            self.tr("The dashed line is plain decoding. Enter lets a drafter guess in this chat.")
+        )
         self.setMouseTracking(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -99,7 +102,7 @@ class RaceList(QListWidget):
 
 
 class _RaceRows(QStyledItemDelegate):
-    """Paints a row: name and speed, its bar, shape and gain."""
+    """Paints a row: name and gain, its bar, shape and speed."""
 
     def __init__(self, view: RaceList, appearance: Appearance) -> None:
         super().__init__(view)
@@ -128,13 +131,13 @@ class _RaceRows(QStyledItemDelegate):
         line = QRectF(inside)
         line.setHeight(painter.fontMetrics().height())
         dot = self._paint_dot(painter, line, self._view.is_chosen(bar))
-        self._paint_words(painter, line.adjusted(dot, 0, 0, 0), bar.label, bar.speed, theme.text)
+        self._paint_words(painter, line.adjusted(dot, 0, 0, 0), bar.label, bar.factor, theme.text)
         track = QRectF(inside.left(), line.bottom() + gap, inside.width(), scale.px(_BAR_EM))
         self._paint_bar(painter, track, bar)
         small = QRectF(inside)
         small.setTop(track.bottom() + gap / 2)
         painter.setFont(scale.font(_SMALL))
-        self._paint_words(painter, small, bar.shape, bar.gain, theme.muted)
+        self._paint_words(painter, small, bar.shape, bar.speed, theme.muted)
         if bar.plain:
             x = inside.left() + bar.plain * inside.width()
             painter.setPen(QPen(QColor(theme.text), 1, Qt.PenStyle.DashLine))

@@ -12,7 +12,7 @@ from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.explain import wrapped
 from app.widgets.numbers import Number
-from medusa_core.messages import DrafterChoice, DrafterSpeed
+from medusa_core.messages import CHAIN, TREE, DrafterChoice, DrafterSpeed
 
 _MEASURED = QT_TRANSLATE_NOOP(
     "Speeds", "{0}: {1:.1f} tokens per step, {2:.1f} × plain, measured on this computer."
@@ -20,6 +20,21 @@ _MEASURED = QT_TRANSLATE_NOOP(
 _FASTEST = QT_TRANSLATE_NOOP("Speeds", "The fastest here.")
 _ROW = QT_TRANSLATE_NOOP("Speeds", "{0:.1f} tokens/step, {1:.1f}×")
 _FASTEST_ROW = QT_TRANSLATE_NOOP("Speeds", "fastest here")
+_WHY = {
+    CHAIN: QT_TRANSLATE_NOOP(
+        "Speeds",
+        "Mostly chains of {0:.1f} guesses: a step takes {2:.1f} times as long as without, and "
+        "brings {3:.1f} tokens.",
+    ),
+    TREE: QT_TRANSLATE_NOOP(
+        "Speeds",
+        "Mostly trees of {0:.1f} guesses, {1:.1f} deep: a step takes {2:.1f} times as long as "
+        "without, and brings {3:.1f} tokens.",
+    ),
+}
+_WHY_NOTHING = QT_TRANSLATE_NOOP(
+    "Speeds", "Mostly no guesses: they would bring less than their rows cost."
+)
 _DETAIL = Qt.ItemDataRole.UserRole + 1
 
 
@@ -53,8 +68,17 @@ class Speeds:
         )
         if speed.name == self._fastest:
             shown_text = f"{shown_text} {_tr(_FASTEST)}"
-        why = engine_text(speed.why) if drafter.drafts and speed.why else ""
+        why = why_words(speed) if drafter.drafts else ""
         return f"{shown_text} {why}".rstrip()
+
+
+def why_words(speed: DrafterSpeed) -> str:
+    """Why a drafter's steps have mostly that form; empty where nobody measured it."""
+    if not speed.step_x:
+        return engine_text(speed.why)
+    words = _WHY.get(speed.growth, _WHY_NOTHING)
+    guesses, figures = speed.num_rows - 1, (speed.levels, speed.step_x, speed.tau)
+    return _tr(words).format(*map(Number, (guesses, *figures)))
 
 
 def _tr(text: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -12,9 +13,9 @@ from PySide6.QtCore import QCoreApplication
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.forms import CHAIN, tree_form
 from app.insight.words import NO_SPECIALS, show_token
-from medusa_core.messages import TARGET, BestNode, StepTrace, TokenSource
+from medusa_core.messages import TARGET, BestNode, DroppedToken, StepTrace, TokenSource
 
-_MOST_PRUNED = 8  # of what is drawn: they stand between the nodes of a tree
+_MOST_PRUNED, _MOST_BESIDE = 8, 3  # drawn, in all and under one node: they push others apart
 _Outline = tuple[list[int], list[int]]  # highest and lowest row of each column of a subtree
 
 
@@ -139,7 +140,7 @@ def layout_of_step(
     choice = trace.verdicts[-1].choice
     kept_out = (
         *((NodeState.FORBIDDEN, guess) for guess in trace.forbidden),
-        *((NodeState.PRUNED, guess) for guess in trace.pruned[:_MOST_PRUNED]),
+        *((NodeState.PRUNED, guess) for guess in _likeliest(trace.pruned)),
     )
     parents = (*trace.parents, path[-1], *(guess.node for _, guess in kept_out))
     is_chain = tree_form(trace.parents) is CHAIN
@@ -231,6 +232,16 @@ def layout_of_plan(best: Sequence[BestNode], num_rows: int, source: str) -> Tree
         for index, node in enumerate(chosen, start=1)
     )
     return TreeLayout((root, *drafts), max(rows) + 1, max(depths) + 1)
+
+
+def _likeliest(pruned: Iterable[DroppedToken]) -> Iterator[DroppedToken]:
+    """Those that are drawn, the most valuable first."""
+    num_beside: Counter[int] = Counter()
+    for guess in pruned:
+        num_beside[guess.node] += 1
+        drawn = sum(min(count, _MOST_BESIDE) for count in num_beside.values())
+        if drawn <= _MOST_PRUNED and num_beside[guess.node] <= _MOST_BESIDE:
+            yield guess
 
 
 def _blocks(nodes: Sequence[Node], block_sources: Collection[str]) -> Iterator[DrawnBlock]:

@@ -117,7 +117,10 @@ def _drafted(
         own = QCoreApplication.translate("Insight", "the model itself") + (
             QCoreApplication.translate("Insight", " (bonus token)") if step.step else ""
         )
-        return (CardLine(QCoreApplication.translate("Insight", "From"), own),)
+        return (
+            CardLine(QCoreApplication.translate("Insight", "From"), own),
+            *_offered(step, place),
+        )
     node = step.nodes[step.path[place + 1]]
     assert node.source not in (TARGET, GIVEN)
     rank = QCoreApplication.translate("Insight", "{0} guess, {1}").format(
@@ -136,6 +139,19 @@ def _drafted(
             ),
         ),
         *known,
+    )
+
+
+def _offered(step: StepTrace, place: int) -> tuple[CardLine, ...]:
+    """That a drafter had offered what the model chose, and it had no row."""
+    chosen = (step.path[place], step.choice_ids[place])
+    found = (g.probability for g in step.pruned if (g.node, g.token_id) == chosen)
+    return tuple(
+        CardLine(
+            QCoreApplication.translate("Insight", "Was offered"),
+            QCoreApplication.translate("Insight", "{0}, but not verified").format(percent(chance)),
+        )
+        for chance in found
     )
 
 

@@ -26,6 +26,8 @@ from app.i18n.engine_texts import (
 )
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.models.details import Details
+from app.models.drafter_words import drafter_note, heads_note, kinds_of
+from app.models.published_box import PublishedBox
 from app.models.subject import Subject
 from app.models.suggestion import (
     fit_words,
@@ -40,7 +42,7 @@ from app.widgets.sizes import (
     on_disk,
 )
 from app.widgets.table import RowTable
-from medusa_core.api import Budget, Library, PairOffer
+from medusa_core.api import Budget, DrafterOffer, Library, PairOffer
 from medusa_core.errors import MedusaError
 from medusa_core.messages import HeadsShape
 
@@ -50,8 +52,10 @@ COLUMNS = (
     QT_TRANSLATE_NOOP("Library", "Model"),
     QT_TRANSLATE_NOOP("Library", "On this computer"),
     QT_TRANSLATE_NOOP("Library", "Download"),
+    QT_TRANSLATE_NOOP("Library", "Drafters"),
     QT_TRANSLATE_NOOP("Library", "Licence"),
 )
+_SHARES = (29, 30, 0, 18, 23)
 SORTS = (
     (QT_TRANSLATE_NOOP("Library", "Most downloads"), "downloads"),
     (QT_TRANSLATE_NOOP("Library", "Most likes"), "likes"),
@@ -71,6 +75,8 @@ class DiscoverTab(QWidget):
         table: What was found.
         details: The chosen offer.
         file_box: The GGUF file to take, where there are several.
+        drafter_box: The drafter that is fetched with a model.
+        drafter_label: What that is.
         status_label: What is going on.
         offers: The rows, in order.
 
@@ -87,6 +93,8 @@ class DiscoverTab(QWidget):
         self._found: tuple[PairOffer, ...] = library.catalog()
         self._looks: set[asyncio.Task[None]] = set()
         self._refused: dict[str, str] = {}
+        self._asked: set[str] = set()  # models whose drafters the Hub was asked for
+        self._wrong: dict[str, str] = {}  # by model: why the drafter that was picked can't be had
         self.offers: tuple[PairOffer, ...] = ()
         self.search_edit = QLineEdit()
         self.search_edit.setPlaceholderText(
@@ -99,15 +107,20 @@ class DiscoverTab(QWidget):
         for words, name in SORTS:
             self.sort_box.addItem(library_text(words), name)
         self.fits_box = QCheckBox(self.tr("Fits this computer"))
-        self.table = RowTable(
-            self.tr("Models"), [library_text(name) for name in COLUMNS], is_last_elided=True
-        )
+        self.table = RowTable(self.tr("Models"), [library_text(name) for name in COLUMNS], _SHARES)
         self.details = Details(appearance, self.tr("Download"))
         self.file_label = QLabel(self.tr("File"))
         self.file_box = QComboBox()
         self.file_box.setAccessibleName(self.tr("File"))
         self.details.head_row.addWidget(self.file_label)
         self.details.head_row.addWidget(self.file_box, 1)
+        self.drafter_box = PublishedBox()
+        self.drafter_label = QLabel()
+        self.drafter_label.setObjectName("notice")
+        self.drafter_label.setWordWrap(True)
+        self.drafter_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.details.drafts_form.addRow(self.tr("Drafter"), self.drafter_box)
+        self.details.drafts_form.addRow("", self.drafter_label)
         self.status_label = QLabel()
         self.status_label.setObjectName("notice")
         self.status_label.setWordWrap(True)
@@ -167,6 +180,8 @@ class DiscoverTab(QWidget):
         self.table.currentCellChanged.connect(lambda *_: self._choose())
         self.details.acted.connect(self._download)
         self.file_box.activated.connect(self._take_file)
+        self.drafter_box.picked.connect(self._take_drafter)
+        self.drafter_box.more_asked.connect(self._ask_for_drafters)
 
     def search_now(self) -> None:
         """Ask the Hub; an empty search shows the catalog."""
@@ -220,11 +235,14 @@ class DiscoverTab(QWidget):
         task.add_done_callback(self._looks.discard)
 
     def _show_offers(self) -> None:
-        fits_only = self.fits_box.isChecked()
+        fits_only, before = self.fits_box.isChecked(), self.chosen
         shown = [one for one in self._found if not fits_only or fits(one, self._budget)]
         self.offers = in_order(shown, self._budget)
         self.table.show_rows([self._cells(offer) for offer in self.offers])
-        if self.offers and self.table.currentRow() < 0:
+        titles = [offer.title for offer in self.offers]
+        if before is not None and before.title in titles:
+            self.table.selectRow(titles.index(before.title))
+        elif self.offers and self.table.currentRow() < 0:
             self.table.selectRow(0)
         self._choose()
 
@@ -233,6 +251,7 @@ class DiscoverTab(QWidget):
             offer.title,
             self._verdict(offer),
             on_disk(offer.download_bytes) if offer.download_bytes else "–",
+            kinds_of(offer),
             offer.licence + (self.tr(" · gated") if offer.is_gated else ""),
         )
 
@@ -244,26 +263,92 @@ class DiscoverTab(QWidget):
     def _choose(self) -> None:
         offer = self.chosen
         self._offer_files(offer)
+        self._offer_drafters(offer)
         if offer is None:
             self.details.show_subject(None)
             return
-        heads = self.tr("{0} heads").format(offer.heads.num_heads) if offer.heads.num_heads else ""
-        repos = " + ".join(repo for repo, _ in offer.pair.repos)
+        repos = " + ".join(dict.fromkeys(repo for repo, _ in offer.pair.repos))
         pickle = (
             self.tr("The heads are a pickle, which is converted once.") if offer.is_pickled else ""
         )
-        note = "\n".join(part for part in (engine_text(offer.note), heads, pickle, repos) if part)
+        note = "\n".join(part for part in (engine_text(offer.note), pickle, repos) if part)
         if offer.is_heads:
             shape = offer.heads
             note = self.tr(
-                "{0} heads for models {1:,} wide. Once they are here, they can "
-                "be chosen with such a model under Installed.\n{2}"
-            ).format(shape.num_heads, Number(shape.hidden_size), note)
+                "{0}\nFor models {1:,} wide. Once it is here, it can be chosen with such a model "
+                "under Installed.\n{2}"
+            ).format(heads_note(offer), Number(shape.reads_width or shape.hidden_size), note)
         self.details.show_subject(Subject(offer.title, note, offer.config, offer.heads))
         if offer.is_heads:
             self.details.verdict_label.clear()
-        elif offer.config is None:
+        if offer.misfit:
+            self.details.action_button.setEnabled(False)
+        is_known = bool(offer.heads.num_heads) if offer.is_heads else offer.config is not None
+        if not is_known and offer.title not in self._refused:
             self._start(self._look_at(offer))
+        elif is_known and not offer.is_curated and not offer.is_heads:
+            self._ask_for_drafters()
+
+    def _offer_drafters(self, offer: PairOffer | None) -> None:
+        """The drafters that are published for the chosen model, and what the picked one is."""
+        is_model = offer is not None and not offer.is_heads
+        self.drafter_box.show_offer(
+            offer if is_model else None, offer is None or offer.pair.model in self._asked
+        )
+        text = ""
+        if offer is not None and is_model:
+            text = self._wrong.get(offer.pair.model, "") or drafter_note(offer)
+        self.drafter_label.setText(text)
+        self.details.drafts_form.setRowVisible(self.drafter_box, is_model)
+        self.details.drafts_form.setRowVisible(self.drafter_label, bool(text))
+
+    def _take_drafter(self, drafter: DrafterOffer | None) -> None:
+        """Look at the chosen model with another drafter, or take it without one."""
+        offer = self.chosen
+        if offer is None:
+            return
+        self._wrong.pop(offer.pair.model, None)
+        if drafter is None:
+            self._put(offer, offer.with_drafter(None))
+        else:
+            self.drafter_label.setText(self.tr("Reading sizes…"))
+            self.details.drafts_form.setRowVisible(self.drafter_label, True)
+            self._start(self._look_with(offer, drafter))
+
+    async def _look_with(self, offer: PairOffer, drafter: DrafterOffer) -> None:
+        """Show a model with a drafter, or why it can't be had."""
+        try:
+            known = await self._library.look_at(offer.with_drafter(drafter))
+        except MedusaError as error:
+            self._wrong[offer.pair.model] = error_text(error)
+            self._choose()
+        else:
+            self._put(offer, known)
+
+    def _ask_for_drafters(self) -> None:
+        """Ask the Hub, once, what is published for the chosen model."""
+        offer = self.chosen
+        if offer is not None and offer.pair.model not in self._asked:
+            self._asked.add(offer.pair.model)
+            self._start(self._find_drafters(offer))
+
+    async def _find_drafters(self, offer: PairOffer) -> None:
+        try:
+            found = await self._library.find_drafters(offer)
+        except MedusaError as error:
+            self._asked.discard(offer.pair.model)
+            if offer.is_curated:  # else nobody asked
+                self._wrong[offer.pair.model] = error_text(error)
+                self._choose()
+            return
+        one = next((one for one in self._found if one.pair.model == offer.pair.model), None)
+        if one is not None:
+            self._put(one, replace(one, drafters=found.drafters))
+
+    def _put(self, offer: PairOffer, wanted: PairOffer) -> None:
+        """Show an offer in the place of another one."""
+        self._found = tuple(wanted if one == offer else one for one in self._found)
+        self._show_offers()
 
     def _offer_files(self, offer: PairOffer | None) -> None:
         """The GGUF files of a repository, the smallest first."""
@@ -283,8 +368,7 @@ class DiscoverTab(QWidget):
         if offer is None or file == offer.pair.file:
             return
         wanted = replace(offer, pair=replace(offer.pair, file=file), config=None, download_bytes=0)
-        self._found = tuple(wanted if one == offer else one for one in self._found)
-        self._show_offers()
+        self._put(offer, wanted)
 
     async def _look_at(self, offer: PairOffer) -> None:
         try:
@@ -298,8 +382,7 @@ class DiscoverTab(QWidget):
                 self.details.verdict_label.clear()
                 self.details.action_button.setEnabled(False)
             return
-        self._found = tuple(known if one == offer else one for one in self._found)
-        self._show_offers()
+        self._put(offer, known)
 
     def _download(self) -> None:
         if self.chosen is not None:

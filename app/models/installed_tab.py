@@ -27,6 +27,7 @@ from app.models.adapter_box import AdapterBox
 from app.models.details import Details
 from app.models.discover_tab import SPLIT
 from app.models.draft_box import DraftBox
+from app.models.drafter_words import installed_note
 from app.models.heads_box import HeadsBox
 from app.models.installed_rows import (
     COLUMNS,
@@ -259,8 +260,8 @@ class InstalledTab(QWidget):
     def _show_subject(self) -> None:
         item = self.chosen
         if item is None or item.config is None:
-            problem = "" if item is None else item.problem
-            subject = None if item is None else Subject(item.name, problem, None, HeadsShape())
+            note = "" if item is None else item.problem or installed_note(item)
+            subject = None if item is None else Subject(item.name, note, None, HeadsShape())
             self.details.show_subject(subject)
             self.details.verdict_label.clear()
             self.details.action_button.setEnabled(False)
@@ -424,8 +425,13 @@ class InstalledTab(QWidget):
             self._select(folder)
         if problem:
             self._show_problem(problem)
-        elif loads and self.chosen is not None and self.chosen.folder == folder:
+        elif loads and self._may_load(folder):
             self._load()
+
+    def _may_load(self, folder: Path) -> bool:
+        """Is a model still chosen? Heads are loaded with one."""
+        item = self.chosen
+        return item is not None and item.folder == folder and item.config is not None
 
     def _show_problem(self, problem: str) -> None:
         """Say why something failed, below the list; nothing takes no room."""

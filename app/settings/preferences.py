@@ -145,7 +145,7 @@ class Preferences:
         page=SettingsPage.GENERAL,
         label=QT_TRANSLATE_NOOP("Settings", "Record steps"),
         sentence=QT_TRANSLATE_NOOP(
-            "Settings", "Tree and Steps show the last 20,000 steps; takes up to 31 MB."
+            "Settings", "Tree and Steps show the last 20,000 steps; takes up to 41 MB."
         ),
     )
     is_offline: bool = setting(

@@ -10,19 +10,20 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem
 
 _LEAST_WIDTH = 200  # of the first column: a name can be told by so much
+_LEAST_SHARE = 150  # of it where others are cut, too
 
 
 class RowTable(QTableWidget):
     """Text cells; the first column takes the room, and a readable width where there is none."""
 
-    def __init__(self, name: str, columns: Sequence[str], *, is_last_elided: bool = False) -> None:
+    def __init__(self, name: str, columns: Sequence[str], shares: Sequence[int] = ()) -> None:
         """Make a table without rows.
 
         Args:
             name: For those who can't see it.
             columns: What stands above them.
-            is_last_elided: The last column, too, takes what room there is, and is cut where it
-                is longer: else a long text there would leave none for the first one.
+            shares: Of the room what part each column takes at most, so that a long text leaves
+                some for the others and is cut; 0 for as wide as its texts.
         """
         super().__init__(0, len(columns))
         self.setAccessibleName(name)
@@ -40,8 +41,9 @@ class RowTable(QTableWidget):
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        if is_last_elided:
-            header.setSectionResizeMode(len(columns) - 1, QHeaderView.ResizeMode.Stretch)
+        self._shares = {column: share for column, share in enumerate(shares) if share}
+        for column in self._shares:
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
 
     def show_rows(self, rows: Sequence[Sequence[str]]) -> None:
         """Show these cells; the chosen row stays chosen by its place."""
@@ -59,12 +61,31 @@ class RowTable(QTableWidget):
 
     def _make_room(self) -> None:
         header, modes = self.horizontalHeader(), QHeaderView.ResizeMode
+        if self._shares:
+            self._share_room(header)
+            return
         others = sum(header.sectionSize(column) for column in range(1, self.columnCount()))
         if self.viewport().width() - others >= _LEAST_WIDTH:
             header.setSectionResizeMode(0, modes.Stretch)
         else:
             header.setSectionResizeMode(0, modes.Interactive)
             header.resizeSection(0, _LEAST_WIDTH)
+
+    def _share_room(self, header: QHeaderView) -> None:
+        """Give each column its share, and what others don't need to the first one."""
+        wanted = {
+            column: max(self.sizeHintForColumn(column), header.sectionSizeHint(column))
+            for column in range(self.columnCount())
+        }
+        fixed = sum(size for column, size in wanted.items() if column not in self._shares)
+        room = max(0, self.viewport().width() - fixed)
+        left, total = room, sum(self._shares.values())
+        for column, share in self._shares.items():
+            if column:
+                size = min(wanted[column], room * share // total)
+                header.resizeSection(column, size)
+                left -= size
+        header.resizeSection(0, max(_LEAST_SHARE, left))
 
     def show_row(self, row: int, cells: Sequence[str]) -> None:
         """Show one row's cells."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chat.error_board import ErrorBoard
 from app.engine.model_keeper import ModelKeeper
+from app.i18n.engine_texts import engine_text
 from app.settings.store import SettingsStore
 from app.widgets.matching import Entry, matching
 from medusa_core.api import Endpoints
@@ -131,11 +133,33 @@ class KnownModels(QObject):
             return
         try:
             await asyncio.to_thread(library.add_folder, str(path))
-            await self.offer_installed()
+            installed = await library.installed()
+            self.list_installed(library, installed)
         except MedusaError as error:
             self._errors.show_error(error.message, error.hint)
             return
-        self._keeper.load(self._choices.get(path, ModelChoice(path.name, path)))
+        heads = (one for one in installed if one.config is None and one.heads.num_heads)
+        if any(one.folder == path for one in heads):
+            self._load_with(library, installed, path)
+        else:
+            self._keeper.load(self._choices.get(path, ModelChoice(path.name, path)))
+
+    def _load_with(self, library: Library, installed: Sequence[Installed], heads: Path) -> None:
+        """Load the chosen model with heads that were dropped, or say why it can't have them."""
+        choice = self._keeper.choice
+        here = (*installed, *library.built_in())
+        model = next((one for one in here if one.folder == choice.model_dir), None)
+        offered = () if model is None else library.heads_for(model, installed)
+        reason = next((why for one, why in offered if one.folder == heads), None)
+        if reason is None or reason:
+            self._errors.show_error(
+                self.tr("{0} is a drafter for another model than {1}{2}.").format(
+                    heads.name, choice.name, f" ({engine_text(reason)})" if reason else ""
+                ),
+                self.tr("It is listed now: load its model with it under Models."),
+            )
+            return
+        self._keeper.load(replace(choice, heads_dir=heads))
 
     def entries(self, words: str) -> Sequence[Entry]:
         """Models for the palette."""

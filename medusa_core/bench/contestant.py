@@ -13,6 +13,7 @@ from medusa_core.engine.session import Session
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings
 from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.tuning.forms import RaceSums
 from medusa_core.speculation.tuning.tuner import Tuner
 
 
@@ -46,7 +47,11 @@ class Contestant(Protocol):
 
 
 class OwnMode:
-    """This engine with one drafter."""
+    """This engine with one drafter.
+
+    Attributes:
+        sums: What its answers brought so far, and what their steps looked like.
+    """
 
     def __init__(
         self,
@@ -63,6 +68,7 @@ class OwnMode:
             tuner: As `generate` has it.
             drafter: As `generate` has it.
         """
+        self.sums = RaceSums()
         self._target = target
         self._drafter = drafter
         self._tuner = tuner
@@ -81,10 +87,12 @@ class OwnMode:
             self._target,
             messages,
             self._settings,
+            on_step=self.sums.add_step,
             session=self._session,
             tuner=self._tuner,
             drafter=self._drafter,
         )
+        self.sums.add_answer(done)
         return TurnResult(
             text=done.text,
             token_ids=done.token_ids,

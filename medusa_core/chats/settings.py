@@ -15,7 +15,15 @@ from medusa_core.chats.setting import (
     declaration,
     declared,
 )
-from medusa_core.messages import ChatMessage, GenerateSettings, Lookahead, Overflow, Role
+from medusa_core.messages import (
+    AUTO_GROWTH,
+    GROWTHS,
+    ChatMessage,
+    GenerateSettings,
+    Lookahead,
+    Overflow,
+    Role,
+)
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +44,7 @@ class ChatSettings:
         stop: Strings that end an answer.
         overflow: What is done with a conversation that is too long.
         thinks: Whether a model that may think before it answers does; None for its usual.
+        growth: One of `GROWTHS`: the form of drafts.
     """
 
     system_prompt: str = ""
@@ -157,6 +166,7 @@ class ChatSettings:
     )  # fmt: skip
     overflow: Overflow = Overflow.ROLLING
     thinks: bool | None = None
+    growth: str = AUTO_GROWTH
 
     def generate_settings(self, seed: int) -> GenerateSettings:
         """What the engine gets.
@@ -221,6 +231,12 @@ def _choice(value: Any) -> bool | None:
     return value
 
 
+def _growth(value: Any) -> str:
+    if value not in GROWTHS:
+        raise ValueError(f"{value!r} is none of {', '.join(GROWTHS)}")
+    return str(value)
+
+
 def _stops(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or len(value) > _MOST_STOPS:
         raise ValueError("it is no list, or too long")
@@ -245,5 +261,6 @@ _READERS: dict[str, ReadValue] = {
     "stop": _stops,
     "overflow": Overflow,
     "thinks": _choice,
+    "growth": _growth,
     **{name: setting.read for name, setting in SETTINGS.items()},
 }

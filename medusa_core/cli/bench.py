@@ -31,6 +31,7 @@ from medusa_core.cli.load_arguments import (
     ready,
 )
 from medusa_core.errors import PromptFileError, RequestError
+from medusa_core.messages import GROWTHS
 from medusa_core.system.resources import demo_model_dir
 
 if TYPE_CHECKING:
@@ -57,8 +58,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--drafters",
-        choices=("all",),
-        help="instead: all drafters that the window offers; the fastest becomes its default here",
+        help="instead: all drafters that the window offers (all), of which the fastest becomes its "
+        "default here; or some, with commas between",
+    )
+    parser.add_argument(
+        "--growth",
+        default=AUTO,
+        help="the form of drafts: chain, tree, or auto for what pays in each step; with --drafters "
+        "some of these with commas between, at --rows",
+    )
+    parser.add_argument(
+        "--rows", default="", help="with --drafters: rows of a step to compare, such as 2,4,8,16"
+    )
+    parser.add_argument(
+        "--synthetic",
+        metavar="RATES",
+        help="instead: a drafter that is right so often at depth 1, 2, ..., such as 0.8,0.7,0.6",
     )
     parser.add_argument(
         "--modes",
@@ -131,6 +146,8 @@ def _report(args: argparse.Namespace) -> Mapping[str, object]:
     with _open(args) as target:
         if grammar := read_grammar(args):
             return _measure_grammar(args, target, prompts, grammar)
+        if args.synthetic or (args.drafters and (args.drafters != "all" or _names_ways(args))):
+            return _race_growth(args, target, prompts)
         if args.drafters:
             return _race_drafters(args, target, prompts)
         sweeps = {"epsilon": _sweep_epsilon, "rows": _sweep_rows}
@@ -161,6 +178,40 @@ def _race_drafters(
     speeds = race_drafters(target, known, prompts, args.max_new_tokens, _show_progress)
     print(drafters_table(speeds))
     return drafters_json(speeds)
+
+
+def _names_ways(args: argparse.Namespace) -> bool:
+    """Whether forms or rows are to be compared."""
+    return args.growth != AUTO or bool(args.rows)
+
+
+def _race_growth(
+    args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt]
+) -> dict[str, object]:
+    from medusa_core.bench.growth_race import ROWS, GrowthRacer, growth_json, growth_markdown
+    from medusa_core.bench.synthetic import read_rates
+    from medusa_core.speculation.drafters.lineup import drafter_registry, drafters_for
+
+    costs = known_of(args, target).costs()
+    rows = _whole_numbers(args.rows, "--rows") if args.rows else ROWS
+    racer = GrowthRacer(target, costs, _names(args.growth), rows)
+    how = (prompts, args.max_new_tokens, args.repeats, _show_progress)
+    if args.synthetic:
+        found = racer.race_synthetic(read_rates(args.synthetic), *how)
+    else:
+        offered = [spec.name for spec in drafters_for(target) if spec.drafts]
+        names = offered if args.drafters == "all" else _names(args.drafters)
+        specs = [drafter_registry().get(name) for name in names]
+        for spec in specs:
+            if not spec.can_draft(target):
+                raise RequestError(
+                    f"{target.name} can't use the drafter {spec.name!r}.", spec.hint_for(target)
+                )
+        found = racer.race(specs, *how)
+    print(growth_markdown(found), end="")
+    if args.markdown is not None:
+        _write(args.markdown, growth_markdown(found))
+    return growth_json(found)
 
 
 def _measure_grammar(
@@ -429,11 +480,27 @@ def _epsilons(text: str) -> tuple[float, ...]:
         ) from error
 
 
+def _whole_numbers(text: str, option: str) -> tuple[int, ...]:
+    try:
+        numbers = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if not numbers or not all(1 < number <= 1024 for number in numbers):
+        raise RequestError(f"{option} {text} are no numbers of rows.", "Write them as 2,4,8,16.")
+    return numbers
+
+
 def _names(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 def _check_counts(args: argparse.Namespace) -> None:
+    forms, compares = _names(args.growth), bool(args.drafters or args.synthetic)
+    if not forms or not set(forms) <= set(GROWTHS) or (len(forms) > 1 and not compares):
+        raise RequestError(
+            f"Drafts can't grow as {args.growth!r} here.",
+            f"Choose one of {', '.join(GROWTHS)}; with --drafters or --synthetic several.",
+        )
     for name in ("limit", "max_new_tokens", "repeats"):
         value = getattr(args, name)
         if value is not None and value < 1:

@@ -8,7 +8,7 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
-from medusa_core.hub.drafters import KINDS, find_drafters
+from medusa_core.hub.drafters import DRAFTER_KINDS, find_drafters
 from medusa_core.hub.gguf_choice import split_quant
 from medusa_core.hub.library.catalog import published_drafters, read_catalog
 from medusa_core.hub.library.find import find_named, folder_list, installed
@@ -72,7 +72,7 @@ def _show_drafters(name: str, as_json: bool) -> int:
     for one in offers:
         where = one.repo or f"in the files of {one.made_for}"
         of_whom = f", made for {one.made_for}" if one.made_for else ""
-        kind = KINDS[one.kind]
+        kind = DRAFTER_KINDS[one.kind]
         print(f"{where}\n    {kind.label}{of_whom}. {kind.text}")
     return 0
 

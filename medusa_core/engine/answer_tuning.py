@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from medusa_core.engine.sequence import Step
-from medusa_core.messages import GenerateSettings
+from medusa_core.messages import AUTO_GROWTH, GenerateSettings
 from medusa_core.speculation.drafters.drafter import DrafterSpec
-from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.tuning.baseline import Baseline
 from medusa_core.speculation.tuning.costs import Sharers
 from medusa_core.speculation.tuning.learning import Guesses, StepYield
 from medusa_core.speculation.tuning.tuner import Tuner
+
+PRICED_STEPS = 8  # after so many steps it is asked again what time is worth
 
 
 class AnswerTuning:
@@ -43,6 +44,17 @@ class AnswerTuning:
         self._guesses: list[tuple[int, Guesses]] = []
         self._yields: list[StepYield] = []
         self._baseline = Baseline()
+        self._first_price = tuner.price(settings, num_prompt_tokens)
+
+    @property
+    def price_share(self) -> float:
+        """What drafts cost now over what they cost when the answer began.
+
+        Where a form is asked for, that is the same all along, so that steps are repeatable.
+        """
+        if self._settings.growth != AUTO_GROWTH:
+            return 1.0
+        return self._tuner.price(self._settings, self._num_prompt_tokens) / self._first_price
 
     @property
     def rests(self) -> bool:
@@ -89,6 +101,8 @@ class AnswerTuning:
             self._yields.append(
                 StepYield(proposal.promised, num_accepted, proposal.num_rows, step_s, levels)
             )
+            if len(self._yields) == PRICED_STEPS:
+                self._judge()
 
     def finish(self, token_ids: Sequence[int]) -> None:
         """Hand what was learned to the tuner.
@@ -97,7 +111,11 @@ class AnswerTuning:
             token_ids: The whole text.
         """
         self._tuner.learn(self._settings, self._guesses, token_ids)
+        self._judge()
+
+    def _judge(self) -> None:
         self._tuner.judge(self._settings, self._num_prompt_tokens, self._yields)
+        self._yields = []
 
     def plain_step_s(self, num_tokens: int) -> float:
         """What a plain step takes in the middle of an answer; 0 where drafts weren't tried.
@@ -105,7 +123,7 @@ class AnswerTuning:
         Args:
             num_tokens: Of the answer.
         """
-        if not drafter_registry().get(self._settings.drafter).drafts:
+        if not self.drafts:
             return 0.0
         length = self._num_prompt_tokens + num_tokens // 2
         return self._baseline.plain_s(self._tuner.costs, length)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from medusa_core.engine.answer import AnswerBuffer, AppendedRun
-from medusa_core.engine.answer_tuning import AnswerTuning
+from medusa_core.engine.answer_tuning import PRICED_STEPS, AnswerTuning
 from medusa_core.engine.sequence import Step
 from medusa_core.engine.session import Session
 from medusa_core.messages import TARGET
@@ -15,7 +15,7 @@ from medusa_core.models.text.grammar import Grammar
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.runtime.tree.step import Proposal, WalkContext
-from medusa_core.speculation.drafters.drafter import Drafter
+from medusa_core.speculation.drafters.drafter import Drafter, WeighsPrices
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import ReadsCache
 from medusa_core.speculation.rules.rule import Rule, RuleNumbers
@@ -137,6 +137,9 @@ class Decoding:
         if not self._is_shared:
             rested = self.drafter is self._resting
             self.tuning.learn_time(step, num_kept, place, step_s, rested)
+            is_due = len(self.accept_lengths) % PRICED_STEPS == 0
+            if is_due and isinstance(self._awake, WeighsPrices):
+                self._awake.price(self.tuning.price_share)
         return step_s
 
 

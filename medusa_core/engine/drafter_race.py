@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -24,7 +24,7 @@ from medusa_core.messages import (
 )
 from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.speculation.tuning.costs import StepCosts
-from medusa_core.speculation.tuning.forms import NOTHING, form_name, why_of
+from medusa_core.speculation.tuning.forms import RaceSums
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.prompts import read_prompts
 from medusa_core.system.resources import prompts_dir
@@ -38,42 +38,13 @@ _USUAL, _USUAL_TOKENS, _USUAL_S = 8, 48, 120.0
 
 
 @dataclass(slots=True)
-class _Sums:
-    """Of some answers: their tokens but for the first, steps, seconds, rows, and their forms."""
-
-    tokens: int = 0
-    steps: int = 0
-    decode_s: float = 0.0
-    draft_s: float = 0.0
-    rows: int = 0
-    levels: int = 0
-    forms: Counter[str] = field(default_factory=Counter)
-
-    def add(self, other: _Sums) -> None:
-        self.tokens += other.tokens
-        self.steps += other.steps
-        self.decode_s += other.decode_s
-        self.draft_s += other.draft_s
-        self.rows += other.rows
-        self.levels += other.levels
-        self.forms += other.forms
-
-    def add_step(self, step: StepDone) -> None:
-        levels = max(source.head for source in step.node_sources)
-        self.draft_s += step.times.draft_s
-        self.rows += step.num_rows
-        self.levels += levels
-        self.forms[form_name(len(step.node_sources), levels)] += 1
-
-
-@dataclass(slots=True)
 class _Answer:
     """One answer of one drafter, under way."""
 
     name: str
     generation: Generation
     session: Session
-    sums: _Sums = field(default_factory=_Sums)
+    sums: RaceSums = field(default_factory=RaceSums)
 
 
 class DrafterRace:
@@ -111,8 +82,8 @@ class DrafterRace:
         self._max_new_tokens = max_new_tokens
         self._place = -1  # before the first question everyone warms up on it
         self._left = self._order()
-        self._round: dict[str, _Sums] = {}
-        self._sums: defaultdict[str, _Sums] = defaultdict(_Sums)
+        self._round: dict[str, RaceSums] = {}
+        self._sums: defaultdict[str, RaceSums] = defaultdict(RaceSums)
         self._spent_s = 0.0
         self._answer: _Answer | None = None
         self._scheduler = Scheduler()
@@ -162,26 +133,10 @@ class DrafterRace:
             return ()
         plain_speed = plain.tokens / max(1e-9, plain.decode_s)
         return tuple(
-            self._speed(name, sums, plain_speed)
+            sums.speed(name, plain_speed, self._costs)
             for name, sums in sorted(self._sums.items())
             if name in self._tuners
         )
-
-    def _speed(self, name: str, sums: _Sums, plain_speed: float) -> DrafterSpeed:
-        num_steps, speed = max(1, sums.steps), sums.tokens / max(1e-9, sums.decode_s)
-        num_rows, length = sums.rows / num_steps, self._costs.lengths[0]
-        measured = DrafterSpeed(
-            name,
-            tau=sums.tokens / num_steps,
-            tokens_per_s=speed,
-            x_plain=speed / plain_speed,
-            draft_ms=sums.draft_s / num_steps * 1000,
-            growth=max(sums.forms, key=lambda form: sums.forms[form], default=NOTHING),
-            num_rows=num_rows,
-            levels=sums.levels / num_steps,
-            step_x=self._costs.step_s(max(1.0, num_rows), length) / self._costs.plain_s(length),
-        )
-        return measured._replace(why=why_of(measured))
 
     def _begin(self, name: str) -> _Answer:
         warms = self._place < 0
@@ -199,13 +154,11 @@ class DrafterRace:
             session.close()
             raise
 
-    def _count(self, sums: _Sums, event: object) -> None:
-        if isinstance(event, StepDone) and event.step > 0:
+    def _count(self, sums: RaceSums, event: object) -> None:
+        if isinstance(event, StepDone):
             sums.add_step(event)
         if isinstance(event, GenerationDone):
-            sums.steps += len(event.accept_lengths)
-            sums.tokens += sum(event.accept_lengths)
-            sums.decode_s += event.decode_s
+            sums.add_answer(event)
 
     def _end_answer(self, answer: _Answer) -> None:
         self._round[answer.name] = answer.sums

@@ -50,7 +50,7 @@ def _shape_of(parts: DrafterParts, shapes: TensorShapes) -> HeadsShape:
     inner, count = layers.intermediate_size, layers.num_layers
     of_layer = (
         (queries, hidden),
-        (2 * keys, hidden),
+        ((2 if "0.v" in shapes else 1) * keys, hidden),
         (hidden, queries),
         (2 * inner, hidden),
         (hidden, inner),
@@ -72,6 +72,8 @@ def _shape_of(parts: DrafterParts, shapes: TensorShapes) -> HeadsShape:
         rows, columns = shapes["selector_projection"]
         matrices.append((rows, columns))
         vectors += 2 * math.prod(shapes["selector_before"])
+    vectors += count if "0.scale" in shapes else 0
+    norms = 2 + count * (4 if "0.scale" in shapes else 2)
     has_bias = "0.q_bias" in shapes
     return HeadsShape(
         num_heads=1,
@@ -80,7 +82,7 @@ def _shape_of(parts: DrafterParts, shapes: TensorShapes) -> HeadsShape:
         hidden_size=hidden,
         is_reduced=bool(parts.num_columns),
         matrices=tuple(matrices),
-        num_norm_numbers=2 * (hidden + 1) * (count + 1) + 2 * (layers.head_dim + 1) * count,
+        num_norm_numbers=norms * (hidden + 1) + 2 * count * (layers.head_dim + 1),
         num_biases=count * (queries + 2 * keys + hidden) if has_bias else 0,
         cache_row=2 * keys * count,
         num_vector_numbers=vectors,

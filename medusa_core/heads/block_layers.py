@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.heads.block_convolution import BlockConvolution
@@ -22,7 +23,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.rope import Rope, interleave_rows, rotate_heads
+from medusa_core.models.rope import Rope, in_halves, interleave_rows, rotate_heads
 from medusa_core.runtime.kv.tensor import TensorCache
 
 
@@ -41,6 +42,9 @@ class BlockLayer:
         gate_up: Its first two projections.
         down: Its last one.
         convolutions: Around attention, and around the MLP; None for none.
+        attention_end: A norm of what attention makes, or None.
+        mlp_end: So of what the MLP makes.
+        scale: What leaves the layer is multiplied with. [1], or None
     """
 
     attention_norm: RmsNorm
@@ -53,6 +57,9 @@ class BlockLayer:
     gate_up: QuantLinear
     down: QuantLinear
     convolutions: tuple[BlockConvolution, BlockConvolution] | None = None
+    attention_end: RmsNorm | None = None
+    mlp_end: RmsNorm | None = None
+    scale: Tensor | None = None
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
@@ -62,14 +69,17 @@ class BlockLayer:
         return (self.query, self.key_value, self.output, self.gate_up, self.down, *projections)
 
     @property
-    def kernel_bytes(self) -> int:
-        """Bytes of its convolutions' kernels."""
-        return sum(one.kernels.nbytes for one in self.convolutions or ())
+    def plain_bytes(self) -> int:
+        """Bytes of its convolutions' kernels, and of its scale."""
+        kernels = sum(one.kernels.nbytes for one in self.convolutions or ())
+        return kernels + (0 if self.scale is None else self.scale.nbytes)
 
     @property
     def norms(self) -> tuple[RmsNorm, ...]:
         """Its norms."""
-        return (self.attention_norm, self.query_norm, self.key_norm, self.mlp_norm)
+        always = (self.attention_norm, self.query_norm, self.key_norm, self.mlp_norm)
+        ends = (self.attention_end, self.mlp_end)
+        return (*always, *(norm for norm in ends if norm is not None))
 
 
 class BlockLayers:
@@ -108,7 +118,8 @@ class BlockLayers:
         self._attend = choose_attention(precision.device)
         self._active = active_of(config.traits)
         self._group = config.num_heads // config.num_kv_heads
-        self._scale = config.head_dim**-0.5
+        scale = config.traits.attention_scale
+        self._scale = config.head_dim**-0.5 if scale is None else scale
 
     def inject(self, features: Tensor, place: int, kv: TensorCache) -> None:
         """Keep what the target says of consecutive tokens as keys and values of every layer.
@@ -155,29 +166,35 @@ class BlockLayers:
         mask: Tensor | None,
         kv: TensorCache,
     ) -> Tensor:
-        scores, around = self._precision.scores, layer.convolutions
-        normed = layer.attention_norm(x)
-        if around is not None:
-            normed, added = around[0].before(normed)
+        scores = self._precision.scores
+        around = layer.convolutions or (None, None)
+        normed, added = _before(layer.attention_norm(x), around[0])
         queries = _normed(layer.query_norm, layer.query(normed))
         queries = rotate_heads(queries, turns).to(scores).mul_(self._scale)
         rows = kv.write(index, self._keys_values(layer, normed, turns))
         keys, values = (part.to(scores) for part in rows)
-        mixed = self._attend(queries, keys, values, mask)
-        if around is None:
-            x = layer.output.plus(mixed.to(x.dtype), x)
-            gate, up = layer.gate_up(layer.mlp_norm(x)).chunk(2, dim=-1)
-            return layer.down.plus(self._active(gate, up), x)
-        x = x + around[0].behind(layer.output(mixed.to(x.dtype)), added)
-        normed, added = around[1].before(layer.mlp_norm(x))
+        mixed = self._attend(queries, keys, values, mask).to(x.dtype)
+        x = _plus(x, layer.output, mixed, layer.attention_end, around[0], added)
+        normed, added = _before(layer.mlp_norm(x), around[1])
         gate, up = layer.gate_up(normed).chunk(2, dim=-1)
-        return x + around[1].behind(layer.down(self._active(gate, up)), added)
+        x = _plus(x, layer.down, self._active(gate, up), layer.mlp_end, around[1], added)
+        return x if layer.scale is None else x * layer.scale
 
     def _keys_values(self, layer: BlockLayer, rows: Tensor, turns: Tensor) -> Tensor:
         """Keys, then values. [n, hidden] → [n, 2 · kv heads, head_dim]"""
-        keys, values = layer.key_value(rows).chunk(2, dim=-1)
+        said, config = layer.key_value(rows), self._config
+        if config.traits.keys_are_values:
+            raw = said.view(len(said), -1, config.head_dim)
+            keys, values = said, raw if self._in_pairs else in_halves(raw)
+        else:
+            keys, own = said.chunk(2, dim=-1)
+            values = own.view(len(own), -1, config.head_dim)
+        if config.traits.normalises_values:
+            values = F.rms_norm(
+                values.to(turns.real.dtype), values.shape[-1:], None, config.rms_norm_eps
+            )
         turned = rotate_heads(_normed(layer.key_norm, keys), turns)
-        return torch.cat([turned, values.view(turned.shape).to(turned.dtype)], dim=1)
+        return torch.cat([turned, values.to(turned.dtype)], dim=1)
 
     def _turns(self, place: int, count: int, kv: TensorCache) -> Tensor:
         """Rotations of consecutive places."""
@@ -217,11 +234,16 @@ class BlockLayers:
 
         first, second = around("attention_convolution"), around("mlp_convolution")
         make, eps = self._make, self._config.rms_norm_eps
-        keys = self._turned("k", need("k"))
+
+        def norm(part: str) -> RmsNorm | None:
+            weight = self._take(f"{index}.{part}")
+            return None if weight is None else RmsNorm(weight, eps)
+
+        keys, values = self._turned("k", need("k")), self._take(f"{index}.v")
         return BlockLayer(
             attention_norm=RmsNorm(need("attention_norm"), eps),
             query=make(self._turned("q", need("q")), bias("q")),
-            key_value=make(torch.cat([keys, need("v")]), bias("k", "v")),
+            key_value=make(keys if values is None else torch.cat([keys, values]), bias("k", "v")),
             query_norm=RmsNorm(self._turned("q", need("q_norm")), eps),
             key_norm=RmsNorm(self._turned("k", need("k_norm")), eps),
             output=make(need("o"), bias("o")),
@@ -229,6 +251,9 @@ class BlockLayers:
             gate_up=make(torch.cat([need("gate"), need("up")]), None),
             down=make(need("down"), None),
             convolutions=None if first is None or second is None else (first, second),
+            attention_end=norm("behind_attention_norm"),
+            mlp_end=norm("behind_mlp_norm"),
+            scale=self._take(f"{index}.scale"),
         )
 
     def _turned(self, part: str, rows: Tensor) -> Tensor:
@@ -236,6 +261,28 @@ class BlockLayers:
         if self._in_pairs or part not in ("q", "k"):
             return rows
         return interleave_rows(rows, *self._config.head_rows)
+
+
+def _before(x: Tensor, around: BlockConvolution | None) -> tuple[Tensor, Tensor | None]:
+    """What a half of a layer reads, and what its convolution needs behind it."""
+    return (x, None) if around is None else around.before(x)
+
+
+def _plus(
+    x: Tensor,
+    project: QuantLinear,
+    made: Tensor,
+    end: RmsNorm | None,
+    around: BlockConvolution | None,
+    added: Tensor | None,
+) -> Tensor:
+    """What a half of a layer makes, added to what entered it. [n, hidden]"""
+    if end is None and around is None:
+        return project.plus(made, x)
+    made = project(made)
+    if around is not None and added is not None:
+        made = around.behind(made, added)
+    return x + (made if end is None else end(made))
 
 
 def _normed(norm: RmsNorm, rows: Tensor) -> Tensor:

@@ -91,6 +91,9 @@ _IN_LAYER = {
     "mlp.gate_proj.weight": "gate",
     "mlp.up_proj.weight": "up",
     "mlp.down_proj.weight": "down",
+    "pre_feedforward_layernorm.weight": "before_mlp_norm",
+    "post_feedforward_layernorm.weight": "behind_mlp_norm",
+    "layer_scalar": "scale",
     "attention_conv.base_kernel": "attention_convolution_kernels",
     "attention_conv.kernel_projection.weight": "attention_convolution_projection",
     "mlp_conv.base_kernel": "mlp_convolution_kernels",
@@ -109,6 +112,8 @@ _OUTSIDE = {
     "markov_head.markov_w2.weight": "markov_w2",
     "confidence_head.proj.weight": "confidence",
     "confidence_head.proj.bias": "confidence_bias",
+    "confidence_proj.weight": "confidence",
+    "confidence_proj.bias": "confidence_bias",
     "candidate_selector.predecessor_codebook": "selector_before",
     "candidate_selector.predecessor_codebook.weight": "selector_before",
     "candidate_selector.successor_codebook": "selector_behind",
@@ -120,12 +125,16 @@ _UNREAD = ("t2d", "verifier_norm.weight", "verifier_lm_head.weight", "mask_embed
 _BIASES = ("q_bias", "k_bias", "v_bias", "o_bias")
 _CONVOLUTIONS = tuple(part for part in _IN_LAYER.values() if "convolution" in part)
 _SELECTOR = ("selector_before", "selector_behind", "selector_projection")
-_EVERY_LAYER = tuple(part for part in _IN_LAYER.values() if part not in (*_BIASES, *_CONVOLUTIONS))
+_EVERY_LAYER = (
+    *("attention_norm", "q", "k", "o", "q_norm", "k_norm"),
+    *("mlp_norm", "gate", "up", "down"),
+)
+_OF_GEMMA = ("behind_attention_norm", "behind_mlp_norm", "scale")
 _ALWAYS = ("fc", "features_norm", "last_norm")
 _OF_LAYERS = (
     *("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"),
     *("num_hidden_layers", "rms_norm_eps", "rope_theta", "rope_scaling", "rope_parameters"),
-    *("max_position_embeddings", "vocab_size", "attention_bias"),
+    *("max_position_embeddings", "vocab_size"),
 )
 _MOST_LAYERS, _MOST_TAPS, _MOST_PLACES, _MOST_TOKENS = 64, 32, 64, 1 << 24
 _AGAIN = "Download the heads again."
@@ -247,7 +256,7 @@ def _parts(
     has_selector = "selector_before" in names
     if is_reduced and has_selector:
         raise HeadsError("The selector knows other tokens than the drafter.", _AGAIN)
-    scale = positive(settings, "input_embedding_scale", 1.0)
+    scale = positive(settings, "input_embedding_scale", layers.traits.embedding_scale)
     return DrafterParts(
         kind=kind,
         names=names,
@@ -299,7 +308,8 @@ def _check_variant(raw: Mapping[str, Any], kind: str) -> None:
         )
     projector = own.get("projector_type", raw.get("projector_type"))
     known = (None, "dflash", "dspark")
-    if projector not in known or own.get("attention_value_scale") or raw.get("shift_label"):
+    scale = own.get("attention_value_scale", raw.get("attention_value_scale"))
+    if projector not in known or scale or raw.get("shift_label"):
         raise HeadsError(
             "This block drafter has parts that aren't supported.",
             "Choose a DFlash or DSpark drafter as z-lab, DeepSeek or speculators publish them.",
@@ -325,7 +335,11 @@ def _by_part(shapes: TensorShapes) -> dict[str, str]:
     count = 1 + max((int(part.split(".")[0]) for part in names if part[0].isdigit()), default=0)
     if count > _MOST_LAYERS:
         raise HeadsError(f"The drafter has {count} layers.", _AGAIN)
-    wanted = [*_ALWAYS, *(f"{i}.{part}" for i in range(count) for part in _EVERY_LAYER)]
+    of_layer: tuple[str, ...] = (*_EVERY_LAYER, "v")
+    if "0.before_mlp_norm" in names:
+        names = {_as_gemmas(part): name for part, name in names.items()}
+        of_layer = (*_EVERY_LAYER, *_OF_GEMMA, *(["v"] if "0.v" in names else []))
+    wanted = [*_ALWAYS, *(f"{i}.{part}" for i in range(count) for part in of_layer)]
     if "markov_w1" in names or "markov_w2" in names or "confidence" in names:
         wanted += ["markov_w1", "markov_w2"]
     if _SELECTOR[0] in names or "0.mlp_convolution_kernels" in names:
@@ -334,6 +348,13 @@ def _by_part(shapes: TensorShapes) -> dict[str, str]:
     if missing:
         raise HeadsError(f"The block drafter lacks {', '.join(missing[:6])}.", _AGAIN)
     return names
+
+
+def _as_gemmas(part: str) -> str:
+    """Gemma's norm of the name that Qwen's before the MLP has stands behind attention."""
+    index, _, inner = part.partition(".")
+    others = {"mlp_norm": "behind_attention_norm", "before_mlp_norm": "mlp_norm"}
+    return f"{index}.{others[inner]}" if inner in others else part
 
 
 def _layers(
@@ -350,6 +371,8 @@ def _layers(
     wanted["model_type"] = "qwen3"
     wanted["num_hidden_layers"] = 1 + max(int(p.split(".")[0]) for p in names if p[0].isdigit())
     wanted["attention_bias"] = "0.q_bias" in names
+    if "0.scale" in names:
+        return parse_config(_of_gemma(inner, wanted, "0.v" not in names), {})
     config = parse_config(wanted, {})
     count = whole(inner, "num_hidden_layers", _MOST_LAYERS, config.num_layers)
     if count != config.num_layers:
@@ -363,6 +386,35 @@ def _layers(
             "Choose a drafter with silu or gelu_pytorch_tanh.",
         )
     return replace(config, traits=replace(config.traits, activation=Activation(activation)))
+
+
+def _of_gemma(
+    inner: Mapping[str, Any], wanted: Mapping[str, Any], keys_are_values: bool
+) -> dict[str, Any]:
+    """Layers of Gemma 4, each of which sees all.
+
+    Raises:
+        HeadsError: They have experts, or something for each token, which a drafter hasn't.
+    """
+    if inner.get("enable_moe_block") or inner.get("hidden_size_per_layer_input"):
+        raise HeadsError(
+            "A drafter of Gemma 4 with experts or per-layer embeddings isn't supported.",
+            "Choose a drafter whose layers are dense.",
+        )
+    named = "num_global_key_value_heads" if keys_are_values else "num_key_value_heads"
+    heads = inner.get(named) or inner.get("num_key_value_heads")
+    return {
+        **wanted,
+        "model_type": "gemma4_text",
+        "rope_parameters": inner.get("rope_parameters"),
+        "global_head_dim": wanted["head_dim"],
+        "num_key_value_heads": heads,
+        "num_global_key_value_heads": heads,
+        "attention_k_eq_v": keys_are_values,
+        "layer_types": ["full_attention"] * wanted["num_hidden_layers"],
+        "hidden_size_per_layer_input": 0,
+        "hidden_activation": inner.get("hidden_activation", "gelu_pytorch_tanh"),
+    }
 
 
 def _first_place(
@@ -391,6 +443,8 @@ def _taps(settings: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[int, ...
     """The layers that the configuration names, each by what enters it."""
     entering = raw.get("aux_hidden_state_layer_ids")
     value = settings.get("target_layer_ids") if entering is None else entering
+    if value is None:
+        value = _usual_layers(settings)
     if not isinstance(value, list) or not 0 < len(value) <= _MOST_TAPS:
         raise _damaged("target_layer_ids")
     if not all(type(one) is int and -1 <= one < 1 << 10 for one in value):
@@ -399,6 +453,19 @@ def _taps(settings: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[int, ...
     if min(taps) < 0 or list(taps) != sorted(set(taps)):
         raise _damaged("target_layer_ids")
     return taps
+
+
+def _usual_layers(settings: Mapping[str, Any]) -> list[int]:
+    """What z-lab's and JetSpec's first drafters read: layers spread evenly, one for each of theirs.
+
+    Raises:
+        ModelError: The file doesn't say how many layers the target has.
+    """
+    total = whole(settings, "num_target_layers", 1 << 10, 0)
+    count = whole(settings, "num_hidden_layers", _MOST_LAYERS, 0)
+    if count == 1:
+        return [total // 2]
+    return [round(1 + index * (total - 4) / (count - 1)) for index in range(count)]
 
 
 def _sight(
@@ -473,6 +540,9 @@ def _check_shapes(parts: DrafterParts, shapes: TensorShapes) -> None:
         "q_norm": (layers.head_dim,),
         "k_norm": (layers.head_dim,),
         "mlp_norm": (hidden,),
+        "behind_attention_norm": (hidden,),
+        "behind_mlp_norm": (hidden,),
+        "scale": (1,),
         "gate": (inner, hidden),
         "up": (inner, hidden),
         "down": (hidden, inner),

@@ -13,7 +13,7 @@ from medusa_core.errors import HeadsError
 from medusa_core.heads.gguf_format import GgufHeadsFormat, find_gguf_format
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.gguf_checkpoint import GgufCheckpoint
-from medusa_core.models.checkpoints.gguf_config import base_model_of, config_of
+from medusa_core.models.checkpoints.gguf_config import TITLE, base_model_of, config_of
 from medusa_core.system.files.gguf import Gguf, GgufTensor, read_gguf
 
 _OFFSETS = "d2t"  # a file has the tokens themselves
@@ -51,7 +51,8 @@ def gguf_heads(gguf: Gguf) -> tuple[Checkpoint, Mapping[str, object]]:
     """As `open_gguf_heads`, of a file whose headers are read."""
     spec = find_gguf_format(gguf)
     if spec is None:
-        return GgufCheckpoint(gguf), config_of(gguf)[0]
+        its_model = {"base_model_name_or_path": gguf.text(TITLE)}  # whose layer it may be
+        return GgufCheckpoint(gguf), config_of(gguf)[0] | its_model
     return GgufHeads(gguf, spec), _settings(gguf, spec)
 
 

@@ -123,10 +123,30 @@ def own_heads(model: ModelFiles) -> HeadFiles | None:
         ModelError: It isn't supported.
     """
     checkpoint = model.checkpoint()
-    names, config = checkpoint.names, model.config
-    if not any(spec.lies_within(names, config) for spec in kind_registry().specs):
+    if not _lie_within(checkpoint.names, model.config):
         return None
     return HeadFiles(model.path, checkpoint, model.settings)
+
+
+def shape_within(
+    shapes: TensorShapes, config: ModelConfig, settings: Mapping[str, object]
+) -> HeadsShape:
+    """Sizes of the heads among a target's tensors, of which only headers are known; none is 0.
+
+    Args:
+        shapes: Of all tensors, by name.
+        config: The target's sizes.
+        settings: What `config.json` says.
+
+    Raises:
+        HeadsError: They aren't whole.
+    """
+    is_there = _lie_within(frozenset(shapes), config)
+    return shape_among(shapes, settings) if is_there else HeadsShape()
+
+
+def _lie_within(names: frozenset[str], config: ModelConfig) -> bool:
+    return any(spec.lies_within(names, config) for spec in kind_registry().specs)
 
 
 def kind_of(names: frozenset[str]) -> HeadKind:

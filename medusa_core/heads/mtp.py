@@ -90,6 +90,7 @@ class MtpHead(ChainedHead):
         mask: Tensor | None,
         width: int,
         kv: KvCache,
+        only_last: bool = False,
     ) -> Tensor:
         assert isinstance(kv, TensorCache)
         model, device = self._model, self._precision.device
@@ -106,8 +107,5 @@ class MtpHead(ChainedHead):
             group = self._layer.num_heads // self._layer.num_kv_heads
             mask = mask.to(self._precision.scores).repeat(group, 1)
         rows = SequenceRows(slice(0, len(x)), mask, kv)
-        return model.final_norm(model.block(0, x, turned, [rows]))
-
-    def scores(self, states: Tensor) -> Tensor:
-        wide = torch.promote_types(self._precision.compute, torch.float32)
-        return self._model.logits(states).to(wide)
+        last = len(x) - 1 if only_last else None
+        return model.final_norm(model.block(0, x, turned, [rows], last))

@@ -28,13 +28,13 @@ class DrafterKind(NamedTuple):
     text: str
 
 
-KINDS: Mapping[str, DrafterKind] = {
+DRAFTER_KINDS: Mapping[str, DrafterKind] = {
     "dspark": DrafterKind(
         label="DSpark",
-        text="Fills a block in one pass; each guess follows the one before, with a chance.",
+        text="Fills a block in one pass; each guess weighs the one before and says how sure it is.",
     ),
     "jetspec": DrafterKind(
-        label="JetSpec", text="Fills a block in one pass; guesses follow one another."
+        label="JetSpec", text="Fills a block in one pass, read from left to right."
     ),
     "dflash": DrafterKind(label="DFlash", text="Fills a whole block of guesses in one pass."),
     "gemma4-assistant": DrafterKind(
@@ -57,7 +57,7 @@ _WORDS = {
     "gemma4-assistant": r"gemma.?4\b.*assistant",
     "hydra": r"hydra",
     "medusa": r"medusa",
-    "eagle": r"eagle[-_]?[123]?|speculator",
+    "eagle": r"p?-?eagle[-_]?[123]?|speculator",
     "mtp": r"mtp",
 }
 _PATTERNS = {kind: re.compile(rf"(?:^|[-_.]){words}(?=[-_.]|$)") for kind, words in _WORDS.items()}
@@ -72,6 +72,7 @@ _OTHERS = frozenset(
     )
 )
 _BASE = re.compile(r"base_model:(?:quantized:|finetune:|adapter:|merge:)?(.+)")
+_LICENCE = "license:"
 _MOST_AT_ONCE = 3
 _MOST_OF_MODEL = 100
 
@@ -82,7 +83,7 @@ class DrafterOffer:
 
     Attributes:
         repo: Its repository; empty where it lies in the model's own files.
-        kind: One of `KINDS`.
+        kind: One of `DRAFTER_KINDS`.
         made_for: The model that its makers name; empty where its name alone tells.
         file: Its GGUF file; empty for safetensors.
         nbytes: What is fetched; 0 while unknown.
@@ -101,7 +102,7 @@ class DrafterOffer:
     is_pickled: bool = False
 
 
-def kind_by_name(name: str, tags: Iterable[str] = ()) -> str:
+def drafter_kind(name: str, tags: Iterable[str] = ()) -> str:
     """The kind of drafter that a repository or a file is called, or tagged; empty for none."""
     last = name.rpartition("/")[2].casefold().removesuffix(".gguf")
     tagged = [tag.casefold() for tag in tags if ":" not in tag]
@@ -109,7 +110,7 @@ def kind_by_name(name: str, tags: Iterable[str] = ()) -> str:
         if pattern.search(last) and (kind != "mtp" or last.startswith("mtp")):
             return kind
     if "speculative-decoding" in tagged or "speculators" in tagged:
-        return next((kind for kind in KINDS if kind in tagged), "")
+        return next((kind for kind in DRAFTER_KINDS if kind in tagged), "")
     return ""
 
 
@@ -117,6 +118,12 @@ def base_models(tags: Iterable[str]) -> tuple[str, ...]:
     """The models that a card names as those its own was made of or for."""
     found = (_BASE.fullmatch(tag) for tag in tags)
     return tuple(dict.fromkeys(match[1] for match in found if match))
+
+
+def licence_in(tags: Iterable[str]) -> str:
+    """The licence that a card names; empty for none, or for one that it has no word for."""
+    found = next((tag for tag in tags if tag.startswith(_LICENCE)), "").removeprefix(_LICENCE)
+    return "" if found == "other" else found
 
 
 def made_for(found: SearchResult, names: Sequence[str]) -> tuple[bool, str]:
@@ -159,9 +166,12 @@ def find_drafters(settings: HubSettings, names: Sequence[str]) -> tuple[DrafterO
     every = {one.repo: one for one in sorted((o for found in lists for o in found), key=_rarity)}
     offers = []
     for one in every.values():
-        kind, (fits, named) = kind_by_name(one.repo, one.tags), made_for(one, names)
+        kind, (fits, named) = drafter_kind(one.repo, one.tags), made_for(one, names)
         if kind and fits and one.repo not in bases:
-            offers.append(DrafterOffer(one.repo, kind, named, is_gated=one.is_gated))
+            licence = licence_in(one.tags)
+            offers.append(
+                DrafterOffer(one.repo, kind, named, licence=licence, is_gated=one.is_gated)
+            )
     return tuple(offers)
 
 

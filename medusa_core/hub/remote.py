@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from medusa_core.errors import CheckpointError, HubError, NotFoundError
+from medusa_core.heads.mtp_parts import promised_shape
 from medusa_core.hub.convert.convert_source import HEADS_FILES
 from medusa_core.hub.listing import Listing, list_repo
 from medusa_core.hub.refusals import access_error, unreachable, unreadable
@@ -89,7 +90,7 @@ def look_at_model(
     if file or (listing.ggufs and not listing.has_safetensors):
         listing = replace(listing, file=file or _usual_file(listing))
         listing.check()
-        return RemoteModel(listing, _gguf_header(settings, listing, _config), HeadsShape())
+        return RemoteModel(listing, *_gguf_header(settings, listing, _model_in))
     listing.check()
     names = {one.path for one in listing.files}
     raw = _read_json(settings, listing, "config.json")
@@ -97,7 +98,7 @@ def look_at_model(
     if "generation_config.json" in names:
         generation = _read_json(settings, listing, "generation_config.json")
     config = parse_config(raw, generation)
-    heads = HeadsShape()
+    heads = promised_shape(raw, config)
     if raw.get("medusa_num_heads") and "model.safetensors" in names:
         heads = _heads_shape(read_remote_header(settings, listing, "model.safetensors"), {})
     return RemoteModel(listing, config, heads)
@@ -131,8 +132,18 @@ def _gguf_header(
     raise CheckpointError(f"{first.path} has no header that can be read.", "Choose another.")
 
 
-def _config(gguf: Gguf) -> ModelConfig:
-    return parse_config(*config_of(gguf))
+def _model_in(gguf: Gguf) -> tuple[ModelConfig, HeadsShape]:
+    """Sizes of a model and of heads among its tensors."""
+    raw, *others = config_of(gguf)
+    config = parse_config(raw, *others)
+    if not any(".nextn." in name for name in gguf.tensors):
+        return config, HeadsShape()
+    from medusa_core.heads.kind import shape_within  # takes torch along
+    from medusa_core.models.checkpoints.gguf_checkpoint import GgufCheckpoint
+
+    checkpoint = GgufCheckpoint(gguf)
+    shapes = {name: checkpoint.shape(name) for name in checkpoint.names}
+    return config, shape_within(shapes, config, raw)
 
 
 def look_at_heads(settings: HubSettings, repo: str, file: str = "") -> RemoteHeads:

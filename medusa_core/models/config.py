@@ -220,7 +220,7 @@ def parse_config(
         ModelError: It describes something that this engine doesn't run.
     """
     sees = isinstance(raw.get("vision_config"), Mapping)
-    whole, raw = raw, _text_part(raw)
+    whole, raw = raw, text_part(raw)
     model_type = _text(raw.get("model_type", ""))
     if model_type not in family_registry().names:
         return _through_transformers(model_type, whole, generation)
@@ -290,7 +290,7 @@ def _through_transformers(
     )
 
 
-def _text_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+def text_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """Of a model that also sees, what reads and writes text."""
     text = raw.get("text_config")
     if not isinstance(text, Mapping) or not raw.keys() & _SENSES:

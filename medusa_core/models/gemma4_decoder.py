@@ -40,7 +40,7 @@ from medusa_core.models.plain_block import PlainBlock, PlainTokens, PositionTabl
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
-from medusa_core.models.rope import Rope, interleave_rows, rotate_heads
+from medusa_core.models.rope import Rope, in_halves, interleave_rows, rotate_heads
 from medusa_core.models.token_table import TokenTable
 from medusa_core.models.traits_decoder import TraitsDecoder
 from medusa_core.models.weights import Weights
@@ -237,7 +237,7 @@ class Gemma4Decoder(TraitsDecoder):
         if weights.k_norm is None:
             return rotate_heads(queries, turns)
         raw = heads[:, num_q : num_q + num_kv]
-        values = _in_halves(raw) if weights.keys_are_values else heads[:, num_q + num_kv :]
+        values = in_halves(raw) if weights.keys_are_values else heads[:, num_q + num_kv :]
         keys = normed_heads(weights.k_norm, raw)
         turned = rotate_heads(torch.cat([queries, keys], dim=1), turns)
         values = normed_heads(self._value_norms[size], values)
@@ -387,8 +387,3 @@ class Gemma4Decoder(TraitsDecoder):
 
 def _sizes(rows: RowShape) -> tuple[int, int]:
     return rows.num_kv_heads, rows.head_dim
-
-
-def _in_halves(heads: Tensor) -> Tensor:
-    """Heads that lie in pairs for a rotation, as they were before. [n, heads, head_dim]"""
-    return heads.reshape(*heads.shape[:-1], -1, 2).transpose(-1, -2).flatten(-2)

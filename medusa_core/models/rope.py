@@ -34,6 +34,11 @@ def interleave_rows(weight: Tensor, head_dim: int, turned: int = 0) -> Tensor:
     return halves.transpose(1, 2).reshape(weight.shape)
 
 
+def in_halves(heads: Tensor) -> Tensor:
+    """Heads that lie in pairs for a rotation, as they were before. [n, heads, head_dim]"""
+    return heads.reshape(*heads.shape[:-1], -1, 2).transpose(-1, -2).flatten(-2)
+
+
 def inverse_frequencies(rope: RopeConfig, turned: int, context_tokens: int = 0) -> Tensor:
     """Radians per position of every pair that is turned, in float64. [turned / 2]
 
@@ -128,12 +133,20 @@ class Rope:
             self._extend(num_positions)
         return self._table
 
+    def turn_at(self, position: int) -> Tensor:
+        """The rotation of every pair at one position. [1, head_dim / 2], complex"""
+        return self._turns_of(torch.tensor([position]))
+
     def _extend(self, num_positions: int) -> None:
-        positions = torch.arange(num_positions, dtype=self._angle_dtype)
-        angles = torch.outer(positions, self._frequencies.to(self._angle_dtype))
+        self._table = self._turns_of(torch.arange(num_positions))
+
+    def _turns_of(self, positions: Tensor) -> Tensor:
+        angles = torch.outer(
+            positions.to(self._angle_dtype), self._frequencies.to(self._angle_dtype)
+        )
         turning = torch.polar(torch.full_like(angles, self._strength), angles)
         table = torch.cat([turning, turning.new_ones(len(turning), self._num_still)], dim=1)
-        self._table = table.to(device=self._device, dtype=self._complex)
+        return table.to(device=self._device, dtype=self._complex)
 
 
 def rotate(qkv: Tensor, factors: Tensor) -> Tensor:

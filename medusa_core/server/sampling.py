@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import NamedTuple
 
-from medusa_core.messages import Advice, GenerateSettings
+from medusa_core.messages import AUTO_GROWTH, GROWTHS, Advice, GenerateSettings
 from medusa_core.server.fields import Fields
 from medusa_core.server.limits import Limits
 
@@ -59,6 +59,7 @@ def read_settings(
         rule=rule or "sample",
         drafter=medusa.text("drafter") if medusa.flag("drafts", default=True) else _NONE,
         tree_rows=medusa.whole("rows", 1, 1 << 16) or 0,
+        growth=_growth(medusa),
         presence_penalty=fields.number("presence_penalty", -2, 2) or 0.0,
         frequency_penalty=fields.number("frequency_penalty", -2, 2) or 0.0,
         logit_bias=_biases(fields, limits),
@@ -102,6 +103,13 @@ def _seed(fields: Fields) -> int:
     """The seed; a new one where none is given, or a negative one, as llama-server has it."""
     seed = fields.whole("seed", -_MOST_SEED, _MOST_SEED)
     return secrets.randbits(62) if seed is None or seed < 0 else seed
+
+
+def _growth(medusa: Fields) -> str:
+    growth = medusa.text("growth", AUTO_GROWTH)
+    if growth not in GROWTHS:
+        raise medusa.invalid("growth", f"one of {', '.join(GROWTHS)}")
+    return growth
 
 
 def _thinks(fields: Fields) -> bool | None:

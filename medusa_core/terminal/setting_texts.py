@@ -9,7 +9,7 @@ from typing import Any
 
 from medusa_core.chats.settings import SETTINGS, ChatSettings
 from medusa_core.errors import RequestError
-from medusa_core.messages import ModelLoaded, Overflow
+from medusa_core.messages import GROWTHS, ModelLoaded, Overflow
 
 _SYSTEM = "system_prompt"  # it has a command of its own
 _THINKS = {"usual": None, "on": True, "off": False}
@@ -21,6 +21,7 @@ _MEANINGS = {
     "stop": "A string, or a JSON list of them, that ends an answer; off for none.",
     "overflow": "Of a chat that is too long: stop, rolling or middle.",
     "thinks": "Whether a model that may think first does: usual, on or off.",
+    "growth": "The form of guesses: chain, tree, or auto for what pays in each step.",
 }
 NAMES = tuple(one.name for one in fields(ChatSettings) if one.name != _SYSTEM)
 
@@ -70,6 +71,8 @@ def typed_values(name: str, loaded: ModelLoaded) -> tuple[str, ...]:
             return tuple(one.value for one in Overflow)
         case "thinks":
             return tuple(_THINKS)
+        case "growth":
+            return GROWTHS
     return ()
 
 

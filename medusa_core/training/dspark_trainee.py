@@ -92,7 +92,7 @@ class DSparkTrainee:
             num_kv_heads=sizes.num_kv_heads,
             head_dim=sizes.head_dim,
             columns=len(kept),
-            block=config.block,
+            block=config.block or config.num_heads,
             rank=config.markov_rank,
             mask_id=mask_id_of(vectors),
         )

@@ -19,8 +19,7 @@ KINDS = tuple(TRAINED_KINDS)
 PROMPTS = ("both", "bundled", "own")
 _MOST_HEADS = 8
 _MOST_LAYERS, _MOST_BLOCK = 4, 16
-_USUAL_RATE, _PUBLISHED_WIDTH = 1e-3, 4096
-_RATES = {"eagle": 4e-4, "dspark": 6e-4}  # of other kinds than heads of ResBlocks
+_USUAL_RATE, _EAGLE_RATE, _PUBLISHED_WIDTH = 1e-3, 4e-4, 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class HeadsConfig:
         num_heads: how many tokens ahead are guessed; for eagle, steps of its training; for streams,
             how many run.
         num_layers: residual layers of each Medusa head; for dspark, layers of the drafter.
-        block: guesses of a pass of a dspark drafter.
+        block: guesses of a pass of a dspark drafter; 0 for num_heads.
         markov_rank: of its bias by the token before.
         stream_layers: the model's last layers through which streams run.
         lora_rank: of the adapters that change these layers for streams.
@@ -71,7 +70,7 @@ class HeadsConfig:
     kind: str = "hydra"
     num_heads: int = 4
     num_layers: int = 1
-    block: int = 5
+    block: int = 0
     markov_rank: int = 64
     stream_layers: int = 2
     lora_rank: int = 16
@@ -117,7 +116,7 @@ class HeadsConfig:
         bounds: dict[str, tuple[float, float]] = {
             "num_heads": (1, _MOST_HEADS),
             "num_layers": (1, _MOST_LAYERS),
-            "block": (2, _MOST_BLOCK),
+            "block": (0, _MOST_BLOCK),
             "markov_rank": (1, 1024),
             "stream_layers": (1, 1000),
             "lora_rank": (1, 1024),
@@ -196,7 +195,7 @@ def learning_rate_of(config: HeadsConfig, width: int = _PUBLISHED_WIDTH) -> floa
         config: Of the run.
         width: Of the model's states.
     """
-    usual = _RATES.get(config.kind, _USUAL_RATE)
+    usual = _EAGLE_RATE if config.kind == "eagle" else _USUAL_RATE
     return config.learning_rate or usual * math.sqrt(_PUBLISHED_WIDTH / width)
 
 
@@ -235,7 +234,7 @@ def add_heads_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kind", choices=KINDS, help=f"which heads (default: {usual.kind})")
     parser.add_argument("--num-heads", type=int, help=f"tokens ahead (default: {usual.num_heads})")
     parser.add_argument(
-        "--block", type=int, help=f"guesses of a pass, of dspark (default: {usual.block})"
+        "--block", type=int, help="guesses of a pass, of dspark (default: as many as --num-heads)"
     )
     parser.add_argument(
         "--markov-rank",

@@ -360,8 +360,8 @@
         <translation>Ein Sprachmodell schreibt sonst ein Token je Schritt. Hier raten kleine Zusatzköpfe die nächsten Token voraus; das Modell prüft alle in einem einzigen Schritt und behält, was es selbst geschrieben hätte. Richtig geratener Text ist in der Farbe seines Kopfes getönt und unterstrichen; die Leiste unten zählt mit. Die Worte sind so oder so die des Modells – nur kommen sie schneller.</translation>
     </message>
     <message>
-        <source>Keep what the panels show of the last 20,000 steps: 12 to 31 MB by the size of the trees. With the built-in model that costs two to five hundredths of the speed, with a large one nothing to speak of.</source>
-        <translation>Behält, was die Ansichten von den letzten 20.000 Schritten zeigen: je nach Größe der Bäume 12 bis 31 MB. Beim eingebauten Modell kostet das zwei bis fünf Hundertstel des Tempos, bei einem großen kaum etwas.</translation>
+        <source>Keep what the panels show of the last 20,000 steps: 15 to 41 MB by the size of the trees. With the built-in model that costs two to five hundredths of the speed, with a large one nothing to speak of.</source>
+        <translation>Behält, was die Ansichten von den letzten 20.000 Schritten zeigen: je nach Größe der Bäume 15 bis 41 MB. Beim eingebauten Modell kostet das zwei bis fünf Hundertstel des Tempos, bei einem großen kaum etwas.</translation>
     </message>
     <message>
         <source>could not be loaded</source>
@@ -7928,8 +7928,8 @@
         <translation>Schritte aufzeichnen</translation>
     </message>
     <message>
-        <source>Tree and Steps show the last 20,000 steps; takes up to 31 MB.</source>
-        <translation>Baum und Schritte zeigen die letzten 20.000 Schritte; das braucht bis zu 31 MB.</translation>
+        <source>Tree and Steps show the last 20,000 steps; takes up to 41 MB.</source>
+        <translation>Baum und Schritte zeigen die letzten 20.000 Schritte; das braucht bis zu 41 MB.</translation>
     </message>
     <message>
         <source>Offline</source>

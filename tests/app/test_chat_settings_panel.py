@@ -531,6 +531,20 @@ def test_thinking_is_switched_where_the_model_can(qtbot: QtBot, open_fake: Open)
     assert command.messages[1].content == "Four.", "what was thought isn't sent back"
 
 
+def test_the_form_of_guesses_is_chosen_for_a_conversation(qtbot: QtBot, open_fake: Open) -> None:
+    window, engine = open_fake()
+    wait_ready(qtbot, window)
+    window.page.show_panel(True)
+    panel = window.page.settings_panel
+    assert requested(qtbot, (window, engine)).settings.growth == "auto"
+    box = panel.growth_box
+    box.setCurrentIndex(box.findData("chain"))
+    box.activated.emit(box.currentIndex())
+    assert requested(qtbot, (window, engine)).settings.growth == "chain"
+    panel.choose_drafter("none")
+    assert not box.isEnabled()
+
+
 def test_a_model_without_the_switch_shows_none(qtbot: QtBot, open_fake: Open) -> None:
     window, _ = open_fake()
     wait_ready(qtbot, window)

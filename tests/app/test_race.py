@@ -15,10 +15,13 @@ from medusa_core.messages import DrafterSpeed, ModelLoaded
 from tests.app.engine_says import ALL_DRAFTERS, RULES, SOURCES
 from tests.app.fakes import PLAN
 
-WHY = "A step of 6.4 rows takes 1.5 times as long as one of one row."
+WHY = (
+    "Mostly trees of 5.4 guesses, 3.4 deep: a step takes 1.5 times as long as without, and brings "
+    "2.6 tokens."
+)
 SPEEDS = (
     DrafterSpeed("none", 1.0, 40.0, 1.0, 0.0),
-    DrafterSpeed("eagle", 2.6, 80.0, 2.0, 0.2, "tree", 6.4, 3.4, 1.5, WHY),
+    DrafterSpeed("eagle", 2.6, 80.0, 2.0, 0.2, "tree", 6.4, 3.4, 1.5, "A step of 6.4 rows."),
     DrafterSpeed("lookahead", 1.2, 10.0, 0.25, 0.2, "chain", 3.0, 2.0, 1.2),
     DrafterSpeed("early", 2.0, 60.0, 1.5, 0.2),  # no model offers it
 )
@@ -62,10 +65,14 @@ def test_the_bars_are_those_that_raced_the_fastest_first() -> None:
     assert [bar.pays for bar in (eagle, plain, lookahead)] == [True, False, False]
     assert eagle.words == f"EAGLE head: 80 tokens/s, 2.00 × plain, tree, 6.4 rows. {WHY}"
     assert (lookahead.speed, lookahead.shape) == ("10.0 tokens/s", "chain, 3.0 rows")
-    assert (plain.shape, plain.gain) == ("no guesses: the dashed line", "")
+    assert (plain.shape, plain.gain) == ("the dashed line", "")
     assert race_bars(DRAFTERS, ()) == ()
+    assert lookahead.why.startswith("Mostly chains of 2.0 guesses: a step takes 1.2 times")
     parked = SPEEDS[1]._replace(growth="none")
     assert race_bars(DRAFTERS, (parked,))[0].shape == "guesses rarely pay"
+    assert race_bars(DRAFTERS, (parked,))[0].why.startswith("Mostly no guesses")
+    untimed = SPEEDS[1]._replace(step_x=0.0)
+    assert race_bars(DRAFTERS, (untimed,))[0].why == "A step of 6.4 rows."
 
 
 def test_a_bar_that_is_clicked_drafts_from_now_on(panel: ChatSettingsPanel) -> None:
@@ -93,7 +100,8 @@ def test_keys_walk_along_the_bars_and_choose(panel: ChatSettingsPanel, key: Qt.K
     QTest.keyClick(race, key)
     assert panel.settings().drafter == "lookahead"
     assert not spoken(race, 0).endswith("Chosen.")
-    assert spoken(race, 2) == "Lookahead: 10.0 tokens/s, 0.25 × plain, chain, 3.0 rows. Chosen."
+    assert spoken(race, 2).startswith("Lookahead: 10.0 tokens/s, 0.25 × plain, chain, 3.0 rows.")
+    assert spoken(race, 2).endswith("Chosen.")
 
 
 @pytest.mark.parametrize("choice", list(ThemeChoice)[:2])

@@ -38,6 +38,7 @@ MARKED = re.compile(f"{BEGIN}[^{BEGIN}{END}]*{END}")
 WORD = re.compile(r"[^\W\d_]{3,}")
 # Names, units, and what is said in English to a model that knows nothing else.
 NAMES = re.compile(
+    r"[\w.-]+/[\w.-]+|eagle|dflash|dspark|jetspec|hydra|mtp|assistant|"
     r"medusa chat|llama-pebble|pebble|fake|deutsch|english|markdown|json|gguf|"
     r"h1|suffix:|phrases:|ahead:|grammar:|tokens?/s|gib|mib|float32|fp32|cpu|gpu|ctrl|shift|return|esc|del|alt|"
     r"/[\w/.-]+|lmsys|fasterdecoding|medusa|vicuna|llama|qwen|mistral|gemma|phi|smollm|instruct|mini|nf4|with|huggingfacetb|"

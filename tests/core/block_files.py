@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -24,7 +25,7 @@ class BlockSpec:
     """A random drafter.
 
     Attributes:
-        layout: z-lab, muse, deepseek, liquid, specforge, speculators or jetspec.
+        layout: z-lab, muse, deepseek, gemma4, liquid, specforge, speculators or jetspec.
         taps: The target's layers whose entering states it reads.
         columns: Tokens that it drafts from; 0 for all.
         rank: Of the Markov head; 0 for none.
@@ -57,7 +58,7 @@ class BlockSpec:
 
     @property
     def first_place(self) -> int:
-        return 0 if self.layout in ("deepseek", "liquid") else 1
+        return 0 if self.layout in ("deepseek", "gemma4", "liquid") else 1
 
     @property
     def are_causal(self) -> tuple[bool, ...]:
@@ -77,7 +78,15 @@ REDUCED = replace(DSPARK, layout="speculators", columns=96, seed=8)
 
 def parts_of(spec: BlockSpec) -> dict[str, Tensor]:
     """The weights by z-lab's and DeepSeek's names."""
-    normal = _Normal(torch.Generator().manual_seed(spec.seed))
+    return _parts(spec, _Normal(torch.Generator().manual_seed(spec.seed)))
+
+
+def shapes_of(spec: BlockSpec) -> dict[str, tuple[int, ...]]:
+    """Their shapes, of a drafter of any size."""
+    return {name: tuple(part.shape) for name, part in _parts(spec, _NoNumbers()).items()}
+
+
+def _parts(spec: BlockSpec, normal: "_Normal") -> dict[str, Tensor]:
     hidden, features = spec.hidden, len(spec.taps) * spec.hidden
     parts = {
         "fc.weight": normal(hidden, features, scale=1.5 / features**0.5),
@@ -98,6 +107,16 @@ class _Normal:
 
     def __call__(self, *shape: int, scale: float = 1.0) -> Tensor:
         return (torch.randn(*shape, generator=self.generator) * scale).bfloat16()
+
+
+class _NoNumbers(_Normal):
+    """Tensors of which there is the shape alone."""
+
+    def __init__(self) -> None:
+        super().__init__(torch.Generator())
+
+    def __call__(self, *shape: int, scale: float = 1.0) -> Tensor:
+        return torch.empty(shape, device="meta")
 
 
 def _layer_of(spec: BlockSpec, normal: _Normal) -> dict[str, Tensor]:
@@ -121,6 +140,11 @@ def _layer_of(spec: BlockSpec, normal: _Normal) -> dict[str, Tensor]:
         parts[f"{name}.weight"] = normal(hidden, scale=0.1) + 1
     for name in ("q_norm", "k_norm"):
         parts[f"self_attn.{name}.weight"] = normal(spec.head_dim, scale=0.3) + 1
+    if spec.layout == "gemma4":
+        del parts["self_attn.v_proj.weight"]
+        for name in ("pre_feedforward_layernorm", "post_feedforward_layernorm"):
+            parts[f"{name}.weight"] = normal(hidden, scale=0.1) + 1
+        parts["layer_scalar"] = normal(1, scale=0.1) + 1
     for name in ("attention_conv", "mlp_conv") if spec.selected else ():
         parts[f"{name}.base_kernel"] = normal(2, WIDTH, hidden, scale=0.7)
         projected = normal(2 * WIDTH * hidden // GROUP, hidden, scale=0.1)
@@ -155,7 +179,7 @@ def write_block(folder: Path, spec: BlockSpec, parts: dict[str, Tensor] | None =
         renamed = {"fc.weight": "encoder.fc.weight"}
         renamed["hidden_norm.weight"] = "encoder.output_norm_enc.weight"
         tensors = {renamed.get(name, name): tensor for name, tensor in tensors.items()}
-    if spec.layout == "deepseek":  # copies of the target's, or nearly
+    if spec.layout in ("deepseek", "gemma4"):  # copies of the target's, or nearly
         tensors["embed_tokens.weight"] = torch.zeros(spec.vocab, spec.hidden)
         tensors["lm_head.weight"] = torch.zeros(spec.vocab, spec.hidden)
     if spec.columns:
@@ -215,6 +239,23 @@ def config_of(spec: BlockSpec) -> dict[str, Any]:
     if spec.layout == "deepseek":
         named = {"architectures": ["Qwen3DSparkModel"], "num_anchors": 8}
         return {**qwen3, **size, **named, **apart, **markov, **spec.more}
+    if spec.layout == "gemma4":
+        turned = {"rope_type": "proportional", "partial_rotary_factor": 0.5}
+        named = {
+            "architectures": ["Gemma4DSparkModel"],
+            "model_type": "gemma4_text",
+            "hidden_activation": "gelu_pytorch_tanh",
+            "head_dim": 2 * spec.head_dim,
+            "global_head_dim": spec.head_dim,
+            "num_key_value_heads": 1,
+            "num_global_key_value_heads": spec.kv_heads,
+            "attention_k_eq_v": True,
+            "hidden_size_per_layer_input": 0,
+            "layer_types": ["full_attention"] * spec.num_layers,
+            "rope_parameters": {"full_attention": {**turned, "rope_theta": spec.theta}},
+        }
+        del qwen3["hidden_act"]
+        return {**qwen3, **size, **named, **apart, **markov, **spec.own}
     if spec.layout == "liquid":
         named = {"architectures": ["Lfm2DSparkDraftModel"], "rope_is_neox_style": False}
         return {**qwen3, **size, **named, **markov, "dflash_config": apart, **spec.more}
@@ -245,6 +286,7 @@ class Slowly:
         self.spec, self.embedding = spec, embedding.double()
         self.parts = {name: tensor.double() for name, tensor in parts_of(spec).items()}
         self.lm_head = self.parts.get("lm_head.weight", lm_head.double())
+        self.is_gemma = spec.layout == "gemma4"
 
     def states(self, deep: Tensor, root: int) -> Tensor:
         """Behind the last norm, of the places that draft.
@@ -256,7 +298,9 @@ class Slowly:
         spec, count = self.spec, len(deep)
         read = self._norm(deep.double() @ self.parts["fc.weight"].T, "hidden_norm")
         block = [root, *[spec.mask] * (spec.num_places - 1)]
-        x = [self.embedding[token] * spec.own.get("input_embedding_scale", 1) for token in block]
+        scale = spec.own.get("input_embedding_scale", 1)
+        scale = math.sqrt(spec.hidden) if self.is_gemma else scale
+        x = [self.embedding[token] * scale for token in block]
         for index in range(spec.num_layers):
             normed = [self._norm(row, f"layers.{index}.input_layernorm") for row in x]
             normed, behind = self._convolved(f"layers.{index}.attention_conv", normed)
@@ -267,11 +311,19 @@ class Slowly:
                 self._mixed(index, row, count + place, keys, values)
                 for place, row in enumerate(normed)
             ]
-            x = [row + made for row, made in zip(x, behind(mixed), strict=True)]
-            normed = [self._norm(row, f"layers.{index}.post_attention_layernorm") for row in x]
+            mixed = behind(mixed)
+            before_mlp = f"layers.{index}.post_attention_layernorm"
+            if self.is_gemma:
+                mixed = [self._norm(row, before_mlp) for row in mixed]
+                before_mlp = f"layers.{index}.pre_feedforward_layernorm"
+            x = [row + made for row, made in zip(x, mixed, strict=True)]
+            normed = [self._norm(row, before_mlp) for row in x]
             normed, behind = self._convolved(f"layers.{index}.mlp_conv", normed)
             made = behind([self._mlp(index, row) for row in normed])
+            if self.is_gemma:
+                made = [self._norm(r, f"layers.{index}.post_feedforward_layernorm") for r in made]
             x = [row + one for row, one in zip(x, made, strict=True)]
+            x = [row * self.parts.get(f"layers.{index}.layer_scalar", 1) for row in x]
         return torch.stack([self._norm(row, "norm") for row in x[spec.first_place :]])
 
     def scores(self, states: Tensor, level: int, before: int) -> Tensor:
@@ -323,12 +375,14 @@ class Slowly:
         mixed = []
         for head in range(spec.heads):
             near = torch.stack([keys[other][head // group] for other in seen])
-            weights = torch.softmax(near @ queries[head] / math.sqrt(spec.head_dim), 0)
+            scale = 1 if self.is_gemma else spec.head_dim**-0.5
+            weights = torch.softmax(near @ queries[head] * scale, 0)
             mixed.append(weights @ torch.stack([values[other][head // group] for other in seen]))
         return self._linear(index, "self_attn.o_proj", torch.cat(mixed))
 
     def _mlp(self, index: int, x: Tensor) -> Tensor:
-        gate = torch.nn.functional.silu(self._linear(index, "mlp.gate_proj", x))
+        gate = self._linear(index, "mlp.gate_proj", x)
+        gate = F.gelu(gate, approximate="tanh") if self.is_gemma else F.silu(gate)
         return self._linear(index, "mlp.down_proj", gate * self._linear(index, "mlp.up_proj", x))
 
     def _convolved(
@@ -354,7 +408,10 @@ class Slowly:
         return mixed(0, rows), lambda made: mixed(1, made)
 
     def _head(self, index: int, name: str, row: Tensor, place: int) -> Tensor:
-        heads = self._linear(index, f"self_attn.{name}_proj", row).view(-1, self.spec.head_dim)
+        said = "k" if self.is_gemma and name == "v" else name
+        heads = self._linear(index, f"self_attn.{said}_proj", row).view(-1, self.spec.head_dim)
+        if name == "v" and self.is_gemma:
+            return heads * (heads.pow(2).mean(-1, keepdim=True) + self.spec.eps).rsqrt()
         if name == "v":
             return heads
         return self._turned(self._norm(heads, f"layers.{index}.self_attn.{name}_norm"), place)
@@ -371,6 +428,8 @@ class Slowly:
     def _turned(self, rows: Tensor, place: int) -> Tensor:
         half = rows.shape[-1] // 2
         angles = place * self.spec.theta ** (-torch.arange(half).double() / half)
+        if self.is_gemma:  # the second half of the pairs isn't turned
+            angles = angles * (torch.arange(half) < half // 2)
         cosine, sine = angles.cos(), angles.sin()
         if self.spec.layout == "liquid":  # neighbours are turned
             a, b = rows[:, ::2], rows[:, 1::2]

@@ -4,6 +4,7 @@ Source: llama.cpp, `conversion/{llama,qwen,gemma}.py`; names by its `gguf-py`.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import gguf
@@ -11,11 +12,14 @@ import torch
 from torch import Tensor
 
 from medusa_core.bench.gguf_export import finish
-from tests.core.block_files import DSPARK, BlockSpec
+from tests.core.assistant_files import GLOBAL, AssistantSpec
+from tests.core.assistant_files import tensors_of as assistant_tensors
+from tests.core.block_files import DSPARK, GROUP, RANK, WIDTH, BlockSpec
 from tests.core.block_files import parts_of as block_parts_of
 from tests.core.eagle_files import EagleSpec, parts_of
 from tests.core.gguf_files import add_as
 
+GEMMA_DSPARK = replace(DSPARK, layout="gemma4")
 BASE_MODEL = "them/target"
 _EAGLE = {
     "fc": "fc.weight",
@@ -76,7 +80,9 @@ def write_eagle_gguf(
 
 
 def add_base_model(writer: gguf.GGUFWriter, repo: str) -> None:
-    """Say for which model it was made, as a model card's data are written."""
+    """Say for which model it was made, if any, as a model card's data are written."""
+    if not repo:
+        return
     writer.add_base_model_count(1)
     writer.add_base_model_name(0, repo.rpartition("/")[2])
     writer.add_base_model_repo_url(0, f"https://huggingface.co/{repo}")
@@ -111,6 +117,15 @@ _BLOCK = {
     "markov_head.markov_w2.weight": "markov_w2.weight",
     "confidence_head.proj.weight": "conf_proj.weight",
     "confidence_head.proj.bias": "conf_proj.bias",
+    "candidate_selector.predecessor_codebook": "selector_predecessor.weight",
+    "candidate_selector.successor_codebook": "selector_successor.weight",
+    "candidate_selector.hidden_projection.weight": "selector_hidden.weight",
+}
+_CONVOLUTIONS = {
+    "attention_conv.base_kernel": "attn_conv_base",
+    "attention_conv.kernel_projection.weight": "attn_conv_proj.weight",
+    "mlp_conv.base_kernel": "ffn_conv_base",
+    "mlp_conv.kernel_projection.weight": "ffn_conv_proj.weight",
 }
 
 
@@ -121,6 +136,13 @@ def write_block_gguf(path: Path, spec: BlockSpec, kind: str = "f32") -> Path:
     add_base_model(writer, BASE_MODEL)
     writer.add_context_length(2048)
     writer.add_embedding_length(spec.hidden)
+    if spec.layout == "gemma4":
+        writer.add_embedding_scale(spec.hidden**0.5)
+        writer.add_attention_scale(1.0)
+        writer.add_string("dflash.hidden_activation", "gelu_pytorch_tanh")
+        pairs = spec.head_dim // 2  # of which half turns
+        factors = torch.tensor([1.0] * (pairs // 2) + [1e30] * (pairs - pairs // 2))
+        writer.add_tensor("rope_freqs.weight", factors.numpy())
     writer.add_block_count(spec.num_layers)
     writer.add_feed_forward_length(spec.inner)
     writer.add_head_count(spec.heads)
@@ -136,6 +158,14 @@ def write_block_gguf(path: Path, spec: BlockSpec, kind: str = "f32") -> Path:
     if any(spec.windows):
         writer.add_sliding_window(next(window for window in spec.windows if window))
         writer.add_sliding_window_pattern([window is not None for window in spec.windows])
+    if spec.selected:
+        for key, number in (
+            *(("conv_kernel_size", WIDTH), ("conv_group_size", GROUP)),
+            *(("selector_rank", RANK), ("selector_top_k", spec.selected)),
+        ):
+            writer.add_uint32(f"dflash.{key}", number)
+    if spec.layout == "jetspec":
+        writer.add_causal_attention(True)
     if spec.rank:
         writer.add_bool("dflash.sample_from_anchor", spec.first_place == 0)
         writer.add_bool("dflash.has_confidence_head", spec.confidence)
@@ -151,21 +181,114 @@ def write_block_gguf(path: Path, spec: BlockSpec, kind: str = "f32") -> Path:
             tokens = tensor.long() + torch.arange(len(tensor))
             writer.add_tensor("d2t", tokens.numpy(), raw_dtype=gguf.GGMLQuantizationType.I64)
         else:
-            add_as(writer, _block_name(name), tensor.float().contiguous().numpy(), kind)
+            stored = _block_name(name, spec.layout == "gemma4")
+            add_as(writer, stored, tensor.float().contiguous().numpy(), kind)
     finish(writer)
     return path
 
 
-def _block_name(name: str) -> str:
+def _block_name(name: str, is_gemma: bool) -> str:
     if name in _BLOCK:
         return _BLOCK[name]
     _, layer, rest = name.split(".", 2)
+    if is_gemma and rest in _ASSISTANT:
+        return f"blk.{layer}.{_ASSISTANT[rest]}"
+    if rest in _CONVOLUTIONS:
+        return f"blk.{layer}.{_CONVOLUTIONS[rest]}"
     stem, _, ending = rest.rpartition(".")
     return f"blk.{layer}.{_BLOCK_LAYER[stem]}.{ending}"
 
 
-# By architecture: writes heads for the target of `GROUPED`.
+_ASSISTANT = {
+    "input_layernorm.weight": "attn_norm.weight",
+    "self_attn.q_proj.weight": "attn_q.weight",
+    "self_attn.q_norm.weight": "attn_q_norm.weight",
+    "self_attn.o_proj.weight": "attn_output.weight",
+    "post_attention_layernorm.weight": "post_attention_norm.weight",
+    "pre_feedforward_layernorm.weight": "ffn_norm.weight",
+    "post_feedforward_layernorm.weight": "post_ffw_norm.weight",
+    "mlp.gate_proj.weight": "ffn_gate.weight",
+    "mlp.up_proj.weight": "ffn_up.weight",
+    "mlp.down_proj.weight": "ffn_down.weight",
+    "layer_scalar": "layer_output_scale.weight",
+}
+_BESIDE_BLOCKS = {
+    "pre_projection.weight": "nextn.pre_projection.weight",
+    "post_projection.weight": "nextn.post_projection.weight",
+    "model.norm.weight": "output_norm.weight",
+    "model.embed_tokens.weight": "token_embd.weight",
+}
+
+
+def write_assistant_gguf(path: Path, spec: AssistantSpec, kind: str = "f32") -> Path:
+    """Write a Gemma 4 assistant as one file, without its clusters; returns it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writer = gguf.GGUFWriter(path, "gemma4-assistant")
+    add_base_model(writer, BASE_MODEL)
+    windows = [its != GLOBAL for its in spec.kinds]
+    count, heads = len(windows), (spec.kv_heads, spec.global_kv_heads)
+    writer.add_context_length(512)
+    writer.add_embedding_length(spec.hidden)
+    writer.add_embedding_length_out(spec.width)
+    writer.add_block_count(count)
+    writer.add_nextn_predict_layers(count)
+    writer.add_feed_forward_length(spec.inner)
+    writer.add_head_count(spec.heads)
+    kv = [heads[0] if local else heads[1] for local in windows] if heads[1] else heads[0]
+    writer.add_head_count_kv(kv)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_rope_freq_base(1e6)
+    writer.add_rope_freq_base_swa(1e4)
+    writer.add_sliding_window(spec.window)
+    writer.add_sliding_window_pattern(windows)
+    writer.add_shared_kv_layers(count)
+    writer.add_embedding_length_per_layer_input(0)
+    for add, size in (
+        (writer.add_key_length, spec.global_head_dim),
+        (writer.add_value_length, spec.global_head_dim),
+        (writer.add_key_length_swa, spec.head_dim),
+        (writer.add_value_length_swa, spec.head_dim),
+        (writer.add_rope_dimension_count, spec.global_head_dim),
+        (writer.add_rope_dimension_count_swa, spec.head_dim),
+    ):
+        add(size)
+    pairs = spec.global_head_dim // 2  # of which a quarter turns
+    factors = torch.tensor([1.0] * (pairs // 4) + [1e30] * (pairs - pairs // 4))
+    writer.add_tensor("rope_freqs.weight", factors.numpy())
+    for name, tensor in assistant_tensors(spec).items():
+        if name.startswith("masked_embedding"):
+            continue
+        if name.startswith("model.layers."):
+            _, _, layer, rest = name.split(".", 3)
+            stored = f"blk.{layer}.{_ASSISTANT[rest]}"
+        else:
+            stored = _BESIDE_BLOCKS[name]
+        add_as(writer, stored, tensor.float().contiguous().numpy(), kind)
+    finish(writer)
+    return path
+
+
+def write_mtp_gguf(path: Path, model: Path, num_layers: int) -> Path:
+    """Of a model's file what drafts and what it shares, as `--mtp` writes it; returns the file."""
+    reader = gguf.GGUFReader(model)
+    architecture = reader.fields["general.architecture"].contents()
+    writer = gguf.GGUFWriter(path, architecture)
+    for field in reader.fields.values():
+        if not field.name.startswith(("GGUF.", "general.architecture")):
+            kind, more = field.types[0], field.types[-1] if len(field.types) > 1 else None
+            writer.add_key_value(field.name, field.contents(), kind, more)
+    for tensor in reader.tensors:
+        layer = tensor.name.split(".")[1] if tensor.name.startswith("blk.") else str(num_layers)
+        if int(layer) >= num_layers:
+            writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+    finish(writer)
+    return path
+
+
+# By architecture: writes heads for the target of `GROUPED`, or of Gemma 4.
 GGUF_HEADS: dict[str, Callable[[Path], Path]] = {
     "eagle3": lambda path: write_eagle_gguf(path, EagleSpec("eagle3")),
     "dflash": lambda path: write_block_gguf(path, DSPARK),
+    "dflash-gemma4": lambda path: write_block_gguf(path, GEMMA_DSPARK),
+    "gemma4-assistant": lambda path: write_assistant_gguf(path, AssistantSpec()),
 }

@@ -139,7 +139,7 @@ def test_steps_of_one_size_do_not_say_what_rows_cost(tiny: Target) -> None:
     for num_rows in (4, 64):  # the latter were not measured
         tuner = Tuner(tiny, COSTS)
         tuner.judge(SETTINGS, 100, [StepYield(1.0, 1, num_rows, 3.0)] * 50)
-        rate = (2 * 50 + 20) / (3.0 * 50 + 20)
+        rate = (2 * 50 + 8) / (3.0 * 50 + 8)
         assert dearest(tuner) == pytest.approx(3.0 * rate)
 
 

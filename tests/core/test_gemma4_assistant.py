@@ -3,6 +3,7 @@
 import json
 from array import array
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,16 @@ from torch import Tensor
 
 from medusa_core.bench.random_target import make_random
 from medusa_core.errors import CheckpointError, HeadsError
+from medusa_core.heads.kind import read_shape
 from medusa_core.hub.library.library_folder import ContentsKind, look_into
 from medusa_core.hub.library.pairing import heads_facts, misfit, target_facts
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
+from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.plan import plan_memory
+from medusa_core.messages import Fit, GenerateSettings, HeadsShape, LoadOptions, WeightFormats
 from medusa_core.models.config import parse_config
+from medusa_core.models.quant.choice import settle_formats
 from medusa_core.runtime.kv.cache import ReadableCache
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner
@@ -31,11 +36,12 @@ from medusa_core.speculation.drafters.sources.gemma4_assistant_source import (
     assistant_head,
 )
 from tests.core.assistant_files import AssistantSpec, config_of, tensors_of, write_assistant
+from tests.core.gguf_heads_files import write_assistant_gguf
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly, user_says
 from tests.core.peer_files import write_peer
 from tests.core.peers import peer_of
 from tests.core.targets import folder_of, load
-from tests.core.test_gemma4 import WIDE
+from tests.core.test_gemma4 import E2B, WIDE
 from tests.core.test_model_against_transformers import TOKEN_IDS
 from tests.core.tiny import write_text_files
 
@@ -254,8 +260,7 @@ def test_rows_are_read_as_attention_reads_them(cache: str, tmp_path: Path) -> No
             assert mine.equal(theirs[:, 3:25])
 
 
-@pytest.mark.parametrize("rule", ["greedy", "sample"])
-@pytest.mark.parametrize("cache", ["", "q4"])
+@pytest.mark.parametrize(("cache", "rule"), [("", "sample"), ("q4", "greedy")])
 def test_texts_are_those_without_drafts(cache: str, rule: str, tmp_path: Path) -> None:
     write_peer("gemma 4 12B", tmp_path / "model")
     folder = write_assistant(tmp_path / "assistant", SPECS["gemma 4 12B"])
@@ -274,8 +279,16 @@ def test_texts_are_those_without_drafts(cache: str, rule: str, tmp_path: Path) -
     )
 
 
-@pytest.mark.parametrize("name", SPECS)
-@pytest.mark.parametrize(("dtype", "heads"), [("float32", ""), ("bfloat16", "bf16"), ("", "int8")])
+@pytest.mark.parametrize(
+    ("name", "dtype", "heads"),
+    [
+        ("gemma 4 E2B", "float32", ""),
+        ("gemma 4 E4B", "bfloat16", "bf16"),
+        ("gemma 4 31B", "", "int8"),
+        ("gemma 4 26B", "", "q4"),
+        ("gemma 4 12B", "float32", ""),
+    ],
+)
 def test_plan_and_memory_are_the_same_to_the_byte(
     name: str, dtype: str, heads: str, tmp_path: Path
 ) -> None:
@@ -290,12 +303,49 @@ def test_plan_and_memory_are_the_same_to_the_byte(
     assert target.plan.kv_bytes == alone.plan.kv_bytes  # it has no cache
 
 
+def test_beside_e2b_it_has_room_on_a_card_of_8_gib() -> None:
+    """With the model in 4 bits, a context of 8,192 tokens, and sizes that are no smaller."""
+    config, budget = parse_config(E2B, {}), imagined_card(8)
+    spec = AssistantSpec(
+        *(config.hidden_size, config.vocab_size, 256, 2048),
+        head_dim=256,
+        global_head_dim=512,
+        window=512,
+        clusters=2048,
+    )
+    shapes = {name: tuple(of.shape) for name, of in tensors_of(spec, are_empty=True).items()}
+    heads = heads_facts("x", shapes, config_of(spec)).shape
+    formats = settle_formats(WeightFormats("nf4"), "", budget.hardware)
+    with_it, without = (
+        plan_memory(config, shape, formats, budget, 8192) for shape in (heads, HeadsShape())
+    )
+    assert with_it.fit is Fit.FITS
+    assert without.free_bytes - with_it.free_bytes == with_it.heads_bytes
+    assert with_it.heads_bytes < 160e6  # mostly its token vectors, in 16 bits
+
+
 def test_the_library_knows_it_for_heads(tmp_path: Path) -> None:
     contents = look_into(write_assistant(tmp_path, SPECS["gemma 4 E2B"]))
     assert contents.kind is ContentsKind.HEADS
     assert not contents.problems
     assert contents.heads is not None
     assert contents.heads.shape.kind == "gemma4-assistant"
+
+
+@pytest.mark.parametrize("name", ["gemma 4 E2B", "gemma 4 26B"])
+def test_from_a_gguf_file_it_drafts_the_same(name: str, tmp_path: Path) -> None:
+    spec = replace(SPECS[name], clusters=0)
+    write_peer(name, tmp_path / "model")
+    folder = write_assistant(tmp_path / "assistant", spec)
+    file = write_assistant_gguf(tmp_path / "x.gguf", SPECS[name])
+    assert read_shape(file) == read_shape(folder)
+    found = []
+    for heads in (folder, file):
+        target = load_target(tmp_path / "model", heads, LoadOptions("float64", "cpu"))
+        source = heard(target, TEXT, 77)
+        (first,) = offered(source, ())
+        found.append([first, *offered(source, *((token,) for token in list(first)[:3]))])
+    assert found[0] == found[1]
 
 
 def test_sizes_are_known_of_headers_alone(tmp_path: Path) -> None:
@@ -320,7 +370,8 @@ def test_it_is_paired_with_a_reason(more: dict[str, Any], reason: str) -> None:
     spec = SPECS["gemma 4 E2B"]
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors_of(spec).items()}
     config = {"model_type": "gemma4_text", "hidden_size": 32, "vocab_size": 320}
-    target = target_facts("a model", config | {"num_hidden_layers": 6} | more)
+    text = config | {"num_hidden_layers": 6} | more
+    target = target_facts("a model", {"text_config": text, "vision_config": {}})
     assert target is not None
     assert reason in misfit(target, heads_facts("x", shapes, {}).shape)
     assert bool(reason) == bool(misfit(target, heads_facts("x", shapes, {}).shape))

@@ -14,7 +14,7 @@ from medusa_core.hub.library.library_folder import ContentsKind, check_folder, l
 from medusa_core.hub.listing import Listing, RemoteFile
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.gguf import read_gguf
-from medusa_core.system.files.gguf_companions import is_companion
+from medusa_core.system.files.gguf_companions import is_companion, model_in_name
 
 
 def written(
@@ -123,6 +123,21 @@ def test_a_vocabulary_and_a_layer_that_drafts_are_no_models(tmp_path: Path) -> N
 )
 def test_names_tell_what_goes_with_a_model(name: str, goes_with_one: bool) -> None:
     assert is_companion(name) is goes_with_one
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("mtp-Qwen3.5-9B-Q8_0.gguf", "Qwen3.5-9B-Q8_0"),
+        ("Qwen3-8B-EAGLE3-Q4_0.gguf", "Qwen3-8B-Q4_0"),
+        ("gemma-4-E2B-it-assistant-Q8_0.gguf", "gemma-4-E2B-it-Q8_0"),
+        ("Qwen3-8B-DFlash-b16-Q8_0.gguf", "Qwen3-8B-Q8_0"),
+        ("dflash-draft-q4_k_m.gguf", ""),
+        ("Qwen3-8B-Q4_0.gguf", ""),
+    ],
+)
+def test_names_of_drafters_tell_for_which_model_they_are(name: str, model: str) -> None:
+    assert model_in_name(name) == model
 
 
 def test_a_choice_among_files_passes_over_what_goes_with_the_model(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from medusa_core.errors import CheckpointError
 from medusa_core.heads.block_parts import drafter_parts
@@ -17,14 +18,26 @@ from medusa_core.hub.library.library_folder import ContentsKind, check_folder, l
 from medusa_core.hub.library.pairing import HeadsFit, TargetFacts, match
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
+from medusa_core.models.model_files import ModelFiles
 from medusa_core.speculation.drafters.chained_source import ChainedSource
 from medusa_core.speculation.drafters.sources.eagle_source import eagle_head
-from tests.core.block_files import DFLASH, DSPARK, REDUCED, write_block
+from tests.core.block_files import DFLASH, DFLASH2, DSPARK, JETSPEC, REDUCED, write_block
 from tests.core.conftest import GROUPED
 from tests.core.eagle_files import EagleSpec, write_eagle
-from tests.core.gguf_heads_files import write_block_gguf, write_eagle_gguf
+from tests.core.gguf_converter import convert
+from tests.core.gguf_heads_files import (
+    GEMMA_DSPARK,
+    write_block_gguf,
+    write_eagle_gguf,
+    write_mtp_gguf,
+)
 from tests.core.laws import decode, user_says
+from tests.core.mtp_peers import write_mtp_peer
+from tests.core.test_block_drafters import behind, source_of
+from tests.core.test_block_drafters import hear as hear_block
 from tests.core.test_eagle import TEXT, hear, requested
+from tests.core.test_mtp import hear as hear_mtp
+from tests.core.test_qwen3_5 import dense
 from tests.core.tiny import write_tiny
 
 # Of "speculators" alone a missing `norm_before_residual` means true; a file always says it.
@@ -47,6 +60,8 @@ BLOCKS = {
     ),
     "DSpark": DSPARK,
     "DSpark of some tokens": REDUCED,
+    "JetSpec": JETSPEC,
+    "DFlash2": DFLASH2,
 }
 
 
@@ -128,6 +143,38 @@ def test_a_block_drafter_is_the_same_from_either_file(name: str, tmp_path: Path)
         assert torch.equal(*pair)
 
 
+def test_a_drafter_of_gemmas_blocks_drafts_the_same_from_either_file(
+    model: Path, tmp_path: Path
+) -> None:
+    folder = write_block(tmp_path / "heads", GEMMA_DSPARK)
+    file = write_block_gguf(tmp_path / "x.gguf", GEMMA_DSPARK)
+    assert read_shape(file) == read_shape(folder)
+    drafted = []
+    for path in (folder, file):
+        target = load_target(model, path, LoadOptions("float64", "cpu"))
+        source = source_of(target)
+        hear_block(target, source, TEXT, [4, 1, 3])
+        source.start(TEXT[-1], 24)
+        first = behind(source, ())
+        drafted.append([first, *(behind(source, (token,)) for token in list(first)[:2])])
+    assert drafted[0] == drafted[1]
+
+
+def test_an_mtp_layer_in_a_file_of_its_own_drafts_as_in_its_models(tmp_path: Path) -> None:
+    folder = write_mtp_peer("qwen 3.5", tmp_path / "model", config=dense())
+    file = convert(folder, tmp_path / "model.gguf")
+    num_layers = ModelFiles.open(folder).config.num_layers
+    alone = write_mtp_gguf(tmp_path / "mtp-model.gguf", file, num_layers)
+    assert look_into(alone).kind is ContentsKind.HEADS
+    drafted = []
+    options = LoadOptions("float32", "cpu", takes_own_heads=False)
+    for path in (folder, file, alone):
+        source, _ = hear_mtp(load_target(folder, path, options), TEXT, [6, 1, 3])
+        source.start(TEXT[-1], 24)
+        drafted.append(list(requested(source, ())))
+    assert drafted[0] == drafted[1] == drafted[2]
+
+
 def test_the_library_pairs_a_file_of_heads_with_its_model_and_says_why_not(
     tmp_path: Path,
 ) -> None:
@@ -147,6 +194,24 @@ def test_the_library_pairs_a_file_of_heads_with_its_model_and_says_why_not(
     (one,) = list_installed(tmp_path / "none", [tmp_path])
     assert one.contents.kind is ContentsKind.HEADS
     assert installed(str(file)) == file
+
+
+def test_drafters_with_token_vectors_are_no_models(tmp_path: Path) -> None:
+    eagle = write_eagle(tmp_path / "eagle", EAGLES["usual"])
+    tensors = load_file(eagle / "model.safetensors")
+    vectors = {"embed_tokens.weight": torch.zeros(320, 32)}
+    save_file(tensors | vectors, eagle / "model.safetensors")
+    for folder in (eagle, write_block(tmp_path / "block", DSPARK)):
+        assert look_into(folder).kind is ContentsKind.HEADS
+
+
+def test_a_file_without_a_model_in_it_is_paired_by_its_name(tmp_path: Path) -> None:
+    file = write_eagle_gguf(tmp_path / "Tiny-3B-eagle3-Q8_0.gguf", EAGLES["usual"], base_model="")
+    heads = look_into(file).heads
+    assert heads is not None
+    target = TargetFacts("me/x-GGUF/Tiny-3B-Q4_K_M", 32, 320, 2)
+    assert match(target, heads).fit is HeadsFit.MADE_FOR
+    assert match(replace(target, name="me/Tiny-7B"), heads).fit is HeadsFit.FOREIGN
 
 
 def test_heads_that_are_damaged_are_told_in_the_library(tmp_path: Path) -> None:

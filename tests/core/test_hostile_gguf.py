@@ -31,6 +31,7 @@ from medusa_core.system.files.gguf import read_gguf
 from tests.core.conftest import GROUPED
 from tests.core.gguf_files import write_as_gguf
 from tests.core.gguf_heads_files import GGUF_HEADS
+from tests.core.targets import load as load_written
 from tests.core.tiny import TinySpec, write_tiny
 
 SPEC = TinySpec(hidden_size=64, intermediate_size=96, num_layers=1, seed=3)
@@ -114,16 +115,18 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Target:
 
 @pytest.mark.parametrize("name", GGUF_HEADS)
 def test_mutations_of_heads_are_refused_or_load(name: str, target: Target, tmp_path: Path) -> None:
+    its = load_written("gemma4", "float32") if name == "gemma4-assistant" else target
+
     def load_heads(path: Path) -> None:
         look_into(path)
         files = open_head_files(path)
         kind_of(files.checkpoint.names).read(
-            files, target.config, target.precision, target.shared_weights, target.formats
+            files, its.config, its.precision, its.shared_weights, its.formats
         )
 
     whole = GGUF_HEADS[name](tmp_path / "whole.gguf")
     load_heads(whole)
-    assert check_mutations(whole.read_bytes(), tmp_path, range(60), load_heads) > 20
+    assert check_mutations(whole.read_bytes(), tmp_path, range(30), load_heads) > 8
 
 
 def test_every_architecture_of_heads_is_tried() -> None:

@@ -8,6 +8,7 @@ from medusa_core.engine.direct import generate
 from medusa_core.engine.session import Session
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
+from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.speculation.tuning.costs import StepCosts
 from medusa_core.speculation.tuning.governor import (
@@ -125,7 +126,9 @@ def test_while_the_machine_is_busy_plain_steps_are_slow_too() -> None:
 class Dear(Tuner):
     """Thinks that plain decoding takes no time."""
 
-    def rows(self, settings: GenerateSettings, length: int) -> int:
+    def rows(
+        self, settings: GenerateSettings, length: int, drafter: DrafterSpec | None = None
+    ) -> int:
         return 8 if settings.drafter != "none" else 1
 
     def governor(self, settings: GenerateSettings, length: int) -> Governor:

@@ -113,8 +113,6 @@ def test_a_recorded_step_tells_what_it_did_not_verify(tiny: Target) -> None:
         left = [worths[guess.node] * guess.probability for guess in step.pruned]
         assert left == pytest.approx(sorted(left, reverse=True))
         assert len(left) <= MOST_PRUNED
-        # Rows cost the same here, so the tree has the most valuable offers.
-        assert max(left, default=0.0) <= min(worths) + 1e-6
         assert step.pieces.keys() >= {guess.token_id for guess in step.pruned}
     assert recorded(tiny, "none")[-1].pruned == ()
 

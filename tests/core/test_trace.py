@@ -210,6 +210,19 @@ def test_what_was_kept_out_of_a_tree_comes_back_and_hangs_under_a_node(
         read_trace(path)
 
 
+def test_a_pruned_guess_beyond_every_vocabulary_is_refused(
+    recording: Recording, tmp_path: Path
+) -> None:
+    path = tmp_path / "trace.json"
+    write_trace(path, recording)
+    raw = json.loads(path.read_text())
+    raw["tokens"][str(2**40)] = {"text": "a"}
+    raw["steps"][-1]["pruned"] = [[0, 2**40, 0.5]]
+    path.write_text(json.dumps(raw))
+    with pytest.raises(TraceError, match="beyond every vocabulary"):
+        read_trace(path)
+
+
 def test_settings_of_every_kind_come_back(tiny: Target, tmp_path: Path) -> None:
     settings = replace(
         SETTINGS,

@@ -8,19 +8,22 @@ import pytest
 from medusa_core.__main__ import main
 from medusa_core.errors import CheckpointError, HeadsError, UnusableRepoError
 from medusa_core.heads.kind import read_shape
-from medusa_core.hub.drafters import KINDS, find_drafters, kind_by_name
+from medusa_core.hub.drafters import DRAFTER_KINDS, drafter_kind, find_drafters
 from medusa_core.hub.job import Pair
 from medusa_core.hub.job_store import JobStore
 from medusa_core.hub.library.catalog import published_drafters, read_catalog
 from medusa_core.hub.library.find import installed
 from medusa_core.hub.library.library import Library, PairOffer
 from medusa_core.hub.library.library_folder import ContentsKind, look_into
-from medusa_core.hub.remote import look_at_heads
+from medusa_core.hub.remote import look_at_heads, look_at_model
 from medusa_core.hub.settings import HubSettings
 from tests.core.conftest import GROUPED
 from tests.core.eagle_files import EagleSpec, write_eagle
+from tests.core.gguf_converter import convert
 from tests.core.gguf_files import write_as_gguf
-from tests.core.gguf_heads_files import write_eagle_gguf
+from tests.core.gguf_heads_files import write_eagle_gguf, write_mtp_gguf
+from tests.core.mtp_peers import write_mtp_peer
+from tests.core.test_qwen3_5 import dense
 from tests.core.tiny import TinySpec, write_tiny
 from tests.hub.conftest import LoopbackHub, random_file
 from tests.hub.pairs import fetch, run
@@ -36,7 +39,8 @@ def published(hub: LoopbackHub) -> LoopbackHub:
     for repo, card in {
         "a/Tiny-3.1-8B-Instruct-speculator.eagle3": f"base_model: {MODEL}",
         "b/EAGLE3-tiny3.1-Instruct-8B": "",
-        "c/other-name": f"base_model: {MODEL}\ntag: speculative-decoding\ntag: dflash",
+        "c/other-name": f"base_model: {MODEL}\ntag: speculative-decoding\ntag: dflash\n"
+        "tag: license:mit",
         "d/Tiny-3.1-70B-Instruct-eagle3": "",
         "e/Tiny-VL-3.1-8B-eagle3": "",
         "f/Tiny-3.1-8B-Instruct-eagle3": "base_model: org/another",
@@ -54,6 +58,8 @@ def published(hub: LoopbackHub) -> LoopbackHub:
         ("yuhuili/EAGLE-Vicuna-7B-v1.3", "eagle"),
         ("Tengyunw/qwen3_8b_eagle3", "eagle"),
         ("RedHatAI/Qwen3-8B-speculator.dflash", "dflash"),
+        ("somebody/Qwen3-8B-P-EAGLE", "eagle"),
+        ("somebody/peagle-qwen3-8b", "eagle"),
         ("z-lab/Qwen3-8B-DFlash-b16", "dflash"),
         ("deepseek-ai/dspark_qwen3_8b_block7", "dspark"),
         ("JetSpec/jetspec-qwen3-8b", "jetspec"),
@@ -66,7 +72,7 @@ def published(hub: LoopbackHub) -> LoopbackHub:
     ],
 )
 def test_a_name_tells_the_kind(name: str, kind: str) -> None:
-    assert kind_by_name(name) == kind
+    assert drafter_kind(name) == kind
 
 
 def test_the_catalog_names_drafters_for_its_models() -> None:
@@ -78,8 +84,8 @@ def test_the_catalog_names_drafters_for_its_models() -> None:
     assert kinds["LFM2.5 1.2B Instruct"] == {"dspark"}
     assert not kinds["Ministral 3 8B Instruct"]
     for one in (one for drafters in offers.values() for one in drafters):
-        assert one.kind in KINDS
-        assert not one.repo or kind_by_name(one.repo) == one.kind
+        assert one.kind in DRAFTER_KINDS
+        assert not one.repo or drafter_kind(one.repo) == one.kind
     for entry in read_catalog():  # a pair's heads are among them
         repos = [one.repo for one in offers[entry.title]]
         assert not entry.pair.heads or entry.pair.heads in repos
@@ -88,7 +94,9 @@ def test_the_catalog_names_drafters_for_its_models() -> None:
 def test_drafters_are_found_by_cards_and_by_names(
     published: LoopbackHub, settings: HubSettings
 ) -> None:
-    found = {one.repo: (one.kind, one.made_for) for one in find_drafters(settings, (MODEL,))}
+    offers = find_drafters(settings, (MODEL,))
+    assert [one.licence for one in offers] == ["", "", "mit"]
+    found = {one.repo: (one.kind, one.made_for) for one in offers}
     assert found == {
         "a/Tiny-3.1-8B-Instruct-speculator.eagle3": ("eagle", MODEL),
         "b/EAGLE3-tiny3.1-Instruct-8B": ("eagle", ""),
@@ -163,6 +171,24 @@ def test_a_drafter_beside_a_model_comes_with_it_as_one_file(
     assert installed(f"{repo}:eagle3") == model / drafter.file
 
 
+def test_an_mtp_layer_inside_a_model_and_in_a_file_of_its_own_is_seen(
+    hub: LoopbackHub, settings: HubSettings, tmp_path: Path
+) -> None:
+    folder = write_mtp_peer("qwen 3.5", tmp_path / "model", config=dense())
+    repo = hub.root / "org" / "Tiny-GGUF"
+    repo.mkdir(parents=True)
+    whole = convert(folder, repo / "Tiny-Q8_0.gguf", "q8_0")
+    model = look_at_model(settings, "org/Tiny-GGUF")
+    assert model.heads == read_shape(whole)
+    assert model.heads.kind == "mtp"
+    write_mtp_gguf(repo / "mtp-Tiny-Q8_0.gguf", whole, model.config.num_layers)
+    library = Library(tmp_path / "jobs.db", tmp_path / "folders.json", settings)
+    offer = run(library.look_at(PairOffer("", Pair("org/Tiny-GGUF"))))
+    (drafter,) = offer.drafters
+    assert (drafter.kind, drafter.file) == ("mtp", "mtp-Tiny-Q8_0.gguf")
+    assert run(library.look_at(offer.with_drafter(drafter))).heads == model.heads
+
+
 def test_a_repository_of_heads_in_gguf_is_looked_at_and_fetched(
     hub: LoopbackHub, settings: HubSettings
 ) -> None:
@@ -207,7 +233,7 @@ def test_the_command_line_names_drafters_and_fetches_one_with_a_model(
     shown = capsys.readouterr().out
     assert "a/Tiny-3.1-8B-Instruct-speculator.eagle3" in shown
     assert "made for org/Tiny-3.1-8B-Instruct" in shown
-    assert KINDS["eagle"].text in shown
+    assert DRAFTER_KINDS["eagle"].text in shown
     for kind in ("Q8_0", "F16"):
         file = published.root / "h/Tiny-eagle3-GGUF" / f"x-eagle3-{kind}.gguf"
         write_eagle_gguf(file, EAGLE, kind.lower(), base_model=MODEL)

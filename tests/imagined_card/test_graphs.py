@@ -10,13 +10,15 @@ import pytest
 import torch
 
 from medusa_core.loading.load import load_target
-from medusa_core.messages import LoadOptions, WeightFormats
+from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
 from medusa_core.runtime.runner.graphs import graphs_pay
 from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.runner.static import StaticRunner
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.system import cuda as card
+from tests.core.conftest import LoadTarget
+from tests.core.laws import check_same_tokens, decode, user_says
 from tests.core.tiny import TinySpec, write_tiny
 from tests.imagined_card.card import imagined_card
 from tests.imagined_card.conftest import Folders
@@ -193,3 +195,17 @@ def test_other_threads_may_ask_the_card_while_a_graph_is_recorded() -> None:
     with fake_cuda(graph):
         card.record(lambda: None, "memory")
     assert graph.mode == "thread_local"
+
+
+@pytest.mark.parametrize("rule", ["greedy", "sample"])
+def test_an_assistant_reads_rows_between_graphs(
+    rule: str, load: LoadTarget, folders: Folders
+) -> None:
+    settings = GenerateSettings("gemma4-assistant", rule, seed=4, max_new_tokens=16)
+    messages = user_says("Tell me a story about a lighthouse.")
+    expected = decode(load("gemma4", "float64"), settings, messages)
+    with imagined_card(graphs_pay=True) as imagined:
+        with imagined.waiting():
+            there = load_target(*folders["gemma4"], LoadOptions("float64", "cuda"))
+        assert type(there.runner) is StaticRunner
+        check_same_tokens(expected, decode(there, settings, messages))

@@ -23,7 +23,7 @@ from medusa_core.chats.trace_file import (
 from medusa_core.engine.direct import generate
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, StepTrace
+from medusa_core.messages import TREE, ChatMessage, GenerateSettings, LoadOptions, Role, StepTrace
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.tuning.costs import (
     SourceCost,
@@ -82,13 +82,14 @@ def cases(drafters: tuple[str, ...]) -> Iterator[Case]:
 
 
 def decode(case: Case, loaded: Target) -> Decoded:
-    """Decode a case with an engine that has learned nothing yet."""
+    """Decode a case with an engine that has learned nothing yet, and asks no clock."""
     settings = GenerateSettings(
         drafter=case.drafter,
         rule=case.rule,
         seed=case.seed,
         temperature=0.8,
         max_new_tokens=_NUM_TOKENS,
+        growth=TREE,
     )
     digest = hashlib.sha256()
 
@@ -118,7 +119,7 @@ def memory(shape: str) -> str:
 def trace(rule: str, loaded: Target) -> str:
     """A digest of the file of a recorded answer, but for its fractions: times and chances."""
     settings = GenerateSettings(rule=rule, temperature=0.8, max_new_tokens=_NUM_TOKENS)
-    settings = replace(settings, drafter="composite", seed=1)
+    settings = replace(settings, drafter="composite", seed=1, growth=TREE)
     steps: list[StepTrace] = []
     messages = [ChatMessage(Role.USER, PROMPTS[0])]
     done = generate(loaded, messages, settings, on_trace=steps.append, tuner=Tuner(loaded, COSTS))

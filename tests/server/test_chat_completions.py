@@ -281,6 +281,7 @@ def test_pictures_are_refused_in_words(served: Served, kind: str) -> None:
         ({"medusa": {"drafter": "oracle"}}, "medusa.drafter"),
         ({"medusa": {"rule": "dice"}}, "medusa.rule"),
         ({"medusa": {"rows": 0}}, "medusa.rows"),
+        ({"medusa": {"growth": "bush"}}, "medusa.growth"),
     ],
 )
 def test_a_wrong_field_is_named(served: Served, fields: dict[str, object], param: str) -> None:
@@ -295,10 +296,9 @@ def test_an_unknown_drafter_is_answered_with_those_there_are(served: Served) -> 
     assert "composite" in served.error("/v1/chat/completions", body, 400)["message"]
 
 
-def test_a_request_may_choose_drafter_rule_and_rows(served: Served) -> None:
-    answer = served.chat(
-        "Hello there", max_tokens=8, medusa={"drafter": "suffix", "rule": "greedy", "rows": 4}
-    )
+def test_a_request_may_choose_drafter_rule_rows_and_growth(served: Served) -> None:
+    chosen = {"drafter": "suffix", "rule": "greedy", "rows": 4, "growth": "chain"}
+    answer = served.chat("Hello there", max_tokens=8, medusa=chosen)
     assert answer["medusa"]["drafter"] == "suffix"
 
 

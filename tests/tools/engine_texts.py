@@ -43,7 +43,7 @@ _NOT_SHOWN = (
     ),
 )
 _CALLS = (
-    *("Check", "Progress", "unsupported", "report", "on_measure", "_notify"),
+    *("DrafterKind", "Check", "Progress", "unsupported", "report", "on_measure", "_notify"),
     *("unknown_family", "broken_off", "no_connection", "unreadable_answer", "untrusted"),
 )
 _KEYWORDS = ("message", "hint", "text")

@@ -2,13 +2,14 @@
 
 `target_layers` are named by what enters them, published files name them by what leaves them. `d2t`
 holds the target's tokens themselves. The token that stands for MASK is the tokenizer's. Windows of
-all layers are those of `use_swa`.
+all layers are those of `use_swa`; a block that looks back alone is JetSpec's.
 
 Source: llama.cpp, `conversion/qwen.py` and `src/models/dflash.cpp`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from medusa_core.heads.gguf_format import GgufHeadsFormat
@@ -28,7 +29,7 @@ _BLOCKS = Architecture(
     },
 )
 _SELECTOR = "candidate_selector"
-_OUTSIDE = {
+OUTSIDE = {
     "enc.output_norm.weight": "model.hidden_norm.weight",
     "fc.weight": "model.fc.weight",
     "markov_w1.weight": "model.markov_head.markov_w1.weight",
@@ -54,40 +55,57 @@ _NUMBERS = {
     "hidden_act": "hidden_activation",
     "is_causal": "attention.causal",
 }
-_ROWS_OF_VOCABULARY = ("markov_w1.weight", "token_embd.weight")
+_MARKOV = "markov_w1.weight"
+_ROWS_OF_VOCABULARY = (_MARKOV, "token_embd.weight")
 _D2T = "d2t"
 
 
-def _settings(gguf: Gguf) -> dict[str, Any]:
-    prefix = gguf.architecture
+def is_gemmas(names: Collection[str]) -> bool:
+    """Are the blocks Gemma 4's, with a norm behind attention?"""
+    return "blk.0.post_attention_norm.weight" in names
+
+
+def drafter_settings(gguf: Gguf) -> dict[str, Any]:
+    """What a block drafter's `config.json` would say, but for its blocks."""
     own = {name: gguf.of_model(key) for name, key in _NUMBERS.items()}
     tables = (gguf.tensors[name] for name in _ROWS_OF_VOCABULARY if name in gguf.tensors)
-    named = len(gguf.texts("tokenizer.ggml.tokens"))
-    tokens = next((table.shape[0] for table in tables), named)
-    layers = gguf.numbers(f"{prefix}.target_layers")
-    return (
-        block_sizes_of(gguf, _BLOCKS)
-        | own
-        | _windows(gguf)
-        | {
-            "vocab_size": tokens,
-            "draft_vocab_size": gguf.tensors[_D2T].shape[0] if _D2T in gguf.tensors else tokens,
-            "mask_token_id": gguf.entries.get("tokenizer.ggml.mask_token_id"),
-            "target_layer_ids": [layer - 1 for layer in layers if isinstance(layer, int)],
-        }
-    )
+    listed = len(gguf.texts("tokenizer.ggml.tokens"))
+    tokens = next((table.shape[0] for table in tables), listed)
+    layers = gguf.numbers(f"{gguf.architecture}.target_layers")
+    named = {
+        "vocab_size": tokens,
+        "draft_vocab_size": gguf.tensors[_D2T].shape[0] if _D2T in gguf.tensors else tokens,
+        "mask_token_id": gguf.entries.get("tokenizer.ggml.mask_token_id"),
+        "target_layer_ids": [layer - 1 for layer in layers if isinstance(layer, int)],
+    }
+    return own | _sight(gguf) | named
 
 
-def _windows(gguf: Gguf) -> dict[str, Any]:
-    """Which layers see near places alone; none where the file names no window."""
+def _settings(gguf: Gguf) -> dict[str, Any]:
+    return block_sizes_of(gguf, _BLOCKS) | drafter_settings(gguf)
+
+
+def _sight(gguf: Gguf) -> dict[str, Any]:
+    """What a place sees: near places alone in layers with a window, none behind it in JetSpec."""
     marks = list(gguf.numbers(f"{gguf.architecture}.attention.sliding_window_pattern"))
-    window = gguf.of_model("attention.sliding_window")
-    if not window or not marks:
-        return {}
-    if all(marks):
-        return {"dflash_config": {"use_swa": True, "swa_window_size": window}}
-    kinds = ["sliding_attention" if mark else "full_attention" for mark in marks]
-    return {"use_sliding_window": True, "layer_types": kinds}
+    window = gguf.of_model("attention.sliding_window") if marks else None
+    found: dict[str, Any] = {}
+    own: dict[str, Any] = {}
+    if gguf.of_model("attention.causal") is True and _MARKOV not in gguf.tensors:
+        own["causal_head"] = True
+    if window and all(marks):
+        own |= {"use_swa": True, "swa_window_size": window}
+    elif window:
+        kinds = ["sliding_attention" if mark else "full_attention" for mark in marks]
+        found = {"use_sliding_window": True, "layer_types": kinds}
+    return found | {"dflash_config": own}
 
 
-SPEC = GgufHeadsFormat("dflash", _BLOCKS, _settings, _OUTSIDE)
+SPEC = GgufHeadsFormat(
+    "dflash",
+    "dflash",
+    _BLOCKS,
+    _settings,
+    OUTSIDE,
+    serves=lambda names: not is_gemmas(names),
+)

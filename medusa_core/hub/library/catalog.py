@@ -41,6 +41,7 @@ class CatalogPair:
         download_bytes: About what is fetched: the weights as they are published.
         is_earlier: There are better ones of its size today.
         base: The model that its files were made of, as drafters name it.
+        heads_bytes: What of the download are heads.
     """
 
     title: str
@@ -54,6 +55,7 @@ class CatalogPair:
     download_bytes: int
     is_earlier: bool
     base: str
+    heads_bytes: int
 
 
 def read_catalog() -> tuple[CatalogPair, ...]:
@@ -122,6 +124,7 @@ def _pair(entry: dict[str, object]) -> CatalogPair:
     published = WeightFormats("q4" if file else "" if config.holds_blocks else "bf16")
     formats = settle_formats(published, "bfloat16", Hardware("cpu"), config.stored)
     whole = settle_formats(WeightFormats("bf16"), "bfloat16", Hardware("cpu"), config.stored)
+    of_heads = heads_bytes(config, heads, whole)
     return CatalogPair(
         title=str(entry["title"]),
         pair=Pair(str(entry["model"]), str(entry["heads"]), file=file),
@@ -131,8 +134,8 @@ def _pair(entry: dict[str, object]) -> CatalogPair:
         note=str(entry["note"]),
         config=config,
         heads=heads,
-        download_bytes=(published_bytes or weights_bytes(config, formats))
-        + heads_bytes(config, heads, whole),
+        download_bytes=(published_bytes or weights_bytes(config, formats)) + of_heads,
         is_earlier=bool(entry.get("is_earlier")),
         base=str(entry.get("base", entry["model"])),
+        heads_bytes=of_heads,
     )

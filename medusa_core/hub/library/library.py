@@ -14,7 +14,13 @@ from pathlib import Path
 
 from medusa_core.errors import AdapterError, HubError, ModelError, NotFoundError
 from medusa_core.hub.downloads import Downloads
-from medusa_core.hub.drafters import DrafterOffer, base_models, find_drafters, kind_by_name
+from medusa_core.hub.drafters import (
+    DrafterOffer,
+    base_models,
+    drafter_kind,
+    find_drafters,
+    licence_in,
+)
 from medusa_core.hub.job import Pair
 from medusa_core.hub.library.catalog import published_drafters, read_catalog
 from medusa_core.hub.library.draft_models import (
@@ -103,10 +109,12 @@ class PairOffer:
         is_curated: From the shipped catalog.
         is_earlier: There are better ones of its size today.
         is_heads: Nothing but heads, for a model that is fetched for itself.
+        kind: The kind of drafter that it is called; empty for a model.
         variants: GGUF files of which one is enough; `pair.file` is the one that is looked at.
         bases: The models that its own was made of, or for, as its card says.
         drafters: What is published to draft for it, as far as that is known.
         misfit: Why its heads can't be used with it; empty if they can.
+        heads_bytes: What of `download_bytes` are heads of another repository or file.
     """
 
     title: str
@@ -121,10 +129,12 @@ class PairOffer:
     is_curated: bool = False
     is_earlier: bool = False
     is_heads: bool = False
+    kind: str = ""
     variants: tuple[Variant, ...] = ()
     bases: tuple[str, ...] = ()
     drafters: tuple[DrafterOffer, ...] = ()
     misfit: str = ""
+    heads_bytes: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -139,13 +149,19 @@ class PairOffer:
         return next(found, None)
 
     def with_drafter(self, drafter: DrafterOffer | None) -> PairOffer:
-        """The same model with another drafter, or none; what is fetched isn't known then."""
+        """The same model with another drafter, whose sizes are unknown; or without one."""
         pair = replace(self.pair, heads="", heads_file="")
         if drafter is not None:
             pair = replace(pair, heads=drafter.repo, heads_file=drafter.file)
-        is_pickled = drafter is not None and drafter.is_pickled
-        known = replace(self, pair=pair, is_pickled=is_pickled, heads=HeadsShape(), misfit="")
-        return replace(known, config=None, download_bytes=0)
+        return replace(
+            self,
+            pair=pair,
+            is_pickled=drafter is not None and drafter.is_pickled,
+            heads=HeadsShape(),
+            misfit="",
+            download_bytes=max(0, self.download_bytes - self.heads_bytes),
+            heads_bytes=0,
+        )
 
 
 class InstalledKind(str, Enum):
@@ -267,6 +283,7 @@ class Library:
                 is_curated=True,
                 is_earlier=entry.is_earlier,
                 bases=(entry.base,),
+                heads_bytes=entry.heads_bytes,
                 drafters=published_drafters((entry.pair.model, entry.base)),
             )
             for entry in read_catalog()
@@ -283,9 +300,11 @@ class Library:
             PairOffer(
                 title=one.repo,
                 pair=Pair(one.repo),
+                licence=licence_in(one.tags),
                 is_gated=one.is_gated,
                 note=f"{one.downloads:,} downloads · {one.likes:,} likes · {one.changed}",
-                is_heads=kind_by_name(one.repo, one.tags) in _LIKE_MODELS,
+                is_heads=(kind := drafter_kind(one.repo, one.tags)) in _LIKE_MODELS,
+                kind=kind,
                 bases=(bases := base_models(one.tags)),
                 drafters=published_drafters((one.repo, *bases)),
             )
@@ -320,13 +339,13 @@ class Library:
             if alone is None:
                 raise
             return alone
-        heads, listing = model.heads, model.listing
-        needed = listing.needed_bytes
+        heads, listing, nbytes = model.heads, model.listing, 0
         if pair.heads and not offer.is_pickled:
             found = await asyncio.to_thread(look_at_heads, settings, pair.heads, pair.heads_file)
-            heads, needed = found.shape, needed + found.listing.needed_bytes
+            heads, nbytes = found.shape, found.listing.needed_bytes
         elif pair.heads:
-            heads = offer.heads
+            heads, nbytes = offer.heads, offer.heads_bytes
+        needed = listing.needed_bytes + nbytes
         return replace(
             offer,
             pair=replace(pair, file=listing.file),
@@ -336,6 +355,7 @@ class Library:
             variants=_variants(listing) if listing.file else (),
             drafters=_each_once((*offer.drafters, *_beside(listing))),
             misfit=misfit(model.config, heads) if heads.num_heads else "",
+            heads_bytes=nbytes,
             is_heads=False,
         )
 
@@ -536,7 +556,7 @@ class Library:
 
 def _beside(listing: Listing) -> tuple[DrafterOffer, ...]:
     """The drafters that lie in a model's own repository."""
-    found = ((file, kind_by_name(file.path)) for file in listing.drafters)
+    found = ((file, drafter_kind(file.path)) for file in listing.drafters)
     return tuple(
         DrafterOffer(
             listing.repo,

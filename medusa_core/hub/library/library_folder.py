@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ from medusa_core.models.lora.adapter_shape import (
 )
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.gguf import read_gguf
-from medusa_core.system.files.gguf_companions import is_companion
+from medusa_core.system.files.gguf_companions import is_companion, model_in_name
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.files.safetensors_header import TensorShapes, read_header
 
@@ -49,7 +49,8 @@ log = logging.getLogger(__name__)
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 _PICKLED_WEIGHTS = "pytorch_model*.bin"
 _EMBEDDINGS = ("embed_tokens.weight", "backbone.embeddings.weight")
-_ASSISTANT = "post_projection.weight"  # which has token vectors of its own
+# Of drafters that may have token vectors of their own, or copies of the target's.
+_OF_DRAFTERS = ("post_projection.weight", "fc.weight", "model.fc.weight", "encoder.fc.weight")
 # Some of this is in the names of heads among a model's tensors: only then they are looked for.
 _OWN = ("medusa_head.", "mtp.", "mtp_layers.", ".eh_proj.", ".nextn.")
 
@@ -128,6 +129,7 @@ def _gguf_heads(path: Path, name: str) -> Contents:
     try:
         files = open_head_files(path)
         facts = heads_facts(name, files.shapes, files.settings)
+        facts = replace(facts, base_model=facts.base_model or model_in_name(path.name))
     except ModelError as error:
         return Contents(ContentsKind.HEADS, "gguf", (f"{error.message} {error.hint}".strip(),))
     return Contents(ContentsKind.HEADS, "gguf", (), None, facts)
@@ -164,7 +166,8 @@ def _weights(
 ) -> Contents:
     """A model, with heads among its tensors or beside them; or heads in a model's file."""
     shapes = _read_shapes(folder, weights, problems)
-    is_model = any(tensor.endswith(_EMBEDDINGS) for tensor in shapes) and _ASSISTANT not in shapes
+    is_model = any(tensor.endswith(_EMBEDDINGS) for tensor in shapes)
+    is_model = is_model and not any(tensor in shapes for tensor in _OF_DRAFTERS)
     if shapes and not is_model:
         found: list[str] = []
         heads = _heads(name, shapes, config, found)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.system.files.gguf import is_first
-from medusa_core.system.files.gguf_companions import is_companion
+from medusa_core.system.files.gguf_companions import is_companion, is_drafter_name
 
 _MANIFEST_BYTES = 1 << 20
 _MODEL_LAYER = "application/vnd.ollama.image.model"
@@ -55,12 +55,13 @@ def models_of_others(environment: Mapping[str, str], home: Path) -> tuple[Foreig
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Models two folders deep, as publisher/repository/file; what goes with one isn't."""
+    """Models and drafters two folders deep, as publisher/repository/file; nothing else is."""
     if not folder.is_dir():
         return
     for pattern in ("*.gguf", "*/*.gguf", "*/*/*.gguf"):
         for path in sorted(folder.glob(pattern)):
-            if not path.is_dir() and is_first(path) and not is_companion(path.name):
+            is_wanted = is_drafter_name(path.name) or not is_companion(path.name)
+            if not path.is_dir() and is_first(path) and is_wanted:
                 yield path
 
 

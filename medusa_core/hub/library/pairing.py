@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.gguf_config import TITLE as GGUF_TITLE
+from medusa_core.models.config import text_part
 
 # Vocabularies are padded to rounder numbers: 32000, 32001 and 32064 are one.
 _MOST_PADDING = 128
@@ -197,12 +198,13 @@ def _first_of(config: Mapping[str, Any], names: Iterable[str]) -> object:
 
 def target_facts(name: str, config: Mapping[str, Any]) -> TargetFacts | None:
     """What heads must agree with, from a `config.json`; None if it says nothing of the kind."""
-    sizes = [_first_of(config, names) for names in _SIZES]
+    text = text_part(config)
+    sizes = [_first_of(text, names) for names in _SIZES]
     counts = [size for size in sizes if isinstance(size, int) and size > 0]
     if len(counts) != len(sizes):
         return None
     hidden_size, vocab_size, num_layers = counts
-    title, family = (str(config.get(key, "")) for key in (GGUF_TITLE, "model_type"))
+    title, family = (str(text.get(key, "")) for key in (GGUF_TITLE, "model_type"))
     return TargetFacts(name, hidden_size, vocab_size, num_layers, title, family)
 
 

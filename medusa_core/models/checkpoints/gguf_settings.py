@@ -261,7 +261,8 @@ def _glm4moe(gguf: Gguf, known: Mapping[str, Any]) -> Settings:
         "routed_scaling_factor": plain_float(scale) if isinstance(scale, float) else None,
         "norm_topk_prob": gguf.of_model("expert_weights_norm"),
         "n_group": gguf.of_model("expert_group_count"),
-        "use_qk_norm": "blk.0.attn_q_norm.weight" in gguf.tensors,
+        "attention_bias": any(name.endswith(".attn_q.bias") for name in gguf.tensors),
+        "use_qk_norm": any(name.endswith(".attn_q_norm.weight") for name in gguf.tensors),
         "partial_rotary_factor": _turned_part(gguf, known),
     }
 

@@ -35,6 +35,10 @@ class DenseLinear:
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
         return F.linear(x, self._weight, self._bias).add_(residual)
 
+    def first(self, count: int) -> DenseLinear:
+        """A layer of the first outputs, over the same memory."""
+        return DenseLinear(self._weight[:count], None if self._bias is None else self._bias[:count])
+
     def layout(self) -> LinearLayout:
         return LinearLayout("dense", with_bias((self._weight,), self._bias), _dense_again)
 

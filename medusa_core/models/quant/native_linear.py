@@ -106,6 +106,22 @@ class NativeLinear:
         """Let these threads compute calls, too."""
         self._workers = workers
 
+    def first(self, count: int) -> NativeLinear | None:
+        """A layer of the first outputs, over the same memory and by the same threads.
+
+        Args:
+            count: A multiple of `PANEL`.
+
+        Returns:
+            None where its weights are several, so that the first ones may hold less.
+        """
+        if len(self.parts) > 1:
+            return None
+        bias = None if self._bias is None else self._bias[:count]
+        cut = NativeLinear(self._library, [replace(self.parts[0], outputs=count)], bias)
+        cut._workers = self._workers
+        return cut
+
     def __call__(self, x: Tensor) -> Tensor:
         pool = None if self._workers is None else self._workers.decoding
         return self.run(x.to(torch.float32).contiguous(), pool).to(x.dtype)

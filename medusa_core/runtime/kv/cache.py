@@ -33,11 +33,9 @@ class ReadableCache(Protocol):
 
     Attributes:
         length: Committed rows.
-        capacity: Slots in all.
     """
 
     length: int
-    capacity: int
 
     def rows_of(self, layer: int, first: int = 0) -> tuple[Tensor, Tensor]:
         """Committed keys and values of a layer, as its attention multiplies them.

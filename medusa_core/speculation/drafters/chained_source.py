@@ -14,6 +14,7 @@ from torch import Tensor
 
 from medusa_core.heads.chained import ChainedHead
 from medusa_core.heads.ranked import ranked_behind
+from medusa_core.heads.usual_tokens import usual_columns
 from medusa_core.runtime.tree.step import Chance
 from medusa_core.speculation.drafters.head_memory import (
     MOST_AT_ONCE,
@@ -34,6 +35,7 @@ _RANKS = 10  # of the reference's trees
 _DEEPEST = 8
 # How far scores with chance are trusted: heads of one layer say less than a whole model.
 _SHARPNESS = 0.7
+_JUDGED = 64  # after so many tokens it is seen again in which part of a vocabulary they lie
 _ROOM = 3  # more paths are tried than a tree has rows
 
 
@@ -56,7 +58,10 @@ class ChainedMemory(HeadMemory):
         self.kv.reserve(count)
         slots = range(length, length + count)
         read = self._head.entered(features)
-        states = self._head.step(read, token_ids, positions, slots, mask, length + count, self.kv)
+        width = length + count
+        states = self._head.step(
+            read, token_ids, positions, slots, mask, width, self.kv, only_last=True
+        )
         self.kv.commit(range(count))
         return states
 
@@ -82,9 +87,11 @@ class ChainedSource:
         self._root: Tensor | None = None
         self._nodes: dict[tuple[int, ...], _Node] = {}
         self._num_rows = 0
+        self._columns = self._num_judged = 0
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._prompt, self._root, self._memory = token_ids, None, None
+        self._columns = self._num_judged = 0
         self._chance = None
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
@@ -118,6 +125,9 @@ class ChainedSource:
     def start(self, root_id: int, most_rows: int) -> None:
         memory = self._need_memory()
         behind = memory.catch_up(_ROOM * most_rows)
+        if abs(memory.num_places - self._num_judged) >= _JUDGED:
+            self._num_judged = memory.num_places
+            self._columns = usual_columns(memory.token_ids, self._head.num_columns)
         self._root = self._root if behind is None else behind
         self._num_rows = 0
         self._nodes = {} if self._root is None else {(): _Node(self._root, ())}
@@ -164,7 +174,7 @@ class ChainedSource:
         return states
 
     def _best(self, states: Tensor, depth: int) -> Candidates:
-        scores = self._head.scores(states)
+        scores = self._head.scores(states, self._columns)
         num_ranks = min(_RANKS, scores.shape[-1])
         ranked = ranked_behind(
             scores, num_ranks, self._chance, depth, self._head.tokens, _SHARPNESS

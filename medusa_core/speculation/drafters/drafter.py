@@ -43,6 +43,14 @@ class TellsOffers(Protocol):
         """Tell `Proposal.offers` from now on."""
 
 
+@runtime_checkable
+class WeighsPrices(Protocol):
+    """A drafter that weighs what rows and asking cost, which may change in an answer."""
+
+    def price(self, share: float) -> None:
+        """From now on everything costs this share of what the budget says."""
+
+
 def accuracies_of(target: Target) -> Accuracies:
     """How often each rank of each head is right."""
     return () if target.trees is None else target.trees.head_accuracies

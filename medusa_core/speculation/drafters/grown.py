@@ -74,6 +74,9 @@ class GrownDrafter:
     def tell_offers(self) -> None:
         self._growth.tells = True
 
+    def price(self, share: float) -> None:
+        self._growth.price(share)
+
     def begin(self, token_ids: Sequence[int]) -> None:
         for source in self._sources:
             source.begin(token_ids)

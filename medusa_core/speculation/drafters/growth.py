@@ -82,6 +82,9 @@ class Growth(Protocol):
 
     tells: bool
 
+    def price(self, share: float) -> None:
+        """From now on everything costs this share of what the budget says."""
+
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
         """A tree of at most so many rows, root included.
 
@@ -89,6 +92,29 @@ class Growth(Protocol):
             sources: Those of the growth's weights, in the same order; their step has started.
             num_rows: No more than the budget has.
         """
+
+
+class _Costs(NamedTuple):
+    """What a budget says that things cost; see `RowBudget` and growth.h."""
+
+    prices: array[float]
+    floors: array[float]
+    asking: array[float]
+
+    @classmethod
+    def of(cls, budget: RowBudget) -> _Costs:
+        return cls(budget.prices, floors_of(budget.prices), budget.asking)
+
+    def times(self, share: float) -> _Costs:
+        """A share of all of it."""
+        asking = array("f", self.asking)
+        for kind in (1, 2):  # how likely a level brings something isn't a price
+            asking[kind::3] = array("f", [share * price for price in asking[kind::3]])
+        return _Costs(
+            array("f", [share * price for price in self.prices]),
+            array("f", [share * floor for floor in self.floors]),
+            asking,
+        )
 
 
 def make_growth(budget: RowBudget, weights: Sequence[float]) -> Growth:
@@ -111,7 +137,7 @@ class CompiledGrowth:
     def __init__(self, library: ctypes.CDLL, budget: RowBudget, weights: Sequence[float]) -> None:
         self.tells = False
         self._library = library
-        rows, prices, floors = budget.most, budget.prices, floors_of(budget.prices)
+        rows, self._budget, self._costs = budget.most, budget, _Costs.of(budget)
         self._nodes = (NodeStruct * rows)()
         self._paths = array("i", bytes(_BYTES * rows * MOST_LEVELS))
         self._nodes_out, self._chances = (c_int32 * (3 * rows))(), (c_float * rows)()
@@ -124,14 +150,9 @@ class CompiledGrowth:
         self._offered = (c_int32 * rows)()
         self._out_bytes = memoryview(self._nodes_out).cast("B")
         self._chance_bytes = memoryview(self._chances).cast("B")
-        self._kept = (budget, floors)  # what the structure points at
         self._struct = GrowthStruct(
-            prices=_address(prices),
-            floors=_address(floors),
             trust=_address(budget.trust),
-            asking=_address(budget.asking),
             chain=budget.growth == CHAIN,
-            least=min(floors, default=0.0),
             nodes=addressof(self._nodes),
             order=addressof(self._order),
             open=addressof(self._open),
@@ -148,6 +169,14 @@ class CompiledGrowth:
             )
         )
         self._structs_address = addressof(self._candidate_structs)
+        self.price(1.0)
+
+    def price(self, share: float) -> None:
+        self._costs = costs = _Costs.of(self._budget).times(share)
+        self._struct.prices = _address(costs.prices)
+        self._struct.floors = _address(costs.floors)
+        self._struct.asking = _address(costs.asking)
+        self._struct.least = min(costs.floors, default=0.0)
 
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
         library, struct, address = self._library, self._struct, self._address
@@ -245,10 +274,13 @@ class GrowthInPython:
     def __init__(self, budget: RowBudget, weights: Sequence[float]) -> None:
         self.tells = False
         self._offers: list[bytes] = []
-        self._prices, self._weights = budget.prices, weights
-        self._trust, self._asking = budget.trust, budget.asking
+        self._weights, self._trust = weights, budget.trust
         self._is_chain = budget.growth == CHAIN
-        self._floors = floors_of(budget.prices)
+        self._budget = budget
+        self.price(1.0)
+
+    def price(self, share: float) -> None:
+        self._prices, self._floors, self._asking = _Costs.of(self._budget).times(share)
 
     def grow(self, sources: Sequence[CandidateSource], num_rows: int) -> Grown:
         self._offers = []

@@ -58,7 +58,7 @@ class HeadMemory(ABC):
             place: Of the first.
 
         Returns:
-            What drafts begin with behind each. [n, hidden]
+            What drafts begin with behind the last of them, at least. [1 or n, hidden]
         """
 
     def close(self) -> None:

@@ -1,10 +1,76 @@
-"""What a step's drafts look like, chain, tree or nothing, and why, in words."""
+"""What drafters' steps brought and looked like, chain, tree or nothing, and why, in words."""
 
 from __future__ import annotations
 
-from medusa_core.messages import CHAIN, TREE, DrafterSpeed
+from collections import Counter
+from dataclasses import dataclass, field
+
+from medusa_core.messages import CHAIN, TREE, DrafterSpeed, GenerationDone, StepDone
+from medusa_core.speculation.tuning.costs import StepCosts
 
 NOTHING = "none"
+
+
+@dataclass(slots=True)
+class RaceSums:
+    """Of some answers: tokens but for the first, steps, seconds, rows, depths, and forms."""
+
+    tokens: int = 0
+    steps: int = 0
+    decode_s: float = 0.0
+    draft_s: float = 0.0
+    rows: int = 0
+    levels: int = 0
+    forms: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: RaceSums) -> None:
+        """Add those of other answers."""
+        self.tokens += other.tokens
+        self.steps += other.steps
+        self.decode_s += other.decode_s
+        self.draft_s += other.draft_s
+        self.rows += other.rows
+        self.levels += other.levels
+        self.forms += other.forms
+
+    def add_step(self, step: StepDone) -> None:
+        """Add what a step looked like; prefill isn't one."""
+        if step.step == 0:
+            return
+        levels = max(source.head for source in step.node_sources)
+        self.draft_s += step.times.draft_s
+        self.rows += step.num_rows
+        self.levels += levels
+        self.forms[form_name(len(step.node_sources), levels)] += 1
+
+    def add_answer(self, done: GenerationDone) -> None:
+        """Add what an answer brought."""
+        self.steps += len(done.accept_lengths)
+        self.tokens += sum(done.accept_lengths)
+        self.decode_s += done.decode_s
+
+    def speed(self, name: str, plain_speed: float, costs: StepCosts) -> DrafterSpeed:
+        """How fast a drafter is.
+
+        Args:
+            name: Its name.
+            plain_speed: Tokens per second of plain decoding.
+            costs: What steps cost here.
+        """
+        num_steps, tokens_per_s = max(1, self.steps), self.tokens / max(1e-9, self.decode_s)
+        num_rows, length = max(1.0, self.rows / num_steps), costs.lengths[0]
+        measured = DrafterSpeed(
+            name,
+            tau=self.tokens / num_steps,
+            tokens_per_s=tokens_per_s,
+            x_plain=tokens_per_s / plain_speed,
+            draft_ms=self.draft_s / num_steps * 1000,
+            growth=max(self.forms, key=lambda form: self.forms[form], default=NOTHING),
+            num_rows=num_rows,
+            levels=self.levels / num_steps,
+            step_x=costs.step_s(num_rows, length) / costs.plain_s(length),
+        )
+        return measured._replace(why=why_of(measured))
 
 
 def form_name(num_nodes: int, levels: int) -> str:

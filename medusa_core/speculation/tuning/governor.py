@@ -54,7 +54,7 @@ class Governor:
         """
         if self._left == 0:
             self._steps.append((num_tokens, step_s))
-            if len(self._steps) == _FIRST_LOOK and not self._pays(_CLEAR_LOSS):
+            if len(self._steps) == _FIRST_LOOK and self._loses_clearly():
                 self._rest_a_while()
             elif len(self._steps) == self._needed:
                 self._judge()
@@ -73,6 +73,10 @@ class Governor:
             self._needed, self._rest = _WINDOW, _FIRST_REST
         else:
             self._rest_a_while()
+
+    def _loses_clearly(self) -> bool:
+        brings_nothing = all(num_tokens == 1 for num_tokens, _ in self._steps)
+        return not self._pays(_CLEAR_LOSS) or brings_nothing
 
     def _rest_a_while(self) -> None:
         self._plain.clear()

@@ -25,6 +25,7 @@ _AGES = 0.99
 _LEVELS = 8
 _USUAL_SHARE = 0.6  # of drafts right at a level, before anything is known
 _STEEPEST = 3.0
+_PACE_STEPS = 8.0  # what was usual before counts as much as so many plain steps
 _MOST_PACE = 16.0
 _A_PAUSE = 5.0  # times as long as an answer's other steps
 
@@ -148,8 +149,8 @@ class Yields:
 
         That is plain decoding's at first.
         """
-        before = _PRIOR_STEPS * self._usual_pace
-        return (self._tokens + before) / (self._seconds + _PRIOR_STEPS * plain_step_s)
+        before = _PACE_STEPS * self._usual_pace
+        return (self._tokens + before) / (self._seconds + _PACE_STEPS * plain_step_s)
 
     @property
     def depths(self) -> Accuracies:

@@ -130,26 +130,40 @@ class Tuner:
         if not spec.drafts:
             return RowBudget(1)
         if settings.tree_rows or self.costs is None or not spec.weighs_rows:
-            return RowBudget(settings.tree_rows or self.rows(settings, length))
-        yields = self._yields_of(settings)
-        rate = yields.tokens_per_s(self.costs.plain_s(length))
-        # Where half of what is promised comes true, rows must promise twice their price; where more
-        # does, it is what is likely anyway, and the last rows bring no more than they promise.
-        share = min(1.0, yields.share)
-        budget = self.costs.budget(MOST_ROWS, length, rate / share * yields.slowness)
+            return RowBudget(settings.tree_rows or self.rows(settings, length, spec))
+        per_s = self._tokens_per_s(settings, length)
+        slowness = self._yields_of(settings).slowness
+        budget = self.costs.budget(MOST_ROWS, length, per_s * slowness)
         by_level = [] if settings.growth != AUTO_GROWTH else _asked_by_level(spec)
         at_once = [name for name in spec.sources if name not in by_level]
-        asking = self._asking(settings, by_level, rate / share)
+        asking = self._asking(settings, by_level, per_s)
         source_s = self._source_s(settings, at_once)
         if len(source_s) == 1:
             return budget._replace(asking=asking)
-        source_seconds = [seconds * rate / share for seconds in source_s]
+        source_seconds = [seconds * per_s for seconds in source_s]
         levels = _levels_that_pay(
             _rounded(self._accuracies(settings, spec)), source_seconds, budget.prices
         )
         # Where nothing else drafts, whether drafts pay is the governor's to say.
         least = int(len(spec.sources) == 1)
         return budget._replace(asking=asking, levels=max(levels, least))
+
+    def price(self, settings: GenerateSettings, length: int) -> float:
+        """What time is worth, of whatever an answer's drafts cost; to be compared with itself.
+
+        Args:
+            settings: How the answer is decoded.
+            length: Committed rows that it is decoded behind, about.
+        """
+        return 1.0 if self.costs is None else self._tokens_per_s(settings, length)
+
+    def _tokens_per_s(self, settings: GenerateSettings, length: int) -> float:
+        """How many promised tokens a second is worth."""
+        assert self.costs is not None  # by the caller
+        yields = self._yields_of(settings)
+        # Where half of what is promised comes true, rows must promise twice their price; where more
+        # does, it is what is likely anyway, and the last rows bring no more than they promise.
+        return yields.tokens_per_s(self.costs.plain_s(length)) / min(1.0, yields.share)
 
     def _asking(
         self, settings: GenerateSettings, sources: Sequence[str], rate: float
@@ -159,7 +173,7 @@ class Tuner:
         Args:
             settings: How the answer is decoded.
             sources: Those that are asked level by level.
-            rate: Tokens that a second is worth.
+            rate: Promised tokens that a second is worth.
         """
         assert self.costs is not None  # by the caller
         draws = _bucket(settings) > 0
@@ -177,14 +191,18 @@ class Tuner:
             values += (likely[min(level, len(likely) - 1)], rate * both_s[1], rate * further_s)
         return array("f", values)
 
-    def rows(self, settings: GenerateSettings, length: int) -> int:
+    def rows(
+        self, settings: GenerateSettings, length: int, drafter: DrafterSpec | None = None
+    ) -> int:
         """Rows of all trees of an answer, root included, where they aren't weighed step by step.
 
         Args:
             settings: How the answer is decoded.
             length: Committed rows that it will be decoded behind, about.
+            drafter: As of `budget`.
         """
-        target, spec = self.target_for(settings), drafter_registry().get(settings.drafter)
+        target = self.target_for(settings)
+        spec = drafter or drafter_registry().get(settings.drafter)
         if self.costs is None:
             return _ROWS if target.trees is None else target.trees.default_rows
         share = self._yields_of(settings).share

@@ -21,6 +21,8 @@ _NAMES = re.compile(
     rf"{_DRAFTER}|(?:^|[-._])mmproj(?=[-._]|$)|^imatrix(?=[-._]|$)|^(?!.*Q\d).*[-._]imatrix$",
     re.IGNORECASE,
 )
+_BLOCK_SIZE = re.compile(r"^[-_]b(?:lock)?\d+(?=[-_.]|$)", re.IGNORECASE)
+_FORMAT = re.compile(r"[-_.](?:i?q\d\w*|b?f\d\d|mxfp4)$", re.IGNORECASE)
 _ITS_NAME = "general.base_model.0.name"
 _ITS_MODEL = "Choose the file of the model itself; often it lies in the same repository."
 _AS_HEADS = "Load that model, and this file as its heads: under Drafter, or with --heads."
@@ -130,6 +132,24 @@ def is_companion(file_name: str) -> bool:
 def is_drafter_name(file_name: str) -> bool:
     """Is a file called as those are that draft for a model?"""
     return _DRAFTER_NAMES.search(file_name.removesuffix(".gguf")) is not None
+
+
+def model_in_name(file_name: str) -> str:
+    """The model that a drafter's file is called for, such as `mtp-Qwen3.5-9B-Q8_0.gguf`'s.
+
+    Returns:
+        Empty where its name holds no more than what it is.
+    """
+    stem = file_name.removesuffix(".gguf")
+    match = _DRAFTER_NAMES.search(stem)
+    if match is None:
+        return ""
+    word = match[0].rpartition("-")[2] if match[0].casefold().startswith("gemma") else match[0]
+    before, _, behind = stem.partition(word)
+    behind = _BLOCK_SIZE.sub("", behind)
+    name = "-".join(part for part in (before.strip("-._"), behind.strip("-._")) if part)
+    # Nearly all models have a number in their names, and the name of a format isn't one.
+    return name if re.search(r"\d", before + _FORMAT.sub("", behind)) else ""
 
 
 def _senses(entries: Mapping[str, object]) -> str:

@@ -4,8 +4,9 @@ from array import array
 
 from app.insight.token_card import as_html, as_text, card_of
 from app.insight.track import Track
+from medusa_core.messages import DroppedToken
 from tests.app.engine_says import LEGEND
-from tests.app.insight.traces import made_track, trace
+from tests.app.insight.traces import made_track, trace, with_pruned
 
 
 def test_a_card_tells_all_about_an_accepted_token() -> None:
@@ -28,6 +29,17 @@ def test_a_card_tells_the_models_own_tokens_and_given_ones_apart() -> None:
     assert dict(card_of(track, 1, LEGEND))["From"] == "the model itself"
     assert dict(card_of(track, 4, LEGEND))["From"] == "the model itself (bonus token)"
     assert card_of(track, 99, LEGEND) == ()
+
+
+def test_a_card_tells_that_the_models_own_token_was_offered_and_had_no_row() -> None:
+    track = made_track(1)
+    track.add(with_pruned(trace(), DroppedToken(3, 7, 0.25), DroppedToken(0, 7, 0.5)))
+    last = track.first_token(1) + 2
+    card = dict(card_of(track, last, LEGEND))
+    assert card["From"] == "the model itself (bonus token)"
+    assert card["Was offered"] == "25.0 %, but not verified"
+    assert "Was offered" not in dict(card_of(track, last - 1, LEGEND))
+    assert "Was offered" not in dict(card_of(made_track(2), last, LEGEND))
 
 
 def test_a_greedy_card_says_where_the_best_token_was_not_allowed() -> None:

@@ -1,5 +1,6 @@
 """Where the nodes of a tree lie, and what it would give."""
 
+from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -73,10 +74,14 @@ def test_what_had_no_row_hangs_where_it_would_have_been() -> None:
     assert (
         describe_tree(layout, LEGEND) == "tree of 5; accepted: 1; likely guesses without a row: 2"
     )
-    many = [DroppedToken(0, 6, chance / 20) for chance in range(12, 0, -1)]
-    likeliest = layout_of_step(with_pruned(trace(1, (0, 1)), *many)).nodes[7:]
-    told = [node.probability for node in likeliest]
-    assert told == pytest.approx([0.6, 0.55, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25])
+    many = [DroppedToken(chance % 4, 10 + chance, chance / 20) for chance in range(15, 0, -1)]
+    step = with_pruned(trace(1, (0, 1)), *many)
+    likeliest = [(guess.node, guess.token_id) for guess in step.pruned]
+    drawn = [(node.parent, node.text) for node in layout_of_step(step).nodes[7:]]
+    assert len(drawn) == 8
+    assert max(Counter(parent for parent, _ in drawn).values()) == 3
+    first = [f"‹special {token}›" for parent, token in likeliest if parent == 0][:3]
+    assert [text for parent, text in drawn if parent == 0] == first
 
 
 @pytest.mark.parametrize("path", [(0,), (0, 1), (0, 1, 2, 3)])

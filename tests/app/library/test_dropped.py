@@ -20,6 +20,9 @@ from tests.app.driving import errors, wait_ready
 from tests.app.insight.looks import dropped
 from tests.app.library.conftest import SPEC, Run
 from tests.app.library.managing import settle, until
+from tests.core.conftest import GROUPED
+from tests.core.eagle_files import EagleSpec
+from tests.core.gguf_heads_files import write_eagle_gguf
 from tests.core.tiny import write_tiny
 
 
@@ -117,3 +120,31 @@ def test_a_model_dropped_on_models_is_chosen_and_loaded_once_it_is_read(
 
     run(work)
     assert [choice.model_dir for choice in wanted] == [model]
+
+
+def test_heads_dropped_on_the_chat_are_loaded_with_the_model_if_they_fit_it(
+    qtbot: QtBot,
+    open_fake: Open,
+    run: Run,
+    library: Library,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    window, _ = open_fake(open_library=lambda: library)
+    wait_ready(qtbot, window)
+    model = write_tiny(tmp_path / "tiny", GROUPED)
+    fits = write_eagle_gguf(tmp_path / "fits-eagle3.gguf", EagleSpec("eagle3"))
+    foreign = write_eagle_gguf(tmp_path / "other-eagle3.gguf", EagleSpec("eagle3", hidden=64))
+    answer(monkeypatch, QMessageBox.StandardButton.Yes)
+
+    async def work() -> None:
+        for path in (model, fits, foreign):
+            window.dropEvent(dropped(path))
+            assert window.dialogs._import is not None
+            await asyncio.wait_for(window.dialogs._import, 20)
+
+    run(work)
+    assert (window.keeper.choice.model_dir, window.keeper.choice.heads_dir) == (model, fits)
+    (error,) = errors(window)
+    assert "hidden size 64 ≠ 32" in error.message
+    assert len(asyncio.run(library.installed())) == 3

@@ -1,0 +1,72 @@
+"""What is said of drafters that are published for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import QCoreApplication
+
+from app.i18n.engine_texts import engine_text
+from app.widgets.sizes import on_disk
+from medusa_core.api import DRAFTER_KINDS, DrafterOffer, Installed, PairOffer
+
+
+def kinds_of(offer: PairOffer) -> str:
+    """The kinds that a model's drafters are of; of a drafter for which model it is."""
+    if offer.is_heads:
+        base = next(iter(offer.bases), "").rpartition("/")[2]
+        kind = DRAFTER_KINDS[offer.kind or "medusa"].label
+        return QCoreApplication.translate("Library", "for {0}").format(base) if base else kind
+    labels = (DRAFTER_KINDS[one.kind].label for one in offer.drafters)
+    return ", ".join(dict.fromkeys(labels)) or "–"
+
+
+def drafter_note(offer: PairOffer) -> str:
+    """What the drafter is that is fetched with a model, and whether it fits it."""
+    drafter = offer.drafter
+    if drafter is None:
+        return ""
+    sentences = [engine_text(DRAFTER_KINDS[drafter.kind].text), _for_whom(drafter)]
+    if drafter.licence:
+        licence = QCoreApplication.translate("Library", "Licence: {0}.")
+        sentences.append(licence.format(drafter.licence))
+    if offer.misfit:
+        words = QCoreApplication.translate("Library", "It doesn't fit this model: {0}.")
+        sentences.append(words.format(engine_text(offer.misfit)))
+    else:
+        together = QCoreApplication.translate("Library", "Both are downloaded together.")
+        size = f" ({on_disk(drafter.nbytes)})" if drafter.nbytes else ""
+        sentences.append(together.removesuffix(".") + f"{size}.")
+    return " ".join(one for one in sentences if one)
+
+
+def heads_note(offer: PairOffer) -> str:
+    """What a repository of heads alone is, and for which model."""
+    kind = DRAFTER_KINDS[offer.kind or "medusa"]
+    return " ".join((f"{kind.label}:", engine_text(kind.text), _published_for(offer.bases)))
+
+
+def installed_note(item: Installed) -> str:
+    """What heads on this computer are, and for which model."""
+    facts = item.found.contents.heads
+    if facts is None:
+        return ""
+    kind = DRAFTER_KINDS.get(facts.shape.kind.partition("-")[0] or "medusa")
+    kind = DRAFTER_KINDS.get(facts.shape.kind, kind)
+    base = (facts.base_model,) if facts.base_model else ()
+    sentences = [] if kind is None else [f"{kind.label}:", engine_text(kind.text)]
+    chosen = QCoreApplication.translate("Library", "Choose it with such a model, under Heads.")
+    return " ".join((*sentences, _published_for(base), chosen))
+
+
+def _for_whom(drafter: DrafterOffer) -> str:
+    return _published_for((drafter.made_for,) if drafter.made_for else ())
+
+
+def _published_for(bases: Iterable[str]) -> str:
+    base = next(iter(bases), "")
+    if not base:
+        return QCoreApplication.translate(
+            "Library", "Its makers don't say for which model; its name does."
+        )
+    return QCoreApplication.translate("Library", "Published for {0}.").format(base)

@@ -1,0 +1,75 @@
+"""Which published drafter is fetched with a model."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import QComboBox
+
+from app.i18n.engine_texts import engine_text
+from app.widgets.choices import add_entry
+from app.widgets.sizes import on_disk
+from medusa_core.api import DRAFTER_KINDS, DrafterOffer, PairOffer
+
+_MORE = "more"
+
+
+class PublishedBox(QComboBox):
+    """The drafters that are published for a model, by their kinds.
+
+    Signals:
+        picked: A drafter, or None for none.
+        more_asked: The Hub is to be asked for more.
+    """
+
+    picked = Signal(object)
+    more_asked = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._offer: PairOffer | None = None
+        self.setAccessibleName(self.tr("Drafter"))
+        self.setMinimumContentsLength(18)
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.activated.connect(self._take)
+
+    def show_offer(self, offer: PairOffer | None, is_all: bool) -> None:
+        """Show what is published for a model.
+
+        Args:
+            offer: The model; None for none.
+            is_all: The Hub was asked.
+        """
+        self._offer = offer
+        with QSignalBlocker(self):
+            self.clear()
+            self.addItem(self.tr("none"), None)
+            for drafter in () if offer is None else offer.drafters:
+                self._add(drafter)
+            if not is_all:
+                self.addItem(self.tr("Look for more on Hugging Face…"), _MORE)
+            self._show_chosen()
+
+    def _add(self, drafter: DrafterOffer) -> None:
+        kind = DRAFTER_KINDS[drafter.kind]
+        size = f" · {on_disk(drafter.nbytes)}" if drafter.nbytes else ""
+        where = drafter.file.rpartition("/")[2] or drafter.repo
+        if where:
+            add_entry(self, f"{kind.label} · {where}{size}", drafter)
+        else:
+            within = self.tr("lies in the files of {0}").format(drafter.made_for)
+            add_entry(self, kind.label, drafter, within)
+        row = self.count() - 1
+        self.setItemData(row, engine_text(kind.text), Qt.ItemDataRole.ToolTipRole)
+
+    def _show_chosen(self) -> None:
+        chosen = None if self._offer is None else self._offer.drafter
+        found = (row for row in range(self.count()) if self.itemData(row) == chosen)
+        self.setCurrentIndex(next(found, 0))
+
+    def _take(self) -> None:
+        data = self.currentData()
+        if data == _MORE:
+            self._show_chosen()
+            self.more_asked.emit()
+        elif self._offer is not None and data != self._offer.drafter:
+            self.picked.emit(data)

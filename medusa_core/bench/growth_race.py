@@ -1,0 +1,291 @@
+"""Races chains, trees and what the engine chooses, for every drafter at equal rows.
+
+`bench --drafters all --growth chain,tree,auto`: all answer the same questions in turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from medusa_core.bench.contestant import OwnMode
+from medusa_core.bench.race import RaceResult, Totals, run_race
+from medusa_core.bench.synthetic import NAME as SYNTHETIC
+from medusa_core.bench.synthetic import promised_tau, synthetic_spec
+from medusa_core.engine.direct import generate
+from medusa_core.engine.session import Session
+from medusa_core.loading.target import Target
+from medusa_core.messages import AUTO_GROWTH, CHAIN, ChatMessage, GenerateSettings, Role
+from medusa_core.speculation.drafters.drafter import DrafterSpec
+from medusa_core.speculation.tuning.costs import StepCosts
+from medusa_core.speculation.tuning.tuner import Tuner
+from medusa_core.system.prompts import BenchPrompt
+
+ROWS = (2, 4, 8, 16)
+_PLAIN = "none"
+
+
+class Way(NamedTuple):
+    """A drafter that takes part in a certain way.
+
+    Attributes:
+        drafter: Its name.
+        growth: One of `GROWTHS`.
+        rows: Rows of every step; 0 where the engine chooses.
+    """
+
+    drafter: str
+    growth: str
+    rows: int
+
+    @property
+    def name(self) -> str:
+        """What a race calls it."""
+        return f"{self.drafter} {self.growth} {self.rows}"
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthPoint:
+    """What a drafter brought in one way.
+
+    Attributes:
+        growth: One of `GROWTHS`.
+        rows: Rows of every step; 0 where the engine chose.
+        tau: Tokens per step.
+        x_plain: Times plain decoding.
+        promised_tau: What the rates of a synthetic drafter promise; 0 where nothing does.
+    """
+
+    growth: str
+    rows: int
+    tau: float
+    x_plain: float
+    promised_tau: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthLine:
+    """One drafter.
+
+    Attributes:
+        drafter: Its name.
+        points: In all ways.
+        over_best: What the engine chose over the best of the others, plain decoding among them; 0
+            where it wasn't asked.
+        form: What it chose mostly: chain, tree or none.
+        why: Why, in a sentence.
+    """
+
+    drafter: str
+    points: tuple[GrowthPoint, ...]
+    over_best: float = 0.0
+    form: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthRace:
+    """All drafters.
+
+    Attributes:
+        model: Name of the target.
+        lines: A line for each.
+        plain_tokens_per_s: Tokens per second of plain decoding.
+        step_x: By rows, how many times as long as a step of one row one of so many takes.
+        num_prompts: Questions that counted.
+    """
+
+    model: str
+    lines: tuple[GrowthLine, ...]
+    plain_tokens_per_s: float
+    step_x: Mapping[int, float]
+    num_prompts: int
+
+
+class GrowthRacer:
+    """Lets drafters answer in all ways."""
+
+    def __init__(
+        self, target: Target, costs: StepCosts, growths: Sequence[str], rows: Sequence[int]
+    ) -> None:
+        """Prepare.
+
+        Args:
+            target: The loaded target.
+            costs: What steps cost here.
+            growths: Some of `GROWTHS`.
+            rows: At which chains and trees are compared.
+        """
+        self._target, self._costs = target, costs
+        self._growths, self._rows = growths, rows
+        self._rates: Sequence[float] = ()
+
+    def race(
+        self,
+        drafters: Sequence[DrafterSpec],
+        prompts: Sequence[BenchPrompt],
+        max_new_tokens: int,
+        repeats: int,
+        on_prompt: Callable[[int, int], None],
+    ) -> GrowthRace:
+        """Let some drafters answer all prompts, greedily; each way learns for itself.
+
+        Args:
+            drafters: Who.
+            prompts: Their first turns are asked.
+            max_new_tokens: Length of the answers.
+            repeats: How often everything is asked; the fastest time of an answer counts.
+            on_prompt: Called with how many prompts of how many are done.
+        """
+        asked = [BenchPrompt(p.prompt_id, p.category, p.turns[:1]) for p in prompts]
+        entries = {spec.name: self._entries(spec.name) for spec in drafters}
+        specs = {spec.name: spec for spec in drafters}
+        plain = GenerateSettings(drafter=_PLAIN, max_new_tokens=max_new_tokens)
+        modes = {_PLAIN: OwnMode(self._target, plain, self._tuner())}
+        for entry in (entry for each in entries.values() for entry in each):
+            settings = GenerateSettings(
+                drafter=entry.drafter,
+                growth=entry.growth,
+                tree_rows=entry.rows,
+                max_new_tokens=max_new_tokens,
+            )
+            spec = specs[entry.drafter]
+            modes[entry.name] = OwnMode(self._target, settings, self._tuner(), spec)
+        found = run_race(modes, asked, repeats, on_prompt)
+        speeds = {name: _speed(found, name) for name in modes}
+        length = self._costs.lengths[0]
+        return GrowthRace(
+            self._target.name,
+            tuple(self._line(name, each, speeds, modes) for name, each in entries.items()),
+            speeds[_PLAIN].tokens_per_s,
+            {
+                rows: self._costs.step_s(rows, length) / self._costs.plain_s(length)
+                for rows in self._rows
+            },
+            len(asked) - found.num_skipped,
+        )
+
+    def race_synthetic(
+        self,
+        rates: Sequence[float],
+        prompts: Sequence[BenchPrompt],
+        max_new_tokens: int,
+        repeats: int,
+        on_prompt: Callable[[int, int], None],
+    ) -> GrowthRace:
+        """The same with a drafter that is right so often at depth 1, 2, ..."""
+        settings = GenerateSettings(drafter=_PLAIN, max_new_tokens=max_new_tokens)
+        texts = {}
+        for prompt in prompts:
+            messages = [ChatMessage(Role.USER, prompt.turns[0])]
+            with closing(Session(self._target)) as session:
+                done = generate(self._target, messages, settings, session=session)
+                told = tuple(session.token_ids)
+            texts[told[: done.num_prompt_tokens]] = told[done.num_prompt_tokens :]
+        self._rates = rates
+        drafters = [synthetic_spec(rates, texts)]
+        return self.race(drafters, prompts, max_new_tokens, repeats, on_prompt)
+
+    def _tuner(self) -> Tuner:
+        return Tuner(self._target, self._costs)
+
+    def _entries(self, drafter: str) -> list[Way]:
+        """All ways of a drafter. A tree of two rows is a chain."""
+        fixed = [growth for growth in self._growths if growth != AUTO_GROWTH]
+        entries = [
+            Way(drafter, growth, rows)
+            for growth in fixed
+            for rows in self._rows
+            if growth == CHAIN or CHAIN not in fixed or rows > 2
+        ]
+        return [*entries, *(Way(drafter, AUTO_GROWTH, 0) for _ in {*self._growths} - {*fixed})]
+
+    def _line(
+        self,
+        drafter: str,
+        entries: Sequence[Way],
+        speeds: Mapping[str, _Speed],
+        modes: Mapping[str, OwnMode],
+    ) -> GrowthLine:
+        plain = speeds[_PLAIN].tokens_per_s
+        points = tuple(
+            GrowthPoint(
+                entry.growth,
+                entry.rows,
+                speeds[entry.name].tau,
+                speeds[entry.name].tokens_per_s / plain,
+                self._expected(entry),
+            )
+            for entry in entries
+        )
+        if not points or points[-1].growth != AUTO_GROWTH:
+            return GrowthLine(drafter, points)
+        best = max([1.0, *(point.x_plain for point in points[:-1])])
+        chosen = modes[entries[-1].name].sums.speed(drafter, plain, self._costs)
+        return GrowthLine(drafter, points, points[-1].x_plain / best, chosen.growth, chosen.why)
+
+    def _expected(self, entry: Way) -> float:
+        if entry.drafter != SYNTHETIC or not entry.rows:
+            return 0.0
+        return promised_tau(self._rates, entry.growth, entry.rows)
+
+
+class _Speed(NamedTuple):
+    """What an entry brought in all questions, each in its fastest time."""
+
+    tokens: int
+    steps: int
+    seconds: float
+
+    @property
+    def tau(self) -> float:
+        return self.tokens / max(1, self.steps)
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self.tokens / max(1e-9, self.seconds)
+
+
+def _speed(found: RaceResult, name: str) -> _Speed:
+    tokens = steps = 0
+    seconds = 0.0
+    for repeated in zip(*found.results[name], strict=True):  # of a question
+        totals = [Totals.of([conversation]) for conversation in repeated]
+        tokens += totals[-1].num_tokens  # what was learned meanwhile counts
+        steps += totals[-1].num_steps
+        seconds += min(each.decode_s for each in totals)
+    return _Speed(tokens, steps, seconds)
+
+
+def growth_json(race: GrowthRace) -> dict[str, Any]:
+    """All figures."""
+    return {"growth": asdict(race)}
+
+
+def growth_markdown(race: GrowthRace) -> str:
+    """The figures as one table for people: tokens per step, and times plain decoding."""
+    ways = list(dict.fromkeys((p.growth, p.rows) for line in race.lines for p in line.points))
+    has_auto = any(line.form for line in race.lines)
+    heads = ["drafter", *(f"{growth} {rows}" if rows else growth for growth, rows in ways)]
+    heads += ["auto over best", "mostly"] if has_auto else []
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for line in race.lines:
+        by_way = {(point.growth, point.rows): _cell(point) for point in line.points}
+        cells = [line.drafter, *(by_way.get(way, "") for way in ways)]
+        cells += [f"{line.over_best:.2f}", line.form] if has_auto else []
+        lines.append(f"| {' | '.join(cells)} |")
+    times = ", ".join(f"{rows}: {times:.2f}" for rows, times in race.step_x.items())
+    lines += ["", "Tokens per step · times plain decoding, by the most rows of a step."]
+    lines += [f"{line.drafter}: {line.why}" for line in race.lines if line.why]
+    lines.append(
+        f"{race.model}, {race.num_prompts} questions; plain decoding {race.plain_tokens_per_s:.1f} "
+        f"tokens/s. A step takes, by rows, times one of one row: {times}."
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _cell(point: GrowthPoint) -> str:
+    expected = f" ({point.promised_tau:.2f})" if point.promised_tau else ""
+    return f"{point.tau:.2f}{expected} · {point.x_plain:.2f}"
