@@ -103,7 +103,10 @@ class BlockSource:
             return
         rows = torch.tensor(list(observation.rows), device=deep.device) % len(deep)
         features = self._head.features(deep.index_select(0, rows))
-        self._need_memory().add(features, [self._last, *observation.token_ids[:-1]])
+        memory = self._need_memory()
+        memory.add(features, [self._last, *observation.token_ids[:-1]])
+        if memory.num_waiting >= MOST_AT_ONCE:  # nobody drafts, and states of many layers are large
+            memory.catch_up(MOST_AT_ONCE)
         self._last = observation.token_ids[-1]
 
     def start(self, root_id: int, most_rows: int) -> None:

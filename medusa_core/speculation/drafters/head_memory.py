@@ -70,6 +70,11 @@ class HeadMemory(ABC):
         """How many are known."""
         return len(self.token_ids)
 
+    @property
+    def num_waiting(self) -> int:
+        """How many of them have no row yet."""
+        return self._num_waiting
+
     def keep(self, length: int) -> None:
         """Forget places from `length` on."""
         num_rows = self.num_places - self._num_waiting
