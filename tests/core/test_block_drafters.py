@@ -12,13 +12,24 @@ from transformers import GenerationConfig
 from transformers.generation import DFlashTokenCandidateGenerator
 from transformers.models.muse_glimmer_assistant import MuseGlimmerAssistantModel
 
+from medusa_core.cli.plan import shape_config
 from medusa_core.engine.session import Session
 from medusa_core.errors import HeadsError
 from medusa_core.heads.block import BlockHead, DraftedBlock
 from medusa_core.heads.block_parts import drafter_parts
+from medusa_core.heads.kind import shape_among
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
+from medusa_core.memory.budget import GIB, imagined_card
+from medusa_core.memory.recommend import recommend
+from medusa_core.messages import (
+    ChatMessage,
+    Fit,
+    GenerateSettings,
+    LoadOptions,
+    Role,
+    WeightFormats,
+)
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.speculation.drafters import block_source
@@ -34,7 +45,7 @@ from tests.core.block_files import (
     BlockSpec,
     Slowly,
     config_of,
-    parts_of,
+    shapes_of,
     write_block,
 )
 from tests.core.conftest import GROUPED
@@ -266,8 +277,7 @@ def test_where_no_layers_are_named_the_usual_ones_are_read() -> None:
     spec = replace(JETSPEC, taps=(0,) * 5, num_layers=5)
     raw = config_of(spec) | {"num_target_layers": 36}
     del raw["dflash_config"]["target_layer_ids"]
-    shapes = {name: tuple(tensor.shape) for name, tensor in parts_of(spec).items()}
-    assert drafter_parts(raw, shapes).taps == (2, 10, 18, 26, 34)
+    assert drafter_parts(raw, shapes_of(spec)).taps == (2, 10, 18, 26, 34)
 
 
 @pytest.mark.parametrize(
@@ -288,3 +298,33 @@ def test_what_does_not_fit_is_told(
 ) -> None:
     with pytest.raises(HeadsError, match=message):
         loaded(model, write_block(tmp_path, spec))
+
+
+@pytest.mark.parametrize(
+    ("shape", "num_places", "rank", "wanted"),
+    [("qwen3-4b", 16, 0, 0.28), ("qwen3-4b", 7, 256, 0.37), ("qwen3-8b", 16, 0, 0.50)],
+)
+def test_published_drafters_have_their_place_beside_a_model_in_8_gib(
+    shape: str, num_places: int, rank: int, wanted: float
+) -> None:
+    """z-lab/Qwen3-4B-DFlash-b16, dspark_qwen3_4b_block7, Qwen3-8B-DFlash-b16; in GiB."""
+    config = shape_config(shape)
+    spec = BlockSpec(
+        "deepseek" if rank else "z-lab",
+        hidden=config.hidden_size,
+        heads=config.num_heads,
+        kv_heads=config.num_kv_heads,
+        head_dim=config.head_dim,
+        inner=config.intermediate_size,
+        vocab=config.vocab_size,
+        num_layers=5,
+        taps=(2, 10, 18, 26, 34),
+        num_places=num_places,
+        rank=rank,
+        confidence=bool(rank),
+    )
+    heads = shape_among(shapes_of(spec), config_of(spec))
+    best = recommend(config, heads, imagined_card(8))
+    assert best is not None
+    assert best.plan.fit is not Fit.NO
+    assert wanted == pytest.approx(best.plan.heads_bytes / GIB, abs=0.01)

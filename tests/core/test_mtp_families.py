@@ -33,6 +33,7 @@ from medusa_core.speculation.drafters.sources.mtp_source import mtp_head
 from tests.core.gguf_converter import convert
 from tests.core.laws import decode, user_says
 from tests.core.mtp_peers import MTP_PEERS, their_drafts, their_generator, write_mtp_peer
+from tests.core.packed_files import gptq, pack_checkpoint
 from tests.core.test_eagle import TEXT, requested
 from tests.core.test_hostile_gguf import check_mutations, patched
 from tests.core.test_mtp import hear, loaded
@@ -44,7 +45,12 @@ DEPTH = 4
 
 
 def our_drafts(folder: Path) -> list[int]:
-    source, _ = hear(loaded(folder, "float32"), TEXT, [6, 1, 3])
+    return drafts_of(loaded(folder, "float32"))
+
+
+def drafts_of(target: Target) -> list[int]:
+    """What its layer drafts behind a text, the best token each time."""
+    source, _ = hear(target, TEXT, [6, 1, 3])
     source.start(TEXT[-1], 24)
     path: list[int] = []
     while len(path) < DEPTH:
@@ -105,6 +111,18 @@ def test_a_file_in_blocks_offers_its_layer_as_planned(tmp_path: Path) -> None:
     folder = write_mtp_peer("qwen 3.5", tmp_path / "model", config=dense())
     file = convert(folder, tmp_path / "model.gguf", "q8_0")
     check_plan(loaded(file, ""), loaded(file, "", takes_own_heads=False))
+
+
+def test_a_plain_layer_drafts_for_a_model_that_is_packed(tmp_path: Path) -> None:
+    config = dense(hidden_size=64, intermediate_size=128)
+    folder = write_mtp_peer("qwen 3.5", tmp_path, config=config)
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    own = {name: tensors.pop(name) for name in list(tensors) if name.startswith("mtp.")}
+    save_file(tensors, path)
+    pack_checkpoint(folder, gptq())
+    save_file(load_file(path) | own, path)
+    check_plan(loaded(folder, ""), loaded(folder, "", takes_own_heads=False))
 
 
 def test_a_layer_beside_what_sees_is_found(tmp_path: Path) -> None:
