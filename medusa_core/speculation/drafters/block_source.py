@@ -144,7 +144,7 @@ class BlockSource:
         memory = self._need_memory()
         memory.catch_up(self._head.num_places)
         assert self._last is not None  # of `start`
-        if memory.kv.length + self._head.num_places > memory.kv.capacity:
+        if memory.is_behind or memory.kv.length + self._head.num_places > memory.kv.capacity:
             return None
         if abs(memory.num_places - self._num_judged) >= _JUDGED:
             self._num_judged = memory.num_places
