@@ -13,7 +13,7 @@ from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.numbers import Number
 from medusa_core.messages import CHAIN, TREE, DrafterChoice, DrafterSpeed
 
-_PLAIN = QT_TRANSLATE_NOOP("Speeds", "no guesses: the dashed line")
+_PLAIN = QT_TRANSLATE_NOOP("Speeds", "the dashed line")
 _NOTHING = QT_TRANSLATE_NOOP("Speeds", "guesses rarely pay")
 _SHAPES = {
     CHAIN: QT_TRANSLATE_NOOP("Speeds", "chain, {0:.1f} rows"),

@@ -42,6 +42,9 @@ class RaceList(QListWidget):
         super().__init__(parent)
         self.setObjectName("race")
         self.setAccessibleName(self.tr("Speed of each drafter on this computer"))
+        self.setAccessibleDescription(
+            self.tr("The dashed line is plain decoding. Enter lets a drafter guess in this chat.")
+        )
         self.setMouseTracking(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

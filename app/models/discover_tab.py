@@ -267,7 +267,7 @@ class DiscoverTab(QWidget):
         if offer is None:
             self.details.show_subject(None)
             return
-        repos = " + ".join(repo for repo, _ in offer.pair.repos)
+        repos = " + ".join(dict.fromkeys(repo for repo, _ in offer.pair.repos))
         pickle = (
             self.tr("The heads are a pickle, which is converted once.") if offer.is_pickled else ""
         )

@@ -182,4 +182,10 @@ def cells(job: DownloadJob) -> tuple[str, ...]:
     state = library_text(
         QT_TRANSLATE_NOOP("Library", "stalled") if job.waits_for else STATE_WORDS[job.state]
     )
-    return (" + ".join(repo for repo, _ in job.pair.repos), state, progress, speed, left)
+    return (
+        " + ".join(dict.fromkeys(repo for repo, _ in job.pair.repos)),
+        state,
+        progress,
+        speed,
+        left,
+    )

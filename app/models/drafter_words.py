@@ -15,7 +15,8 @@ def kinds_of(offer: PairOffer) -> str:
     """The kinds that a model's drafters are of; of a drafter for which model it is."""
     if offer.is_heads:
         base = next(iter(offer.bases), "").rpartition("/")[2]
-        return QCoreApplication.translate("Library", "for {0}").format(base) if base else "–"
+        kind = DRAFTER_KINDS[offer.kind or "medusa"].label
+        return QCoreApplication.translate("Library", "for {0}").format(base) if base else kind
     labels = (DRAFTER_KINDS[one.kind].label for one in offer.drafters)
     return ", ".join(dict.fromkeys(labels)) or "–"
 
@@ -26,6 +27,9 @@ def drafter_note(offer: PairOffer) -> str:
     if drafter is None:
         return ""
     sentences = [engine_text(DRAFTER_KINDS[drafter.kind].text), _for_whom(drafter)]
+    if drafter.licence:
+        licence = QCoreApplication.translate("Library", "Licence: {0}.")
+        sentences.append(licence.format(drafter.licence))
     if offer.misfit:
         words = QCoreApplication.translate("Library", "It doesn't fit this model: {0}.")
         sentences.append(words.format(engine_text(offer.misfit)))

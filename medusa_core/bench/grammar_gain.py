@@ -20,12 +20,13 @@ from medusa_core.messages import (
     Role,
 )
 from medusa_core.models.text.grammar import Grammar
+from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.tree.step import Proposal, RowBudget
 from medusa_core.speculation.drafters.drafter import Drafter, DrafterSpec
 from medusa_core.speculation.drafters.grown import reader_of
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.observation import Observation
-from medusa_core.speculation.drafters.source import SourceMemory
+from medusa_core.speculation.drafters.source import ReadsCache, SourceMemory
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.prompts import BenchPrompt
 
@@ -132,6 +133,10 @@ class _Unmasked:
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
         if self._reader is not None:
             self._reader.read(place, states, deep)
+
+    def look_into(self, kv: KvCache) -> None:
+        if isinstance(self._drafter, ReadsCache):
+            self._drafter.look_into(kv)
 
     def propose(self, root_id: int, max_rows: int, grammar: Grammar | None = None) -> Proposal:
         return self._drafter.propose(root_id, max_rows)

@@ -34,7 +34,8 @@ def run_show(args: argparse.Namespace) -> int:
         print(f"heads           {shape.num_heads}")
         print(f"residual layers {shape.num_layers}")
         print(f"hidden size     {shape.hidden_size}")
-        print(f"projection      {shape.columns:,} tokens")
+        projection = f"{shape.columns:,} tokens" if shape.columns else "the model's own"
+        print(f"projection      {projection}")
         print(f"numbers         {sum(r * c for r, c in shape.matrices) + shape.num_biases:,}")
         return 0
     heads, spec = read_head_set(args.source, None)

@@ -24,6 +24,7 @@ from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.heads.selector import Selector
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
+from medusa_core.models.quant.first_outputs import beginning_of
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.runtime.kv.cache import KvCache
@@ -55,18 +56,20 @@ class DraftedBlock:
     """
 
     def __init__(
-        self, states: Tensor, scores: Tensor, by_pairs: MarkovHead | Selector | None
+        self, states: Tensor, scores: Tensor, most: int, by_pairs: MarkovHead | Selector | None
     ) -> None:
         """Take what was computed.
 
         Args:
             states: Behind the last norm. [places, hidden]
             scores: Of each place by itself. [places, columns]
+            most: Of how many of the first columns they were asked for; 0 for all.
             by_pairs: What the token before a place adds; None for nothing.
         """
         self.num_levels = len(states)
         self.depends_on_path = by_pairs is not None
         self._states, self._scores, self._by_pairs = states, scores, by_pairs
+        self._most = most
 
     def behind(self, level: int, token_ids: Sequence[int]) -> PlaceScores:
         """What may follow paths of one length.
@@ -81,7 +84,9 @@ class DraftedBlock:
         if isinstance(by_pairs, Selector):
             return PlaceScores(*by_pairs(own[0], self._states[level : level + 1], token_ids))
         vectors = by_pairs.vectors(token_ids)
-        scores = own + by_pairs.second(vectors).to(own.dtype)
+        cut = self._most if own.shape[1] == self._most else 0
+        bias = by_pairs.bias(vectors, cut)[:, : own.shape[1]]
+        scores = own + bias.to(own.dtype)
         confidence = by_pairs.confidence
         said = () if confidence is None else confidence(self._states[level], vectors)
         return PlaceScores(scores, confidences=said)
@@ -138,6 +143,7 @@ class BlockHead:
             offsets = _need(take, "token_offsets")
             self._token_ids = offsets + torch.arange(len(offsets), device=offsets.device)
         self._by_pairs = _selector(parts, take, make) or _markov(parts, take, make)
+        self._cuts: dict[int, QuantLinear] = {}  # of the target's projection
         # Behind a place that sees none behind it, none needs to be computed.
         self._may_be_short = all(parts.are_causal)
 
@@ -194,7 +200,9 @@ class BlockHead:
         assert isinstance(kv, TensorCache)
         self._layers.inject(self._features_norm(self._fc(features)), place, kv)
 
-    def draft(self, root_id: int, place: int, kv: KvCache, num_levels: int) -> DraftedBlock:
+    def draft(
+        self, root_id: int, place: int, kv: KvCache, num_levels: int, most: int = 0
+    ) -> DraftedBlock:
         """Fill a block.
 
         Args:
@@ -202,13 +210,15 @@ class BlockHead:
             place: Its place in the text.
             kv: Rows of all tokens before it; it has room for the block.
             num_levels: How many drafts are wanted, at most `num_drafts`.
+            most: Of how many of the first columns scores are wanted, where fewer cost less; a
+                multiple of 32. 0 for all.
         """
         assert isinstance(kv, TensorCache)
         first = self._parts.first_place
         num_places = first + num_levels if self._may_be_short else self.num_places
         states = self._layers(self._vectors(root_id, num_places), place, kv)
         states = self._last_norm(states[first : first + num_levels])
-        return DraftedBlock(states, self._scores(states), self._by_pairs)
+        return DraftedBlock(states, self._scores(states, most), most, self._by_pairs)
 
     def tokens(self, columns: Tensor) -> Tensor:
         """The tokens of some columns."""
@@ -223,15 +233,20 @@ class BlockHead:
             pair = pair * self._parts.embedding_scale
         return torch.cat([pair[:1], pair[1:].expand(num_places - 1, -1)])
 
-    def _scores(self, states: Tensor) -> Tensor:
+    def _scores(self, states: Tensor, most: int) -> Tensor:
         """Of every place by itself. [n, hidden] → [n, columns], float32 or better"""
         wide = torch.promote_types(self._precision.compute, torch.float32)
-        project = self._shared_weights.lm_head if self._lm_head is None else self._lm_head
-        scores = project(states).to(wide)
+        scores = self._projection(most)(states).to(wide)
         if self._parts.score_scale != 1:
             scores = scores * self._parts.score_scale
         cap = self._parts.score_cap
         return scores if cap is None else torch.tanh(scores / cap) * cap
+
+    def _projection(self, most: int) -> QuantLinear:
+        """Its own projection, or the beginning of the target's."""
+        if self._lm_head is not None:
+            return self._lm_head
+        return beginning_of(self._shared_weights.lm_head, most, self._cuts)
 
 
 def _markov(parts: DrafterParts, take: TakeTensor, make: MakeLinear) -> MarkovHead | None:

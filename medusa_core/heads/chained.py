@@ -33,12 +33,24 @@ from medusa_core.system.native.pool import Workers
 TakeTensor = Callable[[str], Tensor | None]
 
 
-class ChainedLinears(NamedTuple):
-    """The matrices of a head; those of one input are one."""
+class LlamaLayer(NamedTuple):
+    """One layer of a head; matrices of one input are one.
 
-    fc: QuantLinear
+    Attributes:
+        input_norm: Of what attention reads; None in the first layer, whose input is its own.
+        qkv: To queries, keys and values.
+        head_norm: Of every query and key head, before they are turned; or None.
+        output: Behind attention.
+        mlp_norm: Of what the MLP reads.
+        gate_up: Its first matrices.
+        down: Its last one.
+    """
+
+    input_norm: RmsNorm | None
     qkv: QuantLinear
+    head_norm: HeadNorm | None
     output: QuantLinear
+    mlp_norm: RmsNorm
     gate_up: QuantLinear
     down: QuantLinear
 
@@ -176,7 +188,7 @@ class ChainedHead(ABC):
 
 
 class LlamaHead(ChainedHead):
-    """A head whose layer is Llama's own, but for what its attention reads."""
+    """A head whose layers are Llama's own, but for what attention of the first one reads."""
 
     def __init__(
         self,
@@ -191,21 +203,22 @@ class LlamaHead(ChainedHead):
         """Take the weights.
 
         Args:
-            layer: Sizes of its layer, as of a target with one.
+            layer: Sizes of its layers, as of a target with as many.
             taps: Layers of the target that it reads.
-            norms: Parts that are norms, as far as it has them.
+            norms: Parts outside of layers that are norms, as far as it has them.
             take: A part's tensor in the compute dtype on the device; None where there is none.
+                Parts of layers behind the first are called `N.part`.
             shared_weights: What the target lends it.
             make: Makes a layer of a weight and a bias, in the heads' format.
             precision: Where and in which dtype it runs.
         """
         super().__init__(layer, taps, shared_weights, precision)
-        self._linears = _linears(layer, take, make)
+        self._fc = make(_need(take, "fc"), take("fc_bias"))
+        self._layers = [_layer(layer, index, take, make) for index in range(layer.num_layers)]
         self._norms: dict[str, RmsNorm] = {}
-        for name in ("mlp_norm", *norms):
+        for name in norms:
             if (weight := take(name)) is not None:
                 self._norms[name] = RmsNorm(weight, layer.rms_norm_eps)
-        self._head_norm = _head_norm(layer, take)
         self._embedding = shared_weights.embedding
         self._rope = Rope(layer, precision.scores, precision.device)
         self._attend = choose_attention(precision.device)
@@ -214,15 +227,17 @@ class LlamaHead(ChainedHead):
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
         """Its own matrices."""
-        return self._linears
+        of_layers = ((one.qkv, one.output, one.gate_up, one.down) for one in self._layers)
+        return (self._fc, *(linear for layer in of_layers for linear in layer))
 
     @property
     def nbytes(self) -> int:
-        norms = list(self._norms.values())
-        if self._head_norm is not None:
-            norms.append(self._head_norm.norm)
-        held = sum(linear.nbytes for linear in self.linears)
-        held += 0 if self._head_norm is None else self._head_norm.weight.nbytes
+        norms, held = list(self._norms.values()), sum(linear.nbytes for linear in self.linears)
+        for layer in self._layers:
+            norms += [layer.mlp_norm, *([] if layer.input_norm is None else [layer.input_norm])]
+            if layer.head_norm is not None:
+                norms.append(layer.head_norm.norm)
+                held += layer.head_norm.weight.nbytes
         return held + sum(norm.weight.nbytes + norm.weight.itemsize for norm in norms)
 
     def step(
@@ -237,25 +252,28 @@ class LlamaHead(ChainedHead):
         only_last: bool = False,
     ) -> Tensor:
         assert isinstance(kv, TensorCache)
-        device, linears = self._precision.device, self._linears
+        device, scores = self._precision.device, self._precision.scores
         vectors = self._embedding[torch.tensor(token_ids, device=self._embedding.device)]
         x, residual = self._joined(read, vectors.to(device, self._precision.compute))
         factors = self._rope.rotations(torch.tensor(positions, device=device), kv.capacity + 1)
-        qkv = linears.qkv(x)
-        turned = rotate(qkv if self._head_norm is None else self._head_norm(qkv), factors)
-        num_q = self._layer.num_heads
         kv.reserve_slots(torch.tensor(slots, device=device), width)
-        scores = self._precision.scores
-        keys, values = (part.to(scores) for part in kv.write(0, turned[:, num_q:]))
-        if only_last:
-            turned, residual = turned[-1:], residual[-1:]
-            mask = None  # the last row sees all before it
         if mask is not None:
             mask = mask.to(scores).repeat(self._group, 1)
-        mixed = self._attend(turned[:, :num_q].to(scores), keys, values, mask)
-        x = linears.output.plus(mixed.to(x.dtype), residual)
-        gate, up = linears.gate_up(self._norms["mlp_norm"](x)).chunk(2, dim=-1)
-        return self._left(linears.down.plus(F.silu(gate) * up, x))
+        num_q, last = self._layer.num_heads, len(self._layers) - 1
+        for index, layer in enumerate(self._layers):
+            if layer.input_norm is not None:
+                x, residual = layer.input_norm(x), x
+            qkv = layer.qkv(x)
+            turned = rotate(qkv if layer.head_norm is None else layer.head_norm(qkv), factors)
+            keys, values = (part.to(scores) for part in kv.write(index, turned[:, num_q:]))
+            if only_last and index == last:
+                turned, residual = turned[-1:], residual[-1:]
+                mask = None  # the last row sees all before it
+            mixed = self._attend(turned[:, :num_q].to(scores), keys, values, mask)
+            x = layer.output.plus(mixed.to(x.dtype), residual)
+            gate, up = layer.gate_up(layer.mlp_norm(x)).chunk(2, dim=-1)
+            x = layer.down.plus(F.silu(gate) * up, x)
+        return self._left(x)
 
     @abstractmethod
     def _joined(self, read: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
@@ -266,9 +284,15 @@ class LlamaHead(ChainedHead):
         """What a step leaves behind, and the next one reads."""
 
 
-def _head_norm(layer: ModelConfig, take: TakeTensor) -> HeadNorm | None:
+def _need(take: TakeTensor, name: str) -> Tensor:
+    tensor = take(name)
+    assert tensor is not None  # whoever read the names has seen to it
+    return tensor
+
+
+def _head_norm(layer: ModelConfig, prefix: str, take: TakeTensor) -> HeadNorm | None:
     """The norm of every query and key head, before they are turned; None where there is none."""
-    q_norm, k_norm = take("q_norm"), take("k_norm")
+    q_norm, k_norm = take(f"{prefix}q_norm"), take(f"{prefix}k_norm")
     if q_norm is None or k_norm is None:
         return None
     size, turned = layer.head_rows
@@ -278,22 +302,25 @@ def _head_norm(layer: ModelConfig, take: TakeTensor) -> HeadNorm | None:
     return HeadNorm(torch.cat(every).to(wide), layer.rms_norm_eps)
 
 
-def _linears(layer: ModelConfig, take: TakeTensor, make: MakeLinear) -> ChainedLinears:
-    def need(name: str) -> Tensor:
-        tensor = take(name)
-        assert tensor is not None  # whoever read the names has seen to it
-        return tensor
+def _layer(config: ModelConfig, index: int, take: TakeTensor, make: MakeLinear) -> LlamaLayer:
+    prefix = f"{index}." if index else ""
 
-    q, k = (interleave_rows(need(name), *layer.head_rows) for name in ("q", "k"))
-    biases = [take(f"{name}_bias") for name in "qkv"]
+    def need(name: str) -> Tensor:
+        return _need(take, f"{prefix}{name}")
+
+    q, k = (interleave_rows(need(name), *config.head_rows) for name in ("q", "k"))
+    biases = [take(f"{prefix}{name}_bias") for name in "qkv"]
     bias = None
     if all(one is not None for one in biases):
-        turned = [interleave_rows(one, *layer.head_rows) for one in biases[:2] if one is not None]
+        turned = [interleave_rows(one, *config.head_rows) for one in biases[:2] if one is not None]
         bias = torch.cat([*turned, need("v_bias")])
-    return ChainedLinears(
-        fc=make(need("fc"), take("fc_bias")),
+    eps = config.rms_norm_eps
+    return LlamaLayer(
+        input_norm=RmsNorm(need("input_norm"), eps) if index else None,
         qkv=make(torch.cat([q, k, need("v")]), bias),
+        head_norm=_head_norm(config, prefix, take),
         output=make(need("o"), None),
+        mlp_norm=RmsNorm(need("mlp_norm"), eps),
         gate_up=make(torch.cat([need("gate"), need("up")]), None),
         down=make(need("down"), None),
     )

@@ -1,6 +1,10 @@
-"""An EAGLE head in memory: one layer that goes on from the target's states, token by token.
+"""An EAGLE head in memory: a layer or more that go on from the target's states, token by token.
 
-Sources: EAGLE (Li et al. 2024a), section 3.1; EAGLE-3 (Li et al. 2025), section 3.
+A P-EAGLE head guesses all tokens of a step at once: behind the root's row stand rows of MASK, which
+read one learned state in place of the target's, and each sees those before it.
+
+Sources: EAGLE (Li et al. 2024a), section 3.1; EAGLE-3 (Li et al. 2025), section 3; P-EAGLE
+(arXiv 2602.01469); the speculators project's `models/peagle`.
 """
 
 from __future__ import annotations
@@ -22,6 +26,8 @@ class EagleHead(LlamaHead):
 
     Attributes:
         reads_final: It reads the target's last state, not `taps`.
+        masked: Of P-EAGLE, what rows of MASK read, `entered`; else None. [1, hidden]
+        mask_token_id: The token of such rows.
     """
 
     def __init__(
@@ -54,21 +60,20 @@ class EagleHead(LlamaHead):
         if offsets is not None:
             self._token_ids = offsets + torch.arange(len(offsets), device=offsets.device)
         embedding = take("embedding")
-        is_allocated = (
-            parts.layer.hidden_size == shared_weights.embedding.shape[1] or embedding is None
-        )
-        self._own_embedding = None if is_allocated else embedding
-        if self._own_embedding is not None:
-            self._embedding = self._own_embedding
+        self._own_embedding = None
+        if parts.embeds(shared_weights.embedding.shape[1]) and embedding is not None:
+            self._own_embedding = self._embedding = embedding
+        self.mask_token_id, masked = parts.mask_token_id, take("masked_state")
+        self.masked = None if masked is None else self.entered(masked.view(1, -1))
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
-        return (*self._linears, *([] if self._lm_head is None else [self._lm_head]))
+        return (*super().linears, *([] if self._lm_head is None else [self._lm_head]))
 
     @property
     def nbytes(self) -> int:
-        own = self._own_embedding
-        return super().nbytes + (0 if own is None else own.nbytes)
+        own = [one for one in (self._own_embedding, self.masked) if one is not None]
+        return super().nbytes + sum(tensor.nbytes for tensor in own)
 
     def features(self, states: Tensor, deep: Tensor | None) -> Tensor:
         read = states if self.reads_final else deep
@@ -84,11 +89,11 @@ class EagleHead(LlamaHead):
             apart = features.chunk(self._parts.num_features, dim=-1)
             normed = [self._norms[f"feature_norm_{i}"](part) for i, part in enumerate(apart)]
             features = torch.cat(normed, dim=-1)
-        return self._linears.fc(features)
+        return self._fc(features)
 
     def _joined(self, read: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
         if not self._parts.is_third:
-            x = self._linears.fc(torch.cat([vectors, read], dim=-1))
+            x = self._fc(torch.cat([vectors, read], dim=-1))
             return x, x
         normed = self._norms["state_norm"](read)
         residual = normed if self._parts.norms_residual else read

@@ -8,6 +8,7 @@ Sources: EAGLE (Li et al. 2024a), EAGLE-2 (2024b), EAGLE-3 (2025).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from medusa_core.heads.block_parts import is_block
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.system.files.safetensors_header import TensorShapes
 
-_PREFIX = re.compile(r"(?:model\.)?(?:midlayer|layers\.0)\.")
+_PREFIX = re.compile(r"(?:model\.)?(?:midlayer|layers\.(\d{1,2}))\.")
 _IN_LAYER = {
     "self_attn.q_proj.weight": "q",
     "self_attn.k_proj.weight": "k",
@@ -48,9 +49,12 @@ _OUTSIDE = {
     "mask_hidden": "masked_state",
 }
 _FEATURE_NORM = re.compile(r"fc_norm\.(\d{1,2})\.weight")
-_ALWAYS = ("fc", "q", "k", "v", "o", "gate", "up", "down", "mlp_norm")
+_IN_EACH = ("q", "k", "v", "o", "gate", "up", "down", "mlp_norm")
+_ALWAYS = ("fc", *_IN_EACH)
 _OF_THREE = ("vector_norm", "state_norm", "last_norm")
 _MOST_TAPS = 8
+# What a token of MASK is called: by speculators, and by those who trained the first P-EAGLE heads.
+_MASK_KEYS = ("mask_token_id", "ptd_token_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ class EagleParts:
 
     Attributes:
         names: Of each part the tensor's name.
-        layer: Sizes of its one layer, as of a target with one.
+        layer: Sizes of its layers, as of a target with as many.
         taps: Layers of the target whose entering states are read, as configured; empty for the
             usual ones. Of EAGLE-1 none are.
         num_features: How many states of the target are read side by side.
@@ -68,6 +72,7 @@ class EagleParts:
         feeds_normed: The next step of a draft reads the state behind the last norm.
         num_columns: Tokens that are drafted from; 0 for the target's projection.
         vocab_of_file: The target's tokens, as `config.json` has them; 0 if it doesn't.
+        mask_token_id: Of P-EAGLE, the token of rows of MASK.
     """
 
     names: Mapping[str, str]
@@ -79,6 +84,17 @@ class EagleParts:
     feeds_normed: bool
     num_columns: int
     vocab_of_file: int
+    mask_token_id: int = 0
+
+    @property
+    def is_parallel(self) -> bool:
+        """P-EAGLE: all tokens of a step are guessed at once."""
+        return "masked_state" in self.names
+
+    def embeds(self, target_width: int) -> bool:
+        """Are its own token vectors read? Else the target's serve, which are the same."""
+        differs = self.is_parallel or self.layer.hidden_size != target_width
+        return differs and "embedding" in self.names
 
     def target_vocab(self, shapes: TensorShapes) -> int:
         """Tokens of the target that it was made for; 0 if nothing tells.
@@ -117,9 +133,11 @@ def is_eagle(names: frozenset[str]) -> bool:
 
 def part_of(name: str) -> str | None:
     """What a tensor is, by its name; None if it is nothing."""
-    inner = _PREFIX.sub("", name, count=1)
-    if inner != name:
-        return _IN_LAYER.get(inner)
+    if match := _PREFIX.match(name):
+        part, index = _IN_LAYER.get(name[match.end() :]), int(match[1] or 0)
+        if part is None or not index:
+            return part
+        return f"{index}.{'input_norm' if part == 'vector_norm' else part}"
     outer = name.removeprefix("model.")
     if match := _FEATURE_NORM.fullmatch(outer):
         return f"feature_norm_{int(match[1])}"
@@ -144,10 +162,17 @@ def eagle_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> EagleParts:
         raise _damaged("transformer_layer_config")
     is_third = "state_norm" in names
     own_columns = shapes[names["lm_head"]][:1] if is_third and "lm_head" in names else (0,)
-    missing = [part for part in (*_ALWAYS, *(_OF_THREE if is_third else ())) if part not in names]
+    count = _num_layers(names)
+    wanted = [*_ALWAYS, *(_OF_THREE if is_third else ())]
+    wanted += [f"{n}.{part}" for n in range(1, count) for part in (*_IN_EACH, "input_norm")]
+    missing = [part for part in wanted if part not in names]
     if missing:
-        raise HeadsError(f"The EAGLE head lacks {', '.join(missing)}.", "Download the heads again.")
-    layer = _layer_config(inner, shapes[names["o"]], raw)
+        raise HeadsError(
+            f"The EAGLE head lacks {', '.join(missing[:8])}.", "Download the heads again."
+        )
+    if count > 1 and not is_third:
+        raise HeadsError("An EAGLE-1 head has one layer.", "Choose another head for this model.")
+    layer = _layer_config(inner, shapes[names["o"]], raw, count)
     num_features = _num_features(shapes[names["fc"]], layer, is_third, raw)
     _check_norms(names, num_features, is_third, raw)
     parts = EagleParts(
@@ -160,6 +185,7 @@ def eagle_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> EagleParts:
         feeds_normed=is_third and _flag(raw, "norm_output", False),
         num_columns=own_columns[0] if own_columns else 0,
         vocab_of_file=layer.vocab_size if "vocab_size" in inner else 0,
+        mask_token_id=_mask_token(raw) if "masked_state" in names else 0,
     )
     _check_shapes(parts, shapes)
     return parts
@@ -171,13 +197,13 @@ def _check_kind(speculators: object, shapes: TensorShapes) -> None:
     Raises:
         HeadsError: It is of another kind.
     """
-    if speculators == "peagle" or any(part_of(name) == "masked_state" for name in shapes):
+    is_parallel = any(part_of(name) == "masked_state" for name in shapes)
+    if (speculators == "peagle") != is_parallel and speculators is not None:
         raise HeadsError(
-            "This is a P-EAGLE head, which drafts all tokens of a block at once, behind masks: "
-            "such heads aren't supported.",
-            "Choose an EAGLE-3 or EAGLE-3.1 head for this model.",
+            "What rows of MASK read (mask_hidden) belongs to P-EAGLE heads, and to no others.",
+            "Download the heads again.",
         )
-    if speculators not in (None, "eagle3"):
+    if speculators not in (None, "eagle3", "peagle"):
         raise HeadsError(
             f"Drafts of the kind {str(speculators)[:40]!r} aren't supported.",
             "Choose an EAGLE-3 head for this model.",
@@ -216,7 +242,8 @@ def _check_norms(
             "states) aren't those of config.json.",
             "Download the heads again.",
         )
-    if ("q_norm" in names) != ("k_norm" in names):
+    queries, keys = ({p[:-6] for p in names if p.endswith(f"{c}_norm")} for c in "qk")
+    if queries != keys:
         raise HeadsError("The EAGLE head norms queries or keys alone.", "Download the heads again.")
 
 
@@ -239,14 +266,26 @@ def _by_part(shapes: TensorShapes) -> dict[str, str]:
     return names
 
 
+def _num_layers(names: Mapping[str, str]) -> int:
+    """How many layers there are, by their parts."""
+    return 1 + max((int(part.partition(".")[0]) for part in names if "." in part), default=0)
+
+
+def _mask_token(raw: Mapping[str, Any]) -> int:
+    value = next((raw[key] for key in _MASK_KEYS if raw.get(key) is not None), None)
+    if type(value) is not int or value < 0:
+        raise _damaged(_MASK_KEYS[0])
+    return value
+
+
 def _layer_config(
-    inner: Mapping[str, Any], output: tuple[int, ...], raw: Mapping[str, Any]
+    inner: Mapping[str, Any], output: tuple[int, ...], raw: Mapping[str, Any], count: int
 ) -> ModelConfig:
-    """Sizes of the layer, checked as a target's are; of a head's width the tensors decide."""
+    """Sizes of the layers, checked as a target's are; of a head's width the tensors decide."""
     wanted = {
         **inner,
         "model_type": "llama",
-        "num_hidden_layers": 1,
+        "num_hidden_layers": count,
         "quantization_config": None,
         "vocab_size": inner.get("vocab_size", raw.get("draft_vocab_size", 1)),
     }
@@ -315,7 +354,18 @@ def _check_shapes(parts: EagleParts, shapes: TensorShapes) -> None:
     wanted |= dict.fromkeys(("vector_norm", "state_norm", "mlp_norm", "last_norm"), (hidden,))
     for index in range(parts.num_features):
         wanted[f"feature_norm_{index}"] = (features // parts.num_features,)
+    wanted |= {
+        f"{n}.{part}": shape
+        for n in range(1, layer.num_layers)
+        for part, shape in (
+            *((part, shape) for part, shape in wanted.items() if part not in ("q", "k", "v")),
+            *((part, (queries if part == "q" else keys, hidden)) for part in "qkv"),
+            ("input_norm", (hidden,)),
+        )
+    }
     for part, name in parts.names.items():
+        if part == "masked_state" and math.prod(shapes[name]) != features:
+            raise HeadsError(f"{name} isn't {features} numbers.", "Download the heads again.")
         if part in wanted and shapes[name] != wanted[part]:
             raise HeadsError(
                 f"{name} has shape {list(shapes[name])}, not {list(wanted[part])}.",

@@ -5,7 +5,7 @@ A file in `gguf_formats/` translates one architecture and exports `SPEC`. No ten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -21,18 +21,22 @@ class GgufHeadsFormat:
     """A registered architecture of heads.
 
     Attributes:
-        name: Its name, as in `general.architecture`.
+        name: Its name.
+        architecture: As in `general.architecture`.
         blocks: How the tensors of its blocks are called and stored.
         settings: What the published `config.json` would say. Raises HeadsError or ModelError.
         outside: Published names of tensors outside of blocks, by GGUF's; others have a model's.
         unread: Tensors that nothing needs.
+        serves: Which files of the architecture are such: of all tensors the names.
     """
 
     name: str
+    architecture: str
     blocks: Architecture
     settings: Callable[[Gguf], dict[str, Any]]
     outside: Mapping[str, str] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
+    serves: Callable[[Collection[str]], bool] = lambda _: True
 
     def published(self, name: str) -> str:
         """The published name of a tensor; its own where none is known."""
@@ -48,4 +52,5 @@ def gguf_format_registry() -> Registry[GgufHeadsFormat]:
 def find_gguf_format(gguf: Gguf) -> GgufHeadsFormat | None:
     """The architecture of a file of heads; None for a model."""
     specs = gguf_format_registry().specs
-    return next((spec for spec in specs if spec.name == gguf.architecture), None)
+    own = (spec for spec in specs if spec.architecture == gguf.architecture)
+    return next((spec for spec in own if spec.serves(gguf.tensors)), None)

@@ -10,11 +10,12 @@ Source: DSpark (arXiv 2607.05147), sections 3.2 and 3.3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from medusa_core.models.quant.first_outputs import beginning_of
 from medusa_core.models.quant.layout import QuantLinear
 
 
@@ -64,11 +65,13 @@ class MarkovHead:
         first: W1. [vocabulary, rank]
         second: W2. [columns, rank]
         confidence: The confidence head, or None.
+        cuts: Beginnings of `second` that were asked for.
     """
 
     first: Tensor
     second: QuantLinear
     confidence: Confidence | None
+    cuts: dict[int, QuantLinear] = field(default_factory=dict)
 
     @property
     def plain_bytes(self) -> int:
@@ -78,3 +81,10 @@ class MarkovHead:
     def vectors(self, token_ids: Sequence[int]) -> Tensor:
         """W1 of tokens. [n, rank]"""
         return self.first[torch.tensor(token_ids, device=self.first.device)]
+
+    def bias(self, vectors: Tensor, most: int) -> Tensor:
+        """What scores gain, of all columns or where fewer cost less of `most` of the first.
+
+        [n, rank] → [n, columns]
+        """
+        return beginning_of(self.second, most, self.cuts)(vectors)

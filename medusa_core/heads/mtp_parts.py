@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.mtp_layouts import FC, STATE_NORM, TOKEN_NORM, MtpLayout, layout_of
+from medusa_core.heads.mtp_layouts import (
+    FC,
+    LAYOUTS,
+    STATE_NORM,
+    TOKEN_NORM,
+    MtpLayout,
+    layout_of,
+)
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import RowShape
@@ -23,6 +30,8 @@ from medusa_core.models.parts import (
 )
 from medusa_core.system.files.safetensors_header import TensorShapes
 
+# What config.json calls the number of such layers.
+_COUNTS = ("mtp_num_hidden_layers", "num_nextn_predict_layers")
 WITHOUT = "Load the model without heads, or download it again."
 
 
@@ -108,6 +117,21 @@ def mtp_shape(layer: ModelConfig) -> HeadsShape:
         num_vector_numbers=sum(math.prod(shape) for shape in block.more.values()),
         cache_row=2 * layer.num_kv_heads * layer.head_dim,
     )
+
+
+def promised_shape(raw: Mapping[str, object], config: ModelConfig) -> HeadsShape:
+    """Sizes of the layer that a `config.json` says a model has; no heads where it says none.
+
+    Args:
+        raw: The `config.json`.
+        config: What it says of the model.
+    """
+    text = raw.get("text_config")
+    said = {**raw, **text} if isinstance(text, Mapping) else raw
+    counts = [said.get(key) for key in _COUNTS]
+    has_one = any(isinstance(count, int) and count > 0 for count in counts)
+    is_known = any(config.model_type in layout.families for layout in LAYOUTS)
+    return mtp_shape(_layer_config(config)) if has_one and is_known else HeadsShape()
 
 
 def _layer_config(config: ModelConfig) -> ModelConfig:

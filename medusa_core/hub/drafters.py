@@ -31,10 +31,10 @@ class DrafterKind(NamedTuple):
 DRAFTER_KINDS: Mapping[str, DrafterKind] = {
     "dspark": DrafterKind(
         label="DSpark",
-        text="Fills a block in one pass; each guess follows the one before, with a chance.",
+        text="Fills a block in one pass; each guess weighs the one before and says how sure it is.",
     ),
     "jetspec": DrafterKind(
-        label="JetSpec", text="Fills a block in one pass; guesses follow one another."
+        label="JetSpec", text="Fills a block in one pass, read from left to right."
     ),
     "dflash": DrafterKind(label="DFlash", text="Fills a whole block of guesses in one pass."),
     "gemma4-assistant": DrafterKind(
@@ -57,7 +57,7 @@ _WORDS = {
     "gemma4-assistant": r"gemma.?4\b.*assistant",
     "hydra": r"hydra",
     "medusa": r"medusa",
-    "eagle": r"eagle[-_]?[123]?|speculator",
+    "eagle": r"p?-?eagle[-_]?[123]?|speculator",
     "mtp": r"mtp",
 }
 _PATTERNS = {kind: re.compile(rf"(?:^|[-_.]){words}(?=[-_.]|$)") for kind, words in _WORDS.items()}
@@ -72,6 +72,7 @@ _OTHERS = frozenset(
     )
 )
 _BASE = re.compile(r"base_model:(?:quantized:|finetune:|adapter:|merge:)?(.+)")
+_LICENCE = "license:"
 _MOST_AT_ONCE = 3
 _MOST_OF_MODEL = 100
 
@@ -119,6 +120,12 @@ def base_models(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(match[1] for match in found if match))
 
 
+def licence_in(tags: Iterable[str]) -> str:
+    """The licence that a card names; empty for none, or for one that it has no word for."""
+    found = next((tag for tag in tags if tag.startswith(_LICENCE)), "").removeprefix(_LICENCE)
+    return "" if found == "other" else found
+
+
 def made_for(found: SearchResult, names: Sequence[str]) -> tuple[bool, str]:
     """Is a repository for a model, and which model do its makers name?
 
@@ -161,7 +168,10 @@ def find_drafters(settings: HubSettings, names: Sequence[str]) -> tuple[DrafterO
     for one in every.values():
         kind, (fits, named) = drafter_kind(one.repo, one.tags), made_for(one, names)
         if kind and fits and one.repo not in bases:
-            offers.append(DrafterOffer(one.repo, kind, named, is_gated=one.is_gated))
+            licence = licence_in(one.tags)
+            offers.append(
+                DrafterOffer(one.repo, kind, named, licence=licence, is_gated=one.is_gated)
+            )
     return tuple(offers)
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from medusa_core.errors import CheckpointError, HubError, NotFoundError
+from medusa_core.heads.mtp_parts import promised_shape
 from medusa_core.hub.convert.convert_source import HEADS_FILES
 from medusa_core.hub.listing import Listing, list_repo
 from medusa_core.hub.refusals import access_error, unreachable, unreadable
@@ -97,7 +98,7 @@ def look_at_model(
     if "generation_config.json" in names:
         generation = _read_json(settings, listing, "generation_config.json")
     config = parse_config(raw, generation)
-    heads = HeadsShape()
+    heads = promised_shape(raw, config)
     if raw.get("medusa_num_heads") and "model.safetensors" in names:
         heads = _heads_shape(read_remote_header(settings, listing, "model.safetensors"), {})
     return RemoteModel(listing, config, heads)

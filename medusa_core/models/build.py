@@ -67,7 +67,7 @@ def _behind(config: ModelConfig, checkpoint: Checkpoint) -> Iterator[str]:
         match = _LAYER.match(name)
         if match is None or int(match[1]) < config.num_layers:
             continue
-        if f"{match[0]}eh_proj.weight" in checkpoint.names:
+        if f"{match[0]}enorm.weight" in checkpoint.names:  # plain in every format
             yield name
 
 

@@ -107,9 +107,7 @@ def plan_run(
     )
     num_tokens = sum(len(answer.answer_ids) for answer in answers) / len(answers)
     number = len(taken) or num_answers(config, len(prompts))
-    if (
-        config.minutes and not config.answers and not taken
-    ):  # the model writes in a share of the time
+    if config.minutes and not (config.answers or taken):  # it writes in a share of the time
         share = answering_share(config)
         number = max(2, int(share * config.minutes * 60 * tokens_per_s / num_tokens))
     rows = sum(_num_rows(document, trainee) for document in documents) / len(answers) * number
@@ -117,7 +115,9 @@ def plan_run(
     places = trainee.num_places(shard) / len(answers) * number
     num_steps = heads_share(config, max(1, int(places / trainee.batch))).steps
     if config.minutes:
-        num_steps = max(1, int(training_share(config) * config.minutes * 60 / step_s))
+        learns_s = training_share(config) * config.minutes * 60
+        learns_s -= number * collect_s if taken else 0.0  # else states are kept as it writes
+        num_steps = max(1, int(learns_s / step_s))
     tokens_of_a_step = num_tokens * trainee.batch * len(answers) / trainee.num_places(shard)
     seconds = number * collect_s + num_steps * step_s
     seconds += number * num_tokens / tokens_per_s if tokens_per_s else 0.0

@@ -65,7 +65,7 @@ def test_the_bars_are_those_that_raced_the_fastest_first() -> None:
     assert [bar.pays for bar in (eagle, plain, lookahead)] == [True, False, False]
     assert eagle.words == f"EAGLE head: 80 tokens/s, 2.00 × plain, tree, 6.4 rows. {WHY}"
     assert (lookahead.speed, lookahead.shape) == ("10.0 tokens/s", "chain, 3.0 rows")
-    assert (plain.shape, plain.gain) == ("no guesses: the dashed line", "")
+    assert (plain.shape, plain.gain) == ("the dashed line", "")
     assert race_bars(DRAFTERS, ()) == ()
     assert lookahead.why.startswith("Mostly chains of 2.0 guesses: a step takes 1.2 times")
     parked = SPEEDS[1]._replace(growth="none")

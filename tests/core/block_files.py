@@ -78,7 +78,15 @@ REDUCED = replace(DSPARK, layout="speculators", columns=96, seed=8)
 
 def parts_of(spec: BlockSpec) -> dict[str, Tensor]:
     """The weights by z-lab's and DeepSeek's names."""
-    normal = _Normal(torch.Generator().manual_seed(spec.seed))
+    return _parts(spec, _Normal(torch.Generator().manual_seed(spec.seed)))
+
+
+def shapes_of(spec: BlockSpec) -> dict[str, tuple[int, ...]]:
+    """Their shapes, of a drafter of any size."""
+    return {name: tuple(part.shape) for name, part in _parts(spec, _NoNumbers()).items()}
+
+
+def _parts(spec: BlockSpec, normal: "_Normal") -> dict[str, Tensor]:
     hidden, features = spec.hidden, len(spec.taps) * spec.hidden
     parts = {
         "fc.weight": normal(hidden, features, scale=1.5 / features**0.5),
@@ -99,6 +107,16 @@ class _Normal:
 
     def __call__(self, *shape: int, scale: float = 1.0) -> Tensor:
         return (torch.randn(*shape, generator=self.generator) * scale).bfloat16()
+
+
+class _NoNumbers(_Normal):
+    """Tensors of which there is the shape alone."""
+
+    def __init__(self) -> None:
+        super().__init__(torch.Generator())
+
+    def __call__(self, *shape: int, scale: float = 1.0) -> Tensor:
+        return torch.empty(shape, device="meta")
 
 
 def _layer_of(spec: BlockSpec, normal: _Normal) -> dict[str, Tensor]:

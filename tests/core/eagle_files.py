@@ -24,7 +24,9 @@ class EagleSpec:
         hidden: Width.
         features: States that it reads, of EAGLE-3.
         columns: Tokens that it drafts from.
-        norms_heads: Its layer is Qwen3's: queries and keys are normalised head by head.
+        norms_heads: Its layers are Qwen3's: queries and keys are normalised head by head.
+        depth: Layers of its own.
+        mask: P-EAGLE: the token of rows that stand for guesses.
     """
 
     spelling: str
@@ -40,6 +42,8 @@ class EagleSpec:
     eps: float = 1e-5
     seed: int = 5
     norms_heads: bool = False
+    depth: int = 1
+    mask: int | None = None
     more: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -80,9 +84,26 @@ def parts_of(spec: EagleSpec) -> dict[str, Tensor]:
         parts["input_norm"] = normal(features, scale=0.1) + 1
     for index in range(len(spec.taps) * bool(spec.more.get("fc_norm"))):
         parts[f"fc_norm.{index}"] = normal(hidden, scale=0.3) + 1
+    for index in range(1, spec.depth):
+        parts |= {
+            f"{index}.q": normal(spec.heads * size, hidden, scale=2 / hidden**0.5),
+            f"{index}.k": normal(spec.kv_heads * size, hidden, scale=2 / hidden**0.5),
+            f"{index}.v": normal(spec.kv_heads * size, hidden, scale=2 / hidden**0.5),
+            f"{index}.o": normal(hidden, spec.heads * size, scale=2 / hidden**0.5),
+            f"{index}.gate": normal(spec.inner, hidden, scale=2 / hidden**0.5),
+            f"{index}.up": normal(spec.inner, hidden, scale=2 / hidden**0.5),
+            f"{index}.down": normal(hidden, spec.inner, scale=2 / spec.inner**0.5),
+        }
+        parts |= {f"{index}.{name}": normal(hidden, scale=0.1) + 1 for name in _LAYER_NORMS}
+        for name in ("q_norm", "k_norm") if spec.norms_heads else ():
+            parts[f"{index}.{name}"] = normal(size, scale=0.3) + 1
+    if spec.mask is not None:
+        parts["mask_hidden"] = normal(1, 1, features)
+        parts["embed_tokens"] = normal(spec.vocab, hidden)
     return parts
 
 
+_LAYER_NORMS = ("embed_norm", "mlp_norm")  # the first is what a layer behind the first reads
 _INNER = {
     "q": "self_attn.q_proj.weight",
     "k": "self_attn.k_proj.weight",
@@ -97,7 +118,7 @@ _INNER = {
     "q_norm": "self_attn.q_norm.weight",
     "k_norm": "self_attn.k_norm.weight",
 }
-_OUTER = {"d2t": "d2t", "fc_bias": "fc.bias"}
+_OUTER = {"d2t": "d2t", "fc_bias": "fc.bias", "mask_hidden": "mask_hidden"}
 
 
 def write_eagle(folder: Path, spec: EagleSpec, parts: dict[str, Tensor] | None = None) -> Path:
@@ -107,7 +128,10 @@ def write_eagle(folder: Path, spec: EagleSpec, parts: dict[str, Tensor] | None =
     outer = "model." if spec.spelling == "sglang" else ""
     tensors: dict[str, Tensor] = {}
     for part, tensor in parts.items():
-        if part in _INNER:
+        index, _, inner = part.rpartition(".")
+        if inner in _INNER and index.isdigit():
+            name = f"{outer}layers.{index}.{_INNER[inner]}"
+        elif part in _INNER:
             name = f"{outer}{layer}{_INNER[part]}"
         else:
             name = _OUTER.get(part, f"{part}.weight")
@@ -131,7 +155,7 @@ def config_of(spec: EagleSpec) -> dict[str, Any]:
         "intermediate_size": spec.inner,
         "num_attention_heads": spec.heads,
         "num_key_value_heads": spec.kv_heads,
-        "num_hidden_layers": 1,
+        "num_hidden_layers": spec.depth,
         "rms_norm_eps": spec.eps,
         "rope_theta": spec.theta,
         "hidden_act": "silu",
@@ -149,7 +173,8 @@ def config_of(spec: EagleSpec) -> dict[str, Any]:
         named = {"architectures": ["LlamaForCausalLMEagle3"], "draft_vocab_size": spec.columns}
         return {**llama, **named, "eagle_config": ids, **spec.more}
     return {
-        "speculators_model_type": "eagle3",
+        "speculators_model_type": "eagle3" if spec.mask is None else "peagle",
+        "mask_token_id": spec.mask,
         "architectures": ["Eagle3Speculator"],
         "draft_vocab_size": spec.columns,
         "transformer_layer_config": llama,
@@ -163,8 +188,9 @@ class Slowly:
     """What a head drafts, computed anew for every path."""
 
     def __init__(self, spec: EagleSpec, embedding: Tensor, lm_head: Tensor) -> None:
-        self._spec, self._embedding = spec, embedding.double()
+        self._spec = spec
         self._parts = {name: tensor.double() for name, tensor in parts_of(spec).items()}
+        self._embedding = self._parts.get("embed_tokens", embedding.double())
         self._target_head = lm_head.double()
 
     def chances(self, features: Tensor, token_ids: list[int], path: list[int]) -> dict[int, float]:
@@ -176,30 +202,36 @@ class Slowly:
             token_ids: Tokens 1 … n: the last is the root.
             path: Guesses behind the root.
         """
-        spec, parts = self._spec, self._parts
-        read = features.double()
-        if spec.is_third:
-            if "input_norm" in parts:
-                read = self._norm(read, parts["input_norm"])
-            if spec.more.get("fc_norm"):
-                each = read.chunk(len(spec.taps), dim=-1)
-                normed = [self._norm(x, parts[f"fc_norm.{i}"]) for i, x in enumerate(each)]
-                read = torch.cat(normed, dim=-1)
-            read = read @ parts["fc"].T
-        states = list(read)
-        seen: list[Tensor] = []
+        spec = self._spec
+        states = list(self._entered(features.double()))
+        seen: list[list[Tensor]] = [[] for _ in range(spec.depth)]
         for place, token in enumerate([*token_ids, *path]):
-            hidden = states[place]
-            states_so_far = self._layer(hidden, token, seen)
+            is_guess = place >= len(token_ids)
+            if is_guess and spec.mask is not None:
+                (masked,) = self._entered(self._parts["mask_hidden"].view(1, -1))
+                left = self._layers(masked, spec.mask, seen)
+            else:
+                left = self._layers(states[place], token, seen)
             if place >= len(token_ids) - 1:
                 feeds_normed = spec.more.get("norm_output", False)
-                states.append(
-                    self._norm(states_so_far, parts["norm"]) if feeds_normed else states_so_far
-                )
+                states.append(self._norm(left, self._parts["norm"]) if feeds_normed else left)
         return self._scores(states[-1])
 
-    def _layer(self, hidden: Tensor, token: int, seen: list[Tensor]) -> Tensor:
-        """One step of the layer; `seen` gains the row's keys and values."""
+    def _entered(self, read: Tensor) -> Tensor:
+        """What is read of the target, as the first step takes it. [n, hidden]"""
+        spec, parts = self._spec, self._parts
+        if not spec.is_third:
+            return read
+        if "input_norm" in parts:
+            read = self._norm(read, parts["input_norm"])
+        if spec.more.get("fc_norm"):
+            each = read.chunk(len(spec.taps), dim=-1)
+            normed = [self._norm(x, parts[f"fc_norm.{i}"]) for i, x in enumerate(each)]
+            read = torch.cat(normed, dim=-1)
+        return read @ parts["fc"].T
+
+    def _layers(self, hidden: Tensor, token: int, seen: list[list[Tensor]]) -> Tensor:
+        """One row through all layers; `seen` gains its keys and values in each."""
         spec, parts = self._spec, self._parts
         vector = self._embedding[token]
         if spec.is_third:
@@ -209,12 +241,22 @@ class Slowly:
             x = torch.cat([self._norm(vector, parts["embed_norm"]), normed])
         else:
             residual = x = parts["fc"] @ torch.cat([vector, hidden]) + parts["fc_bias"]
+        for index in range(spec.depth):
+            prefix = f"{index}." if index else ""
+            if index:
+                x, residual = self._norm(residual, parts[f"{prefix}embed_norm"]), residual
+            residual = self._layer(prefix, x, residual, seen[index])
+        return residual
+
+    def _layer(self, prefix: str, x: Tensor, residual: Tensor, seen: list[Tensor]) -> Tensor:
+        """What leaves a layer, of what its attention reads and what goes around that."""
+        spec, part = self._spec, lambda name: self._parts[f"{prefix}{name}"]
         place, size = len(seen), spec.hidden // spec.heads
-        q, k = (parts["q"] @ x).view(spec.heads, size), (parts["k"] @ x).view(spec.kv_heads, size)
+        q, k = (part("q") @ x).view(spec.heads, size), (part("k") @ x).view(spec.kv_heads, size)
         if spec.norms_heads:
-            q, k = self._norm(q, parts["q_norm"]), self._norm(k, parts["k_norm"])
+            q, k = self._norm(q, part("q_norm")), self._norm(k, part("k_norm"))
         q, k = self._turned(q, place), self._turned(k, place)
-        v = (parts["v"] @ x).view(spec.kv_heads, size)
+        v = (part("v") @ x).view(spec.kv_heads, size)
         seen.append(torch.stack([k, v]))
         group = spec.heads // spec.kv_heads
         mixed = []
@@ -222,10 +264,10 @@ class Slowly:
             keys = torch.stack([row[0, head // group] for row in seen])
             values = torch.stack([row[1, head // group] for row in seen])
             mixed.append(torch.softmax(keys @ q[head] / math.sqrt(size), 0) @ values)
-        x = residual + parts["o"] @ torch.cat(mixed)
-        inner = self._norm(x, parts["mlp_norm"])
-        gate = torch.nn.functional.silu(parts["gate"] @ inner)
-        return x + parts["down"] @ (gate * (parts["up"] @ inner))
+        x = residual + part("o") @ torch.cat(mixed)
+        inner = self._norm(x, part("mlp_norm"))
+        gate = torch.nn.functional.silu(part("gate") @ inner)
+        return x + part("down") @ (gate * (part("up") @ inner))
 
     def _scores(self, state: Tensor) -> dict[int, float]:
         spec, parts = self._spec, self._parts

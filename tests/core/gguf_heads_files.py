@@ -4,6 +4,7 @@ Source: llama.cpp, `conversion/{llama,qwen,gemma}.py`; names by its `gguf-py`.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import gguf
@@ -18,6 +19,7 @@ from tests.core.block_files import parts_of as block_parts_of
 from tests.core.eagle_files import EagleSpec, parts_of
 from tests.core.gguf_files import add_as
 
+GEMMA_DSPARK = replace(DSPARK, layout="gemma4")
 BASE_MODEL = "them/target"
 _EAGLE = {
     "fc": "fc.weight",
@@ -134,6 +136,13 @@ def write_block_gguf(path: Path, spec: BlockSpec, kind: str = "f32") -> Path:
     add_base_model(writer, BASE_MODEL)
     writer.add_context_length(2048)
     writer.add_embedding_length(spec.hidden)
+    if spec.layout == "gemma4":
+        writer.add_embedding_scale(spec.hidden**0.5)
+        writer.add_attention_scale(1.0)
+        writer.add_string("dflash.hidden_activation", "gelu_pytorch_tanh")
+        pairs = spec.head_dim // 2  # of which half turns
+        factors = torch.tensor([1.0] * (pairs // 2) + [1e30] * (pairs - pairs // 2))
+        writer.add_tensor("rope_freqs.weight", factors.numpy())
     writer.add_block_count(spec.num_layers)
     writer.add_feed_forward_length(spec.inner)
     writer.add_head_count(spec.heads)
@@ -172,15 +181,18 @@ def write_block_gguf(path: Path, spec: BlockSpec, kind: str = "f32") -> Path:
             tokens = tensor.long() + torch.arange(len(tensor))
             writer.add_tensor("d2t", tokens.numpy(), raw_dtype=gguf.GGMLQuantizationType.I64)
         else:
-            add_as(writer, _block_name(name), tensor.float().contiguous().numpy(), kind)
+            stored = _block_name(name, spec.layout == "gemma4")
+            add_as(writer, stored, tensor.float().contiguous().numpy(), kind)
     finish(writer)
     return path
 
 
-def _block_name(name: str) -> str:
+def _block_name(name: str, is_gemma: bool) -> str:
     if name in _BLOCK:
         return _BLOCK[name]
     _, layer, rest = name.split(".", 2)
+    if is_gemma and rest in _ASSISTANT:
+        return f"blk.{layer}.{_ASSISTANT[rest]}"
     if rest in _CONVOLUTIONS:
         return f"blk.{layer}.{_CONVOLUTIONS[rest]}"
     stem, _, ending = rest.rpartition(".")
@@ -277,5 +289,6 @@ def write_mtp_gguf(path: Path, model: Path, num_layers: int) -> Path:
 GGUF_HEADS: dict[str, Callable[[Path], Path]] = {
     "eagle3": lambda path: write_eagle_gguf(path, EagleSpec("eagle3")),
     "dflash": lambda path: write_block_gguf(path, DSPARK),
+    "dflash-gemma4": lambda path: write_block_gguf(path, GEMMA_DSPARK),
     "gemma4-assistant": lambda path: write_assistant_gguf(path, AssistantSpec()),
 }

@@ -30,7 +30,7 @@ from medusa_core.loading.load import load_target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
 from medusa_core.speculation.drafters.lineup import serving_drafters
 from tests.core.assistant_files import AssistantSpec, write_assistant
-from tests.core.block_files import DFLASH, DFLASH2, DSPARK, JETSPEC, REDUCED, write_block
+from tests.core.block_files import DFLASH, DFLASH2, DSPARK, REDUCED, write_block
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.hydra_files import random_hydra, write_hydra
 from tests.core.mtp_files import write_mimo
@@ -116,12 +116,14 @@ WRITERS: dict[str, Callable[[Path], Written]] = {
     "eagle 3": _beside(lambda folder: write_eagle(folder, EagleSpec("eagle3"))),
     "eagle sglang": _beside(lambda folder: write_eagle(folder, EagleSpec("sglang", taps=(1, 2)))),
     "eagle speculators": _beside(lambda folder: write_eagle(folder, EagleSpec("speculators"))),
+    "eagle parallel": _beside(
+        lambda folder: write_eagle(folder, EagleSpec("speculators", depth=2, mask=3))
+    ),
     "gemma4-assistant": _gemma4,
     "dflash": _beside(lambda folder: write_block(folder, DFLASH)),
     "dflash 2": _beside(lambda folder: write_block(folder, DFLASH2)),
     "dspark": _beside(lambda folder: write_block(folder, DSPARK)),
     "dspark speculators": _beside(lambda folder: write_block(folder, REDUCED)),
-    "dflash jetspec": _beside(lambda folder: write_block(folder, JETSPEC)),
     "mtp MiMo": lambda folder: Written(write_mimo(folder / "model"), None),
     "mtp Qwen": _qwen,
     "streams": _beside(lambda folder: write_streams(folder, StreamsSpec(SPEC, num_layers=1))),

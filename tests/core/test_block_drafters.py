@@ -12,14 +12,27 @@ from transformers import GenerationConfig
 from transformers.generation import DFlashTokenCandidateGenerator
 from transformers.models.muse_glimmer_assistant import MuseGlimmerAssistantModel
 
+from medusa_core.cli.plan import shape_config
 from medusa_core.engine.session import Session
 from medusa_core.errors import HeadsError
-from medusa_core.heads.block import BlockHead
+from medusa_core.heads.block import BlockHead, DraftedBlock
 from medusa_core.heads.block_parts import drafter_parts
+from medusa_core.heads.kind import shape_among
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
+from medusa_core.memory.budget import GIB, imagined_card
+from medusa_core.memory.recommend import recommend
+from medusa_core.messages import (
+    ChatMessage,
+    Fit,
+    GenerateSettings,
+    LoadOptions,
+    Role,
+    WeightFormats,
+)
 from medusa_core.models.model_files import ModelFiles
+from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.speculation.drafters import block_source
 from medusa_core.speculation.drafters.block_source import BlockMemory, BlockSource
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import Paths
@@ -32,7 +45,7 @@ from tests.core.block_files import (
     BlockSpec,
     Slowly,
     config_of,
-    parts_of,
+    shapes_of,
     write_block,
 )
 from tests.core.conftest import GROUPED
@@ -217,6 +230,18 @@ def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(model: Path, tmp_p
     assert torch.allclose(*pair, rtol=1e-9, atol=1e-9)
 
 
+def test_states_of_many_tokens_do_not_wait_where_nobody_drafts(model: Path, tmp_path: Path) -> None:
+    target = loaded(model, write_block(tmp_path, DFLASH))
+    source = source_of(target)
+    text = TEXT * 30
+    with torch.inference_mode():
+        hear(target, source, text, [4, *[3] * 100])
+    memory = source._memory
+    assert memory is not None
+    assert memory.num_places == len(text) - 1
+    assert memory.num_waiting < 64
+
+
 @pytest.mark.parametrize("change", ["states", "path"])
 def test_a_tree_of_dspark_depends_on_its_paths(change: str, model: Path, tmp_path: Path) -> None:
     """Behind two tokens of one place stand different guesses; DFlash has the same for both."""
@@ -236,13 +261,35 @@ def test_a_tree_of_dspark_depends_on_its_paths(change: str, model: Path, tmp_pat
     assert list(found.token_ids[:half]) != list(found.token_ids[half:])
 
 
+@pytest.mark.parametrize("name", ["DFlash, z-lab", "DSpark, DeepSeek"])
+def test_a_text_is_the_same_where_only_some_tokens_are_drafted(
+    name: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = loaded(model, write_block(tmp_path, SPECS[name]), "float32")
+    assert isinstance(target.heads, BlockHead)
+    settings = GenerateSettings(drafter=target.heads.kind, max_new_tokens=12, tree_rows=12)
+    plain = decode(target, replace(settings, drafter="none"), user_says("one two"))
+    asked: list[int] = []
+    draft = target.heads.draft
+
+    def noted(root_id: int, place: int, kv: KvCache, levels: int, most: int = 0) -> DraftedBlock:
+        block = draft(root_id, place, kv, levels, most)
+        asked.append(block.behind(0, [root_id]).scores.shape[1])
+        return block
+
+    monkeypatch.setattr(block_source, "_JUDGED", 1)
+    monkeypatch.setattr(block_source, "usual_columns", lambda ids, count: 64)
+    monkeypatch.setattr(target.heads, "draft", noted)
+    assert decode(target, settings, user_says("one two")).token_ids == plain.token_ids
+    assert set(asked) == {64}
+
+
 def test_where_no_layers_are_named_the_usual_ones_are_read() -> None:
     """As z-lab/dflash's and JetSpec's `build_target_layer_ids` spreads them."""
     spec = replace(JETSPEC, taps=(0,) * 5, num_layers=5)
     raw = config_of(spec) | {"num_target_layers": 36}
     del raw["dflash_config"]["target_layer_ids"]
-    shapes = {name: tuple(tensor.shape) for name, tensor in parts_of(spec).items()}
-    assert drafter_parts(raw, shapes).taps == (2, 10, 18, 26, 34)
+    assert drafter_parts(raw, shapes_of(spec)).taps == (2, 10, 18, 26, 34)
 
 
 @pytest.mark.parametrize(
@@ -263,3 +310,33 @@ def test_what_does_not_fit_is_told(
 ) -> None:
     with pytest.raises(HeadsError, match=message):
         loaded(model, write_block(tmp_path, spec))
+
+
+@pytest.mark.parametrize(
+    ("shape", "num_places", "rank", "wanted"),
+    [("qwen3-4b", 16, 0, 0.28), ("qwen3-4b", 7, 256, 0.37), ("qwen3-8b", 16, 0, 0.50)],
+)
+def test_published_drafters_have_their_place_beside_a_model_in_8_gib(
+    shape: str, num_places: int, rank: int, wanted: float
+) -> None:
+    """z-lab/Qwen3-4B-DFlash-b16, dspark_qwen3_4b_block7, Qwen3-8B-DFlash-b16; in GiB."""
+    config = shape_config(shape)
+    spec = BlockSpec(
+        "deepseek" if rank else "z-lab",
+        hidden=config.hidden_size,
+        heads=config.num_heads,
+        kv_heads=config.num_kv_heads,
+        head_dim=config.head_dim,
+        inner=config.intermediate_size,
+        vocab=config.vocab_size,
+        num_layers=5,
+        taps=(2, 10, 18, 26, 34),
+        num_places=num_places,
+        rank=rank,
+        confidence=bool(rank),
+    )
+    heads = shape_among(shapes_of(spec), config_of(spec))
+    best = recommend(config, heads, imagined_card(8))
+    assert best is not None
+    assert best.plan.fit is not Fit.NO
+    assert wanted == pytest.approx(best.plan.heads_bytes / GIB, abs=0.01)

@@ -19,13 +19,14 @@ from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
 from medusa_core.models.model_files import ModelFiles
+from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.chained_source import (
     ChainedMemory,
     ChainedSource,
 )
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import Paths
-from medusa_core.speculation.drafters.sources.eagle_source import eagle_head
+from medusa_core.speculation.drafters.sources.eagle_source import SPEC, eagle_head
 from medusa_core.speculation.rules.sampling import (
     Sampler,
     gumbel_noise,
@@ -51,6 +52,8 @@ SPECS = {
         more={"fc_norm": True, "norm_output": True},
         seed=8,
     ),
+    "speculators, two layers": EagleSpec("speculators", depth=2, norms_heads=True, seed=9),
+    "P-EAGLE": EagleSpec("speculators", depth=2, mask=319, more={"fc_norm": True}, seed=10),
 }
 TEXT = [5, 40, 60, 61, 200, 7, 7, 33, 90, 12, 300]
 
@@ -62,6 +65,13 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def loaded(model: Path, folder: Path, spec: EagleSpec, dtype: str = "float64") -> Target:
     return load_target(model, write_eagle(folder, spec), LoadOptions(dtype, "cpu"))
+
+
+def source_for(target: Target) -> ChainedSource:
+    """What drafts by a target's head."""
+    source = SPEC.build(target, RowBudget(16))
+    assert isinstance(source, ChainedSource)
+    return source
 
 
 def requested(source: ChainedSource, path: tuple[int, ...]) -> dict[int, float]:
@@ -106,7 +116,8 @@ def test_drafts_are_those_of_the_equations(
     target = loaded(model, tmp_path, spec)
     head = eagle_head(target)
     assert head is not None
-    source, reference = ChainedSource(head), slowly(target, model, spec)
+    source = source_for(target)
+    reference = slowly(target, model, spec)
     features = hear(target, source, TEXT, pieces)
     source.start(TEXT[-1], 24)
     paths: list[tuple[int, ...]] = [()]
@@ -380,10 +391,28 @@ def test_norms_that_differ_from_the_configuration_are_refused(
         parsed(spec, tmp_path, **said)
 
 
-def test_a_p_eagle_head_is_refused_by_its_name(tmp_path: Path) -> None:
-    spec = EagleSpec("speculators")
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"speculators_model_type": "eagle3"},
+        {"mask_token_id": None},
+        {"mask_token_id": -1},
+        {"mask_token_id": "four"},
+        {"mask_token_id": 320},
+    ],
+    ids=str,
+)
+def test_a_p_eagle_head_that_makes_no_sense_is_refused(
+    said: dict[str, Any], model: Path, tmp_path: Path
+) -> None:
+    folder = write_eagle(tmp_path, SPECS["P-EAGLE"])
+    config = config_of(SPECS["P-EAGLE"]) | said
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(HeadsError) as caught:
+        load_target(model, folder, LoadOptions("float32", "cpu"))
+    assert caught.value.hint
+
+
+def test_masks_belong_to_p_eagle(tmp_path: Path) -> None:
     with pytest.raises(HeadsError, match="P-EAGLE"):
-        parsed(spec, tmp_path, speculators_model_type="peagle")
-    shapes = {"mask_hidden": (1, 96), "fc.weight": (32, 96)}
-    with pytest.raises(HeadsError, match="P-EAGLE"):
-        eagle_parts(config_of(EagleSpec("eagle3")), shapes)
+        parsed(EagleSpec("speculators"), tmp_path, speculators_model_type="peagle")

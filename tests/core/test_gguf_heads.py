@@ -25,9 +25,16 @@ from tests.core.block_files import DFLASH, DFLASH2, DSPARK, JETSPEC, REDUCED, wr
 from tests.core.conftest import GROUPED
 from tests.core.eagle_files import EagleSpec, write_eagle
 from tests.core.gguf_converter import convert
-from tests.core.gguf_heads_files import write_block_gguf, write_eagle_gguf, write_mtp_gguf
+from tests.core.gguf_heads_files import (
+    GEMMA_DSPARK,
+    write_block_gguf,
+    write_eagle_gguf,
+    write_mtp_gguf,
+)
 from tests.core.laws import decode, user_says
 from tests.core.mtp_peers import write_mtp_peer
+from tests.core.test_block_drafters import behind, source_of
+from tests.core.test_block_drafters import hear as hear_block
 from tests.core.test_eagle import TEXT, hear, requested
 from tests.core.test_mtp import hear as hear_mtp
 from tests.core.test_qwen3_5 import dense
@@ -134,6 +141,23 @@ def test_a_block_drafter_is_the_same_from_either_file(name: str, tmp_path: Path)
                 published.checkpoint.floats(ours, torch.float32),
             )
         assert torch.equal(*pair)
+
+
+def test_a_drafter_of_gemmas_blocks_drafts_the_same_from_either_file(
+    model: Path, tmp_path: Path
+) -> None:
+    folder = write_block(tmp_path / "heads", GEMMA_DSPARK)
+    file = write_block_gguf(tmp_path / "x.gguf", GEMMA_DSPARK)
+    assert read_shape(file) == read_shape(folder)
+    drafted = []
+    for path in (folder, file):
+        target = load_target(model, path, LoadOptions("float64", "cpu"))
+        source = source_of(target)
+        hear_block(target, source, TEXT, [4, 1, 3])
+        source.start(TEXT[-1], 24)
+        first = behind(source, ())
+        drafted.append([first, *(behind(source, (token,)) for token in list(first)[:2])])
+    assert drafted[0] == drafted[1]
 
 
 def test_an_mtp_layer_in_a_file_of_its_own_drafts_as_in_its_models(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Layers for multi-token prediction of several families: what transformers drafts, as planned."""
 
+import struct
+import time
 from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
@@ -9,12 +11,20 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from medusa_core.engine.session import Session
-from medusa_core.errors import HeadsError
+from medusa_core.errors import HeadsError, MedusaError
 from medusa_core.heads.kind import chosen_shape
+from medusa_core.heads.mtp_parts import promised_shape
 from medusa_core.hub.library.library_folder import ContentsKind, look_into
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
+from medusa_core.messages import (
+    ChatMessage,
+    GenerateSettings,
+    HeadsShape,
+    LoadOptions,
+    Role,
+    WeightFormats,
+)
 from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.speculation.drafters.chained_source import ChainedMemory
@@ -23,16 +33,24 @@ from medusa_core.speculation.drafters.sources.mtp_source import mtp_head
 from tests.core.gguf_converter import convert
 from tests.core.laws import decode, user_says
 from tests.core.mtp_peers import MTP_PEERS, their_drafts, their_generator, write_mtp_peer
+from tests.core.packed_files import gptq, pack_checkpoint
 from tests.core.test_eagle import TEXT, requested
+from tests.core.test_hostile_gguf import check_mutations, patched
 from tests.core.test_mtp import hear, loaded
 from tests.core.test_qwen3_5 import dense
 
 FILED = ("qwen 3.5", "qwen 3.5 with experts", "glm 4 with experts")  # which GGUF files hold, too
+ARCHITECTURES = {"qwen 3.5": "qwen35", "glm 4 with experts": "glm4moe"}
 DEPTH = 4
 
 
 def our_drafts(folder: Path) -> list[int]:
-    source, _ = hear(loaded(folder, "float32"), TEXT, [6, 1, 3])
+    return drafts_of(loaded(folder, "float32"))
+
+
+def drafts_of(target: Target) -> list[int]:
+    """What its layer drafts behind a text, the best token each time."""
+    source, _ = hear(target, TEXT, [6, 1, 3])
     source.start(TEXT[-1], 24)
     path: list[int] = []
     while len(path) < DEPTH:
@@ -93,6 +111,18 @@ def test_a_file_in_blocks_offers_its_layer_as_planned(tmp_path: Path) -> None:
     folder = write_mtp_peer("qwen 3.5", tmp_path / "model", config=dense())
     file = convert(folder, tmp_path / "model.gguf", "q8_0")
     check_plan(loaded(file, ""), loaded(file, "", takes_own_heads=False))
+
+
+def test_a_plain_layer_drafts_for_a_model_that_is_packed(tmp_path: Path) -> None:
+    config = dense(hidden_size=64, intermediate_size=128)
+    folder = write_mtp_peer("qwen 3.5", tmp_path, config=config)
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    own = {name: tensors.pop(name) for name in list(tensors) if name.startswith("mtp.")}
+    save_file(tensors, path)
+    pack_checkpoint(folder, gptq())
+    save_file(load_file(path) | own, path)
+    check_plan(loaded(folder, ""), loaded(folder, "", takes_own_heads=False))
 
 
 def test_a_layer_beside_what_sees_is_found(tmp_path: Path) -> None:
@@ -159,6 +189,9 @@ def test_the_library_and_forecasts_count_the_layer(name: str, tmp_path: Path) ->
         assert contents.heads is not None
         assert contents.heads.shape == chosen_shape(files, None, takes_own=True)
         assert contents.heads.shape.kind == "mtp"
+        promised = {"text_config": {"mtp_num_hidden_layers": 1}}
+        assert promised_shape(promised, files.config) == contents.heads.shape
+        assert promised_shape({}, files.config) == HeadsShape()
         assert not contents.problems
         assert chosen_shape(files, None, takes_own=False).num_heads == 0
 
@@ -180,3 +213,38 @@ def test_a_file_of_the_layer_alone_is_heads_of_its_model(name: str, tmp_path: Pa
     source, _ = hear(target, TEXT, [6, 1, 3])
     source.start(TEXT[-1], 24)
     assert next(iter(requested(source, ()))) == their_drafts(folder, TEXT, 1)[0]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """GGUF files with a layer, by the model's name."""
+    root = tmp_path_factory.mktemp("files")
+    folders = {name: write_mtp_peer(name, root / name.replace(" ", "-")) for name in ARCHITECTURES}
+    return {name: convert(folder, root / "x.gguf").read_bytes() for name, folder in folders.items()}
+
+
+def load_all(path: Path) -> None:
+    """A target with its layer, from headers to heads."""
+    load_target(path, options=LoadOptions("float32", "cpu"))
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_mutations_of_a_file_with_a_layer_are_refused_or_load(
+    name: str, files: dict[str, bytes], tmp_path: Path
+) -> None:
+    assert check_mutations(files[name], tmp_path, range(12), load_all) > 3
+
+
+@pytest.mark.parametrize("count", [0, 2, 3, 4, 5, 1 << 31, (1 << 32) - 1])
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_file_that_counts_its_layers_wrongly_is_refused_or_loads(
+    name: str, count: int, files: dict[str, bytes], tmp_path: Path
+) -> None:
+    key = f"{ARCHITECTURES[name]}.nextn_predict_layers".encode()
+    path = tmp_path / "x.gguf"
+    path.write_bytes(patched(files[name], key, struct.pack("<I", count), 4))
+    started = time.perf_counter()
+    with pytest.raises(MedusaError) as caught:
+        load_all(path)
+    assert caught.value.hint
+    assert time.perf_counter() - started < 2

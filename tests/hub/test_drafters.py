@@ -39,7 +39,8 @@ def published(hub: LoopbackHub) -> LoopbackHub:
     for repo, card in {
         "a/Tiny-3.1-8B-Instruct-speculator.eagle3": f"base_model: {MODEL}",
         "b/EAGLE3-tiny3.1-Instruct-8B": "",
-        "c/other-name": f"base_model: {MODEL}\ntag: speculative-decoding\ntag: dflash",
+        "c/other-name": f"base_model: {MODEL}\ntag: speculative-decoding\ntag: dflash\n"
+        "tag: license:mit",
         "d/Tiny-3.1-70B-Instruct-eagle3": "",
         "e/Tiny-VL-3.1-8B-eagle3": "",
         "f/Tiny-3.1-8B-Instruct-eagle3": "base_model: org/another",
@@ -57,6 +58,8 @@ def published(hub: LoopbackHub) -> LoopbackHub:
         ("yuhuili/EAGLE-Vicuna-7B-v1.3", "eagle"),
         ("Tengyunw/qwen3_8b_eagle3", "eagle"),
         ("RedHatAI/Qwen3-8B-speculator.dflash", "dflash"),
+        ("somebody/Qwen3-8B-P-EAGLE", "eagle"),
+        ("somebody/peagle-qwen3-8b", "eagle"),
         ("z-lab/Qwen3-8B-DFlash-b16", "dflash"),
         ("deepseek-ai/dspark_qwen3_8b_block7", "dspark"),
         ("JetSpec/jetspec-qwen3-8b", "jetspec"),
@@ -91,7 +94,9 @@ def test_the_catalog_names_drafters_for_its_models() -> None:
 def test_drafters_are_found_by_cards_and_by_names(
     published: LoopbackHub, settings: HubSettings
 ) -> None:
-    found = {one.repo: (one.kind, one.made_for) for one in find_drafters(settings, (MODEL,))}
+    offers = find_drafters(settings, (MODEL,))
+    assert [one.licence for one in offers] == ["", "", "mit"]
+    found = {one.repo: (one.kind, one.made_for) for one in offers}
     assert found == {
         "a/Tiny-3.1-8B-Instruct-speculator.eagle3": ("eagle", MODEL),
         "b/EAGLE3-tiny3.1-Instruct-8B": ("eagle", ""),

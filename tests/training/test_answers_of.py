@@ -53,7 +53,7 @@ def test_all_the_time_is_for_learning(written: Path, tmp_path: Path) -> None:
     assert run(tmp_path / "out", config)
     settled = RunFolder(tmp_path / "out").settled()
     assert settled["slices"] == [8]
-    assert settled["num_steps_done"] >= 4
+    assert settled["num_steps_done"] >= 1
 
 
 def test_a_plan_needs_no_answers(written: Path, model: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ Source: llama.cpp, `conversion/qwen.py` and `src/models/dflash.cpp`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from medusa_core.heads.gguf_format import GgufHeadsFormat
@@ -28,7 +29,7 @@ _BLOCKS = Architecture(
     },
 )
 _SELECTOR = "candidate_selector"
-_OUTSIDE = {
+OUTSIDE = {
     "enc.output_norm.weight": "model.hidden_norm.weight",
     "fc.weight": "model.fc.weight",
     "markov_w1.weight": "model.markov_head.markov_w1.weight",
@@ -59,24 +60,29 @@ _ROWS_OF_VOCABULARY = (_MARKOV, "token_embd.weight")
 _D2T = "d2t"
 
 
-def _settings(gguf: Gguf) -> dict[str, Any]:
-    prefix = gguf.architecture
+def is_gemmas(names: Collection[str]) -> bool:
+    """Are the blocks Gemma 4's, with a norm behind attention?"""
+    return "blk.0.post_attention_norm.weight" in names
+
+
+def drafter_settings(gguf: Gguf) -> dict[str, Any]:
+    """What a block drafter's `config.json` would say, but for its blocks."""
     own = {name: gguf.of_model(key) for name, key in _NUMBERS.items()}
     tables = (gguf.tensors[name] for name in _ROWS_OF_VOCABULARY if name in gguf.tensors)
-    named = len(gguf.texts("tokenizer.ggml.tokens"))
-    tokens = next((table.shape[0] for table in tables), named)
-    layers = gguf.numbers(f"{prefix}.target_layers")
-    return (
-        block_sizes_of(gguf, _BLOCKS)
-        | own
-        | _sight(gguf)
-        | {
-            "vocab_size": tokens,
-            "draft_vocab_size": gguf.tensors[_D2T].shape[0] if _D2T in gguf.tensors else tokens,
-            "mask_token_id": gguf.entries.get("tokenizer.ggml.mask_token_id"),
-            "target_layer_ids": [layer - 1 for layer in layers if isinstance(layer, int)],
-        }
-    )
+    listed = len(gguf.texts("tokenizer.ggml.tokens"))
+    tokens = next((table.shape[0] for table in tables), listed)
+    layers = gguf.numbers(f"{gguf.architecture}.target_layers")
+    named = {
+        "vocab_size": tokens,
+        "draft_vocab_size": gguf.tensors[_D2T].shape[0] if _D2T in gguf.tensors else tokens,
+        "mask_token_id": gguf.entries.get("tokenizer.ggml.mask_token_id"),
+        "target_layer_ids": [layer - 1 for layer in layers if isinstance(layer, int)],
+    }
+    return own | _sight(gguf) | named
+
+
+def _settings(gguf: Gguf) -> dict[str, Any]:
+    return block_sizes_of(gguf, _BLOCKS) | drafter_settings(gguf)
 
 
 def _sight(gguf: Gguf) -> dict[str, Any]:
@@ -95,4 +101,11 @@ def _sight(gguf: Gguf) -> dict[str, Any]:
     return found | {"dflash_config": own}
 
 
-SPEC = GgufHeadsFormat("dflash", _BLOCKS, _settings, _OUTSIDE)
+SPEC = GgufHeadsFormat(
+    "dflash",
+    "dflash",
+    _BLOCKS,
+    _settings,
+    OUTSIDE,
+    serves=lambda names: not is_gemmas(names),
+)

@@ -34,5 +34,5 @@ def _settings(gguf: Gguf) -> dict[str, Any]:
 
 
 SPEC = GgufHeadsFormat(
-    "eagle3", _BLOCKS, _settings, {"enc.output_norm.weight": "input_norm.weight"}
+    "eagle3", "eagle3", _BLOCKS, _settings, {"enc.output_norm.weight": "input_norm.weight"}
 )

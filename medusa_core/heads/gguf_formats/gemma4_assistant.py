@@ -39,6 +39,7 @@ def _settings(gguf: Gguf) -> dict[str, Any]:
 
 SPEC = GgufHeadsFormat(
     "gemma4-assistant",
+    "gemma4-assistant",
     _BLOCKS,
     _settings,
     {

@@ -31,27 +31,25 @@ def _sizes(shapes: TensorShapes, settings: Mapping[str, object]) -> HeadsShape:
 
 def _shape_of(parts: EagleParts, shapes: dict[str, tuple[int, ...]]) -> HeadsShape:
     """Sizes of a head, by the shapes of its parts."""
-    layer, hidden = parts.layer, parts.layer.hidden_size
-    inner, inputs = layer.num_heads * layer.head_dim, shapes["q"][1]
-    matrices = [
-        shapes["fc"],
-        (inner + 2 * layer.num_kv_heads * layer.head_dim, inputs),
-        shapes["o"],
-        (2 * layer.intermediate_size, hidden),
-        shapes["down"],
-    ]
+    layer, hidden, count = parts.layer, parts.layer.hidden_size, parts.layer.num_layers
+    queries, keys = layer.num_heads * layer.head_dim, layer.num_kv_heads * layer.head_dim
+    matrices = [shapes["fc"]]
+    for index in range(count):
+        matrices += [
+            (queries + 2 * keys, hidden if index else shapes["q"][1]),
+            shapes["o"],
+            (2 * layer.intermediate_size, hidden),
+            shapes["down"],
+        ]
     if parts.num_columns:
         matrices.append(shapes["lm_head"])
-    norms = ("vector_norm", "state_norm", "mlp_norm", "last_norm", "features_norm")
-    each = [f"feature_norm_{index}" for index in range(parts.num_features)]
-    vectors = [shapes[name][0] + 1 for name in (*norms, *each) if name in shapes]
-    if "q_norm" in shapes:  # one for each head of queries and keys, and the ones that are scaled
-        vectors.append((layer.num_heads + layer.num_kv_heads + 1) * layer.head_dim + 1)
-    biases = [
-        shapes[name][0] for name in ("fc_bias", "q_bias", "k_bias", "v_bias") if name in shapes
-    ]
+    vectors = [shape[0] + 1 for part, shape in shapes.items() if _is_norm(part)]
+    # Of heads one for each of queries and keys, and the ones that are scaled.
+    in_heads = (layer.num_heads + layer.num_kv_heads + 1) * layer.head_dim + 1
+    vectors += [in_heads] * sum(part.endswith("q_norm") for part in shapes)
+    biases = [shape[0] for part, shape in shapes.items() if part.endswith("_bias")]
     width = shapes["fc"][1] // (parts.num_features if parts.is_third else 2)
-    own_vectors = shapes.get("embedding", (0, 0)) if width != hidden else (0, 0)
+    own_vectors = shapes["embedding"] if parts.embeds(width) else (0, 0)
     return HeadsShape(
         num_heads=1,
         columns=parts.num_columns,
@@ -60,13 +58,19 @@ def _shape_of(parts: EagleParts, shapes: dict[str, tuple[int, ...]]) -> HeadsSha
         matrices=tuple((rows, columns) for rows, columns in matrices),
         num_norm_numbers=sum(vectors),
         num_biases=sum(biases),
-        cache_row=2 * layer.num_kv_heads * layer.head_dim,
-        num_vector_numbers=own_vectors[0] * own_vectors[1],
+        cache_row=count * 2 * keys,
+        num_vector_numbers=own_vectors[0] * own_vectors[1] + hidden * parts.is_parallel,
         kind="eagle-3" if parts.is_third else "eagle",
         reads_width=width,
         made_for_vocab=parts.target_vocab(shapes),
         deepest_layer=max(parts.taps, default=0),
     )
+
+
+def _is_norm(part: str) -> bool:
+    """Is it a norm of whole rows?"""
+    is_norm = part.endswith("_norm") or part.startswith("feature_norm_")
+    return is_norm and not part.endswith(("q_norm", "k_norm"))
 
 
 def _read(
@@ -109,6 +113,13 @@ def _check_fit(parts: EagleParts, checkpoint: Checkpoint, config: ModelConfig) -
         raise HeadsError(
             f"The head is {hidden} wide, the model {config.hidden_size}, and it has no token "
             "vectors or no projection of its own.",
+            "Choose the heads that were trained for this model.",
+        )
+    if parts.embeds(config.hidden_size):
+        check_sizes(shape.reads_width, checkpoint.shape(names["embedding"])[0], config, padding=0)
+    if parts.mask_token_id >= config.vocab_size:
+        raise HeadsError(
+            f"The head's token of MASK, {parts.mask_token_id}, is none of the model's.",
             "Choose the heads that were trained for this model.",
         )
     columns = 0 if "token_offsets" in names else parts.num_columns

@@ -14,7 +14,13 @@ from pathlib import Path
 
 from medusa_core.errors import AdapterError, HubError, ModelError, NotFoundError
 from medusa_core.hub.downloads import Downloads
-from medusa_core.hub.drafters import DrafterOffer, base_models, drafter_kind, find_drafters
+from medusa_core.hub.drafters import (
+    DrafterOffer,
+    base_models,
+    drafter_kind,
+    find_drafters,
+    licence_in,
+)
 from medusa_core.hub.job import Pair
 from medusa_core.hub.library.catalog import published_drafters, read_catalog
 from medusa_core.hub.library.draft_models import (
@@ -294,6 +300,7 @@ class Library:
             PairOffer(
                 title=one.repo,
                 pair=Pair(one.repo),
+                licence=licence_in(one.tags),
                 is_gated=one.is_gated,
                 note=f"{one.downloads:,} downloads · {one.likes:,} likes · {one.changed}",
                 is_heads=(kind := drafter_kind(one.repo, one.tags)) in _LIKE_MODELS,

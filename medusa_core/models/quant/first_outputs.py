@@ -17,3 +17,18 @@ def first_outputs(linear: QuantLinear, count: int) -> QuantLinear | None:
     if isinstance(linear, NativeLinear | DenseLinear):
         return linear.first(count)
     return None
+
+
+def beginning_of(linear: QuantLinear, count: int, cuts: dict[int, QuantLinear]) -> QuantLinear:
+    """A layer of the first outputs, or the whole where it can't be cut.
+
+    Args:
+        linear: The whole, which must live as long.
+        count: How many outputs; a multiple of 32. 0 for all.
+        cuts: What was cut of it before.
+    """
+    if not count:
+        return linear
+    if count not in cuts:
+        cuts[count] = first_outputs(linear, count) or linear
+    return cuts[count]

@@ -19,6 +19,7 @@ from torch import Tensor
 from medusa_core.errors import RequestError
 from medusa_core.heads.block import BlockHead, DraftedBlock
 from medusa_core.heads.ranked import ranked_behind
+from medusa_core.heads.usual_tokens import usual_columns
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.step import Chance, RowBudget
@@ -37,6 +38,7 @@ NAME = "block"
 _RANKS = 10
 # How far scores with chance are trusted; as of heads of one layer.
 _SHARPNESS = 0.7
+_JUDGED = 64  # after so many tokens it is seen again in which part of a vocabulary they lie
 
 
 class BlockMemory(HeadMemory):
@@ -64,13 +66,14 @@ class BlockSource:
         self._prompt: Sequence[int] = ()
         self._last: int | None = None  # the last decided token, if all before it are known
         self._chance: Chance | None = None
-        self._num_wanted = 0
+        self._num_wanted = self._columns = self._num_judged = 0
         self._block: DraftedBlock | None = None
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._prompt, self._memory, self._block = token_ids, None, None
         self._last = token_ids[-1] if token_ids else None
         self._chance = None
+        self._columns = self._num_judged = 0
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
         known = memory.get(NAME)
@@ -100,7 +103,10 @@ class BlockSource:
             return
         rows = torch.tensor(list(observation.rows), device=deep.device) % len(deep)
         features = self._head.features(deep.index_select(0, rows))
-        self._need_memory().add(features, [self._last, *observation.token_ids[:-1]])
+        memory = self._need_memory()
+        memory.add(features, [self._last, *observation.token_ids[:-1]])
+        if memory.num_waiting >= MOST_AT_ONCE:  # nobody drafts, and states of many layers are large
+            memory.catch_up(MOST_AT_ONCE)
         self._last = observation.token_ids[-1]
 
     def start(self, root_id: int, most_rows: int) -> None:
@@ -138,9 +144,14 @@ class BlockSource:
         memory = self._need_memory()
         memory.catch_up(self._head.num_places)
         assert self._last is not None  # of `start`
-        if memory.kv.length + self._head.num_places > memory.kv.capacity:
+        if memory.is_behind or memory.kv.length + self._head.num_places > memory.kv.capacity:
             return None
-        self._block = self._head.draft(self._last, memory.num_places, memory.kv, self._num_wanted)
+        if abs(memory.num_places - self._num_judged) >= _JUDGED:
+            self._num_judged = memory.num_places
+            self._columns = usual_columns(memory.token_ids, self._head.num_columns)
+        self._block = self._head.draft(
+            self._last, memory.num_places, memory.kv, self._num_wanted, self._columns
+        )
         return self._block
 
     def _last_tokens(self, paths: Paths) -> Sequence[int]:

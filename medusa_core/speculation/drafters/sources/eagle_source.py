@@ -8,6 +8,7 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.step import RowBudget
 from medusa_core.speculation.drafters.chained_source import ChainedSource
+from medusa_core.speculation.drafters.parallel_source import ParallelSource
 from medusa_core.speculation.drafters.source import SourceSpec
 
 
@@ -24,6 +25,8 @@ def _build(target: Target, budget: RowBudget) -> ChainedSource:
     head = eagle_head(target)
     if head is None:
         raise RequestError(f"{target.name} has no EAGLE head.", HINT)
+    if head.masked is not None:
+        return ParallelSource(head, budget.levels)
     return ChainedSource(head, budget.levels)
 
 

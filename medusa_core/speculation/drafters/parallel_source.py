@@ -1,0 +1,60 @@
+"""A P-EAGLE head as a source: all tokens of a step are guessed in one pass of its layers.
+
+Behind the root's row stand rows of MASK, each of which sees those before it. What one of them
+guesses doesn't depend on the path, so that every path of a level has the same guesses behind it.
+
+Source: P-EAGLE (arXiv 2602.01469); the speculators project's `models/peagle`, for who sees whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from medusa_core.heads.eagle import EagleHead
+from medusa_core.speculation.drafters.chained_source import ChainedSource
+from medusa_core.speculation.drafters.source import Candidates, Paths
+
+
+class ParallelSource(ChainedSource):
+    """See the module, and `ChainedSource` for what it keeps of a conversation."""
+
+    def __init__(self, head: EagleHead, levels: int | None = None) -> None:
+        """Take the head, and how many levels are worth asking for; None for the usual ones."""
+        super().__init__(head, levels)
+        assert head.masked is not None  # else it drafts token by token
+        self._masked, self._mask_id = head.masked, head.mask_token_id
+        self._states: Sequence[Tensor] = ()
+
+    def start(self, root_id: int, most_rows: int) -> None:
+        super().start(root_id, most_rows)
+        self._states = () if self._root is None else self._all(self._root, most_rows)
+
+    def candidates(self, paths: Paths) -> Candidates | None:
+        if paths.level >= len(self._states):
+            return None
+        best = self._best(self._states[paths.level], paths.level + 1)
+        return best._replace(counts=None)  # they follow every path
+
+    def _all(self, root: Tensor, most_rows: int) -> Sequence[Tensor]:
+        """States behind the root, and of every row of MASK. [1, hidden] each"""
+        memory = self._need_memory()
+        kv, length, place = memory.kv, memory.kv.length, memory.num_places
+        count = max(0, min(self._levels, most_rows - 1, kv.capacity - length + 1) - 1)
+        if not count:
+            return (root,)
+        width = length + count
+        mask = torch.zeros(count, width)
+        mask[:, length:] = torch.full((count, count), float("-inf")).triu(1)
+        states = self._head.step(
+            self._masked.expand(count, -1),
+            [self._mask_id] * count,
+            range(place, place + count),
+            range(length, width),
+            mask.to(root.device),
+            width,
+            kv,
+        )
+        return (root, *torch.split(states, 1))
