@@ -32,6 +32,7 @@ from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.models.rope import Rope, interleave_rows
 from medusa_core.runtime.kv.cache import ReadableCache
+from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.system.native.pool import Workers
 
 
@@ -39,12 +40,10 @@ class SeenRows(NamedTuple):
     """What the guesses of one step attend to.
 
     Attributes:
-        position: Of all of them.
         of_layers: Of each layer the keys and values that it sees, [kv heads, s, head_dim] each.
         turns: Of each layer the rotation of queries. [1, head_dim / 2], complex
     """
 
-    position: int
     of_layers: Sequence[tuple[Tensor, Tensor]]
     turns: Sequence[Tensor]
 
@@ -101,10 +100,12 @@ class AssistantHead:
     Attributes:
         num_heads: One.
         taps: None: it reads the target's last state.
+        caches: None of its own.
     """
 
     num_heads = 1
     taps: tuple[int, ...] = ()
+    caches: CachePool | None = None
 
     def __init__(
         self,
@@ -128,7 +129,7 @@ class AssistantHead:
             make: Makes a layer of a weight and a bias, in the heads' format.
             precision: Where and in which dtype it runs.
         """
-        self._parts, self._read, self._precision = parts, tuple(read), precision
+        self._precision = precision
         self._embedding, self._scale = shared_weights.embedding, embedding_scale
         self._vocab_size = shared_weights.vocab_size
         self._active = active_of(parts.layers.traits)
@@ -193,7 +194,7 @@ class AssistantHead:
                 )
             every.append(found[key])
         local = [turns[block.window is not None] for block in self._blocks]
-        return SeenRows(position, every, local)
+        return SeenRows(every, local)
 
     def step(
         self, token_ids: Sequence[int], states: Tensor, seen: SeenRows

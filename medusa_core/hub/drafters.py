@@ -57,7 +57,7 @@ _WORDS = {
     "gemma4-assistant": r"gemma.?4\b.*assistant",
     "hydra": r"hydra",
     "medusa": r"medusa",
-    "eagle": r"eagle[-_]?[123]?|speculator",
+    "eagle": r"p?-?eagle[-_]?[123]?|speculator",
     "mtp": r"mtp",
 }
 _PATTERNS = {kind: re.compile(rf"(?:^|[-_.]){words}(?=[-_.]|$)") for kind, words in _WORDS.items()}

@@ -44,11 +44,13 @@ class AssistantSpec:
     seed: int = 17
 
 
-def tensors_of(spec: AssistantSpec) -> dict[str, Tensor]:
-    """The tensors by their published names."""
+def tensors_of(spec: AssistantSpec, are_empty: bool = False) -> dict[str, Tensor]:
+    """The tensors by their published names; where they are empty, their shapes alone."""
     generator = torch.Generator().manual_seed(spec.seed)
 
     def normal(*shape: int, scale: float = 0.0, mean: float = 0.0) -> Tensor:
+        if are_empty:
+            return torch.empty(shape, device="meta")
         scale = scale or 1.5 / shape[-1] ** 0.5
         return (torch.randn(*shape, generator=generator) * scale + mean).bfloat16()
 

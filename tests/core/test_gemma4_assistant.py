@@ -19,8 +19,11 @@ from medusa_core.hub.library.library_folder import ContentsKind, look_into
 from medusa_core.hub.library.pairing import heads_facts, misfit, target_facts
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
+from medusa_core.memory.budget import imagined_card
+from medusa_core.memory.plan import plan_memory
+from medusa_core.messages import Fit, GenerateSettings, HeadsShape, LoadOptions, WeightFormats
 from medusa_core.models.config import parse_config
+from medusa_core.models.quant.choice import settle_formats
 from medusa_core.runtime.kv.cache import ReadableCache
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.resident import ResidentRunner
@@ -38,7 +41,7 @@ from tests.core.laws import check_cache, check_same_tokens, decode, plainly, use
 from tests.core.peer_files import write_peer
 from tests.core.peers import peer_of
 from tests.core.targets import folder_of, load
-from tests.core.test_gemma4 import WIDE
+from tests.core.test_gemma4 import E2B, WIDE
 from tests.core.test_model_against_transformers import TOKEN_IDS
 from tests.core.tiny import write_text_files
 
@@ -298,6 +301,27 @@ def test_plan_and_memory_are_the_same_to_the_byte(
     assert head is not None
     assert head.nbytes == target.plan.heads_bytes
     assert target.plan.kv_bytes == alone.plan.kv_bytes  # it has no cache
+
+
+def test_beside_e2b_it_has_room_on_a_card_of_8_gib() -> None:
+    """With the model in 4 bits, a context of 8,192 tokens, and sizes that are no smaller."""
+    config, budget = parse_config(E2B, {}), imagined_card(8)
+    spec = AssistantSpec(
+        *(config.hidden_size, config.vocab_size, 256, 2048),
+        head_dim=256,
+        global_head_dim=512,
+        window=512,
+        clusters=2048,
+    )
+    shapes = {name: tuple(of.shape) for name, of in tensors_of(spec, are_empty=True).items()}
+    heads = heads_facts("x", shapes, config_of(spec)).shape
+    formats = settle_formats(WeightFormats("nf4"), "", budget.hardware)
+    with_it, without = (
+        plan_memory(config, shape, formats, budget, 8192) for shape in (heads, HeadsShape())
+    )
+    assert with_it.fit is Fit.FITS
+    assert without.free_bytes - with_it.free_bytes == with_it.heads_bytes
+    assert with_it.heads_bytes < 160e6  # mostly its token vectors, in 16 bits
 
 
 def test_the_library_knows_it_for_heads(tmp_path: Path) -> None:

@@ -58,6 +58,8 @@ def published(hub: LoopbackHub) -> LoopbackHub:
         ("yuhuili/EAGLE-Vicuna-7B-v1.3", "eagle"),
         ("Tengyunw/qwen3_8b_eagle3", "eagle"),
         ("RedHatAI/Qwen3-8B-speculator.dflash", "dflash"),
+        ("somebody/Qwen3-8B-P-EAGLE", "eagle"),
+        ("somebody/peagle-qwen3-8b", "eagle"),
         ("z-lab/Qwen3-8B-DFlash-b16", "dflash"),
         ("deepseek-ai/dspark_qwen3_8b_block7", "dspark"),
         ("JetSpec/jetspec-qwen3-8b", "jetspec"),

@@ -72,7 +72,6 @@ def test_drafters_are_found_planned_and_fetched_with_a_model(
     async def work() -> None:
         card(dialog, 8)
         discover.search_edit.setText("Tiny-1B")
-        discover.search_now()
         await until(lambda: len(discover.offers) == 3)
         await settle(dialog)
         assert sorted(column(dialog, 3)) == ["EAGLE", "EAGLE", "for Tiny-1B"]
@@ -91,7 +90,7 @@ def test_drafters_are_found_planned_and_fetched_with_a_model(
         assert discover.chosen.heads.kind == "eagle-3"
         assert "Its makers don't say" in discover.drafter_label.text()
         discover.details.action_button.click()
-        hub.fail_api(WIDE, "broken", 100)
+        hub.fail_api(WIDE, "gated")
         pick(dialog, WIDE)
         await settle(dialog)
         assert discover.chosen.pair.heads == EAGLE, "what failed isn't taken"
