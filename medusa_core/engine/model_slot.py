@@ -121,9 +121,8 @@ class ModelSlot:
             target.runner.use_threads(command.num_threads, command.num_threads)
         else:
             self._threads = Threads(target, self._most_threads)
-        target.caches.evict = self._evict
-        if target.assistant is not None:
-            target.assistant.caches.evict = self._evict
+        for caches in target.cache_pools:
+            caches.evict = self._evict
         self._target, self._loaded = target, command
         self._tuner = Tuner(target)
         self._look_up(command, target, self._tuner)

@@ -32,6 +32,7 @@ from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.models.rope import Rope, interleave_rows
 from medusa_core.runtime.kv.cache import ReadableCache
+from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.system.native.pool import Workers
 
 
@@ -99,10 +100,12 @@ class AssistantHead:
     Attributes:
         num_heads: One.
         taps: None: it reads the target's last state.
+        caches: None of its own.
     """
 
     num_heads = 1
     taps: tuple[int, ...] = ()
+    caches: CachePool | None = None
 
     def __init__(
         self,

@@ -23,6 +23,7 @@ from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.ranked import Ranked, ranked_behind
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.tree.step import Chance
 from medusa_core.system.native.pool import Workers
 
@@ -57,9 +58,11 @@ class HydraHeads:
         num_columns: From how many tokens they draft.
         nbytes: Bytes of their weights.
         taps: None: they read the target's last state.
+        caches: None of their own.
     """
 
     taps: tuple[int, ...] = ()
+    caches: CachePool | None = None
 
     def __init__(
         self,

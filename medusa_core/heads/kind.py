@@ -23,6 +23,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
+from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.system.files.safetensors_header import TensorShapes
 from medusa_core.system.native.pool import Workers
 from medusa_core.system.registry import Registry
@@ -34,10 +35,12 @@ class Heads(Protocol):
     Attributes:
         num_heads: How many there are.
         taps: Layers of the target whose entering states they read beside its last one.
+        caches: Room for caches of their own, once it is reserved; None for those that have none.
     """
 
     num_heads: int
     taps: tuple[int, ...]
+    caches: CachePool | None
 
     @property
     def nbytes(self) -> int:

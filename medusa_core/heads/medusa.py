@@ -27,6 +27,7 @@ from medusa_core.heads.weights import HeadWeights, reads_root
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.linear import make_linear
+from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.tree.step import Chance
 from medusa_core.system.native.pool import Workers
 
@@ -61,9 +62,11 @@ class MedusaHeads:
         num_columns: From how many tokens they draft.
         nbytes: Bytes of their weights.
         taps: None: they read the target's last state.
+        caches: None of their own.
     """
 
     taps: tuple[int, ...] = ()
+    caches: CachePool | None = None
 
     def __init__(
         self,

@@ -92,6 +92,13 @@ class Target:
         return self.caches.num_rows // whole_rows(self.config.context_tokens)
 
     @property
+    def cache_pools(self) -> tuple[CachePool, ...]:
+        """What conversations borrow from: rows of its own, of its heads and of its draft model."""
+        of_heads = None if self.heads is None else self.heads.caches
+        of_assistant = () if self.assistant is None else self.assistant.cache_pools
+        return (self.caches, *(() if of_heads is None else (of_heads,)), *of_assistant)
+
+    @property
     def chunk_rows(self) -> int:
         """Most rows of a prompt that are read at once."""
         placement = self.plan.placement

@@ -48,11 +48,12 @@ def model_card(
     data = "the bundled questions" if not config.data else "given prompts"
     if config.own_chats:
         data += " and to questions of its owner's own chats, which aren't kept here"
+    what = TRAINED_KINDS[config.kind].card
     lines = [
         f"# Heads for {base_model}",
         "",
-        f"{TRAINED_KINDS[config.kind].card.capitalize()}, for drafting with {base_model} alone.",
-        f"They learned from {num_answers:,} answers that the model wrote itself to {data}",
+        f"{what[0].upper()}{what[1:]}, for drafting with {base_model} alone.",
+        f"Learned from {num_answers:,} answers that the model wrote itself to {data}",
         f"(at most {config.max_new_tokens} tokens each, {config.drawn_share:.0%} of them drawn at",
         f"temperature {config.temperature:g}). {_MODEL_LEARNED if config.joint else _MODEL_STAYED}",
         "",

@@ -230,6 +230,18 @@ def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(model: Path, tmp_p
     assert torch.allclose(*pair, rtol=1e-9, atol=1e-9)
 
 
+def test_states_of_many_tokens_do_not_wait_where_nobody_drafts(model: Path, tmp_path: Path) -> None:
+    target = loaded(model, write_block(tmp_path, DFLASH))
+    source = source_of(target)
+    text = TEXT * 30
+    with torch.inference_mode():
+        hear(target, source, text, [4, *[3] * 100])
+    memory = source._memory
+    assert memory is not None
+    assert memory.num_places == len(text) - 1
+    assert memory.num_waiting < 64
+
+
 @pytest.mark.parametrize("change", ["states", "path"])
 def test_a_tree_of_dspark_depends_on_its_paths(change: str, model: Path, tmp_path: Path) -> None:
     """Behind two tokens of one place stand different guesses; DFlash has the same for both."""

@@ -23,6 +23,7 @@ from medusa_core.messages import (
     ModelLoaded,
     StopReason,
 )
+from medusa_core.speculation.drafters.head_memory import HeadMemory
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import Folders
 from tests.core.engine_harness import EngineHarness
@@ -122,3 +123,40 @@ def test_a_conversation_that_waits_is_not_asked_twice(engine: EngineHarness) -> 
     assert isinstance(failed, Failed)
     assert "still being answered" in failed.message
     assert isinstance(engine.wait("b", GenerationDone, Failed), GenerationDone)
+
+
+@pytest.mark.parametrize("name", ["dflash", "eagle", "streams"])
+def test_heads_without_room_draft_nothing_and_the_answer_goes_on(
+    name: str, folders: Folders
+) -> None:
+    target = load_target(*folders[name], LoadOptions("float64", context_tokens=CONTEXT))
+    settings = replace(OPEN, drafter=name, max_new_tokens=32)
+    plain = decode(target, replace(settings, drafter="none"), user_says("one"))
+    assert target.heads is not None
+    pool = target.heads.caches
+    assert pool is not None
+    other = pool.allocate(target.heads.new_cache, pool.num_rows - 32)  # type: ignore[attr-defined]
+    session = Session(target)
+    drafted = decode(target, settings, user_says("one"), session=session)
+    assert drafted.token_ids == plain.token_ids
+    memory = session.memory[next(iter(session.memory))]
+    assert isinstance(memory, HeadMemory)
+    assert memory.is_behind
+    pool.release(other)
+    again = decode(target, settings, user_says("one"), session=session)
+    assert again.token_ids == plain.token_ids
+    assert memory.kv.length > 32
+
+
+def test_heads_take_the_room_of_idle_conversations(folders: Folders) -> None:
+    engine = EngineHarness()
+    options = LoadOptions("float64", "cpu", context_tokens=CONTEXT)
+    command = LoadModel("", engine.name_request(), *folders["dflash"], options)
+    assert isinstance(engine.load(command), ModelLoaded)
+    settings = replace(OPEN, drafter="dflash", max_new_tokens=2)
+    try:
+        for number in range(16):
+            done = engine.answer("say " + "a" * 30, settings, f"session {number}")
+            assert isinstance(done, GenerationDone), done
+    finally:
+        engine.close()

@@ -90,6 +90,7 @@ class BlockSource:
         memory = self._need_memory()
         end = min(place + len(deep), len(self._prompt) - 1)
         at = memory.num_places  # what was heard before
+        assert place <= at  # of `resume`
         if at < end:
             features = self._head.features(deep[at - place : end - place])
             memory.add(features, self._prompt[at:end])
@@ -103,7 +104,10 @@ class BlockSource:
             return
         rows = torch.tensor(list(observation.rows), device=deep.device) % len(deep)
         features = self._head.features(deep.index_select(0, rows))
-        self._need_memory().add(features, [self._last, *observation.token_ids[:-1]])
+        memory = self._need_memory()
+        memory.add(features, [self._last, *observation.token_ids[:-1]])
+        if memory.num_waiting >= MOST_AT_ONCE:  # nobody drafts, and states of many layers are large
+            memory.catch_up(MOST_AT_ONCE)
         self._last = observation.token_ids[-1]
 
     def start(self, root_id: int, most_rows: int) -> None:
@@ -141,7 +145,7 @@ class BlockSource:
         memory = self._need_memory()
         memory.catch_up(self._head.num_places)
         assert self._last is not None  # of `start`
-        if memory.kv.length + self._head.num_places > memory.kv.capacity:
+        if memory.is_behind or memory.kv.length + self._head.num_places > memory.kv.capacity:
             return None
         if abs(memory.num_places - self._num_judged) >= _JUDGED:
             self._num_judged = memory.num_places

@@ -128,7 +128,8 @@ class ChainedSource:
         if abs(memory.num_places - self._num_judged) >= _JUDGED:
             self._num_judged = memory.num_places
             self._columns = usual_columns(memory.token_ids, self._head.num_columns)
-        self._root = self._root if behind is None else behind
+        if behind is not None or memory.is_behind:
+            self._root = behind
         self._num_rows = 0
         self._nodes = {} if self._root is None else {(): _Node(self._root, ())}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,11 +10,14 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from medusa_core.errors import OutOfMemoryError
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.pool import (
     CachePool,
     steps_up,
 )
+
+log = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 64
 
@@ -47,7 +51,6 @@ class HeadMemory(ABC):
         self.token_ids: list[int] = []
         self._waiting: list[Tensor] = []  # features of the last places, which have no row yet
         self._num_waiting = 0
-        self._num_lost = 0  # rows that had to go
 
     @abstractmethod
     def compute(self, features: Tensor, place: int) -> Tensor:
@@ -70,11 +73,17 @@ class HeadMemory(ABC):
         """How many are known."""
         return len(self.token_ids)
 
+    @property
+    def num_waiting(self) -> int:
+        """How many of them have no row yet."""
+        return self._num_waiting
+
     def keep(self, length: int) -> None:
         """Forget places from `length` on."""
         num_rows = self.num_places - self._num_waiting
         if length < num_rows:
-            self.kv.truncate(max(0, length - self._num_lost))
+            num_lost = num_rows - self.kv.length  # they had to go
+            self.kv.truncate(max(0, length - num_lost))
         if self._num_waiting and length < self.num_places:
             waiting = torch.cat(self._waiting)[: max(0, length - num_rows)]
             self._waiting, self._num_waiting = [waiting], len(waiting)
@@ -86,15 +95,21 @@ class HeadMemory(ABC):
         self._num_waiting += len(features)
         self.token_ids += token_ids
 
+    @property
+    def is_behind(self) -> bool:
+        """Places wait for their rows."""
+        return self._num_waiting > 0
+
     def catch_up(self, num_more: int) -> Tensor | None:
         """Compute the places that wait; so many rows more fit behind them, where there is room.
 
+        Where other answers have the room for the places themselves, these go on waiting.
+
         Returns:
-            What drafts begin with behind the last place, [1, hidden]; None where none waited.
+            What drafts begin with behind the last place, [1, hidden]; None where none was computed.
         """
-        if not self._num_waiting:
+        if not self._num_waiting or not self._make_room(self._num_waiting, num_more):
             return None
-        self._make_room(self._num_waiting, num_more)
         features = torch.cat(self._waiting)
         first = self.num_places - self._num_waiting
         self._waiting, self._num_waiting = [], 0
@@ -104,11 +119,15 @@ class HeadMemory(ABC):
             state = self.compute(part, first + start)[-1:]
         return state
 
-    def _make_room(self, num_rows: int, num_more: int) -> None:
+    def _make_room(self, num_rows: int, num_more: int) -> bool:
+        """Let the cache grow where it must; False where other answers have the room."""
         least = self.kv.length + num_rows
         if least + num_more <= self.kv.capacity:
-            return
+            return True
         wanted = steps_up(least + num_more, self._caches.num_rows)
-        kept = self.kv.length
-        self.kv = self._caches.grown(self._heads.new_cache, self.kv, least, wanted)
-        self._num_lost += kept - self.kv.length
+        try:
+            self.kv = self._caches.grown(self._heads.new_cache, self.kv, least, wanted)
+        except OutOfMemoryError:
+            log.info("the heads have no room, and draft nothing")
+            return False
+        return True

@@ -109,7 +109,8 @@ class StreamsSource:
         self._candidates = []
         memory, seen = self._need_memory(), self._seen
         behind = memory.catch_up(self._num_streams)
-        self._entering = self._entering if behind is None else behind[0]
+        if behind is not None or memory.is_behind:
+            self._entering = None if behind is None else behind[0]
         num_streams = min(self._num_streams, most_rows - 1)
         if self._entering is None or seen is None or num_streams < 1:
             return
