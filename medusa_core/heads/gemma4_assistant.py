@@ -153,10 +153,9 @@ class AssistantHead:
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
         """Its matrices, but for tokens by clusters."""
-        found = [self._before, self._behind, *([] if self._lm_head is None else [self._lm_head])]
-        for block in self._blocks:
-            found += (block.qkv, block.output, *block.mlp.linears)
-        return tuple(found)
+        own = () if self._lm_head is None else (self._lm_head,)
+        of_blocks = (linear for block in self._blocks for linear in block.linears)
+        return (self._before, self._behind, *own, *of_blocks)
 
     @property
     def nbytes(self) -> int:
