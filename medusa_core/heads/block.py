@@ -18,9 +18,9 @@ from torch import Tensor
 
 from medusa_core.heads.block_layers import BlockLayers
 from medusa_core.heads.block_parts import DrafterParts
-from medusa_core.heads.chained import TakeTensor
 from medusa_core.heads.markov import Confidence, MarkovHead
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
+from medusa_core.heads.part_tensors import TakeTensor
 from medusa_core.heads.selector import Selector
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision

@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.heads.block_convolution import BlockConvolution
-from medusa_core.heads.chained import TakeTensor
 from medusa_core.heads.medusa import MakeLinear
+from medusa_core.heads.part_tensors import TakeTensor
 from medusa_core.models.activation import active_of
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
