@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from medusa_core.heads.block_convolution import BlockConvolution
+from medusa_core.heads.block_settings import BlockSettings
 from medusa_core.heads.chained import TakeTensor
 from medusa_core.heads.medusa import MakeLinear
 from medusa_core.models.activation import active_of
@@ -92,9 +93,7 @@ class BlockLayers:
     def __init__(
         self,
         config: ModelConfig,
-        windows: tuple[int | None, ...],
-        are_causal: tuple[bool, ...],
-        in_pairs: bool,
+        settings: BlockSettings,
         take: TakeTensor,
         make: MakeLinear,
         precision: Precision,
@@ -103,16 +102,14 @@ class BlockLayers:
 
         Args:
             config: Sizes of the layers, as of a target with so many.
-            windows: Of every layer how near a place must be to be seen; None for any.
-            are_causal: Of every layer: a place sees none behind it in the block.
-            in_pairs: Heads lie as the neighbouring pairs that are turned.
+            settings: What places see of each other, and how heads lie.
             take: A part's tensor in the compute dtype on the device; None where there is none.
             make: Makes a layer of a weight and a bias, in the heads' format.
             precision: Where and in which dtype they run.
         """
         self._config, self._precision = config, precision
-        self._sight = tuple(zip(windows, are_causal, strict=True))
-        self._in_pairs, self._take, self._make = in_pairs, take, make
+        self._sight = tuple(zip(settings.windows, settings.are_causal, strict=True))
+        self._in_pairs, self._take, self._make = settings.in_pairs, take, make
         self.layers = [self._read(index) for index in range(config.num_layers)]
         self._rope = Rope(config, precision.scores, precision.device)
         self._attend = choose_attention(precision.device)
