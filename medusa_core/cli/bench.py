@@ -62,13 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "default here; or some, with commas between",
     )
     parser.add_argument(
-        "--growth",
-        default=AUTO,
-        help="the form of drafts: chain, tree, or auto for what pays in each step; with --drafters "
-        "some of these with commas between, at --rows",
-    )
-    parser.add_argument(
-        "--rows", default="", help="with --drafters: rows of a step to compare, such as 2,4,8,16"
+        "--rows",
+        default="",
+        help="with --drafters and --growth chain,tree,auto: rows of a step to compare them at "
+        "(default: 2,4,8,16)",
     )
     parser.add_argument(
         "--synthetic",
