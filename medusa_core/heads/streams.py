@@ -31,7 +31,7 @@ from torch import Tensor
 from medusa_core.heads.cached import CachedHeads
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.heads.ranked import Drawn, Ranked, best_of
-from medusa_core.models.attention import choose_attention
+from medusa_core.models.attention import causal_mask, choose_attention
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import LINEARS, Block, Decoder
 from medusa_core.models.precision import Precision
@@ -210,8 +210,7 @@ class StreamHeads(CachedHeads):
         factors = self._factors(place + 1, num_streams, kv)
         kv.reserve(num_streams)  # and never committed
         scores = self._precision.scores
-        mask = torch.zeros(num_streams, kv.length + num_streams, dtype=scores, device=x.device)
-        mask[:, kv.length :] = x.new_full((num_streams, num_streams), float("-inf")).triu(1)
+        mask = causal_mask(kv.length, num_streams, scores, x.device)
         for index in range(len(self.taps)):
             x = self._layer(index, x, factors, mask.repeat(self._group, 1), kv)
         return self._decoder.final_norm(x)
