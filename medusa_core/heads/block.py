@@ -10,7 +10,7 @@ Sources: DFlash (arXiv 2602.06036), section 3; DSpark (arXiv 2607.05147), sectio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -18,9 +18,9 @@ from torch import Tensor
 
 from medusa_core.heads.block_layers import BlockLayers
 from medusa_core.heads.block_parts import DrafterParts
-from medusa_core.heads.chained import TakeTensor
 from medusa_core.heads.markov import Confidence, MarkovHead
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
+from medusa_core.heads.part_tensors import TakeTensor, need
 from medusa_core.heads.selector import Selector
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
@@ -131,16 +131,16 @@ class BlockHead:
         self.caches: CachePool | None = None
         self._config, self._settings = parts.layers, settings
         self._precision, self._shared_weights = precision, shared_weights
-        self._fc = make(_need(take, "fc"), None)
+        self._fc = make(need(take, "fc"), None)
         eps = parts.layers.rms_norm_eps
         self._features_norm, self._last_norm = (
-            RmsNorm(_need(take, name), eps) for name in ("features_norm", "last_norm")
+            RmsNorm(need(take, name), eps) for name in ("features_norm", "last_norm")
         )
         self._layers = BlockLayers(parts.layers, settings, take, make, precision)
-        self._lm_head = make(_need(take, "lm_head"), None) if parts.num_columns else None
+        self._lm_head = make(need(take, "lm_head"), None) if parts.num_columns else None
         self._token_ids: Tensor | None = None
         if parts.num_columns:
-            offsets = _need(take, "token_offsets")
+            offsets = need(take, "token_offsets")
             self._token_ids = offsets + torch.arange(len(offsets), device=offsets.device)
         self._by_pairs = _selector(parts, take, make) or _markov(parts, take, make)
         self._cuts: dict[int, QuantLinear] = {}  # of the target's projection
@@ -254,18 +254,12 @@ def _markov(parts: DrafterParts, take: TakeTensor, make: MakeLinear) -> MarkovHe
         return None
     weight = take("confidence")
     confidence = None if weight is None else Confidence(weight, take("confidence_bias"))
-    return MarkovHead(_need(take, "markov_w1"), make(_need(take, "markov_w2"), None), confidence)
+    return MarkovHead(need(take, "markov_w1"), make(need(take, "markov_w2"), None), confidence)
 
 
 def _selector(parts: DrafterParts, take: TakeTensor, make: MakeLinear) -> Selector | None:
     if not parts.has_selector:
         return None
-    before, behind = (_need(take, f"selector_{name}") for name in ("before", "behind"))
-    projection = make(_need(take, "selector_projection"), None)
+    before, behind = (need(take, f"selector_{name}") for name in ("before", "behind"))
+    projection = make(need(take, "selector_projection"), None)
     return Selector(before, behind, projection, parts.settings.num_selected)
-
-
-def _need(take: Callable[[str], Tensor | None], part: str) -> Tensor:
-    tensor = take(part)
-    assert tensor is not None  # whoever read the names has seen to it
-    return tensor
