@@ -10,7 +10,7 @@ from torch import Tensor
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.quant.native_linear import share_workers
+from medusa_core.models.quant.native_linear import share_threads
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.tensor import TensorCache
@@ -46,7 +46,7 @@ class CachedHeads(ABC):
 
     def share_workers(self, workers: Workers) -> None:
         """Let the target's threads compute the heads, too."""
-        share_workers(self.linears, workers)
+        share_threads(self.linears, workers)
 
     def reserve(self, num_rows: int) -> None:
         """Reserve room for so many rows of all conversations together.

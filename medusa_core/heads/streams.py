@@ -36,7 +36,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import LINEARS, Block, Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.quant.native_linear import share_workers
+from medusa_core.models.quant.native_linear import share_threads
 from medusa_core.models.rope import interleave_rows, rotate
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.tensor import TensorCache
@@ -170,7 +170,7 @@ class StreamHeads(CachedHeads):
         """Let the target's threads compute the adapters, and the target's layers for streams."""
         blocks = (self._decoder.blocks[layer] for layer in self.taps)
         lent = (linear for block in blocks for linear in block.linears)
-        share_workers((*self.linears, *lent, self._shared_weights.lm_head), workers)
+        share_threads((*self.linears, *lent, self._shared_weights.lm_head), workers)
 
     def remember(self, deep: Tensor, place: int, kv: KvCache) -> None:
         """Keep the target's keys and values of consecutive tokens.

@@ -257,7 +257,7 @@ def _panels(weight: Tensor) -> Tensor:
     return packed.view(torch.uint8).bitwise_xor_(128) if weight.dtype == torch.int8 else packed
 
 
-def share_workers(linears: Iterable[QuantLinear], workers: Workers) -> None:
+def share_threads(linears: Iterable[QuantLinear], workers: Workers) -> None:
     """Let threads compute those of some layers that are compiled."""
     for linear in linears:
         if isinstance(linear, NativeLinear):
