@@ -495,6 +495,12 @@ def _names(text: str) -> list[str]:
 
 
 def _check_counts(args: argparse.Namespace) -> None:
+    if args.rows:
+        _whole_numbers(args.rows, "--rows")
+    if args.synthetic:
+        from medusa_core.bench.synthetic import read_rates
+
+        read_rates(args.synthetic)
     forms, compares = _names(args.growth), bool(args.drafters or args.synthetic)
     if not forms or not set(forms) <= set(GROWTHS) or (len(forms) > 1 and not compares):
         raise RequestError(

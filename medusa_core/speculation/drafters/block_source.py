@@ -90,6 +90,7 @@ class BlockSource:
         memory = self._need_memory()
         end = min(place + len(deep), len(self._prompt) - 1)
         at = memory.num_places  # what was heard before
+        assert place <= at  # of `resume`
         if at < end:
             features = self._head.features(deep[at - place : end - place])
             memory.add(features, self._prompt[at:end])

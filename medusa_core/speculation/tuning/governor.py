@@ -10,8 +10,9 @@ import statistics
 
 WORTHWHILE = 1.05
 _WINDOW = 96  # steps that are judged together: more than one hard answer's
-_FIRST_LOOK = 24  # steps after which a clear loss is seen
-_CLEAR_LOSS = 0.85
+_LOOKS = {12: 0.75, 24: 0.85}  # steps after which a clear loss is seen: a speed-up of less
+_NOTHING = 0.97
+_DOUBTED = 0.95  # whom the last time found slower than that is tried after a rest
 _PROBE = 16  # plain steps that are measured before drafts are let go
 _FIRST_REST = 32  # plain steps before drafts are tried again; twice as many every time
 _LONGEST_REST = 512  # so that answers of another kind aren't missed for long
@@ -30,7 +31,13 @@ class Governor:
         plain_step_s: Seconds of a step of plain decoding; what is measured corrects it.
     """
 
-    def __init__(self, plain_step_s: float) -> None:
+    def __init__(self, plain_step_s: float, pace: float = 1.0) -> None:
+        """Begin.
+
+        Args:
+            plain_step_s: Seconds of a step of plain decoding.
+            pace: The net speed-up of the last time, as far as it is known.
+        """
         self.num_rested = 0
         self.speed_up: float | None = None
         self.plain_step_s = plain_step_s
@@ -39,6 +46,9 @@ class Governor:
         self._needed = _WINDOW
         self._rest = _FIRST_REST
         self._left = 0
+        if pace < _DOUBTED:
+            self._left, self._needed = _FIRST_REST, _TRIAL
+            self._plain = [plain_step_s] * _PROBE
 
     @property
     def drafts(self) -> bool:
@@ -54,7 +64,7 @@ class Governor:
         """
         if self._left == 0:
             self._steps.append((num_tokens, step_s))
-            if len(self._steps) == _FIRST_LOOK and self._loses_clearly():
+            if self._loses_clearly():
                 self._rest_a_while()
             elif len(self._steps) == self._needed:
                 self._judge()
@@ -75,8 +85,12 @@ class Governor:
             self._rest_a_while()
 
     def _loses_clearly(self) -> bool:
-        brings_nothing = all(num_tokens == 1 for num_tokens, _ in self._steps)
-        return not self._pays(_CLEAR_LOSS) or brings_nothing
+        least = _LOOKS.get(len(self._steps))
+        if least is None:
+            return False
+        if all(num_tokens == 1 for num_tokens, _ in self._steps):
+            least = _NOTHING  # unless it took no time either
+        return not self._pays(least)
 
     def _rest_a_while(self) -> None:
         self._plain.clear()

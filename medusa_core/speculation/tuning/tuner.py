@@ -140,7 +140,8 @@ class Tuner:
         source_s = self._source_s(settings, at_once)
         if len(source_s) == 1:
             return budget._replace(asking=asking)
-        source_seconds = [seconds * per_s for seconds in source_s]
+        asking_slowness = self._yields_of(settings).asking_slowness
+        source_seconds = [seconds * per_s * asking_slowness for seconds in source_s]
         levels = _levels_that_pay(
             _rounded(self._accuracies(settings, spec)), source_seconds, budget.prices
         )
@@ -182,7 +183,9 @@ class Tuner:
         )
         if len(wide) == 1:
             return NO_PRICES
-        likely = [row[0] for row in self._yields_of(settings).depths]
+        yields = self._yields_of(settings)
+        rate *= yields.asking_slowness
+        likely = [row[0] for row in yields.depths]
         values: list[float] = []
         for level in range(MOST_LEVELS):
             both_s = [of[min(level + 1, len(of) - 1)] - of[min(level, len(of) - 1)]
@@ -284,21 +287,34 @@ class Tuner:
         plain_step_s = 0.0 if self.costs is None else self.costs.plain_s(length)
         if plain_step_s < _JUDGED_S:
             return None
-        governor = self._governors.setdefault(_kind(settings), Governor(plain_step_s))
+        pace = self._yields_of(settings).pace
+        governor = self._governors.setdefault(_kind(settings), Governor(plain_step_s, pace))
         if governor.num_rested == 0:
             governor.plain_step_s = plain_step_s  # for this length
         return governor
 
-    def judge(self, settings: GenerateSettings, length: int, steps: Sequence[StepYield]) -> None:
+    def judge(
+        self,
+        settings: GenerateSettings,
+        length: int,
+        steps: Sequence[StepYield],
+        drafter: DrafterSpec | None = None,
+    ) -> None:
         """Learn what the trees of an answer brought, and in which time.
 
         Args:
             settings: How it was decoded.
             length: Committed rows that it was decoded behind, about.
             steps: Its steps, but for those that rested.
+            drafter: Who drafted; None for nothing to be learned of how long that took.
         """
-        measured_s = () if self.costs is None else self.costs.steps_s(MOST_ROWS, length)
-        self._yields_of(settings).add(steps, measured_s)
+        if self.costs is None:
+            self._yields_of(settings).add(steps, ())
+            return
+        asked_s = self.costs.source_s(
+            drafter.sources if drafter else (), _bucket(settings) > 0, is_chain=True
+        )
+        self._yields_of(settings).add(steps, self.costs.steps_s(MOST_ROWS, length), asked_s)
 
     def learned(self) -> dict[str, Any]:
         """What was learned of acceptance, for `go_on`."""
