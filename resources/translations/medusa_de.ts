@@ -1639,8 +1639,8 @@
         <translation>Wählen Sie Gruppen, oder einen Faktor je Zeile</translation>
     </message>
     <message>
-        <source>Choose heads for this model, or the drafter &apos;ngram&apos; or &apos;none&apos;.</source>
-        <translation>Wählen Sie Köpfe für dieses Modell, oder „ngram“ oder „none“ als Vorausraten.</translation>
+        <source>Choose heads for this model, or the drafter &apos;suffix&apos; or &apos;none&apos;.</source>
+        <translation>Wählen Sie Köpfe für dieses Modell, oder „suffix“ oder „none“ als Vorausraten.</translation>
     </message>
     <message>
         <source>Choose heads in one of the formats {0}.</source>
@@ -2223,12 +2223,12 @@
         <translation>Llama-Pebble ist da.</translation>
     </message>
     <message>
-        <source>Load Hydra heads for this model, or choose the drafter &apos;ngram&apos; or &apos;none&apos;.</source>
-        <translation>Laden Sie Hydra-Köpfe für dieses Modell, oder wählen Sie „ngram“ oder „none“ als Vorausraten.</translation>
+        <source>Load Hydra heads for this model, or choose the drafter &apos;suffix&apos; or &apos;none&apos;.</source>
+        <translation>Laden Sie Hydra-Köpfe für dieses Modell, oder wählen Sie „suffix“ oder „none“ als Vorausraten.</translation>
     </message>
     <message>
-        <source>Load Medusa heads for this model, or choose the drafter &apos;ngram&apos; or &apos;none&apos;.</source>
-        <translation>Laden Sie Medusa-Köpfe für dieses Modell, oder wählen Sie „ngram“ oder „none“ als Vorausraten.</translation>
+        <source>Load Medusa heads for this model, or choose the drafter &apos;suffix&apos; or &apos;none&apos;.</source>
+        <translation>Laden Sie Medusa-Köpfe für dieses Modell, oder wählen Sie „suffix“ oder „none“ als Vorausraten.</translation>
     </message>
     <message>
         <source>Load MiMo as safetensors without other heads, or choose another drafter.</source>

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import sub
 from typing import Any, NamedTuple
 
@@ -47,6 +47,9 @@ from medusa_core.speculation.tuning.learning import (
     bucket_of,
 )
 
+_ROWS = 8  # where neither heads nor costs are known
+_JUDGED_S = 0.002
+
 
 class Kind(NamedTuple):
     """Answers that are judged together.
@@ -60,10 +63,6 @@ class Kind(NamedTuple):
     drafter: str
     bucket: float
     growth: str
-
-
-_ROWS = 8  # where neither heads nor costs are known
-_JUDGED_S = 0.002
 
 
 class Tuner:
@@ -187,11 +186,9 @@ class Tuner:
         rate *= yields.asking_slowness
         likely = [row[0] for row in yields.depths]
         values: list[float] = []
-        for level in range(MOST_LEVELS):
-            both_s = [of[min(level + 1, len(of) - 1)] - of[min(level, len(of) - 1)]
-                      for of in (wide, chain)]  # fmt: skip
-            further_s = max(0.0, both_s[0] - both_s[1]) / (ASKED_PATHS - 1)
-            values += (likely[min(level, len(likely) - 1)], rate * both_s[1], rate * further_s)
+        for level, (wide_s, chain_s) in enumerate(zip(_each(wide), _each(chain), strict=True)):
+            further_s = max(0.0, wide_s - chain_s) / (ASKED_PATHS - 1)
+            values += (likely[min(level, len(likely) - 1)], rate * chain_s, rate * further_s)
         return array("f", values)
 
     def rows(
@@ -416,6 +413,16 @@ def _asked_by_level(drafter: DrafterSpec) -> list[str]:
     sources = source_registry()
     known = (sources.get(name) for name in drafter.sources if name in sources.names)
     return [spec.name for spec in known if not spec.drafts_at_once]
+
+
+def _each(seconds: Sequence[float]) -> list[float]:
+    """Of every level alone what asking takes; nothing where sources have no further one.
+
+    Args:
+        seconds: Of asking for no level, one, two, ...
+    """
+    each = [later - before for before, later in pairwise(seconds)]
+    return (each + [0.0] * MOST_LEVELS)[:MOST_LEVELS]
 
 
 def _rounded(accuracies: Accuracies) -> Accuracies:
