@@ -289,7 +289,7 @@ def test_where_no_layers_are_named_the_usual_ones_are_read() -> None:
     spec = replace(JETSPEC, taps=(0,) * 5, num_layers=5)
     raw = config_of(spec) | {"num_target_layers": 36}
     del raw["dflash_config"]["target_layer_ids"]
-    assert drafter_parts(raw, shapes_of(spec)).taps == (2, 10, 18, 26, 34)
+    assert drafter_parts(raw, shapes_of(spec)).settings.taps == (2, 10, 18, 26, 34)
 
 
 @pytest.mark.parametrize(
