@@ -8,7 +8,7 @@ hold to predict further tokens.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from medusa_core.heads.cached import CachedHeads
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.heads.part_tensors import TakeTensor, need
 from medusa_core.models.attention import choose_attention
@@ -24,12 +25,9 @@ from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.first_outputs import beginning_of
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.models.rope import Rope, interleave_rows, rotate
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.tensor import TensorCache
-from medusa_core.system.native.pool import Workers
 
 
 class LlamaLayer(NamedTuple):
@@ -54,14 +52,13 @@ class LlamaLayer(NamedTuple):
     down: QuantLinear
 
 
-class ChainedHead(ABC):
+class ChainedHead(CachedHeads):
     """See the module.
 
     Attributes:
         num_heads: One.
         taps: Layers of the target whose entering states it reads.
         num_columns: From how many tokens it drafts.
-        caches: Room for its caches, once it is reserved.
     """
 
     num_heads = 1
@@ -81,39 +78,11 @@ class ChainedHead(ABC):
             shared_weights: What the target lends it.
             precision: Where and in which dtype it runs.
         """
+        super().__init__(layer, precision)
         self.taps = taps
         self.num_columns = shared_weights.vocab_size
-        self.caches: CachePool | None = None
-        self._layer, self._precision, self._shared_weights = layer, precision, shared_weights
+        self._layer, self._shared_weights = layer, shared_weights
         self._cuts: dict[int, QuantLinear] = {}  # of the target's projection
-
-    @property
-    @abstractmethod
-    def linears(self) -> tuple[QuantLinear, ...]:
-        """Its own matrices."""
-
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """Bytes that it holds, what the target lends it and its caches left out."""
-
-    def share_workers(self, workers: Workers) -> None:
-        for linear in self.linears:
-            if isinstance(linear, NativeLinear):
-                linear.share_workers(workers)
-
-    def reserve(self, num_rows: int) -> None:
-        """Reserve room for so many rows of all conversations together.
-
-        Raises:
-            OutOfMemoryError: The device has no room.
-        """
-        precision = self._precision
-        self.caches = CachePool(self._layer, precision.cache, precision.device, num_rows)
-
-    def new_cache(self, capacity: int, memory: Tensor | None = None) -> KvCache:
-        """An empty cache of its own."""
-        return TensorCache(self._layer, self._precision, capacity, memory=memory)
 
     @abstractmethod
     def features(self, states: Tensor, deep: Tensor | None) -> Tensor:

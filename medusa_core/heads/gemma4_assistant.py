@@ -29,7 +29,7 @@ from medusa_core.models.gemma4_block import Gemma4Block, with_window
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.models.quant.native_linear import share_threads
 from medusa_core.models.rope import Rope, interleave_rows
 from medusa_core.runtime.kv.cache import ReadableCache
 from medusa_core.runtime.kv.pool import CachePool
@@ -164,9 +164,7 @@ class AssistantHead:
         """It has no cache."""
 
     def share_workers(self, workers: Workers) -> None:
-        for linear in self.linears:
-            if isinstance(linear, NativeLinear):
-                linear.share_workers(workers)
+        share_threads(self.linears, workers)
 
     def rows_of(self, kv: ReadableCache) -> SeenRows:
         """What guesses behind all committed rows of a cache see, from now until the next pass."""

@@ -15,6 +15,7 @@ from transformers.models.muse_glimmer_assistant import MuseGlimmerAssistantModel
 from medusa_core.cli.plan import shape_config
 from medusa_core.engine.session import Session
 from medusa_core.errors import HeadsError
+from medusa_core.heads import usual_tokens
 from medusa_core.heads.block import BlockHead, DraftedBlock
 from medusa_core.heads.block_parts import drafter_parts
 from medusa_core.heads.kind import shape_among
@@ -32,7 +33,6 @@ from medusa_core.messages import (
 )
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.speculation.drafters import block_source
 from medusa_core.speculation.drafters.block_source import BlockMemory, BlockSource
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import Paths
@@ -277,8 +277,8 @@ def test_a_text_is_the_same_where_only_some_tokens_are_drafted(
         asked.append(block.behind(0, [root_id]).scores.shape[1])
         return block
 
-    monkeypatch.setattr(block_source, "_JUDGED", 1)
-    monkeypatch.setattr(block_source, "usual_columns", lambda ids, count: 64)
+    monkeypatch.setattr(usual_tokens, "_JUDGED", 1)
+    monkeypatch.setattr(usual_tokens, "usual_columns", lambda ids, count: 64)
     monkeypatch.setattr(target.heads, "draft", noted)
     assert decode(target, settings, user_says("one two")).token_ids == plain.token_ids
     assert set(asked) == {64}
