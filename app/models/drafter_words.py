@@ -35,7 +35,8 @@ def drafter_note(offer: PairOffer) -> str:
         sentences.append(words.format(engine_text(offer.misfit)))
     else:
         together = QCoreApplication.translate("Library", "Both are downloaded together.")
-        size = f" ({on_disk(drafter.nbytes)})" if drafter.nbytes else ""
+        nbytes = drafter.nbytes or offer.heads_bytes
+        size = f" ({on_disk(nbytes)})" if nbytes else ""
         sentences.append(together.removesuffix(".") + f"{size}.")
     return " ".join(one for one in sentences if one)
 

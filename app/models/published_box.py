@@ -52,7 +52,9 @@ class PublishedBox(QComboBox):
     def _add(self, drafter: DrafterOffer) -> None:
         kind = DRAFTER_KINDS[drafter.kind]
         size = f" · {on_disk(drafter.nbytes)}" if drafter.nbytes else ""
-        where = drafter.file.rpartition("/")[2] or drafter.repo
+        file = drafter.file.rpartition("/")[2]
+        is_beside = self._offer is not None and drafter.repo == self._offer.pair.model
+        where = file if is_beside else "/".join(part for part in (drafter.repo, file) if part)
         if where:
             add_entry(self, f"{kind.label} · {where}{size}", drafter)
         else:

@@ -16,7 +16,7 @@ from app.engine.model_keeper import ModelKeeper
 from app.i18n.engine_texts import engine_text
 from app.settings.store import SettingsStore
 from app.widgets.matching import Entry, matching
-from medusa_core.api import Endpoints
+from medusa_core.api import Endpoints, InstalledKind
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import (
     ModelChoice,
@@ -118,7 +118,8 @@ class KnownModels(QObject):
             if item.config is not None and item.is_complete:
                 offered_heads = library.heads_for(item, installed)
                 fitting = [h for h, reason in offered_heads if not reason and h.may_pay]
-                heads_dir = fitting[0].folder if fitting else None
+                own = item.folder if item.kind is InstalledKind.MERGED else None
+                heads_dir = fitting[0].folder if fitting else own
                 name = item.name.rpartition("/")[2]
                 offered = ModelChoice(name, item.folder, heads_dir)
                 self._choices.setdefault(

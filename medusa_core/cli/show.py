@@ -8,7 +8,7 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
-from medusa_core.hub.drafters import DRAFTER_KINDS, find_drafters
+from medusa_core.hub.drafters import DRAFTER_KINDS, find_drafters, sized_drafters
 from medusa_core.hub.gguf_choice import split_quant
 from medusa_core.hub.library.catalog import published_drafters, read_catalog
 from medusa_core.hub.library.find import find_named, folder_list, installed
@@ -61,9 +61,10 @@ def _show_drafters(name: str, as_json: bool) -> int:
     """
     names = _names(name)
     known = published_drafters(names)
-    found = find_drafters(settings_from(os.environ), names)
+    settings = settings_from(os.environ)
+    found = find_drafters(settings, names)
     repos = {one.repo for one in known}
-    offers = (*known, *(one for one in found if one.repo not in repos))
+    offers = sized_drafters(settings, (*known, *(one for one in found if one.repo not in repos)))
     if as_json:
         print(json.dumps({"drafters": [asdict(one) for one in offers]}))
         return 0
@@ -73,7 +74,8 @@ def _show_drafters(name: str, as_json: bool) -> int:
         where = one.repo or f"in the files of {one.made_for}"
         of_whom = f", made for {one.made_for}" if one.made_for else ""
         kind = DRAFTER_KINDS[one.kind]
-        print(f"{where}\n    {kind.label}{of_whom}. {kind.text}")
+        size = f", {one.nbytes / 1e6:,.0f} MB" if one.nbytes else ""
+        print(f"{where}\n    {kind.label}{of_whom}{size}. {kind.text}")
     return 0
 
 

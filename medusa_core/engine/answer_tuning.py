@@ -36,7 +36,7 @@ class AnswerTuning:
         """
         self.num_rested = 0
         self.drafts = drafter.drafts
-        self._tuner, self._settings = tuner, settings
+        self._tuner, self._settings, self._drafter = tuner, settings, drafter
         self._num_prompt_tokens = num_prompt_tokens
         is_open = settings.tree_rows == 0 and drafter.drafts
         self._governor = tuner.governor(settings, num_prompt_tokens) if is_open else None
@@ -99,7 +99,14 @@ class AnswerTuning:
         if not rested:
             levels, num_accepted = proposal.tree.shape.depths[-1], len(step.acceptance.nodes)
             self._yields.append(
-                StepYield(proposal.promised, num_accepted, proposal.num_rows, step_s, levels)
+                StepYield(
+                    proposal.promised,
+                    num_accepted,
+                    proposal.num_rows,
+                    step_s,
+                    levels,
+                    step.times.draft_s,
+                )
             )
             if len(self._yields) == PRICED_STEPS:
                 self._judge()
@@ -114,7 +121,7 @@ class AnswerTuning:
         self._judge()
 
     def _judge(self) -> None:
-        self._tuner.judge(self._settings, self._num_prompt_tokens, self._yields)
+        self._tuner.judge(self._settings, self._num_prompt_tokens, self._yields, self._drafter)
         self._yields = []
 
     def plain_step_s(self, num_tokens: int) -> float:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
 import torch
-from torch import Tensor
 
 from medusa_core.errors import HeadsError
 from medusa_core.heads.block import BlockHead
 from medusa_core.heads.block_parts import DrafterParts, drafter_parts, is_block, is_dspark
+from medusa_core.heads.checks import check_sizes, checked_offsets
 from medusa_core.heads.head_files import HeadFiles
-from medusa_core.heads.kind import HeadKind, check_finite
+from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import SharedWeights
-from medusa_core.heads.reader import check_sizes, checked_offsets, linears_of
+from medusa_core.heads.part_tensors import linears_of, part_tensors
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
@@ -55,7 +56,7 @@ def _shape_of(parts: DrafterParts, shapes: TensorShapes) -> HeadsShape:
         (2 * inner, hidden),
         (hidden, inner),
     )
-    matrices = [(hidden, len(parts.taps) * hidden), *of_layer * count]
+    matrices = [(hidden, len(parts.settings.taps) * hidden), *of_layer * count]
     if parts.num_columns:
         matrices.append((parts.num_columns, hidden))
     vectors = 0
@@ -64,7 +65,7 @@ def _shape_of(parts: DrafterParts, shapes: TensorShapes) -> HeadsShape:
         vectors += shapes["markov_w1"][0] * shapes["markov_w1"][1]
     for part in ("confidence", "confidence_bias"):
         vectors += shapes[part][-1] if part in shapes else 0
-    if parts.num_selected:
+    if parts.has_selector:
         for name in ("attention_convolution", "mlp_convolution"):
             rows, columns = shapes[f"0.{name}_projection"]
             matrices += [(rows, columns)] * count
@@ -89,7 +90,8 @@ def _shape_of(parts: DrafterParts, shapes: TensorShapes) -> HeadsShape:
         kind=parts.kind,
         reads_width=hidden,
         made_for_vocab=layers.vocab_size,
-        deepest_layer=parts.taps[-1] + 1,  # what enters it leaves another: not the last one
+        deepest_layer=parts.settings.taps[-1]
+        + 1,  # what enters it leaves another: not the last one
     )
 
 
@@ -116,15 +118,8 @@ def _read(
             "Choose a drafter that uses the model's own token vectors.",
         )
 
-    def take(part: str) -> Tensor | None:
-        name = parts.names.get(part)
-        if name is None:
-            return None
-        if part == "token_offsets":
-            return checked_offsets(checkpoint.integers(name), config).to(precision.device)
-        tensor = check_finite(name, checkpoint.floats(name, precision.compute))
-        return tensor.to(precision.device)
-
+    integers = {"token_offsets": partial(checked_offsets, config=config)}
+    take = part_tensors(checkpoint, parts.names, precision, integers)
     make = linears_of(formats, precision)
     try:
         return BlockHead(parts, take, shared_weights, make, precision)
@@ -142,14 +137,15 @@ def _check_fit(parts: DrafterParts, config: ModelConfig) -> None:
     by_pairs = {"markov_w1", "selector_before"} & parts.names.keys()
     padding = {"padding": 0} if by_pairs else {}
     check_sizes(layers.hidden_size, layers.vocab_size, config, **padding)
-    if parts.taps[-1] >= config.num_layers:
+    settings = parts.settings
+    if settings.taps[-1] >= config.num_layers:
         raise HeadsError(
-            f"The drafter reads what leaves layer {parts.taps[-1] - 1}; a model of "
+            f"The drafter reads what leaves layer {settings.taps[-1] - 1}; a model of "
             f"{config.num_layers} layers has none behind it.",
             "Choose the drafter that was trained for this model.",
         )
-    if parts.mask_id >= config.vocab_size:
+    if settings.mask_id >= config.vocab_size:
         raise HeadsError(
-            f"The drafter's MASK is token {parts.mask_id}, and the model has {config.vocab_size}.",
+            f"The drafter's MASK is token {settings.mask_id}; the model has {config.vocab_size}.",
             "Choose the drafter that was trained for this model.",
         )

@@ -15,7 +15,7 @@ from medusa_core.errors import HeadsError
 from medusa_core.heads.gguf_heads import open_gguf_heads
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.checkpoints.folder_checkpoint import open_folder
-from medusa_core.system.files.gguf import is_gguf
+from medusa_core.system.files.gguf import SUFFIX, is_first, is_gguf
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.files.safetensors_header import TensorShapes
 
@@ -50,18 +50,28 @@ def open_head_files(path: Path) -> HeadFiles:
     """Open heads.
 
     Args:
-        path: A folder of heads, or of a model with heads inside; or a GGUF file with either.
+        path: A folder of heads, or of a model with heads inside; or a GGUF file with either, or a
+            folder that holds such a file alone.
 
     Raises:
         CheckpointError: A file is missing or damaged.
         HeadsError: There are no heads in it, or only pickles.
         ModelError: It is a GGUF file of an architecture that isn't supported.
     """
-    if is_gguf(path):
-        return HeadFiles(path, *open_gguf_heads(path))
+    file = path if is_gguf(path) else _only_gguf(path)
+    if file is not None:
+        return HeadFiles(file, *open_gguf_heads(file))
     config = path / "config.json"
     settings = read_json(config) if config.exists() else {}
     return HeadFiles(path, _open_weights(path), settings)
+
+
+def _only_gguf(folder: Path) -> Path | None:
+    """The one GGUF file of a folder without other weights, as a download leaves it."""
+    if any((folder / name).exists() for name in (*_FILES, *_MODEL)):
+        return None
+    files = [file for file in sorted(folder.glob(f"*{SUFFIX}")) if is_first(file)]
+    return files[0] if len(files) == 1 else None
 
 
 def _open_weights(folder: Path) -> Checkpoint:

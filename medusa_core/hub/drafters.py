@@ -5,15 +5,20 @@ A repository's card names its model (`base_model`); where it doesn't, names tell
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from medusa_core.errors import HubError
 from medusa_core.hub.library.pairing import bare_name, same_model
+from medusa_core.hub.listing import list_repo
 from medusa_core.hub.search import SearchResult, search
 from medusa_core.hub.settings import HubSettings
+
+log = logging.getLogger(__name__)
 
 
 class DrafterKind(NamedTuple):
@@ -173,6 +178,32 @@ def find_drafters(settings: HubSettings, names: Sequence[str]) -> tuple[DrafterO
                 DrafterOffer(one.repo, kind, named, licence=licence, is_gated=one.is_gated)
             )
     return tuple(offers)
+
+
+def with_size(settings: HubSettings, drafter: DrafterOffer) -> DrafterOffer:
+    """A drafter with what is fetched of it; as it is where that can't be found out. Blocks."""
+    if not drafter.repo or drafter.nbytes:
+        return drafter
+    try:
+        listing = list_repo(settings, drafter.repo)
+    except HubError as error:
+        log.info("%s isn't looked at: %s", drafter.repo, error.message)
+        return drafter
+    file = drafter.file or listing.usual_drafter
+    takes_pickles = drafter.is_pickled
+    return replace(
+        drafter,
+        file=file,
+        nbytes=replace(listing, file=file, takes_pickles=takes_pickles).needed_bytes,
+    )
+
+
+def sized_drafters(
+    settings: HubSettings, drafters: Iterable[DrafterOffer]
+) -> tuple[DrafterOffer, ...]:
+    """Drafters with what is fetched of each; blocks."""
+    with ThreadPoolExecutor(_MOST_AT_ONCE, "drafters") as threads:
+        return tuple(threads.map(lambda one: with_size(settings, one), drafters))
 
 
 def _rarity(one: SearchResult) -> tuple[int, str]:

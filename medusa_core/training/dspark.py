@@ -4,6 +4,9 @@ A block begins with an anchor, a token that is decided, and goes on with masks. 
 target's states before the anchor, as keys and values that the drafter makes of them, and each
 other. Row k guesses the token k + 1 places behind the anchor.
 
+At first a layer hands on the last of the states that it looks at, near to what the target itself
+projects: so a drafter needs fewer answers.
+
 Source: DSpark (arXiv 2607.05147); the pass itself is DFlash's (arXiv 2602.06036).
 """
 
@@ -73,6 +76,8 @@ class DSparkLayer(nn.Module):
         self.input_norm, self.mlp_norm = Norm(hidden, form.eps), Norm(hidden, form.eps)
         self.q_norm, self.k_norm = Norm(size, form.eps), Norm(size, form.eps)
         nn.init.zeros_(self.down.weight)
+        nn.init.eye_(self.v.weight)  # what is looked at goes on as it is
+        nn.init.eye_(self.o.weight)
 
     def forward(
         self, x: Tensor, context: Tensor, sees: Tensor, turns: Turns, context_turns: Turns
@@ -134,6 +139,9 @@ class DSparkModule(nn.Module):
         self.register_buffer("vectors", vectors, persistent=False)
         self.register_buffer("lm_head", lm_head.detach().float(), persistent=False)
         self.fc = nn.Linear(form.num_taps * form.hidden, form.hidden, bias=False)
+        with torch.no_grad():
+            self.fc.weight.zero_()
+            self.fc.weight[:, -form.hidden :].fill_diagonal_(1.0)
         self.context_norm = Norm(form.hidden, form.eps)
         self.layers = nn.ModuleList(DSparkLayer(form) for _ in range(form.num_layers))
         self.last_norm = Norm(form.hidden, form.eps)

@@ -89,7 +89,7 @@ class DSparkTrainee:
             inner=sizes.intermediate_size,
             num_layers=config.num_layers,
             num_heads=sizes.num_heads,
-            num_kv_heads=sizes.num_kv_heads,
+            num_kv_heads=sizes.num_heads,  # else they are too few to hand on a state
             head_dim=sizes.head_dim,
             columns=len(kept),
             block=config.block or config.num_heads,
@@ -99,6 +99,8 @@ class DSparkTrainee:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
             module = DSparkModule(form, vectors, matrix[kept.to(matrix.device)])
+        if (decoder := target.shared_weights.decoder) is not None:
+            module.context_norm.weight.data.copy_(decoder.final_norm.weight)
         self.module = module.to(device)
         self.context, self._device = config.context, device
         self._vocab_size, self._num_layers = sizes.vocab_size, sizes.num_layers
@@ -241,9 +243,13 @@ class DSparkTrainee:
 
 
 def taps_of(num_layers: int) -> tuple[int, ...]:
-    """The layers of a target whose entering states are read: spread evenly, as published."""
-    first, last = min(1, num_layers - 1), max(1, num_layers - 3)
-    steps = torch.linspace(first, last, min(_MOST_TAPS, num_layers)).round().int().tolist()
+    """The layers of a target whose entering states are read, spread evenly.
+
+    Published drafters end at the third last layer; here the last state is as near as may be to what
+    the target projects.
+    """
+    last = max(0, num_layers - 2)
+    steps = torch.linspace(min(1, last), last, min(_MOST_TAPS, num_layers)).round().int().tolist()
     return tuple(sorted({step + 1 for step in steps}))
 
 

@@ -117,7 +117,7 @@ def test_marks_differ_by_their_lines_too(qapp: object) -> None:
         cursor.setPosition(place)
         lines.append(cursor.charFormat().underlineStyle())
     style = QTextCharFormat.UnderlineStyle
-    assert lines == [style.DashUnderline, style.DotLine, style.DashUnderline, style.SingleUnderline]
+    assert lines == [style.DashUnderline, style.DotLine, style.DotLine, style.SingleUnderline]
 
 
 def test_every_character_knows_its_token(qapp: object) -> None:

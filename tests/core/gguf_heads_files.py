@@ -3,9 +3,10 @@
 Source: llama.cpp, `conversion/{llama,qwen,gemma}.py`; names by its `gguf-py`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import gguf
 import torch
@@ -129,8 +130,20 @@ _CONVOLUTIONS = {
 }
 
 
-def write_block_gguf(path: Path, spec: BlockSpec, kind: str = "f32") -> Path:
-    """Write a DFlash or DSpark drafter as one file; returns it."""
+def write_block_gguf(
+    path: Path,
+    spec: BlockSpec,
+    kind: str = "f32",
+    own: Mapping[str, Tensor] = MappingProxyType({}),
+) -> Path:
+    """Write a DFlash or DSpark drafter as one file; returns it.
+
+    Args:
+        path: The file.
+        spec: The drafter.
+        kind: GGUF's name of the type of its matrices, in lower case.
+        own: Token vectors and a projection, so that llama.cpp runs it without its model.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = gguf.GGUFWriter(path, "dflash")
     add_base_model(writer, BASE_MODEL)
@@ -153,6 +166,7 @@ def write_block_gguf(path: Path, spec: BlockSpec, kind: str = "f32") -> Path:
     writer.add_layer_norm_rms_eps(spec.eps)
     writer.add_token_list([str(token) for token in range(spec.vocab)])
     writer.add_mask_token_id(spec.mask)
+    _add_own(writer, own)
     writer.add_uint32("dflash.block_size", spec.num_places)
     writer.add_array("dflash.target_layers", list(spec.taps))
     if any(spec.windows):
@@ -185,6 +199,15 @@ def write_block_gguf(path: Path, spec: BlockSpec, kind: str = "f32") -> Path:
             add_as(writer, stored, tensor.float().contiguous().numpy(), kind)
     finish(writer)
     return path
+
+
+def _add_own(writer: gguf.GGUFWriter, tensors: Mapping[str, Tensor]) -> None:
+    """What is else the model's: its token vectors, and its projection."""
+    for name, tensor in tensors.items():
+        writer.add_tensor(f"{name}.weight", tensor.numpy())
+    if tensors:
+        writer.add_tokenizer_model("no_vocab")
+        writer.add_vocab_size(len(tensors["token_embd"]))
 
 
 def _block_name(name: str, is_gemma: bool) -> str:

@@ -241,6 +241,10 @@ def test_bench_writes_what_it_promises(
         (["--modes", "warp"], "Choose one of"),
         (["--peers", "warp"], "Choose one of"),
         (["--limit", "0"], "Choose 1 or more"),
+        (["--growth", "bush"], "Choose one of auto, chain, tree"),
+        (["--growth", "chain,tree"], "with --drafters or --synthetic several"),
+        (["--drafters", "all", "--rows", "1,2"], "2,4,8,16"),
+        (["--synthetic", "0.8,2"], "0.8,0.7,0.6"),
         (["--prompts", "nowhere.jsonl"], "can't be read"),
     ],
 )
@@ -287,6 +291,25 @@ def test_bench_compares_modes_under_any_exact_rule(
     assert report["modes"]["medusa"]["identical_outputs"] == 2
     assert report["modes"]["medusa"]["mean_acceptance_length"] > 1
     assert "differs" not in capsys.readouterr().out
+
+
+def test_bench_compares_forms_of_drafts_at_equal_rows(
+    folders: dict[str, tuple[Path, Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "table.md"
+    forms = ("--growth", "chain,tree,auto", "--rows", "4", "--markdown", str(table))
+    code, report = bench(folders, tmp_path, "--drafters", "medusa,suffix", *forms)
+    assert code == 0
+    lines = report["growth"]["lines"]
+    assert [line["drafter"] for line in lines] == ["medusa", "suffix"]
+    for line in lines:
+        ways = [(point["growth"], point["rows"]) for point in line["points"]]
+        assert ways == [("chain", 4), ("tree", 4), ("auto", 0)]
+    assert "| medusa |" in table.read_text(encoding="utf-8")
+    assert table.read_text(encoding="utf-8") in capsys.readouterr().out
+    code, _ = bench(folders, tmp_path, "--drafters", "eagle")
+    assert code == 1
+    assert "eagle" in capsys.readouterr().err
 
 
 def test_peers_take_part_under_greedy_alone(

@@ -16,6 +16,7 @@ from transformers.models.muse_glimmer_assistant import MuseGlimmerAssistantModel
 from medusa_core.cli.plan import shape_config
 from medusa_core.engine.session import Session
 from medusa_core.errors import HeadsError
+from medusa_core.heads import usual_tokens
 from medusa_core.heads.block import BlockHead, DraftedBlock
 from medusa_core.heads.block_parts import drafter_parts
 from medusa_core.heads.kind import shape_among
@@ -33,7 +34,6 @@ from medusa_core.messages import (
 )
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.speculation.drafters import block_source
 from medusa_core.speculation.drafters.block_source import BlockMemory, BlockSource
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import Paths
@@ -243,6 +243,18 @@ def test_a_second_turn_drafts_as_if_all_had_been_read_at_once(model: Path, tmp_p
     assert torch.allclose(*pair, rtol=1e-9, atol=1e-9)
 
 
+def test_states_of_many_tokens_do_not_wait_where_nobody_drafts(model: Path, tmp_path: Path) -> None:
+    target = loaded(model, write_block(tmp_path, DFLASH))
+    source = source_of(target)
+    text = TEXT * 30
+    with torch.inference_mode():
+        hear(target, source, text, [4, *[3] * 100])
+    memory = source._memory
+    assert memory is not None
+    assert memory.num_places == len(text) - 1
+    assert memory.num_waiting < 64
+
+
 @pytest.mark.parametrize("change", ["states", "path"])
 def test_a_tree_of_dspark_depends_on_its_paths(change: str, model: Path, tmp_path: Path) -> None:
     """Behind two tokens of one place stand different guesses; DFlash has the same for both."""
@@ -278,8 +290,8 @@ def test_a_text_is_the_same_where_only_some_tokens_are_drafted(
         asked.append(block.behind(0, [root_id]).scores.shape[1])
         return block
 
-    monkeypatch.setattr(block_source, "_JUDGED", 1)
-    monkeypatch.setattr(block_source, "usual_columns", lambda ids, count: 64)
+    monkeypatch.setattr(usual_tokens, "_JUDGED", 1)
+    monkeypatch.setattr(usual_tokens, "usual_columns", lambda ids, count: 64)
     monkeypatch.setattr(target.heads, "draft", noted)
     assert decode(target, settings, user_says("one two")).token_ids == plain.token_ids
     assert set(asked) == {64}
@@ -290,7 +302,7 @@ def test_where_no_layers_are_named_the_usual_ones_are_read() -> None:
     spec = replace(JETSPEC, taps=(0,) * 5, num_layers=5)
     raw = config_of(spec) | {"num_target_layers": 36}
     del raw["dflash_config"]["target_layer_ids"]
-    assert drafter_parts(raw, shapes_of(spec)).taps == (2, 10, 18, 26, 34)
+    assert drafter_parts(raw, shapes_of(spec)).settings.taps == (2, 10, 18, 26, 34)
 
 
 @pytest.mark.parametrize(

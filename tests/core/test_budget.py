@@ -12,7 +12,7 @@ from medusa_core.engine.direct import generate
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings
 from medusa_core.runtime.tree.step import NO_PRICES, RowBudget
-from medusa_core.speculation.drafters.drafter import NUM_RANKS
+from medusa_core.speculation.drafters.drafter import NUM_RANKS, DrafterSpec
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.rules.rule import rule_registry
@@ -250,7 +250,11 @@ def test_an_answer_tells_what_its_trees_brought(
 
     class Listening(Tuner):
         def judge(
-            self, settings: GenerateSettings, length: int, steps: Sequence[StepYield]
+            self,
+            settings: GenerateSettings,
+            length: int,
+            steps: Sequence[StepYield],
+            drafter: DrafterSpec | None = None,
         ) -> None:
             assert length == prompt_length
             reported.extend(steps)
@@ -284,7 +288,11 @@ def test_steps_that_rest_tell_nothing(tiny: Target) -> None:
             return Resting(1.0)
 
         def judge(
-            self, settings: GenerateSettings, length: int, steps: Sequence[StepYield]
+            self,
+            settings: GenerateSettings,
+            length: int,
+            steps: Sequence[StepYield],
+            drafter: DrafterSpec | None = None,
         ) -> None:
             reported.extend(steps)
 

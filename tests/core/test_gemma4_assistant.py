@@ -199,6 +199,34 @@ def test_paths_of_a_level_are_asked_at_once_and_know_nothing_of_each_other() -> 
     assert list(unknown.counts)[1] == 0
 
 
+TREE = TokenTree(
+    TreeShape.from_paths([(0,), (1,), (0, 0), (1, 0), (1, 1), (1, 1, 0)]),
+    (7, 40, 41, 42, 43, 44, 45),
+)
+KEPT = (0, 2, 5, 6)
+
+
+@torch.inference_mode()
+def test_behind_a_step_it_drafts_as_if_all_had_been_read_at_once() -> None:
+    """Rows of guesses that weren't accepted are never seen."""
+    target = load("gemma4", "float64")
+    head = assistant_head(target)
+    assert head is not None
+    kv, source = target.runner.new_cache(80), AssistantSource(head)
+    target.runner.extend(TEXT[:40], kv)
+    source.begin(TEXT[:40])
+    states = target.runner.verify(PlacedTree(TREE, kv))
+    kv.commit(KEPT)
+    tokens = [TREE.token_ids[node] for node in KEPT]
+    source.observe(Observation([*tokens[1:], 77], states, KEPT))
+    source.look_into(kv)
+    source.start(77, 16)
+    (found,), (wanted,) = (
+        offered(one, ()) for one in (source, heard(target, [*TEXT[:40], *tokens], 77))
+    )
+    assert found == pytest.approx(wanted, rel=1e-6)
+
+
 def test_without_a_cache_to_read_nothing_is_drafted() -> None:
     head = assistant_head(load("gemma4", "float64"))
     assert head is not None
@@ -209,11 +237,6 @@ def test_without_a_cache_to_read_nothing_is_drafted() -> None:
     assert source.candidates(Paths(1, 0, array("i"))) is None
 
 
-TREE = TokenTree(
-    TreeShape.from_paths([(0,), (1,), (0, 0), (1, 0), (1, 1), (1, 1, 0)]),
-    (7, 40, 41, 42, 43, 44, 45),
-)
-KEPT = (0, 2, 5, 6)
 OWNERS = (1, 2)  # of `WIDE` with shared layers: the last with a window, and the last that sees all
 
 

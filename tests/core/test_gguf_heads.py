@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from medusa_core.errors import CheckpointError
+from medusa_core.errors import CheckpointError, HeadsError
 from medusa_core.heads.block_parts import drafter_parts
 from medusa_core.heads.eagle_parts import eagle_parts
 from medusa_core.heads.head_files import open_head_files
@@ -194,6 +194,10 @@ def test_the_library_pairs_a_file_of_heads_with_its_model_and_says_why_not(
     (one,) = list_installed(tmp_path / "none", [tmp_path])
     assert one.contents.kind is ContentsKind.HEADS
     assert installed(str(file)) == file
+    assert open_head_files(tmp_path).path == file  # as a download leaves it
+    write_eagle_gguf(tmp_path / "y.gguf", EAGLES["usual"])
+    with pytest.raises(HeadsError, match="No medusa_lm_head"):
+        open_head_files(tmp_path)
 
 
 def test_drafters_with_token_vectors_are_no_models(tmp_path: Path) -> None:

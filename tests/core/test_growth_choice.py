@@ -30,7 +30,7 @@ from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.runtime.tree.step import Proposal
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.drafters.growth import ON_SPINE, SECOND, trust_place
-from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.speculation.drafters.lineup import drafter_registry, drafters_for
 from medusa_core.speculation.drafters.source import Candidates, Paths
 from medusa_core.speculation.tuning.chance_trust import ChanceTrust
 from medusa_core.speculation.tuning.costs import SourceCost, StepCosts
@@ -239,6 +239,21 @@ def test_a_level_and_a_path_cost_what_asking_takes(load: Callable[[str, str], Ta
     later = tuner.budget(settings, 1)
     assert later.asking[4] == pytest.approx(0.4, rel=0.1)
     assert later.asking[3] > 0.9
+
+
+def test_asking_costs_what_it_takes_in_an_answer(load: Callable[[str, str], Target]) -> None:
+    target, settings = load("eagle", "float32"), GenerateSettings(drafter="eagle")
+    chain = (0.1, 0.2, 0.3)
+    costs = replace(costs_of(FLAT), source_costs={"eagle": SourceCost(chain, chain, chain)})
+    prices = []
+    for slowness in (1.0, 2.0):
+        tuner = Tuner(target, costs)
+        for levels in (1, 2, 3):
+            draft_s = 0.5 + slowness * 0.1 * levels  # a half, however many
+            steps = [StepYield(1.0, 0, 4, 1.0, levels, draft_s)] * 4000
+            tuner.judge(settings, 1, steps, drafter_registry().get("eagle"))
+        prices.append(tuner.budget(settings, 1).asking[4])
+    assert prices[1] / prices[0] == pytest.approx(2.0, rel=0.1)
 
 
 @pytest.mark.parametrize("growth", GROWTHS)

@@ -101,15 +101,49 @@ def test_drafts_that_do_not_pay_rest_and_are_tried_again_ever_more_rarely() -> N
 
 def test_a_clear_loss_is_seen_soon_and_does_not_stop_the_next_answer_for_long() -> None:
     governor = Governor(1.0)
-    for _ in range(5):
-        drafted: dict[int, list[bool]] = {1: [], 3: []}
-        for num_tokens, num_steps in ((1, 40), (3, 80)):
-            for _ in range(num_steps):
-                drafted[num_tokens].append(governor.drafts)
-                governor.add(*((num_tokens, 1.5) if governor.drafts else (1, 1.0)))
-        assert drafted[1].count(True) == 24
-        assert drafted[3].count(False) == 32
-        assert all(drafted[3][32:])
+    drafted: dict[int, list[bool]] = {1: [], 3: []}
+    for num_tokens, num_steps in ((1, 40), (3, 80)):
+        for _ in range(num_steps):
+            drafted[num_tokens].append(governor.drafts)
+            governor.add(*((num_tokens, 1.5) if governor.drafts else (1, 1.0)))
+    assert drafted[1].count(True) == 6
+    assert drafted[3].count(False) == 6 + 16 + 32 - 40
+    assert all(drafted[3][14:])
+
+
+def test_who_loses_clearly_is_soon_tried_hardly_ever() -> None:
+    governor = Governor(1.0)
+    for _ in range(2000):
+        governor.add(*((1, 1.5) if governor.drafts else (1, 1.0)))
+    assert governor.num_rested > 1950
+
+
+def test_who_finds_nothing_goes_on_where_looking_takes_no_time() -> None:
+    for step_s, goes_on in ((1.01, True), (1.05, False)):
+        governor = Governor(1.0)
+        for _ in range(50):
+            governor.add(1, step_s if governor.drafts else 1.0)
+        assert governor.drafts is goes_on
+
+
+def test_a_loss_is_clear_where_luck_does_not_explain_it() -> None:
+    for tokens, num_drafted in (((2,), 6), ((1, 5, 1, 1), 48)):  # two a step, and three would pay
+        governor = Governor(1.0)
+        drafted = 0
+        for step in range(54):
+            drafted += governor.drafts
+            governor.add(*((tokens[step % len(tokens)], 2.6) if governor.drafts else (1, 1.0)))
+        assert drafted == num_drafted
+
+
+def test_who_lost_the_last_time_is_tried_after_a_rest() -> None:
+    governor = Governor(1.0, pace=0.7)
+    drafted = []
+    for _ in range(200):
+        drafted.append(governor.drafts)
+        governor.add(*((3, 1.5) if governor.drafts else (1, 1.0)))
+    assert drafted == [False] * 32 + [True] * 168
+    assert Governor(1.0, pace=1.1).drafts
 
 
 def test_while_the_machine_is_busy_plain_steps_are_slow_too() -> None:

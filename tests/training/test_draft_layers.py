@@ -215,9 +215,24 @@ def test_the_engine_guesses_as_often_right_as_the_trainee(model: Path, tmp_path:
         assert found[depth] == pytest.approx(shares, abs=1e-3)
 
 
-def test_layers_that_are_read_are_spread_as_in_published_drafters() -> None:
-    assert [tap - 1 for tap in taps_of(36)] == [1, 9, 17, 25, 33]
-    assert all(0 < tap <= count for count in (1, 2, 3, 30) for tap in taps_of(count))
+def test_layers_that_are_read_are_spread_up_to_the_last() -> None:
+    assert taps_of(30) == (2, 9, 15, 22, 29)
+    assert taps_of(4) == (2, 3)
+    assert all(0 < tap < count for count in (2, 3, 30) for tap in taps_of(count))
+
+
+def test_a_new_drafter_hands_on_the_last_state_as_the_target_projects_it(target: Target) -> None:
+    """With attention to one state alone, its place is that state beside the anchor's vector."""
+    config = HeadsConfig(kind="dspark", block=BLOCK, markov_rank=8)
+    trainee = DSparkTrainee(target, config, None)
+    module, size = trainee.module, target.config.hidden_size
+    final, deep = torch.randn(1, 1, size), torch.randn(1, 1, trainee.state_width - 2 * size)
+    context = module.context_norm(module.fc(torch.cat([deep, final], dim=-1)))
+    decoder = target.shared_weights.decoder
+    assert decoder is not None
+    torch.testing.assert_close(context[0], decoder.final_norm(final[0]), rtol=1e-4, atol=1e-4)
+    layer = module.layers[0]
+    torch.testing.assert_close(layer.o(layer.v(context)), context)
 
 
 def test_a_token_without_a_vector_is_no_mask() -> None:

@@ -20,6 +20,7 @@ from medusa_core.hub.drafters import (
     drafter_kind,
     find_drafters,
     licence_in,
+    sized_drafters,
 )
 from medusa_core.hub.job import Pair
 from medusa_core.hub.library.catalog import published_drafters, read_catalog
@@ -75,6 +76,7 @@ from medusa_core.system.jobs.heads_gain import (
 from medusa_core.system.resources import quantized_models_dir
 
 _SOON_S = 5.0
+_MOST_DRAFTERS = 24
 # Kinds whose repositories describe their heads as models are described.
 _LIKE_MODELS = ("eagle", "dflash", "dspark", "jetspec", "gemma4-assistant")
 
@@ -144,9 +146,9 @@ class PairOffer:
     @property
     def drafter(self) -> DrafterOffer | None:
         """The drafter that is fetched with it; None for none."""
-        wanted = (self.pair.heads, self.pair.heads_file)
-        found = (one for one in self.drafters if one.repo and (one.repo, one.file) == wanted)
-        return next(found, None)
+        pair = self.pair
+        its = [one for one in self.drafters if one.repo and one.repo == pair.heads]
+        return next((one for one in its if pair.heads_file in ("", one.file)), None)
 
     def with_drafter(self, drafter: DrafterOffer | None) -> PairOffer:
         """The same model with another drafter, whose sizes are unknown; or without one."""
@@ -317,8 +319,10 @@ class Library:
         Raises:
             HubError: The Hub can't be reached.
         """
-        found = await asyncio.to_thread(find_drafters, _impatient(self.settings), offer.names)
-        return replace(offer, drafters=_each_once((*offer.drafters, *found)))
+        settings = _impatient(self.settings)
+        found = await asyncio.to_thread(find_drafters, settings, offer.names)
+        every = _each_once((*offer.drafters, *found))[:_MOST_DRAFTERS]
+        return replace(offer, drafters=await asyncio.to_thread(sized_drafters, settings, every))
 
     async def look_at(self, offer: PairOffer) -> PairOffer:
         """The offer with the sizes that the Hub tells.

@@ -5,34 +5,18 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from medusa_core.errors import OutOfMemoryError
+from medusa_core.heads.cached import CachedHeads
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.pool import (
-    CachePool,
-    steps_up,
-)
+from medusa_core.runtime.kv.pool import steps_up
 
 log = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 64
-
-
-class CachedHeads(Protocol):
-    """Heads with caches of their own.
-
-    Attributes:
-        caches: Room for them, once it is reserved.
-    """
-
-    caches: CachePool | None
-
-    def new_cache(self, capacity: int, memory: Tensor | None = None) -> KvCache:
-        """An empty one."""
 
 
 class HeadMemory(ABC):
@@ -72,6 +56,11 @@ class HeadMemory(ABC):
     def num_places(self) -> int:
         """How many are known."""
         return len(self.token_ids)
+
+    @property
+    def num_waiting(self) -> int:
+        """How many of them have no row yet."""
+        return self._num_waiting
 
     def keep(self, length: int) -> None:
         """Forget places from `length` on."""

@@ -88,9 +88,14 @@ def form_name(num_nodes: int, levels: int) -> str:
 def why_of(speed: DrafterSpeed) -> str:
     """Why a drafter's steps have mostly that form, in one sentence with what was measured."""
     rows, tau = f"{speed.num_rows:.1f}", f"{speed.tau:.1f}"
-    if speed.growth == NOTHING:
-        return f"Most steps draft nothing: {tau} tokens come of a step of {rows} rows."
+    if speed.num_rows == 1:
+        return f"It drafted nothing: {tau} tokens come of a step of one row."
     times = f"A step of {rows} rows takes {speed.step_x:.1f} times as long as one of one row"
+    if speed.growth == NOTHING:
+        return (
+            f"{times}, and drafting {speed.draft_ms:.1f} ms; most steps draft nothing, as guesses "
+            f"bring {tau} tokens."
+        )
     if speed.growth == CHAIN:
         return f"{times}; a chain of {speed.levels:.1f} brings {tau} tokens."
     return f"{times}; a tree of them, {speed.levels:.1f} deep, brings {tau} tokens."

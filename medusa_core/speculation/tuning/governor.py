@@ -6,14 +6,16 @@ too low, plain decoding takes over for a while, and drafts are tried again later
 
 from __future__ import annotations
 
+import math
 import statistics
 
 WORTHWHILE = 1.05
 _WINDOW = 96  # steps that are judged together: more than one hard answer's
-_FIRST_LOOK = 24  # steps after which a clear loss is seen
-_CLEAR_LOSS = 0.85
+_LOOKS = (6, 12, 24, 48)  # steps after which a clear loss is seen
+_ERRORS = 2.0  # standard ones that it is clear by
+_DOUBTED = 0.95  # whom the last time found slower than that is tried after a rest
 _PROBE = 16  # plain steps that are measured before drafts are let go
-_FIRST_REST = 32  # plain steps before drafts are tried again; twice as many every time
+_FIRST_REST = 32  # plain steps before drafts are tried again; ever more, most after clear losses
 _LONGEST_REST = 512  # so that answers of another kind aren't missed for long
 _TRIAL = 48  # steps of a new try
 
@@ -30,7 +32,13 @@ class Governor:
         plain_step_s: Seconds of a step of plain decoding; what is measured corrects it.
     """
 
-    def __init__(self, plain_step_s: float) -> None:
+    def __init__(self, plain_step_s: float, pace: float = 1.0) -> None:
+        """Begin.
+
+        Args:
+            plain_step_s: Seconds of a step of plain decoding.
+            pace: The net speed-up of the last time, as far as it is known.
+        """
         self.num_rested = 0
         self.speed_up: float | None = None
         self.plain_step_s = plain_step_s
@@ -39,6 +47,9 @@ class Governor:
         self._needed = _WINDOW
         self._rest = _FIRST_REST
         self._left = 0
+        if pace < _DOUBTED:
+            self._left, self._needed = _FIRST_REST, _TRIAL
+            self._plain = [plain_step_s] * _PROBE
 
     @property
     def drafts(self) -> bool:
@@ -54,10 +65,10 @@ class Governor:
         """
         if self._left == 0:
             self._steps.append((num_tokens, step_s))
-            if len(self._steps) == _FIRST_LOOK and self._loses_clearly():
-                self._rest_a_while()
-            elif len(self._steps) == self._needed:
+            if len(self._steps) == self._needed:
                 self._judge()
+            elif len(self._steps) in _LOOKS and self._loses_clearly():
+                self._rest_a_while()
             return
         self._left -= 1
         self.num_rested += 1
@@ -75,8 +86,13 @@ class Governor:
             self._rest_a_while()
 
     def _loses_clearly(self) -> bool:
-        brings_nothing = all(num_tokens == 1 for num_tokens, _ in self._steps)
-        return not self._pays(_CLEAR_LOSS) or brings_nothing
+        """Even if luck was against the drafts, they take longer than they bring."""
+        tokens, seconds = zip(*self._steps, strict=True)
+        count, mean = len(tokens), statistics.mean(tokens)
+        squares = sum((num_tokens - mean) ** 2 for num_tokens in tokens)
+        error = math.sqrt((squares + 1) / count / count)  # as if one had differed by a token
+        with_luck_s = (mean + _ERRORS * error) * self.plain_step_s
+        return bool(with_luck_s < statistics.median(seconds))
 
     def _rest_a_while(self) -> None:
         self._plain.clear()
@@ -85,16 +101,17 @@ class Governor:
     def _compare(self) -> None:
         """Judge again, by plain steps of now."""
         self.plain_step_s = statistics.median(self._plain)
-        if self._pays():
+        is_early = len(self._steps) < self._needed
+        if self._pays() or (is_early and not self._loses_clearly()):
             self._needed, self._rest = _WINDOW, _FIRST_REST
         else:
             self._left = self._rest
-            self._rest = min(2 * self._rest, _LONGEST_REST)
+            self._rest = min((4 if is_early else 2) * self._rest, _LONGEST_REST)
             self._needed = _TRIAL
         self._steps.clear()
 
-    def _pays(self, least: float = WORTHWHILE) -> bool:
+    def _pays(self) -> bool:
         tokens, seconds = zip(*self._steps, strict=True)
         # Medians on both sides: one pause of the machine says nothing of either.
         self.speed_up = statistics.mean(tokens) * self.plain_step_s / statistics.median(seconds)
-        return self.speed_up >= least
+        return self.speed_up >= WORTHWHILE

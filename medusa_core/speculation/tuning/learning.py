@@ -117,6 +117,7 @@ class StepYield(NamedTuple):
         num_rows: Rows of its tree, root included.
         seconds: How long it took.
         levels: How deep the tree was.
+        draft_s: How much of it drafting took; 0 where that isn't told.
     """
 
     promised: float
@@ -124,6 +125,7 @@ class StepYield(NamedTuple):
     num_rows: int
     seconds: float
     levels: int = 0
+    draft_s: float = 0.0
 
 
 class Yields:
@@ -136,7 +138,7 @@ class Yields:
         self._promised = self._kept = 0.0
         self._usual_pace = self._pace = 1.0
         self._tokens = self._seconds = 0.0
-        self._rows = _Line()
+        self._rows, self._asked = _Line(), _Line()
         self._tried, self._passed = [0.0] * _LEVELS, [0.0] * _LEVELS
 
     @property
@@ -164,6 +166,11 @@ class Yields:
     def slowness(self) -> float:
         """How much longer further rows take than was measured beforehand."""
         return self._rows.slope
+
+    @property
+    def asking_slowness(self) -> float:
+        """How much longer further levels take to be asked for than was measured beforehand."""
+        return self._asked.slope
 
     def to_json(self) -> dict[str, Any]:
         """What was counted; times are of the moment and aren't told, but the pace is.
@@ -196,18 +203,29 @@ class Yields:
         self._promised, self._kept, self._tried, self._passed = promised, kept, tried, passed
         self._usual_pace = self._pace = pace
 
+    @property
+    def pace(self) -> float:
+        """Tokens in the time of a plain step; 1 before anything is known."""
+        return self._pace
+
     def forget_times(self) -> None:
         """Begin to measure anew: steps take another time from now on."""
-        self._usual_pace = self._pace
+        self._usual_pace = self._pace = 1.0
         self._tokens = self._seconds = 0.0
-        self._rows = _Line()
+        self._rows, self._asked = _Line(), _Line()
 
-    def add(self, steps: Sequence[StepYield], measured_s: Sequence[float]) -> None:
+    def add(
+        self,
+        steps: Sequence[StepYield],
+        measured_s: Sequence[float],
+        asked_s: Sequence[float] = (0.0,),
+    ) -> None:
         """Count the steps of an answer; pauses between steps don't count.
 
         Args:
             steps: The steps.
             measured_s: Seconds of a step of 1, 2, ... rows, as measured beforehand.
+            asked_s: Seconds of asking for no level, one, two, ..., as measured beforehand.
         """
         if not steps:
             return
@@ -219,6 +237,9 @@ class Yields:
                 self._rows.add(
                     measured_s[step.num_rows - 1] / measured_s[0], seconds / measured_s[0]
                 )
+            if step.draft_s and step.levels and len(asked_s) > 1 and measured_s:
+                expected_s = asked_s[min(step.levels, len(asked_s) - 1)]
+                self._asked.add(expected_s / measured_s[0], step.draft_s / measured_s[0])
         if measured_s:
             pace = self.tokens_per_s(measured_s[0]) * measured_s[0]
             self._pace = min(_MOST_PACE, max(1 / _MOST_PACE, pace))

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import sub
 from typing import Any, NamedTuple
 
@@ -47,6 +47,9 @@ from medusa_core.speculation.tuning.learning import (
     bucket_of,
 )
 
+_ROWS = 8  # where neither heads nor costs are known
+_JUDGED_S = 0.002
+
 
 class Kind(NamedTuple):
     """Answers that are judged together.
@@ -60,10 +63,6 @@ class Kind(NamedTuple):
     drafter: str
     bucket: float
     growth: str
-
-
-_ROWS = 8  # where neither heads nor costs are known
-_JUDGED_S = 0.002
 
 
 class Tuner:
@@ -140,7 +139,8 @@ class Tuner:
         source_s = self._source_s(settings, at_once)
         if len(source_s) == 1:
             return budget._replace(asking=asking)
-        source_seconds = [seconds * per_s for seconds in source_s]
+        asking_slowness = self._yields_of(settings).asking_slowness
+        source_seconds = [seconds * per_s * asking_slowness for seconds in source_s]
         levels = _levels_that_pay(
             _rounded(self._accuracies(settings, spec)), source_seconds, budget.prices
         )
@@ -182,13 +182,13 @@ class Tuner:
         )
         if len(wide) == 1:
             return NO_PRICES
-        likely = [row[0] for row in self._yields_of(settings).depths]
+        yields = self._yields_of(settings)
+        rate *= yields.asking_slowness
+        likely = [row[0] for row in yields.depths]
         values: list[float] = []
-        for level in range(MOST_LEVELS):
-            both_s = [of[min(level + 1, len(of) - 1)] - of[min(level, len(of) - 1)]
-                      for of in (wide, chain)]  # fmt: skip
-            further_s = max(0.0, both_s[0] - both_s[1]) / (ASKED_PATHS - 1)
-            values += (likely[min(level, len(likely) - 1)], rate * both_s[1], rate * further_s)
+        for level, (wide_s, chain_s) in enumerate(zip(_each(wide), _each(chain), strict=True)):
+            further_s = max(0.0, wide_s - chain_s) / (ASKED_PATHS - 1)
+            values += (likely[min(level, len(likely) - 1)], rate * chain_s, rate * further_s)
         return array("f", values)
 
     def rows(
@@ -284,21 +284,34 @@ class Tuner:
         plain_step_s = 0.0 if self.costs is None else self.costs.plain_s(length)
         if plain_step_s < _JUDGED_S:
             return None
-        governor = self._governors.setdefault(_kind(settings), Governor(plain_step_s))
+        pace = self._yields_of(settings).pace
+        governor = self._governors.setdefault(_kind(settings), Governor(plain_step_s, pace))
         if governor.num_rested == 0:
             governor.plain_step_s = plain_step_s  # for this length
         return governor
 
-    def judge(self, settings: GenerateSettings, length: int, steps: Sequence[StepYield]) -> None:
+    def judge(
+        self,
+        settings: GenerateSettings,
+        length: int,
+        steps: Sequence[StepYield],
+        drafter: DrafterSpec | None = None,
+    ) -> None:
         """Learn what the trees of an answer brought, and in which time.
 
         Args:
             settings: How it was decoded.
             length: Committed rows that it was decoded behind, about.
             steps: Its steps, but for those that rested.
+            drafter: Who drafted; None for nothing to be learned of how long that took.
         """
-        measured_s = () if self.costs is None else self.costs.steps_s(MOST_ROWS, length)
-        self._yields_of(settings).add(steps, measured_s)
+        if self.costs is None:
+            self._yields_of(settings).add(steps, ())
+            return
+        asked_s = self.costs.source_s(
+            drafter.sources if drafter else (), _bucket(settings) > 0, is_chain=True
+        )
+        self._yields_of(settings).add(steps, self.costs.steps_s(MOST_ROWS, length), asked_s)
 
     def learned(self) -> dict[str, Any]:
         """What was learned of acceptance, for `go_on`."""
@@ -400,6 +413,16 @@ def _asked_by_level(drafter: DrafterSpec) -> list[str]:
     sources = source_registry()
     known = (sources.get(name) for name in drafter.sources if name in sources.names)
     return [spec.name for spec in known if not spec.drafts_at_once]
+
+
+def _each(seconds: Sequence[float]) -> list[float]:
+    """Of every level alone what asking takes; nothing where sources have no further one.
+
+    Args:
+        seconds: Of asking for no level, one, two, ...
+    """
+    each = [later - before for before, later in pairwise(seconds)]
+    return (each + [0.0] * MOST_LEVELS)[:MOST_LEVELS]
 
 
 def _rounded(accuracies: Accuracies) -> Accuracies:

@@ -44,7 +44,7 @@ def test_the_catalog_says_what_is_published_for_which_without_the_network(
         discover.table.selectRow(titles.index("Qwen3 8B"))
         with_head = discover.chosen
         assert with_head is not None
-        assert "Published for Qwen/Qwen3-8B. Both are downloaded together." in (
+        assert "Published for Qwen/Qwen3-8B. Both are downloaded together (" in (
             discover.drafter_label.text()
         )
         pick(dialog, "none")
@@ -79,7 +79,8 @@ def test_drafters_are_found_planned_and_fetched_with_a_model(
         assert discover.drafter_box.isHidden()
         discover.table.selectRow(column(dialog, 0).index(MODEL))
         await settle(dialog)
-        assert [text.partition(" · ")[2] for text in entries(dialog)] == ["", EAGLE, WIDE]
+        assert [text.split(" · ")[1:2] for text in entries(dialog)] == [[], [EAGLE], [WIDE]]
+        assert all(text.endswith(" kB") for text in entries(dialog)[1:])
         pick(dialog, WIDE)
         await settle(dialog)
         assert "It doesn't fit this model: hidden size 64 ≠ 32." in discover.drafter_label.text()

@@ -1,0 +1,327 @@
+"""What `config.json` says of a block drafter, in all layouts in which they are published.
+
+See `block_parts` for the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from medusa_core.errors import HeadsError
+from medusa_core.models.config import ModelConfig, parse_config
+from medusa_core.models.family import layer_kinds, positive, whole
+from medusa_core.models.traits import Activation
+
+_OF_LAYERS = (
+    *("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"),
+    *("num_hidden_layers", "rms_norm_eps", "rope_theta", "rope_scaling", "rope_parameters"),
+    *("max_position_embeddings", "vocab_size"),
+)
+_MOST_LAYERS, _MOST_TAPS, _MOST_PLACES, _MOST_TOKENS = 64, 32, 64, 1 << 24
+_AGAIN = "Download the heads again."
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSettings:
+    """How a block is filled.
+
+    Attributes:
+        taps: Layers of the target whose entering states are read.
+        num_places: Places of a block.
+        mask_id: The token whose vector stands for MASK.
+        first_place: The place that drafts the next token: 0 or 1.
+        windows: Of every layer how near a place must be to be seen; None for any.
+        are_causal: Of every layer: a place sees none behind it in the block.
+        embedding_scale: What token vectors are multiplied with.
+        score_scale: What the projection's scores are multiplied with.
+        score_cap: Scores s become cap · tanh(s / cap); None for as they are.
+        in_pairs: Heads lie as the neighbouring pairs that are turned.
+        num_selected: Tokens of a place that a selector compares, if there is one.
+    """
+
+    taps: tuple[int, ...]
+    num_places: int
+    mask_id: int
+    first_place: int
+    windows: tuple[int | None, ...]
+    are_causal: tuple[bool, ...]
+    embedding_scale: float
+    score_scale: float
+    score_cap: float | None
+    in_pairs: bool
+    num_selected: int
+
+    @property
+    def num_drafts(self) -> int:
+        """Tokens that a block drafts."""
+        return self.num_places - self.first_place
+
+
+def block_settings(
+    raw: Mapping[str, Any], kind: str, layers: ModelConfig, is_muses: bool
+) -> BlockSettings:
+    """Read them.
+
+    Args:
+        raw: `config.json`.
+        kind: dflash, dspark or jetspec.
+        layers: Sizes of the drafter's layers.
+        is_muses: The tensors have the names that transformers gives them.
+
+    Raises:
+        HeadsError: Something is missing, or none of a block drafter's.
+        ModelError: Something is no number of its kind.
+    """
+    inner = layers_part(raw)
+    settings = {**inner, **raw, **kept_apart(raw)}
+    num_places = whole(settings, "block_size", _MOST_PLACES, 16)
+    windows, are_causal = _sight(raw, inner, layers.num_layers, is_muses)
+    first = _first_place(settings, raw, kind, num_places)
+    if num_places == first:
+        raise _damaged("block_size")
+    is_neox = "Lfm2DSparkDraftModel" not in _made(raw)
+    scale = positive(settings, "input_embedding_scale", layers.traits.embedding_scale)
+    return BlockSettings(
+        taps=_taps(settings, raw),
+        num_places=num_places,
+        mask_id=_token(settings, "mask_token_id"),
+        first_place=first,
+        windows=windows,
+        are_causal=are_causal,
+        embedding_scale=scale or 1.0,
+        score_scale=positive(settings, "output_multiplier", 1.0) or 1.0,
+        score_cap=_cap(settings),
+        in_pairs=not _flag(settings, "rope_is_neox_style", is_neox),
+        num_selected=whole(settings, "selector_top_k", 1 << 10, 16),
+    )
+
+
+def layers_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is said of the layers.
+
+    Raises:
+        HeadsError: It is nothing.
+    """
+    inner = raw.get("transformer_layer_config", raw)
+    if not isinstance(inner, Mapping):
+        raise _damaged("transformer_layer_config")
+    return inner
+
+
+def kept_apart(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What z-lab and JetSpec keep apart."""
+    own = raw.get("dflash_config") or {}
+    if not isinstance(own, Mapping):
+        raise _damaged("dflash_config")
+    return own
+
+
+def check_variant(raw: Mapping[str, Any], kind: str) -> None:
+    """Refuse what looks alike and drafts otherwise."""
+    own = kept_apart(raw)
+    speculators = raw.get("speculators_model_type")
+    if speculators not in (None, "dflash", "dflash2", "dspark"):
+        raise HeadsError(
+            f"Drafts of the kind {str(speculators)[:40]!r} aren't supported.",
+            "Choose a DFlash or DSpark drafter for this model.",
+        )
+    markov = own.get("markov_head_type", raw.get("markov_head_type"))
+    if kind == "dspark" and markov not in (None, "vanilla"):
+        raise HeadsError(
+            f"A Markov head of the type {str(markov)[:40]!r} isn't supported.",
+            "Choose a DSpark drafter whose markov_head_type is vanilla.",
+        )
+    projector = own.get("projector_type", raw.get("projector_type"))
+    known = (None, "dflash", "dspark")
+    scale = own.get("attention_value_scale", raw.get("attention_value_scale"))
+    if projector not in known or scale or raw.get("shift_label"):
+        raise HeadsError(
+            "This block drafter has parts that aren't supported.",
+            "Choose a DFlash or DSpark drafter as z-lab, DeepSeek or speculators publish them.",
+        )
+
+
+def layer_sizes(
+    inner: Mapping[str, Any], count: int, head_dim: int, has_bias: bool, of_gemma: bool | None
+) -> ModelConfig:
+    """Sizes of the layers, checked as a target's are.
+
+    Args:
+        inner: What `config.json` says of them.
+        count: How many there are.
+        head_dim: Of their heads: the tensors decide.
+        has_bias: The projections of attention have biases.
+        of_gemma: They are Gemma 4's: whether keys are values, too. None for Qwen3's.
+
+    Raises:
+        HeadsError: They aren't supported.
+        ModelError: They make no sense.
+    """
+    wanted = {key: inner[key] for key in _OF_LAYERS if key in inner}
+    rope = wanted.get("rope_parameters")
+    if isinstance(rope, Mapping):  # Qwen3 turns whole heads: a share is the target's
+        own = {key: value for key, value in rope.items() if key != "partial_rotary_factor"}
+        wanted["rope_parameters"] = own
+    wanted |= {"model_type": "qwen3", "head_dim": head_dim, "attention_bias": has_bias}
+    wanted["num_hidden_layers"] = count
+    if of_gemma is not None:
+        return parse_config(_of_gemma(inner, wanted, of_gemma), {})
+    config = parse_config(wanted, {})
+    count = whole(inner, "num_hidden_layers", _MOST_LAYERS, config.num_layers)
+    if count != config.num_layers:
+        raise HeadsError(
+            f"config.json says {count} layers, the drafter has {config.num_layers}.", _AGAIN
+        )
+    activation = inner.get("hidden_activation", inner.get("hidden_act", "silu"))
+    if activation not in (Activation.SILU.value, Activation.GELU_TANH.value):
+        raise HeadsError(
+            f"The activation {str(activation)[:40]!r} isn't supported.",
+            "Choose a drafter with silu or gelu_pytorch_tanh.",
+        )
+    return replace(config, traits=replace(config.traits, activation=Activation(activation)))
+
+
+def _of_gemma(
+    inner: Mapping[str, Any], wanted: Mapping[str, Any], keys_are_values: bool
+) -> dict[str, Any]:
+    """Layers of Gemma 4, each of which sees all.
+
+    Raises:
+        HeadsError: They have experts, or something for each token, which a drafter hasn't.
+    """
+    if inner.get("enable_moe_block") or inner.get("hidden_size_per_layer_input"):
+        raise HeadsError(
+            "A drafter of Gemma 4 with experts or per-layer embeddings isn't supported.",
+            "Choose a drafter whose layers are dense.",
+        )
+    named = "num_global_key_value_heads" if keys_are_values else "num_key_value_heads"
+    heads = inner.get(named) or inner.get("num_key_value_heads")
+    return {
+        **wanted,
+        "model_type": "gemma4_text",
+        "rope_parameters": inner.get("rope_parameters"),
+        "global_head_dim": wanted["head_dim"],
+        "num_key_value_heads": heads,
+        "num_global_key_value_heads": heads,
+        "attention_k_eq_v": keys_are_values,
+        "layer_types": ["full_attention"] * wanted["num_hidden_layers"],
+        "hidden_size_per_layer_input": 0,
+        "hidden_activation": inner.get("hidden_activation", "gelu_pytorch_tanh"),
+    }
+
+
+def _made(raw: Mapping[str, Any]) -> Sequence[Any]:
+    made = raw.get("architectures") or ()
+    return made if isinstance(made, list | tuple) else ()
+
+
+def _first_place(
+    settings: Mapping[str, Any], raw: Mapping[str, Any], kind: str, num_places: int
+) -> int:
+    """Which place drafts the next token: where the file doesn't say it, as its makers read it."""
+    if settings.get("sample_from_anchor") is not None:
+        return 0 if _flag(settings, "sample_from_anchor", True) else 1
+    if kind != "dspark":
+        return 1
+    if "transformer_layer_config" in raw or "aux_hidden_state_layer_ids" in raw:
+        return 0 if _declared_drafts(raw) == num_places else 1
+    return 1 if kept_apart(raw).get("projector_type") == "dspark" else 0  # SpecForge's
+
+
+def _declared_drafts(raw: Mapping[str, Any]) -> int:
+    """How many drafts the "speculators" layout declares; 0 where it doesn't."""
+    config = raw.get("speculators_config")
+    methods = config.get("proposal_methods") if isinstance(config, Mapping) else None
+    first = methods[0] if isinstance(methods, list) and methods else None
+    count = first.get("speculative_tokens") if isinstance(first, Mapping) else None
+    return count if type(count) is int else 0
+
+
+def _taps(settings: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[int, ...]:
+    """The layers that the configuration names, each by what enters it."""
+    entering = raw.get("aux_hidden_state_layer_ids")
+    value = settings.get("target_layer_ids") if entering is None else entering
+    if value is None:
+        value = _usual_layers(settings)
+    if not isinstance(value, list) or not 0 < len(value) <= _MOST_TAPS:
+        raise _damaged("target_layer_ids")
+    if not all(type(one) is int and -1 <= one < 1 << 10 for one in value):
+        raise _damaged("target_layer_ids")
+    taps = tuple(one + (entering is None) for one in value)
+    if min(taps) < 0 or list(taps) != sorted(set(taps)):
+        raise _damaged("target_layer_ids")
+    return taps
+
+
+def _usual_layers(settings: Mapping[str, Any]) -> list[int]:
+    """What z-lab's and JetSpec's first drafters read: layers spread evenly, one for each of theirs.
+
+    Raises:
+        ModelError: The file doesn't say how many layers the target has.
+    """
+    total = whole(settings, "num_target_layers", 1 << 10, 0)
+    count = whole(settings, "num_hidden_layers", _MOST_LAYERS, 0)
+    if count == 1:
+        return [total // 2]
+    return [round(1 + index * (total - 4) / (count - 1)) for index in range(count)]
+
+
+def _sight(
+    raw: Mapping[str, Any], inner: Mapping[str, Any], num_layers: int, includes_edge: bool
+) -> tuple[tuple[int | None, ...], tuple[bool, ...]]:
+    """How far each layer sees, and whether it sees what lies behind a place in its block.
+
+    Args:
+        raw: `config.json`.
+        inner: What it says of the layers.
+        num_layers: How many there are.
+        includes_edge: A window counts the places between, as transformers' masks do.
+    """
+    own = kept_apart(raw)
+    sized = {**inner, "num_hidden_layers": num_layers}
+    kinds = layer_kinds(sized, 1) if inner.get("layer_types") else ("full_attention",) * num_layers
+    are_local = [kind == "sliding_attention" for kind in kinds]
+    window = None
+    if includes_edge and any(are_local):
+        window = whole(inner, "sliding_window", _MOST_TOKENS, _MOST_TOKENS) + 1
+    elif inner.get("use_sliding_window") and inner.get("sliding_window") is not None:
+        window = whole(inner, "sliding_window", _MOST_TOKENS, _MOST_TOKENS)
+    if own.get("use_swa"):
+        are_local, window = [True] * num_layers, whole(own, "swa_window_size", _MOST_TOKENS, 0)
+    flags = (raw.get("is_causal"), own.get("causal"), own.get("causal_head"))
+    said = next((flag for flag in flags if flag is not None), None)
+    if said is None and (includes_edge or own.get("use_swa")):
+        said = False
+    if said is None and raw.get("sliding_window_non_causal") is True:
+        said = False
+    are_causal = tuple(are_local) if said is None else (bool(said),) * num_layers
+    return tuple(window if is_local else None for is_local in are_local), are_causal
+
+
+def _cap(settings: Mapping[str, Any]) -> float | None:
+    """As z-lab and DeepSeek read it: nothing and 0 mean none."""
+    return (
+        positive(settings, "final_logit_softcapping", None)
+        if settings.get("final_logit_softcapping")
+        else None
+    )
+
+
+def _token(settings: Mapping[str, Any], key: str) -> int:
+    value = settings.get(key)
+    if type(value) is not int or not 0 <= value < _MOST_TOKENS:
+        raise _damaged(key)
+    return value
+
+
+def _flag(settings: Mapping[str, Any], key: str, default: bool) -> bool:
+    value = settings.get(key, default)
+    if not isinstance(value, bool):
+        raise _damaged(key)
+    return value
+
+
+def _damaged(key: str) -> HeadsError:
+    return HeadsError(f"config.json: {key} isn't what a block drafter has there.", _AGAIN)
