@@ -12,7 +12,7 @@ from medusa_core.chats.setting import (
 from medusa_core.chats.settings import SETTINGS
 from medusa_core.cli.program import subject
 from medusa_core.errors import RequestError
-from medusa_core.messages import AUTO_GROWTH, GROWTHS, GenerateSettings, Overflow
+from medusa_core.messages import AUTO_GROWTH, GenerateSettings, Overflow
 
 _GREEDY, _SAMPLE = "greedy", "sample"
 _OTHER_NAMES = {"temperature": ("--temp",)}  # llama.cpp's
@@ -23,14 +23,13 @@ DRAFTER_HELP = (
     "none (default: the first of these that the model can use)"
 )
 
-GROWTH_HELP = "the form of drafts: a chain, a tree with branches, or what pays in each step (auto)"
+_GROWTH_HELP = "the form of drafts: chain, tree, or auto for what pays in each step"
 
 
 def add_drafter_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments that choose how tokens are guessed."""
     group = subject(parser, "drafting")
     group.add_argument("--drafter", default="", help=DRAFTER_HELP)
-    group.add_argument("--growth", choices=GROWTHS, default=AUTO_GROWTH, help=GROWTH_HELP)
     group.add_argument(
         "--no-learned",
         action="store_true",
@@ -46,6 +45,7 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
         SettingGroup.SPEED_UP: subject(parser, "drafting"),
     }
     sampling = groups[SettingGroup.SAMPLING]
+    groups[SettingGroup.SPEED_UP].add_argument("--growth", default=AUTO_GROWTH, help=_GROWTH_HELP)
     sampling.add_argument(
         "--rule",
         help="greedy or sample, which are exact; or typical, which is creative and not exact "
@@ -93,7 +93,7 @@ def settings_of(
     """The settings that the arguments ask for.
 
     Args:
-        args: Holds the arguments of `add_rule_arguments`, `growth` and `max_new_tokens`.
+        args: Holds the arguments of `add_rule_arguments` and `max_new_tokens`.
         drafter: Name of the drafter.
         tree_rows: Rows of a step; 0 lets the engine choose.
         stop: Stop strings.

@@ -32,13 +32,14 @@ from medusa_core.cli.load_arguments import (
 )
 from medusa_core.errors import PromptFileError, RequestError
 from medusa_core.messages import GROWTHS
-from medusa_core.system.resources import demo_model_dir
+from medusa_core.system.resources import demo_model_dir, prompts_dir
 
 if TYPE_CHECKING:
     from medusa_core.loading.target import Target
     from medusa_core.system.prompts import BenchPrompt
 
 AUTO = "auto"
+_FEW = 8  # of the shipped prompts, where none are named
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,10 @@ log = logging.getLogger(__name__)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `bench`."""
     parser.add_argument(
-        "--prompts", type=Path, help="file of prompts, JSON lines, or a folder of such"
+        "--prompts",
+        type=Path,
+        help="file of prompts, JSON lines, or a folder of such (default, for --drafters and "
+        "--synthetic: a few that ship)",
     )
     parser.add_argument(
         "--step-cost",
@@ -62,13 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "default here; or some, with commas between",
     )
     parser.add_argument(
-        "--growth",
-        default=AUTO,
-        help="the form of drafts: chain, tree, or auto for what pays in each step; with --drafters "
-        "some of these with commas between, at --rows",
-    )
-    parser.add_argument(
-        "--rows", default="", help="with --drafters: rows of a step to compare, such as 2,4,8,16"
+        "--rows",
+        default="",
+        help="with --drafters and --growth chain,tree,auto: rows of a step to compare them at "
+        "(default: 2,4,8,16)",
     )
     parser.add_argument(
         "--synthetic",
@@ -140,8 +141,10 @@ def _report(args: argparse.Namespace) -> Mapping[str, object]:
         return _step_cost(args)
     if args.sampling:
         return _sampling()
-    if args.prompts is None:
+    if args.prompts is None and not (args.drafters or args.synthetic):
         raise RequestError("There are no prompts.", "Name a file with --prompts.")
+    if args.prompts is None:
+        args.prompts, args.limit = prompts_dir() / "general.jsonl", args.limit or _FEW
     prompts = read_prompts(args.prompts, args.limit)
     with _open(args) as target:
         if grammar := read_grammar(args):

@@ -10,7 +10,7 @@ Sources: DFlash (arXiv 2602.06036), section 3; DSpark (arXiv 2607.05147), sectio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -18,19 +18,17 @@ from torch import Tensor
 
 from medusa_core.heads.block_layers import BlockLayers
 from medusa_core.heads.block_parts import DrafterParts
-from medusa_core.heads.chained import TakeTensor
+from medusa_core.heads.cached import CachedHeads
 from medusa_core.heads.markov import Confidence, MarkovHead
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
+from medusa_core.heads.part_tensors import TakeTensor, need
 from medusa_core.heads.selector import Selector
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.first_outputs import beginning_of
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.tensor import TensorCache
-from medusa_core.system.native.pool import Workers
 
 
 class PlaceScores(NamedTuple):
@@ -92,7 +90,7 @@ class DraftedBlock:
         return PlaceScores(scores, confidences=said)
 
 
-class BlockHead:
+class BlockHead(CachedHeads):
     """See the module.
 
     Attributes:
@@ -102,7 +100,6 @@ class BlockHead:
         num_places: Places of a block.
         num_drafts: Tokens that a block drafts.
         num_columns: From how many tokens it drafts.
-        caches: Room for its caches, once it is reserved.
     """
 
     num_heads = 1
@@ -124,23 +121,22 @@ class BlockHead:
             make: Makes a layer of a weight and a bias, in the heads' format.
             precision: Where and in which dtype it runs.
         """
+        super().__init__(parts.layers, precision)
         settings = parts.settings
         self.kind, self.taps = parts.kind, settings.taps
         self.num_places, self.num_drafts = settings.num_places, settings.num_drafts
         self.num_columns = parts.num_columns or shared_weights.vocab_size
-        self.caches: CachePool | None = None
-        self._config, self._settings = parts.layers, settings
-        self._precision, self._shared_weights = precision, shared_weights
-        self._fc = make(_need(take, "fc"), None)
+        self._settings, self._shared_weights = settings, shared_weights
+        self._fc = make(need(take, "fc"), None)
         eps = parts.layers.rms_norm_eps
         self._features_norm, self._last_norm = (
-            RmsNorm(_need(take, name), eps) for name in ("features_norm", "last_norm")
+            RmsNorm(need(take, name), eps) for name in ("features_norm", "last_norm")
         )
         self._layers = BlockLayers(parts.layers, settings, take, make, precision)
-        self._lm_head = make(_need(take, "lm_head"), None) if parts.num_columns else None
+        self._lm_head = make(need(take, "lm_head"), None) if parts.num_columns else None
         self._token_ids: Tensor | None = None
         if parts.num_columns:
-            offsets = _need(take, "token_offsets")
+            offsets = need(take, "token_offsets")
             self._token_ids = offsets + torch.arange(len(offsets), device=offsets.device)
         self._by_pairs = _selector(parts, take, make) or _markov(parts, take, make)
         self._cuts: dict[int, QuantLinear] = {}  # of the target's projection
@@ -166,24 +162,6 @@ class BlockHead:
         held += sum(linear.nbytes for linear in self.linears)
         held += sum(layer.plain_bytes for layer in self._layers.layers)
         return held + (0 if self._by_pairs is None else self._by_pairs.plain_bytes)
-
-    def share_workers(self, workers: Workers) -> None:
-        for linear in self.linears:
-            if isinstance(linear, NativeLinear):
-                linear.share_workers(workers)
-
-    def reserve(self, num_rows: int) -> None:
-        """Reserve room for so many rows of all conversations together.
-
-        Raises:
-            OutOfMemoryError: The device has no room.
-        """
-        precision = self._precision
-        self.caches = CachePool(self._config, precision.cache, precision.device, num_rows)
-
-    def new_cache(self, capacity: int, memory: Tensor | None = None) -> KvCache:
-        """An empty cache of its own."""
-        return TensorCache(self._config, self._precision, capacity, memory=memory)
 
     def features(self, deep: Tensor) -> Tensor:
         """What enters `taps`, side by side, where it is read. [n, taps · hidden]"""
@@ -254,18 +232,12 @@ def _markov(parts: DrafterParts, take: TakeTensor, make: MakeLinear) -> MarkovHe
         return None
     weight = take("confidence")
     confidence = None if weight is None else Confidence(weight, take("confidence_bias"))
-    return MarkovHead(_need(take, "markov_w1"), make(_need(take, "markov_w2"), None), confidence)
+    return MarkovHead(need(take, "markov_w1"), make(need(take, "markov_w2"), None), confidence)
 
 
 def _selector(parts: DrafterParts, take: TakeTensor, make: MakeLinear) -> Selector | None:
     if not parts.has_selector:
         return None
-    before, behind = (_need(take, f"selector_{name}") for name in ("before", "behind"))
-    projection = make(_need(take, "selector_projection"), None)
+    before, behind = (need(take, f"selector_{name}") for name in ("before", "behind"))
+    projection = make(need(take, "selector_projection"), None)
     return Selector(before, behind, projection, parts.settings.num_selected)
-
-
-def _need(take: Callable[[str], Tensor | None], part: str) -> Tensor:
-    tensor = take(part)
-    assert tensor is not None  # whoever read the names has seen to it
-    return tensor

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from medusa_core.heads.block_convolution import BlockConvolution
 from medusa_core.heads.block_settings import BlockSettings
-from medusa_core.heads.chained import TakeTensor
 from medusa_core.heads.medusa import MakeLinear
+from medusa_core.heads.part_tensors import TakeTensor, need
 from medusa_core.models.activation import active_of
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
@@ -211,10 +211,8 @@ class BlockLayers:
         return mask.masked_fill_(hidden, float("-inf")).repeat(self._group, 1)
 
     def _read(self, index: int) -> BlockLayer:
-        def need(part: str) -> Tensor:
-            tensor = self._take(f"{index}.{part}")
-            assert tensor is not None  # whoever read the names has seen to it
-            return tensor
+        def part_of(part: str) -> Tensor:
+            return need(self._take, f"{index}.{part}")
 
         def bias(*parts: str) -> Tensor | None:
             found = [self._take(f"{index}.{part}_bias") for part in parts]
@@ -227,7 +225,7 @@ class BlockLayers:
             kernels = self._take(f"{index}.{part}_kernels")
             if kernels is None:
                 return None
-            return BlockConvolution(kernels, self._make(need(f"{part}_projection"), None))
+            return BlockConvolution(kernels, self._make(part_of(f"{part}_projection"), None))
 
         first, second = around("attention_convolution"), around("mlp_convolution")
         make, eps = self._make, self._config.rms_norm_eps
@@ -236,17 +234,17 @@ class BlockLayers:
             weight = self._take(f"{index}.{part}")
             return None if weight is None else RmsNorm(weight, eps)
 
-        keys, values = self._turned("k", need("k")), self._take(f"{index}.v")
+        keys, values = self._turned("k", part_of("k")), self._take(f"{index}.v")
         return BlockLayer(
-            attention_norm=RmsNorm(need("attention_norm"), eps),
-            query=make(self._turned("q", need("q")), bias("q")),
+            attention_norm=RmsNorm(part_of("attention_norm"), eps),
+            query=make(self._turned("q", part_of("q")), bias("q")),
             key_value=make(keys if values is None else torch.cat([keys, values]), bias("k", "v")),
-            query_norm=RmsNorm(self._turned("q", need("q_norm")), eps),
-            key_norm=RmsNorm(self._turned("k", need("k_norm")), eps),
-            output=make(need("o"), bias("o")),
-            mlp_norm=RmsNorm(need("mlp_norm"), eps),
-            gate_up=make(torch.cat([need("gate"), need("up")]), None),
-            down=make(need("down"), None),
+            query_norm=RmsNorm(self._turned("q", part_of("q_norm")), eps),
+            key_norm=RmsNorm(self._turned("k", part_of("k_norm")), eps),
+            output=make(part_of("o"), bias("o")),
+            mlp_norm=RmsNorm(part_of("mlp_norm"), eps),
+            gate_up=make(torch.cat([part_of("gate"), part_of("up")]), None),
+            down=make(part_of("down"), None),
             convolutions=None if first is None or second is None else (first, second),
             attention_end=norm("behind_attention_norm"),
             mlp_end=norm("behind_mlp_norm"),

@@ -77,6 +77,7 @@ from medusa_core.heads.block_settings import (
     layer_sizes,
     layers_part,
 )
+from medusa_core.heads.checks import listed
 from medusa_core.models.config import ModelConfig
 from medusa_core.system.files.safetensors_header import TensorShapes
 
@@ -227,9 +228,8 @@ def _by_part(shapes: TensorShapes) -> dict[str, str]:
         else:
             names[part] = name
     if unknown:
-        listed = ", ".join(unknown[:6]) + (", ..." if len(unknown) > 6 else "")
         raise HeadsError(
-            f"Tensors that belong to no block drafter: {listed}.",
+            f"Tensors that belong to no block drafter: {listed(unknown)}.",
             "Without them it would draft otherwise: choose another drafter.",
         )
     count = 1 + max((int(part.split(".")[0]) for part in names if part[0].isdigit()), default=0)
@@ -246,7 +246,7 @@ def _by_part(shapes: TensorShapes) -> dict[str, str]:
         wanted += [*_SELECTOR, *(f"{i}.{part}" for i in range(count) for part in _CONVOLUTIONS)]
     missing = [part for part in wanted if part not in names]
     if missing:
-        raise HeadsError(f"The block drafter lacks {', '.join(missing[:6])}.", _AGAIN)
+        raise HeadsError(f"The block drafter lacks {listed(missing)}.", _AGAIN)
     return names
 
 

@@ -8,29 +8,26 @@ hold to predict further tokens.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from medusa_core.heads.cached import CachedHeads
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
+from medusa_core.heads.part_tensors import TakeTensor, need
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.first_outputs import first_outputs
+from medusa_core.models.quant.first_outputs import beginning_of
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.models.rope import Rope, interleave_rows, rotate
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.tensor import TensorCache
-from medusa_core.system.native.pool import Workers
-
-TakeTensor = Callable[[str], Tensor | None]
 
 
 class LlamaLayer(NamedTuple):
@@ -55,14 +52,13 @@ class LlamaLayer(NamedTuple):
     down: QuantLinear
 
 
-class ChainedHead(ABC):
+class ChainedHead(CachedHeads):
     """See the module.
 
     Attributes:
         num_heads: One.
         taps: Layers of the target whose entering states it reads.
         num_columns: From how many tokens it drafts.
-        caches: Room for its caches, once it is reserved.
     """
 
     num_heads = 1
@@ -82,39 +78,11 @@ class ChainedHead(ABC):
             shared_weights: What the target lends it.
             precision: Where and in which dtype it runs.
         """
+        super().__init__(layer, precision)
         self.taps = taps
         self.num_columns = shared_weights.vocab_size
-        self.caches: CachePool | None = None
-        self._layer, self._precision, self._shared_weights = layer, precision, shared_weights
-        self._projections: dict[int, QuantLinear] = {}
-
-    @property
-    @abstractmethod
-    def linears(self) -> tuple[QuantLinear, ...]:
-        """Its own matrices."""
-
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """Bytes that it holds, what the target lends it and its caches left out."""
-
-    def share_workers(self, workers: Workers) -> None:
-        for linear in self.linears:
-            if isinstance(linear, NativeLinear):
-                linear.share_workers(workers)
-
-    def reserve(self, num_rows: int) -> None:
-        """Reserve room for so many rows of all conversations together.
-
-        Raises:
-            OutOfMemoryError: The device has no room.
-        """
-        precision = self._precision
-        self.caches = CachePool(self._layer, precision.cache, precision.device, num_rows)
-
-    def new_cache(self, capacity: int, memory: Tensor | None = None) -> KvCache:
-        """An empty cache of its own."""
-        return TensorCache(self._layer, self._precision, capacity, memory=memory)
+        self._layer, self._shared_weights = layer, shared_weights
+        self._cuts: dict[int, QuantLinear] = {}  # of the target's projection
 
     @abstractmethod
     def features(self, states: Tensor, deep: Tensor | None) -> Tensor:
@@ -177,10 +145,7 @@ class ChainedHead(ABC):
 
     def _projection(self, most: int) -> QuantLinear:
         """The target's projection, or the beginning of it."""
-        whole = self._shared_weights.lm_head
-        if most not in self._projections:
-            self._projections[most] = first_outputs(whole, most) or whole if most else whole
-        return self._projections[most]
+        return beginning_of(self._shared_weights.lm_head, most, self._cuts)
 
     def tokens(self, columns: Tensor) -> Tensor:
         """The tokens of some columns."""
@@ -213,7 +178,7 @@ class LlamaHead(ChainedHead):
             precision: Where and in which dtype it runs.
         """
         super().__init__(layer, taps, shared_weights, precision)
-        self._fc = make(_need(take, "fc"), take("fc_bias"))
+        self._fc = make(need(take, "fc"), take("fc_bias"))
         self._layers = [_layer(layer, index, take, make) for index in range(layer.num_layers)]
         self._norms: dict[str, RmsNorm] = {}
         for name in norms:
@@ -284,12 +249,6 @@ class LlamaHead(ChainedHead):
         """What a step leaves behind, and the next one reads."""
 
 
-def _need(take: TakeTensor, name: str) -> Tensor:
-    tensor = take(name)
-    assert tensor is not None  # whoever read the names has seen to it
-    return tensor
-
-
 def _head_norm(layer: ModelConfig, prefix: str, take: TakeTensor) -> HeadNorm | None:
     """The norm of every query and key head, before they are turned; None where there is none."""
     q_norm, k_norm = take(f"{prefix}q_norm"), take(f"{prefix}k_norm")
@@ -305,22 +264,22 @@ def _head_norm(layer: ModelConfig, prefix: str, take: TakeTensor) -> HeadNorm | 
 def _layer(config: ModelConfig, index: int, take: TakeTensor, make: MakeLinear) -> LlamaLayer:
     prefix = f"{index}." if index else ""
 
-    def need(name: str) -> Tensor:
-        return _need(take, f"{prefix}{name}")
+    def own(name: str) -> Tensor:
+        return need(take, f"{prefix}{name}")
 
-    q, k = (interleave_rows(need(name), *config.head_rows) for name in ("q", "k"))
+    q, k = (interleave_rows(own(name), *config.head_rows) for name in ("q", "k"))
     biases = [take(f"{prefix}{name}_bias") for name in "qkv"]
     bias = None
     if all(one is not None for one in biases):
         turned = [interleave_rows(one, *config.head_rows) for one in biases[:2] if one is not None]
-        bias = torch.cat([*turned, need("v_bias")])
+        bias = torch.cat([*turned, own("v_bias")])
     eps = config.rms_norm_eps
     return LlamaLayer(
-        input_norm=RmsNorm(need("input_norm"), eps) if index else None,
-        qkv=make(torch.cat([q, k, need("v")]), bias),
+        input_norm=RmsNorm(own("input_norm"), eps) if index else None,
+        qkv=make(torch.cat([q, k, own("v")]), bias),
         head_norm=_head_norm(config, prefix, take),
-        output=make(need("o"), None),
-        mlp_norm=RmsNorm(need("mlp_norm"), eps),
-        gate_up=make(torch.cat([need("gate"), need("up")]), None),
-        down=make(need("down"), None),
+        output=make(own("o"), None),
+        mlp_norm=RmsNorm(own("mlp_norm"), eps),
+        gate_up=make(torch.cat([own("gate"), own("up")]), None),
+        down=make(own("down"), None),
     )

@@ -12,9 +12,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from medusa_core.heads.chained import LlamaHead, TakeTensor
+from medusa_core.heads.chained import LlamaHead
 from medusa_core.heads.eagle_parts import EagleParts
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
+from medusa_core.heads.part_tensors import TakeTensor
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 

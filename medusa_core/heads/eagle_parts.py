@@ -16,6 +16,7 @@ from typing import Any
 
 from medusa_core.errors import HeadsError, ModelError
 from medusa_core.heads.block_parts import is_block
+from medusa_core.heads.checks import listed
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.system.files.safetensors_header import TensorShapes
 
@@ -167,9 +168,7 @@ def eagle_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> EagleParts:
     wanted += [f"{n}.{part}" for n in range(1, count) for part in (*_IN_EACH, "input_norm")]
     missing = [part for part in wanted if part not in names]
     if missing:
-        raise HeadsError(
-            f"The EAGLE head lacks {', '.join(missing[:8])}.", "Download the heads again."
-        )
+        raise HeadsError(f"The EAGLE head lacks {listed(missing)}.", "Download the heads again.")
     if count > 1 and not is_third:
         raise HeadsError("An EAGLE-1 head has one layer.", "Choose another head for this model.")
     layer = _layer_config(inner, shapes[names["o"]], raw, count)
@@ -258,9 +257,8 @@ def _by_part(shapes: TensorShapes) -> dict[str, str]:
         else:
             names[part] = name
     if unknown:
-        listed = ", ".join(unknown[:6]) + (", ..." if len(unknown) > 6 else "")
         raise HeadsError(
-            f"Tensors that belong to no EAGLE head: {listed}.",
+            f"Tensors that belong to no EAGLE head: {listed(unknown)}.",
             "Without them it would draft otherwise: choose another head.",
         )
     return names

@@ -13,15 +13,15 @@ Sources: Gemma 4 (Google 2026); transformers' `Gemma4AssistantForCausalLM` and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from medusa_core.heads.chained import TakeTensor
 from medusa_core.heads.gemma4_assistant_parts import LAYER_NORMS, AssistantParts, RowsRead
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
+from medusa_core.heads.part_tensors import TakeTensor, need
 from medusa_core.models.activation import active_of
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.experts import Mlp
@@ -29,7 +29,7 @@ from medusa_core.models.gemma4_block import Gemma4Block, with_window
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.models.quant.native_linear import share_threads
 from medusa_core.models.rope import Rope, interleave_rows
 from medusa_core.runtime.kv.cache import ReadableCache
 from medusa_core.runtime.kv.pool import CachePool
@@ -137,26 +137,18 @@ class AssistantHead:
         configs = (parts.layers, with_window(parts.layers))
         self._ropes = [Rope(config, precision.scores, precision.device) for config in configs]
 
-        def need(part: str) -> Tensor:
-            tensor = take(part)
-            assert tensor is not None  # whoever read the names has seen to it
-            return tensor
-
-        self._before, self._behind = make(need("before"), None), make(need("behind"), None)
-        self._last_norm = RmsNorm(need("last_norm"), parts.layers.rms_norm_eps)
-        self._blocks = [
-            _block(parts, index, rows, need, take, make) for index, rows in enumerate(read)
-        ]
-        self._clusters = _clusters(parts, need) if parts.num_clusters else None
-        self._lm_head = None if parts.num_clusters else make(need(parts.projection), None)
+        self._before, self._behind = (make(need(take, part), None) for part in ("before", "behind"))
+        self._last_norm = RmsNorm(need(take, "last_norm"), parts.layers.rms_norm_eps)
+        self._blocks = [_block(parts, index, rows, take, make) for index, rows in enumerate(read)]
+        self._clusters = _clusters(parts, take) if parts.num_clusters else None
+        self._lm_head = None if parts.num_clusters else make(need(take, parts.projection), None)
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
         """Its matrices, but for tokens by clusters."""
-        found = [self._before, self._behind, *([] if self._lm_head is None else [self._lm_head])]
-        for block in self._blocks:
-            found += (block.qkv, block.output, *block.mlp.linears)
-        return tuple(found)
+        own = () if self._lm_head is None else (self._lm_head,)
+        of_blocks = (linear for block in self._blocks for linear in block.linears)
+        return (self._before, self._behind, *own, *of_blocks)
 
     @property
     def nbytes(self) -> int:
@@ -172,9 +164,7 @@ class AssistantHead:
         """It has no cache."""
 
     def share_workers(self, workers: Workers) -> None:
-        for linear in self.linears:
-            if isinstance(linear, NativeLinear):
-                linear.share_workers(workers)
+        share_threads(self.linears, workers)
 
     def rows_of(self, kv: ReadableCache) -> SeenRows:
         """What guesses behind all committed rows of a cache see, from now until the next pass."""
@@ -238,42 +228,44 @@ def _block(
     parts: AssistantParts,
     index: int,
     rows: RowsRead,
-    need: Callable[[str], Tensor],
     take: TakeTensor,
     make: MakeLinear,
 ) -> Gemma4Block:
+    def own(name: str) -> Tensor:
+        return need(take, f"{index}.{name}")
+
     layers, size = parts.layers, rows.shape.head_dim
     eps = layers.rms_norm_eps
     q_bias = take(f"{index}.q_bias")
-    first, second, third, fourth = (RmsNorm(need(f"{index}.{n}"), eps) for n in LAYER_NORMS)
-    gate_up = torch.cat([need(f"{index}.gate"), need(f"{index}.up")])
+    first, second, third, fourth = (RmsNorm(own(name), eps) for name in LAYER_NORMS)
+    gate_up = torch.cat([own("gate"), own("up")])
     return Gemma4Block(
         norms=(first, second, third, fourth),
         owner=rows.layer,
         rows=rows.shape,
         window=layers.traits.windows[index],
-        q_norm=RmsNorm(interleave_rows(need(f"{index}.q_norm"), size), eps),
+        q_norm=RmsNorm(interleave_rows(own("q_norm"), size), eps),
         k_norm=None,
         keys_are_values=False,
         qkv=make(
-            interleave_rows(need(f"{index}.q"), size),
+            interleave_rows(own("q"), size),
             None if q_bias is None else interleave_rows(q_bias, size),
         ),
-        output=make(need(f"{index}.o"), take(f"{index}.o_bias")),
-        mlp=Mlp(make(gate_up, None), make(need(f"{index}.down"), None)),
+        output=make(own("o"), take(f"{index}.o_bias")),
+        mlp=Mlp(make(gate_up, None), make(own("down"), None)),
         experts=None,
         per_layer=None,
-        scale=need(f"{index}.scale"),
+        scale=own("scale"),
     )
 
 
-def _clusters(parts: AssistantParts, need: Callable[[str], Tensor]) -> ClusteredTokens:
+def _clusters(parts: AssistantParts, take: TakeTensor) -> ClusteredTokens:
     """Tokens in the order of their clusters."""
-    ordering = need("ordering")
-    vectors = need(parts.projection).index_select(0, ordering)
+    ordering = need(take, "ordering")
+    vectors = need(take, parts.projection).index_select(0, ordering)
     count = parts.num_clusters
     return ClusteredTokens(
-        need("centroids"),
+        need(take, "centroids"),
         vectors.view(count, -1, vectors.shape[1]),
         ordering.view(count, -1),
         parts.clusters_read,

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from medusa_core.errors import HeadsError, ModelError
+from medusa_core.heads.checks import listed
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.layer_shapes import RowShape, rows_of
 from medusa_core.system.files.safetensors_header import TensorShapes
@@ -116,9 +117,8 @@ def assistant_names(shapes: TensorShapes) -> dict[str, str]:
         else:
             names[key] = name
     if unknown:
-        listed = ", ".join(unknown[:6]) + (", ..." if len(unknown) > 6 else "")
         raise HeadsError(
-            f"Tensors that belong to no Gemma 4 assistant: {listed}.",
+            f"Tensors that belong to no Gemma 4 assistant: {listed(unknown)}.",
             "Without them it would draft otherwise: choose the assistant as Google published it.",
         )
     wanted = [*_ALWAYS, "embedding" if "embedding" in names else "lm_head"]
@@ -131,7 +131,7 @@ def assistant_names(shapes: TensorShapes) -> dict[str, str]:
     wanted += ["centroids", "ordering"] if {"centroids", "ordering"} & names.keys() else []
     missing = [part for part in wanted if part not in names]
     if missing:
-        raise HeadsError(f"The assistant lacks {', '.join(missing[:6])}.", _AGAIN)
+        raise HeadsError(f"The assistant lacks {listed(missing)}.", _AGAIN)
     return names
 
 

@@ -11,10 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-import torch
-from torch import Tensor
-
-from medusa_core.errors import HeadsError
 from medusa_core.heads import kinds
 from medusa_core.heads.head_files import HeadFiles, open_head_files
 from medusa_core.heads.medusa import SharedWeights
@@ -81,17 +77,6 @@ class HeadKind:
     read: Callable[[HeadFiles, ModelConfig, Precision, SharedWeights, PartFormats], Heads]
     is_ranked: bool = True
     lies_within: Callable[[frozenset[str], ModelConfig], bool] = lambda *_: False
-
-
-def check_finite(name: str, tensor: Tensor) -> Tensor:
-    """The tensor, if it holds numbers alone.
-
-    Raises:
-        HeadsError: It doesn't: drafts would be nothing.
-    """
-    if not bool(torch.isfinite(tensor).all()):
-        raise HeadsError(f"{name} holds what is no number.", "Download the heads again.")
-    return tensor
 
 
 @cache

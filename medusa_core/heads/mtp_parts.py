@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from medusa_core.errors import HeadsError
+from medusa_core.heads.checks import listed
 from medusa_core.heads.mtp_layouts import (
     FC,
     LAYOUTS,
@@ -76,13 +77,12 @@ def mtp_parts(config: ModelConfig, shapes: TensorShapes) -> MtpParts:
         else:
             stored[own] = name
     if unknown:
-        listed = ", ".join(unknown[:6]) + (", ..." if len(unknown) > 6 else "")
         raise HeadsError(
-            f"Tensors that belong to no layer for multi-token prediction: {listed}.", WITHOUT
+            f"Tensors that belong to no layer for multi-token prediction: {listed(unknown)}.",
+            WITHOUT,
         )
     if missing := [name for name in wanted if name not in stored]:
-        listed = ", ".join(missing[:6]) + (", ..." if len(missing) > 6 else "")
-        raise HeadsError(f"The layer for multi-token prediction lacks {listed}.", WITHOUT)
+        raise HeadsError(f"The layer for multi-token prediction lacks {listed(missing)}.", WITHOUT)
     for own, name in stored.items():
         if tuple(shapes[name]) != wanted[own]:
             raise HeadsError(

@@ -17,6 +17,9 @@ from medusa_core.system.native.score_reader import reader_of
 # What the target adds to a head's scores where chance chooses isn't known; it blurs them about as
 # much as chance does. Of 0.35 to 0.7 this gave the most tokens per step.
 _SHARPNESS = 0.5
+# Heads of few layers say less than a whole model, and more than Medusa heads.
+_LAYERS_SHARPNESS = 0.7
+_LAYERS_RANKS = 10  # of EAGLE-2's reference
 _MOST_CANDIDATES = 4096
 
 
@@ -112,6 +115,14 @@ def ranked_behind(
         drawn=Drawn(shifted, places.tolist()),
         sharpness=sharpness,
     )
+
+
+def ranked_by_layers(
+    scores: Tensor, chance: Chance | None, depth: int, tokens: Callable[[Tensor], Tensor]
+) -> Ranked:
+    """`ranked_behind` for heads of one layer or a few, which draft trees level by level."""
+    num_ranks = min(_LAYERS_RANKS, scores.shape[-1])
+    return ranked_behind(scores, num_ranks, chance, depth, tokens, _LAYERS_SHARPNESS)
 
 
 def best_of(scores: Tensor, num_ranks: int) -> tuple[list[list[int]], array[float]]:

@@ -13,21 +13,18 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
+from medusa_core.heads.checks import check_finite, check_sizes, listed
 from medusa_core.heads.format import HeadsFormat, HeadsTensor, TensorRole, find_format
 from medusa_core.heads.head_files import HeadFiles, open_head_files
-from medusa_core.heads.kind import check_finite
-from medusa_core.heads.medusa import MakeLinear, MedusaHeads, SharedWeights
+from medusa_core.heads.medusa import MedusaHeads, SharedWeights
+from medusa_core.heads.part_tensors import linears_of
 from medusa_core.heads.weights import HeadSet, HeadWeights, reads_root
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
-from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.weights import no_memory
-
-# Vocabularies are padded to rounder numbers: 32000, 32001 and 32064 are one.
-_MOST_PADDING = 128
 
 _Parts = Mapping[HeadsTensor, str]
 _Read = Callable[[str], Tensor]
@@ -74,16 +71,6 @@ def read_heads(
         return MedusaHeads(heads, shared_weights, build.token_map, projection, make)
     except torch.OutOfMemoryError as error:
         raise no_memory("the Medusa heads") from error
-
-
-def linears_of(formats: PartFormats, precision: Precision) -> MakeLinear:
-    """Makes layers in the format that heads have."""
-
-    def make(weight: Tensor, bias: Tensor | None) -> QuantLinear:
-        spec = formats.fitting(formats.heads, *weight.shape)
-        return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
-
-    return make
 
 
 def heads_shape(shapes: Mapping[str, tuple[int, ...]]) -> HeadsShape:
@@ -171,7 +158,7 @@ def _parts(shapes: Mapping[str, tuple[int, ...]]) -> dict[HeadsTensor, str]:
             parts[part] = name
     if unknown:
         raise HeadsError(
-            f"Tensors that belong to no Medusa head: {', '.join(unknown)}.",
+            f"Tensors that belong to no Medusa head: {listed(unknown)}.",
             f"In the format {spec.name} they have no place: choose other heads, or download again.",
         )
     for part, name in parts.items():
@@ -206,7 +193,7 @@ def _num_layers(parts: _Parts) -> list[int]:
         misplaced += [parts[part] for part in its if not _is_in_place(part, layers)]
     if misplaced:
         raise HeadsError(
-            f"Tensors that belong to no layer of their head: {', '.join(sorted(misplaced))}.",
+            f"Tensors that belong to no layer of their head: {listed(sorted(misplaced))}.",
             "A layer before them is missing: download the heads again.",
         )
     return counts
@@ -296,53 +283,6 @@ def _check_fit(heads: HeadSet, config: ModelConfig) -> None:
     # Of what is mapped, each token must be one of the target's.
     vocabulary = int(heads.token_map.max()) + 1
     check_sizes(heads.hidden_size or 0, max(vocabulary, config.vocab_size), config, padding=0)
-
-
-def check_sizes(
-    hidden: int, vocabulary: int, config: ModelConfig, padding: int = _MOST_PADDING
-) -> None:
-    """Refuse heads for a target of other sizes.
-
-    Args:
-        hidden: Their width.
-        vocabulary: The tokens that they draft from.
-        config: Sizes of the target.
-        padding: By how many tokens the vocabularies may differ.
-
-    Raises:
-        HeadsError: They are for another target.
-    """
-    if hidden != config.hidden_size:
-        raise HeadsError(
-            f"The heads are for a hidden size of {hidden}, the model has {config.hidden_size}.",
-            "Choose the heads that were trained for this model.",
-            heads=hidden,
-            model=config.hidden_size,
-        )
-    if abs(vocabulary - config.vocab_size) > padding:
-        raise HeadsError(
-            f"The heads have a vocabulary of {vocabulary}, the model {config.vocab_size}.",
-            "Choose the heads that were trained for this model.",
-            heads=vocabulary,
-            model=config.vocab_size,
-        )
-
-
-def checked_offsets(offsets: Tensor, config: ModelConfig) -> Tensor:
-    """How far each drafted token's id lies behind its column. [columns]
-
-    Raises:
-        HeadsError: One leads out of the vocabulary, or two to the same token.
-    """
-    ids = (offsets + torch.arange(len(offsets))).tolist()
-    if not all(0 <= token_id < config.vocab_size for token_id in ids):
-        raise HeadsError(
-            "d2t leads to tokens that the model hasn't.",
-            "Choose the heads that were trained for this model.",
-        )
-    if len(set(ids)) != len(ids):
-        raise HeadsError("d2t names a token twice.", "Download the heads again.")
-    return offsets
 
 
 def _placed(head: HeadWeights, config: ModelConfig, device: torch.device) -> HeadWeights:

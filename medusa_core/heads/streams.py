@@ -28,17 +28,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from medusa_core.heads.cached import CachedHeads
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
 from medusa_core.heads.ranked import Drawn, Ranked, best_of
-from medusa_core.models.attention import choose_attention
+from medusa_core.models.attention import causal_mask, choose_attention
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import LINEARS, Block, Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.models.quant.native_linear import share_threads
 from medusa_core.models.rope import interleave_rows, rotate
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.tensor import TensorCache
 from medusa_core.runtime.tree.step import Chance
 from medusa_core.system.native.pool import Workers
@@ -117,14 +117,12 @@ class StreamSizes:
         return shapes
 
 
-class StreamHeads:
+class StreamHeads(CachedHeads):
     """See the module.
 
     Attributes:
         num_heads: How many streams there are.
         taps: The target's layers beside whose rows streams run.
-        nbytes: Bytes of their vectors and adapters.
-        caches: Room for their caches, once it is reserved.
     """
 
     def __init__(
@@ -147,12 +145,11 @@ class StreamHeads:
             precision: Where and in which dtype they run.
         """
         assert shared_weights.decoder is not None  # whoever read the names has seen to it
-        self.num_heads = sizes.num_streams
-        self.taps = tuple(range(sizes.first_layer, sizes.num_layers))
-        self.caches: CachePool | None = None
+        taps = tuple(range(sizes.first_layer, sizes.num_layers))
+        super().__init__(replace(config, num_layers=len(taps)), precision)
+        self.num_heads, self.taps = sizes.num_streams, taps
         self._decoder: Decoder = shared_weights.decoder
-        self._shared_weights, self._precision = shared_weights, precision
-        self._layers = replace(config, num_layers=len(self.taps))
+        self._shared_weights = shared_weights
         self._vectors = take(EMBEDDINGS)
         self._adapters = {
             name: Lora(make(take(f"{name}.lora_A"), None), make(outer_of(name, take, config), None))
@@ -162,33 +159,18 @@ class StreamHeads:
         self._group = config.num_heads // config.num_kv_heads
 
     @property
-    def nbytes(self) -> int:
-        return self._vectors.nbytes + sum(linear.nbytes for linear in self._linears)
+    def linears(self) -> list[QuantLinear]:
+        return [linear for adapter in self._adapters.values() for linear in adapter]
 
     @property
-    def _linears(self) -> list[QuantLinear]:
-        return [linear for adapter in self._adapters.values() for linear in adapter]
+    def nbytes(self) -> int:
+        return self._vectors.nbytes + sum(linear.nbytes for linear in self.linears)
 
     def share_workers(self, workers: Workers) -> None:
         """Let the target's threads compute the adapters, and the target's layers for streams."""
         blocks = (self._decoder.blocks[layer] for layer in self.taps)
-        shared_weights = [getattr(block, name) for block in blocks for name in LINEARS]
-        for linear in (*self._linears, *shared_weights, self._shared_weights.lm_head):
-            if isinstance(linear, NativeLinear):
-                linear.share_workers(workers)
-
-    def reserve(self, num_rows: int) -> None:
-        """Reserve room for so many rows of all conversations together.
-
-        Raises:
-            OutOfMemoryError: The device has no room.
-        """
-        precision = self._precision
-        self.caches = CachePool(self._layers, precision.cache, precision.device, num_rows)
-
-    def new_cache(self, capacity: int, memory: Tensor | None = None) -> KvCache:
-        """An empty cache for the target's keys and values in their layers."""
-        return TensorCache(self._layers, self._precision, capacity, memory=memory)
+        lent = (linear for block in blocks for linear in block.linears)
+        share_threads((*self.linears, *lent, self._shared_weights.lm_head), workers)
 
     def remember(self, deep: Tensor, place: int, kv: KvCache) -> None:
         """Keep the target's keys and values of consecutive tokens.
@@ -206,7 +188,7 @@ class StreamHeads:
         for index, x in enumerate(entering):
             block = self._block(index)
             qkv = block.qkv(block.attention_norm(x.contiguous()))
-            kv.write(index, self._turned(block, qkv, factors)[:, self._layers.num_heads :])
+            kv.write(index, self._turned(block, qkv, factors)[:, self._layer_sizes.num_heads :])
         kv.commit(range(count))
 
     def states(self, entering: Tensor, place: int, kv: KvCache, num_streams: int) -> Tensor:
@@ -228,8 +210,7 @@ class StreamHeads:
         factors = self._factors(place + 1, num_streams, kv)
         kv.reserve(num_streams)  # and never committed
         scores = self._precision.scores
-        mask = torch.zeros(num_streams, kv.length + num_streams, dtype=scores, device=x.device)
-        mask[:, kv.length :] = x.new_full((num_streams, num_streams), float("-inf")).triu(1)
+        mask = causal_mask(kv.length, num_streams, scores, x.device)
         for index in range(len(self.taps)):
             x = self._layer(index, x, factors, mask.repeat(self._group, 1), kv)
         return self._decoder.final_norm(x)
@@ -287,7 +268,7 @@ class StreamHeads:
         self, index: int, x: Tensor, factors: Tensor, mask: Tensor, kv: TensorCache
     ) -> Tensor:
         """One layer over streams, with what adapters change."""
-        block, num_q = self._block(index), self._layers.num_heads
+        block, num_q = self._block(index), self._layer_sizes.num_heads
         adapters = {part: self._adapters[f"layers.{self.taps[index]}.{part}"] for part in LINEARS}
         normed = block.attention_norm(x)
         turned = self._turned(block, block.qkv(normed) + adapters["qkv"](normed), factors)

@@ -16,6 +16,7 @@ _WINDOW = 1024  # of the last tokens
 _FEWEST = 64  # before a text has so many it isn't judged
 _BEYOND = 50  # one token of so many may lie beyond
 _LEAST = 1 << 14
+_JUDGED = 64  # a text is looked at again when it is by so many tokens longer or shorter
 
 
 def usual_columns(token_ids: Sequence[int], vocab_size: int, least: int = _LEAST) -> int:
@@ -37,3 +38,23 @@ def usual_columns(token_ids: Sequence[int], vocab_size: int, least: int = _LEAST
     while columns <= highest:
         columns *= 2
     return columns if columns <= vocab_size // 2 else 0
+
+
+class UsualColumns:
+    """`usual_columns` of a text that grows."""
+
+    def __init__(self, vocab_size: int) -> None:
+        """Begin with a text of which nothing is known.
+
+        Args:
+            vocab_size: As `usual_columns` has it.
+        """
+        self._vocab_size = vocab_size
+        self._columns = self._num_judged = 0
+
+    def of(self, token_ids: Sequence[int]) -> int:
+        """As many as there were when the text was looked at last, not long ago."""
+        if abs(len(token_ids) - self._num_judged) >= _JUDGED:
+            self._num_judged = len(token_ids)
+            self._columns = usual_columns(token_ids, self._vocab_size)
+        return self._columns

@@ -27,7 +27,7 @@ from medusa_core.models.quant.choice import (
 from medusa_core.models.quant.format import QuantSpec
 from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.models.quant.native_linear import NativeLinear, share_threads
 from medusa_core.runtime.tree.tables import typical_table
 from medusa_core.system import cuda
 from medusa_core.system.native.binding import native_library
@@ -203,8 +203,7 @@ def _share_workers(layers: list[QuantLinear]) -> Workers | None:
     workers = Workers(library)
     count = max(1, min(torch.get_num_threads(), os.cpu_count() or 1))
     workers.use(count, count)
-    for layer in compiled:
-        layer.share_workers(workers)
+    share_threads(compiled, workers)
     return workers
 
 

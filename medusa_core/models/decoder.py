@@ -91,6 +91,14 @@ class SequenceRows(NamedTuple):
     tree: RowTree | None = None
 
 
+class AnyBlock(Protocol):
+    """Weights of one block of any family."""
+
+    @property
+    def linears(self) -> tuple[QuantLinear, ...]:
+        """All its linear layers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """Weights of one transformer block; projections of the same input are fused."""
@@ -103,6 +111,10 @@ class Block:
     gate_up: QuantLinear
     down: QuantLinear
 
+    @property
+    def linears(self) -> tuple[QuantLinear, ...]:
+        return (self.qkv, self.output, self.gate_up, self.down)
+
 
 class Decoder:
     """A target.
@@ -113,6 +125,7 @@ class Decoder:
         embedding: Token vectors. [vocabulary, hidden]
         lm_head: Projection to the vocabulary; Medusa heads may share it.
         final_norm: What the projection and the heads read passes through it.
+        linears: All linear layers.
         num_parameters: Parameters, tied ones counted once.
         nbytes: Bytes of the weights.
     """
@@ -121,9 +134,10 @@ class Decoder:
         self.config = config
         self.embedding = weights.embedding()
         self.blocks: list[Block] = []
-        self.read_blocks(weights)
+        of_blocks = [linear for block in self.read_blocks(weights) for linear in block.linears]
         self.final_norm = self.read_norm(weights, FINAL_NORM, config.hidden_size)
         self.lm_head = weights.lm_head(lm_head_part(config), self.embedding)
+        self.linears = [*of_blocks, self.lm_head]
         self.num_parameters = weights.num_parameters
         self.nbytes = weights.nbytes
         self._rope = Rope(config, precision.scores, precision.device)
@@ -132,16 +146,11 @@ class Decoder:
         self._device = self.final_norm.weight.device
         self._scores_dtype = precision.scores
 
-    def read_blocks(self, weights: Weights) -> None:
-        """Read the weights of all blocks."""
+    def read_blocks(self, weights: Weights) -> Sequence[AnyBlock]:
+        """Read the weights of all blocks, and keep them."""
         count = self.config.num_layers
         self.blocks = [_read_block(self.config, weights, index) for index in range(count)]
-
-    @property
-    def linears(self) -> list[QuantLinear]:
-        """All linear layers."""
-        of_blocks = [getattr(block, name) for block in self.blocks for name in LINEARS]
-        return [*of_blocks, self.lm_head]
+        return self.blocks
 
     def read_norm(self, weights: Weights, name: str, size: int) -> RmsNorm:
         """A norm."""

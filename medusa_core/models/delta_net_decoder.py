@@ -15,7 +15,7 @@ from torch import Tensor
 
 from medusa_core.models.activation import Active, active_of
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import Decoder, SequenceRows
+from medusa_core.models.decoder import AnyBlock, Decoder, SequenceRows
 from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp, read_mlp
 from medusa_core.models.layer_shapes import StateShape
 from medusa_core.models.norm import HeadNorm, RmsNorm
@@ -119,7 +119,6 @@ class DeltaNetBlock:
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
-        """All linear layers."""
         mixer = self.mixer
         if isinstance(mixer, GatedAttention):
             return (mixer.qkv, mixer.output, *self.mlp.linears)
@@ -139,12 +138,9 @@ class DeltaNetDecoder(Decoder):
         super().__init__(config, precision, weights)
         self._active = active_of(config.traits)
 
-    def read_blocks(self, weights: Weights) -> None:
+    def read_blocks(self, weights: Weights) -> Sequence[AnyBlock]:
         self.own = [self._read(weights, index) for index in range(self.config.num_layers)]
-
-    @property
-    def linears(self) -> list[QuantLinear]:
-        return [*(linear for block in self.own for linear in block.linears), self.lm_head]
+        return self.own
 
     @staticmethod
     def _mixing(mixer: DeltaNetMixer | GatedAttention) -> dict[str, QuantLinear]:

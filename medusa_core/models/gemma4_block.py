@@ -93,6 +93,14 @@ class Gemma4Block:
     per_layer: PerLayerGate | None
     scale: Tensor
 
+    @property
+    def linears(self) -> tuple[QuantLinear, ...]:
+        """All its linear layers."""
+        experts = () if self.experts is None else self.experts.mlps.linears
+        gate = self.per_layer
+        per_layer = () if gate is None else (gate.gate, gate.projection)
+        return (self.qkv, self.output, *experts, *per_layer, *self.mlp.linears)
+
     def projected(self, x: Tensor) -> Tensor:
         """Queries, and keys and values if they are its own. [n, hidden] → [n, any]"""
         return self.qkv(self.norms[0](x))

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import SequenceRows
+from medusa_core.models.decoder import AnyBlock, SequenceRows
 from medusa_core.models.experts import ExpertMlps, Mlp, read_mlp
 from medusa_core.models.families.gemma4_text import EXPERT_NORMS
 from medusa_core.models.gemma4_block import (
@@ -97,7 +97,7 @@ class Gemma4Decoder(TraitsDecoder):
         """Weights of all blocks."""
         return self._gemma_blocks
 
-    def read_blocks(self, weights: Weights) -> None:
+    def read_blocks(self, weights: Weights) -> Sequence[AnyBlock]:
         config = self.config
         ones = {shape.head_dim for _, shape in map(self._rows_read, range(config.num_layers))}
         self._gemma_blocks = [self._read_one(weights, index) for index in range(config.num_layers)]
@@ -107,18 +107,7 @@ class Gemma4Decoder(TraitsDecoder):
         }
         if config.traits.per_layer is not None:
             self._per_layer = self._read_per_layer(weights, config.traits.per_layer.width)
-
-    @property
-    def linears(self) -> list[QuantLinear]:
-        found: list[QuantLinear] = []
-        for block in self._gemma_blocks:
-            found += (block.qkv, block.output)
-            if block.experts is not None:
-                found += block.experts.mlps.linears
-            if block.per_layer is not None:
-                found += (block.per_layer.gate, block.per_layer.projection)
-            found += block.mlp.linears
-        return [*found, self.lm_head]
+        return self._gemma_blocks
 
     @property
     def looked_up_width(self) -> int:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from medusa_core.models.activation import active_of
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import Decoder, SequenceRows
+from medusa_core.models.decoder import AnyBlock, Decoder, SequenceRows
 from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp, read_mlps
 from medusa_core.models.norm import HeadNorm, RmsNorm
 from medusa_core.models.parts import BlockParts, block_parts
@@ -61,7 +61,6 @@ class Lfm2Block:
 
     @property
     def linears(self) -> tuple[QuantLinear, ...]:
-        """All linear layers."""
         operator = self.operator
         first = operator.qkv if isinstance(operator, NormedAttention) else operator.in_proj
         return (first, self.output, *self.mlp.linears)
@@ -75,12 +74,9 @@ class Lfm2Decoder(Decoder):
         super().__init__(config, precision, weights)
         self._active = active_of(config.traits)
 
-    def read_blocks(self, weights: Weights) -> None:
+    def read_blocks(self, weights: Weights) -> Sequence[AnyBlock]:
         self._own = [self._read(weights, index) for index in range(self.config.num_layers)]
-
-    @property
-    def linears(self) -> list[QuantLinear]:
-        return [*(linear for block in self._own for linear in block.linears), self.lm_head]
+        return self._own
 
     def block(
         self,

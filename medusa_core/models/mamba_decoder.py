@@ -14,7 +14,7 @@ from torch import Tensor
 
 from medusa_core.models.activation import Active
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import Decoder, SequenceRows
+from medusa_core.models.decoder import AnyBlock, Decoder, SequenceRows
 from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp, read_mlps
 from medusa_core.models.layer_shapes import recurrent_part
 from medusa_core.models.mamba import mamba_parts
@@ -67,13 +67,10 @@ class MambaDecoder(TraitsDecoder):
         if self._factors_of_blocks.gate != 1:
             self._active = partial(_scaled, self._active, self._factors_of_blocks.gate)
 
-    def read_blocks(self, weights: Weights) -> None:
+    def read_blocks(self, weights: Weights) -> Sequence[AnyBlock]:
         count = self.config.num_layers
         self._mixed_blocks = [self._read_block(weights, index) for index in range(count)]
-
-    @property
-    def linears(self) -> list[QuantLinear]:
-        return [*(linear for block in self._mixed_blocks for linear in block.linears), self.lm_head]
+        return self._mixed_blocks
 
     def block(
         self,

@@ -17,7 +17,7 @@ from medusa_core.errors import RequestError
 from medusa_core.models.activation import active_of
 from medusa_core.models.attention import by_kv_head, by_row
 from medusa_core.models.config import ModelConfig, RopeConfig
-from medusa_core.models.decoder import Decoder, SequenceRows
+from medusa_core.models.decoder import AnyBlock, Decoder, SequenceRows
 from medusa_core.models.experts import ExpertMlps, Mlp, PlainMlp, read_mlps
 from medusa_core.models.norm import RmsNorm
 from medusa_core.models.parts import (
@@ -59,6 +59,10 @@ class TraitsBlock:
     output: QuantLinear
     mlp: Mlp | PlainMlp | ExpertMlps
 
+    @property
+    def linears(self) -> tuple[QuantLinear, ...]:
+        return (self.qkv, self.output, *self.mlp.linears)
+
 
 @dataclass(slots=True)
 class _Pass:
@@ -96,13 +100,9 @@ class TraitsDecoder(Decoder):
         self._local_rope = Rope(_local(config), precision.scores, precision.device)
         self._pass: _Pass | None = None
 
-    def read_blocks(self, weights: Weights) -> None:
+    def read_blocks(self, weights: Weights) -> Sequence[AnyBlock]:
         self._own = [self._read(weights, index) for index in range(self.config.num_layers)]
-
-    @property
-    def linears(self) -> list[QuantLinear]:
-        of_blocks = [(block.qkv, block.output, *block.mlp.linears) for block in self._own]
-        return [*(linear for block in of_blocks for linear in block), self.lm_head]
+        return self._own
 
     def logits(self, hidden: Tensor) -> Tensor:
         traits = self.config.traits

@@ -111,6 +111,13 @@ def test_a_clear_loss_is_seen_soon_and_does_not_stop_the_next_answer_for_long() 
     assert all(drafted[3][14:])
 
 
+def test_who_loses_clearly_is_soon_tried_hardly_ever() -> None:
+    governor = Governor(1.0)
+    for _ in range(2000):
+        governor.add(*((1, 1.5) if governor.drafts else (1, 1.0)))
+    assert governor.num_rested > 1950
+
+
 def test_who_finds_nothing_goes_on_where_looking_takes_no_time() -> None:
     for step_s, goes_on in ((1.01, True), (1.05, False)):
         governor = Governor(1.0)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from medusa_core.heads import usual_tokens
 from medusa_core.heads.usual_tokens import usual_columns
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
@@ -15,7 +16,6 @@ from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.models.quant.linear import DenseLinear
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.models.quant.random_blocks import random_blocks
-from medusa_core.speculation.drafters import chained_source
 from tests.core.laws import decode, user_says
 from tests.core.mtp_files import write_mimo
 
@@ -61,8 +61,8 @@ def test_a_text_is_the_same_where_only_some_tokens_are_drafted(
         asked.append(found.shape[1])
         return found
 
-    monkeypatch.setattr(chained_source, "_JUDGED", 1)
-    monkeypatch.setattr(chained_source, "usual_columns", lambda ids, count: 64)
+    monkeypatch.setattr(usual_tokens, "_JUDGED", 1)
+    monkeypatch.setattr(usual_tokens, "usual_columns", lambda ids, count: 64)
     monkeypatch.setattr(target.heads, "scores", noted)
     assert decode(target, settings, user_says("one two")).token_ids == plain.token_ids
     assert set(asked) == {64}

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import torch
-from torch import Tensor
 
 from medusa_core.errors import HeadsError
+from medusa_core.heads.checks import check_sizes, checked_offsets
 from medusa_core.heads.eagle import EagleHead
 from medusa_core.heads.eagle_parts import EagleParts, eagle_parts, is_eagle
 from medusa_core.heads.head_files import HeadFiles
-from medusa_core.heads.kind import HeadKind, check_finite
+from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import SharedWeights
-from medusa_core.heads.reader import check_sizes, checked_offsets, linears_of
+from medusa_core.heads.part_tensors import linears_of, part_tensors
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig
@@ -84,15 +85,8 @@ def _read(
     taps = parts.layers_read(config.num_layers)
     _check_fit(parts, checkpoint, config)
 
-    def take(part: str) -> Tensor | None:
-        name = parts.names.get(part)
-        if name is None:
-            return None
-        if part == "token_offsets":
-            return checked_offsets(checkpoint.integers(name), config).to(precision.device)
-        tensor = check_finite(name, checkpoint.floats(name, precision.compute))
-        return tensor.to(precision.device)
-
+    integers = {"token_offsets": partial(checked_offsets, config=config)}
+    take = part_tensors(checkpoint, parts.names, precision, integers)
     make = linears_of(formats, precision)
     try:
         return EagleHead(parts, taps, take, shared_weights, make, precision)

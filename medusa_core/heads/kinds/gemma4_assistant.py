@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 
 import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
+from medusa_core.heads.checks import check_sizes
 from medusa_core.heads.gemma4_assistant import AssistantHead
 from medusa_core.heads.gemma4_assistant_parts import (
     FAMILIES,
@@ -21,9 +23,9 @@ from medusa_core.heads.gemma4_assistant_parts import (
     target_rows,
 )
 from medusa_core.heads.head_files import HeadFiles
-from medusa_core.heads.kind import HeadKind, check_finite
+from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import SharedWeights
-from medusa_core.heads.reader import check_sizes, linears_of
+from medusa_core.heads.part_tensors import linears_of, part_tensors
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
@@ -98,15 +100,8 @@ def _read(
     read = target_rows(parts, config)
     check_sizes(parts.width, parts.layers.vocab_size, config)
 
-    def take(part: str) -> Tensor | None:
-        name = parts.names.get(part)
-        if name is None:
-            return None
-        if part == "ordering":
-            return _checked_ordering(checkpoint.integers(name), config).to(precision.device)
-        tensor = check_finite(name, checkpoint.floats(name, precision.compute))
-        return tensor.to(precision.device)
-
+    integers = {"ordering": partial(_checked_ordering, config=config)}
+    take = part_tensors(checkpoint, parts.names, precision, integers)
     make, scale = linears_of(formats, precision), config.traits.embedding_scale
     try:
         return AssistantHead(parts, read, take, shared_weights, scale, make, precision)

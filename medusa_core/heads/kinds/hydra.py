@@ -21,11 +21,12 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
+from medusa_core.heads.checks import check_finite, check_sizes, listed
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.hydra import HydraHead, HydraHeads
-from medusa_core.heads.kind import HeadKind, check_finite
+from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import MakeLinear, SharedWeights
-from medusa_core.heads.reader import check_sizes, linears_of
+from medusa_core.heads.part_tensors import linears_of
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
@@ -271,7 +272,7 @@ def _sizes_of(shapes: TensorShapes) -> _Sizes:
         raise HeadsError("Hydra heads with a layer of attention aren't supported.", _ONLY_MLP)
     if unknown := sorted(name for name in shapes if not _NAME.fullmatch(name)):
         raise HeadsError(
-            f"Tensors that belong to no Hydra head: {', '.join(unknown)}.",
+            f"Tensors that belong to no Hydra head: {listed(unknown)}.",
             "Choose other heads, or download them again.",
         )
     first, last = "hydra_mlp.0.0.linear.weight", "hydra_lm_head.0.weight"
@@ -318,7 +319,7 @@ def _compare(shapes: TensorShapes, wanted: TensorShapes) -> None:
         )
     if extra := sorted(shapes.keys() - wanted.keys()):
         raise HeadsError(
-            f"Tensors that belong to no Hydra head: {', '.join(extra)}.",
+            f"Tensors that belong to no Hydra head: {listed(extra)}.",
             "Choose other heads, or download them again.",
         )
     for name, shape in wanted.items():

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import torch
 
 from medusa_core.errors import HeadsError, ModelError
+from medusa_core.heads.checks import check_sizes
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.heads.mtp import MtpHead
 from medusa_core.heads.mtp_layouts import layout_of
 from medusa_core.heads.mtp_parts import WITHOUT, MtpParts, mtp_parts, mtp_shape
-from medusa_core.heads.reader import check_sizes
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.precision import Precision

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
+from medusa_core.heads.checks import check_finite, check_sizes, listed
 from medusa_core.heads.head_files import HeadFiles
-from medusa_core.heads.kind import HeadKind, check_finite
+from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import SharedWeights
-from medusa_core.heads.reader import check_sizes, linears_of
+from medusa_core.heads.part_tensors import linears_of
 from medusa_core.heads.streams import EMBEDDINGS, StreamHeads, StreamSizes
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
@@ -177,8 +178,7 @@ def _compare(shapes: TensorShapes, wanted: TensorShapes) -> None:
             _AGAIN,
         )
     if extra := sorted(shapes.keys() - wanted.keys()):
-        listed = ", ".join(extra[:6]) + (", ..." if len(extra) > 6 else "")
-        raise HeadsError(f"Tensors that belong to no streams: {listed}.", _AGAIN)
+        raise HeadsError(f"Tensors that belong to no streams: {listed(extra)}.", _AGAIN)
     for name, shape in wanted.items():
         if tuple(shapes[name]) != shape:
             raise HeadsError(f"{name} has shape {list(shapes[name])}, not {list(shape)}.", _AGAIN)

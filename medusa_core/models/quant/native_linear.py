@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from ctypes import addressof
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +14,7 @@ from torch import Tensor
 from medusa_core.models.quant.block_types import BlockType
 from medusa_core.models.quant.layout import (
     LinearLayout,
+    QuantLinear,
     with_bias,
 )
 from medusa_core.models.quant.tiles import lay_out
@@ -254,3 +255,10 @@ def _panels(weight: Tensor) -> Tensor:
         packed[whole * inputs :].view(rest.shape).copy_(rest)
     # A byte is 128 more than its number.
     return packed.view(torch.uint8).bitwise_xor_(128) if weight.dtype == torch.int8 else packed
+
+
+def share_threads(linears: Iterable[QuantLinear], workers: Workers) -> None:
+    """Let threads compute those of some layers that are compiled."""
+    for linear in linears:
+        if isinstance(linear, NativeLinear):
+            linear.share_workers(workers)

@@ -14,7 +14,7 @@ from medusa_core.models.layer_shapes import num_holding
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.beside_linear import BesideLinear
 from medusa_core.models.quant.layout import QuantLinear
-from medusa_core.models.quant.native_linear import NativeLinear
+from medusa_core.models.quant.native_linear import NativeLinear, share_threads
 from medusa_core.models.row_tree import RowTree
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.quantized import QuantizedCache
@@ -252,8 +252,7 @@ def _share_workers(model: Decoder) -> Workers | None:
     if library is None or not compiled:
         return None
     workers = Workers(library)
-    for linear in compiled:
-        linear.share_workers(workers)
+    share_threads(compiled, workers)
     return workers
 
 

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from medusa_core.errors import RequestError
 from medusa_core.heads.block import BlockHead, DraftedBlock
-from medusa_core.heads.ranked import ranked_behind
-from medusa_core.heads.usual_tokens import usual_columns
+from medusa_core.heads.ranked import ranked_by_layers
+from medusa_core.heads.usual_tokens import UsualColumns
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.step import Chance, RowBudget
@@ -35,10 +35,6 @@ from medusa_core.speculation.drafters.source import (
 )
 
 NAME = "block"
-_RANKS = 10
-# How far scores with chance are trusted; as of heads of one layer.
-_SHARPNESS = 0.7
-_JUDGED = 64  # after so many tokens it is seen again in which part of a vocabulary they lie
 
 
 class BlockMemory(HeadMemory):
@@ -66,14 +62,15 @@ class BlockSource:
         self._prompt: Sequence[int] = ()
         self._last: int | None = None  # the last decided token, if all before it are known
         self._chance: Chance | None = None
-        self._num_wanted = self._columns = self._num_judged = 0
+        self._num_wanted = 0
+        self._usual = UsualColumns(head.num_columns)
         self._block: DraftedBlock | None = None
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._prompt, self._memory, self._block = token_ids, None, None
         self._last = token_ids[-1] if token_ids else None
         self._chance = None
-        self._columns = self._num_judged = 0
+        self._usual = UsualColumns(self._head.num_columns)
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
         known = memory.get(NAME)
@@ -121,14 +118,8 @@ class BlockSource:
         if block is None:
             return None
         found = block.behind(paths.level, self._last_tokens(paths))
-        ranked = ranked_behind(
-            found.scores,
-            min(_RANKS, found.scores.shape[-1]),
-            self._chance,
-            paths.level + 1,
-            partial(self._tokens, found.columns),
-            _SHARPNESS,
-        )
+        tokens = partial(self._tokens, found.columns)
+        ranked = ranked_by_layers(found.scores, self._chance, paths.level + 1, tokens)
         candidates = candidates_of(ranked)
         if not block.depends_on_path:
             return candidates._replace(counts=None)
@@ -147,11 +138,9 @@ class BlockSource:
         assert self._last is not None  # of `start`
         if memory.is_behind or memory.kv.length + self._head.num_places > memory.kv.capacity:
             return None
-        if abs(memory.num_places - self._num_judged) >= _JUDGED:
-            self._num_judged = memory.num_places
-            self._columns = usual_columns(memory.token_ids, self._head.num_columns)
+        columns = self._usual.of(memory.token_ids)
         self._block = self._head.draft(
-            self._last, memory.num_places, memory.kv, self._num_wanted, self._columns
+            self._last, memory.num_places, memory.kv, self._num_wanted, columns
         )
         return self._block
 

@@ -13,13 +13,11 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.chained import ChainedHead
-from medusa_core.heads.ranked import ranked_behind
-from medusa_core.heads.usual_tokens import usual_columns
+from medusa_core.heads.ranked import ranked_by_layers
+from medusa_core.heads.usual_tokens import UsualColumns
+from medusa_core.models.attention import causal_mask
 from medusa_core.runtime.tree.step import Chance
-from medusa_core.speculation.drafters.head_memory import (
-    MOST_AT_ONCE,
-    HeadMemory,
-)
+from medusa_core.speculation.drafters.head_memory import MOST_AT_ONCE, HeadMemory
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import (
     Candidates,
@@ -31,11 +29,7 @@ from medusa_core.speculation.drafters.source import (
 )
 
 NAME = "chained"
-_RANKS = 10  # of the reference's trees
 _DEEPEST = 8
-# How far scores with chance are trusted: heads of one layer say less than a whole model.
-_SHARPNESS = 0.7
-_JUDGED = 64  # after so many tokens it is seen again in which part of a vocabulary they lie
 _ROOM = 3  # more paths are tried than a tree has rows
 
 
@@ -53,8 +47,7 @@ class ChainedMemory(HeadMemory):
         token_ids = self.token_ids[place : place + count]
         mask = None
         if count > 1:
-            mask = torch.zeros(count, length + count, device=features.device)
-            mask[:, length:] = torch.full((count, count), float("-inf")).triu(1)
+            mask = causal_mask(length, count, torch.float32, features.device)
         self.kv.reserve(count)
         slots = range(length, length + count)
         read = self._head.entered(features)
@@ -87,11 +80,12 @@ class ChainedSource:
         self._root: Tensor | None = None
         self._nodes: dict[tuple[int, ...], _Node] = {}
         self._num_rows = 0
-        self._columns = self._num_judged = 0
+        self._columns = 0  # of the step under way
+        self._usual = UsualColumns(head.num_columns)
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._prompt, self._root, self._memory = token_ids, None, None
-        self._columns = self._num_judged = 0
+        self._usual = UsualColumns(self._head.num_columns)
         self._chance = None
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
@@ -125,9 +119,7 @@ class ChainedSource:
     def start(self, root_id: int, most_rows: int) -> None:
         memory = self._need_memory()
         behind = memory.catch_up(_ROOM * most_rows)
-        if abs(memory.num_places - self._num_judged) >= _JUDGED:
-            self._num_judged = memory.num_places
-            self._columns = usual_columns(memory.token_ids, self._head.num_columns)
+        self._columns = self._usual.of(memory.token_ids)
         if behind is not None or memory.is_behind:
             self._root = behind
         self._num_rows = 0
@@ -176,11 +168,7 @@ class ChainedSource:
 
     def _best(self, states: Tensor, depth: int) -> Candidates:
         scores = self._head.scores(states, self._columns)
-        num_ranks = min(_RANKS, scores.shape[-1])
-        ranked = ranked_behind(
-            scores, num_ranks, self._chance, depth, self._head.tokens, _SHARPNESS
-        )
-        return candidates_of(ranked)
+        return candidates_of(ranked_by_layers(scores, self._chance, depth, self._head.tokens))
 
     @property
     def _head_device(self) -> torch.device:

@@ -5,34 +5,18 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from medusa_core.errors import OutOfMemoryError
+from medusa_core.heads.cached import CachedHeads
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.pool import (
-    CachePool,
-    steps_up,
-)
+from medusa_core.runtime.kv.pool import steps_up
 
 log = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 64
-
-
-class CachedHeads(Protocol):
-    """Heads with caches of their own.
-
-    Attributes:
-        caches: Room for them, once it is reserved.
-    """
-
-    caches: CachePool | None
-
-    def new_cache(self, capacity: int, memory: Tensor | None = None) -> KvCache:
-        """An empty one."""
 
 
 class HeadMemory(ABC):

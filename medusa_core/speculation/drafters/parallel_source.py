@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.heads.eagle import EagleHead
+from medusa_core.models.attention import causal_mask
 from medusa_core.speculation.drafters.chained_source import ChainedSource
 from medusa_core.speculation.drafters.source import Candidates, Paths
 
@@ -46,14 +47,12 @@ class ParallelSource(ChainedSource):
         if not count:
             return (root,)
         width = length + count
-        mask = torch.zeros(count, width)
-        mask[:, length:] = torch.full((count, count), float("-inf")).triu(1)
         states = self._head.step(
             self._masked.expand(count, -1),
             [self._mask_id] * count,
             range(place, place + count),
             range(length, width),
-            mask.to(root.device),
+            causal_mask(length, count, torch.float32, root.device),
             width,
             kv,
         )

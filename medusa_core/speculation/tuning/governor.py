@@ -15,7 +15,7 @@ _LOOKS = (6, 12, 24, 48)  # steps after which a clear loss is seen
 _ERRORS = 2.0  # standard ones that it is clear by
 _DOUBTED = 0.95  # whom the last time found slower than that is tried after a rest
 _PROBE = 16  # plain steps that are measured before drafts are let go
-_FIRST_REST = 32  # plain steps before drafts are tried again; twice as many every time
+_FIRST_REST = 32  # plain steps before drafts are tried again; ever more, most after clear losses
 _LONGEST_REST = 512  # so that answers of another kind aren't missed for long
 _TRIAL = 48  # steps of a new try
 
@@ -106,7 +106,7 @@ class Governor:
             self._needed, self._rest = _WINDOW, _FIRST_REST
         else:
             self._left = self._rest
-            self._rest = min(2 * self._rest, _LONGEST_REST)
+            self._rest = min((4 if is_early else 2) * self._rest, _LONGEST_REST)
             self._needed = _TRIAL
         self._steps.clear()
 

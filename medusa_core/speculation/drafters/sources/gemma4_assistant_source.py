@@ -17,7 +17,7 @@ from torch import Tensor
 from medusa_core.errors import RequestError
 from medusa_core.heads.gemma4_assistant import AssistantHead, SeenRows
 from medusa_core.heads.gemma4_assistant_parts import KIND
-from medusa_core.heads.ranked import ranked_behind
+from medusa_core.heads.ranked import ranked_by_layers
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.kv.cache import KvCache, ReadableCache
@@ -31,10 +31,7 @@ from medusa_core.speculation.drafters.source import (
     candidates_of,
 )
 
-_RANKS = 10
 _DEEPEST = 8
-# How far scores with chance are trusted: heads of few layers say less than a whole model.
-_SHARPNESS = 0.7
 
 
 class AssistantSource:
@@ -78,10 +75,7 @@ class AssistantSource:
         )
         self._states |= {path: behind[row : row + 1] for row, path in enumerate(known)}
         scored = self._head.scored(left)
-        num_ranks, depth = min(_RANKS, scored.scores.shape[1]), paths.level + 1
-        ranked = ranked_behind(
-            scored.scores, num_ranks, last.chance, depth, scored.tokens, _SHARPNESS
-        )
+        ranked = ranked_by_layers(scored.scores, last.chance, paths.level + 1, scored.tokens)
         return behind_some(candidates_of(ranked), are_known)
 
     def observe(self, observation: Observation) -> None:

@@ -1,0 +1,80 @@
+"""What heads of every kind are checked for, in words that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from medusa_core.errors import HeadsError
+from medusa_core.models.config import ModelConfig
+
+# Vocabularies are padded to rounder numbers: 32000, 32001 and 32064 are one.
+_MOST_PADDING = 128
+_MOST_LISTED, _MOST_CHARS = 16, 80
+
+
+def listed(names: Iterable[str]) -> str:
+    """The first of some names for a message: a damaged file may have any number, of any length."""
+    first = [name[:_MOST_CHARS] for name in islice(names, _MOST_LISTED + 1)]
+    return ", ".join(first[:_MOST_LISTED]) + (", ..." if len(first) > _MOST_LISTED else "")
+
+
+def check_finite(name: str, tensor: Tensor) -> Tensor:
+    """The tensor, if it holds numbers alone.
+
+    Raises:
+        HeadsError: It doesn't: drafts would be nothing.
+    """
+    if not bool(torch.isfinite(tensor).all()):
+        raise HeadsError(f"{name} holds what is no number.", "Download the heads again.")
+    return tensor
+
+
+def check_sizes(
+    hidden: int, vocabulary: int, config: ModelConfig, padding: int = _MOST_PADDING
+) -> None:
+    """Refuse heads for a target of other sizes.
+
+    Args:
+        hidden: Their width.
+        vocabulary: The tokens that they draft from.
+        config: Sizes of the target.
+        padding: By how many tokens the vocabularies may differ.
+
+    Raises:
+        HeadsError: They are for another target.
+    """
+    if hidden != config.hidden_size:
+        raise HeadsError(
+            f"The heads are for a hidden size of {hidden}, the model has {config.hidden_size}.",
+            "Choose the heads that were trained for this model.",
+            heads=hidden,
+            model=config.hidden_size,
+        )
+    if abs(vocabulary - config.vocab_size) > padding:
+        raise HeadsError(
+            f"The heads have a vocabulary of {vocabulary}, the model {config.vocab_size}.",
+            "Choose the heads that were trained for this model.",
+            heads=vocabulary,
+            model=config.vocab_size,
+        )
+
+
+def checked_offsets(offsets: Tensor, config: ModelConfig) -> Tensor:
+    """How far each drafted token's id lies behind its column. [columns]
+
+    Raises:
+        HeadsError: One leads out of the vocabulary, or two to the same token.
+    """
+    ids = (offsets + torch.arange(len(offsets))).tolist()
+    if not all(0 <= token_id < config.vocab_size for token_id in ids):
+        raise HeadsError(
+            "d2t leads to tokens that the model hasn't.",
+            "Choose the heads that were trained for this model.",
+        )
+    if len(set(ids)) != len(ids):
+        raise HeadsError("d2t names a token twice.", "Download the heads again.")
+    return offsets
