@@ -519,6 +519,18 @@
         <translation>Antwortet sofort</translation>
     </message>
     <message>
+        <source>Chain or tree, as it pays</source>
+        <translation>Kette oder Baum, wie es sich lohnt</translation>
+    </message>
+    <message>
+        <source>Chain</source>
+        <translation>Kette</translation>
+    </message>
+    <message>
+        <source>Tree</source>
+        <translation>Baum</translation>
+    </message>
+    <message>
         <source>System prompt</source>
         <translation>Systemanweisung</translation>
     </message>
@@ -563,6 +575,10 @@
         <translation>Wie soll das Modell antworten?</translation>
     </message>
     <message>
+        <source>Form of guesses</source>
+        <translation>Form des Vorausratens</translation>
+    </message>
+    <message>
         <source>When the chat is too long</source>
         <translation>Wenn das Gespräch zu lang ist</translation>
     </message>
@@ -581,6 +597,10 @@
     <message>
         <source>{0} draws nothing, so it needs no seed.</source>
         <translation>{0} lost nichts aus und braucht keinen Startwert.</translation>
+    </message>
+    <message>
+        <source>A chain guesses one token behind the other; a tree also guesses others beside them. Which is faster depends on the model and this computer: it is measured.</source>
+        <translation>Eine Kette rät ein Token hinter dem anderen; ein Baum rät auch andere daneben. Was schneller ist, hängt vom Modell und von diesem Computer ab: Es wird gemessen.</translation>
     </message>
     <message>
         <source>This model can think before it answers: slower, and better at hard questions.</source>
@@ -1054,6 +1074,10 @@
         <translation>Datei</translation>
     </message>
     <message>
+        <source>Drafter</source>
+        <translation>Entwerfer</translation>
+    </message>
+    <message>
         <source>Searching…</source>
         <translation>Suche läuft…</translation>
     </message>
@@ -1070,14 +1094,16 @@
         <translation> · auf Antrag</translation>
     </message>
     <message>
-        <source>{0} heads</source>
-        <translation>{0} Köpfe</translation>
+        <source>{0}
+For models {1:,} wide. Once it is here, it can be chosen with such a model under Installed.
+{2}</source>
+        <translation>{0}
+Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit einem solchen Modell gewählt werden.
+{2}</translation>
     </message>
     <message>
-        <source>{0} heads for models {1:,} wide. Once they are here, they can be chosen with such a model under Installed.
-{2}</source>
-        <translation>{0} Köpfe für Modelle der Breite {1:,}. Sind sie einmal hier, lassen sie sich unter Installiert zu einem solchen Modell wählen.
-{2}</translation>
+        <source>Reading sizes…</source>
+        <translation>Größen werden gelesen…</translation>
     </message>
     <message>
         <source>The heads are a pickle, which is converted once.</source>
@@ -1199,8 +1225,20 @@
         <translation>Ein Prozessor multipliziert keine Gewichte in {0}.</translation>
     </message>
     <message>
+        <source>A Gemma 4 assistant reads keys and values of a Gemma 4, not of a {0} model.</source>
+        <translation>Ein Assistent von Gemma 4 liest Schlüssel und Werte eines Gemma 4, nicht eines {0}-Modells.</translation>
+    </message>
+    <message>
+        <source>A Markov head of the type {0} isn&apos;t supported.</source>
+        <translation>Ein Markow-Kopf der Art {0} wird nicht unterstützt.</translation>
+    </message>
+    <message>
         <source>A card doesn&apos;t multiply {0} weights.</source>
         <translation>Eine Karte multipliziert keine Gewichte in {0}.</translation>
+    </message>
+    <message>
+        <source>A drafter of Gemma 4 with experts or per-layer embeddings isn&apos;t supported.</source>
+        <translation>Ein Entwerfer von Gemma 4 mit Experten oder Einbettungen je Schicht wird nicht unterstützt.</translation>
     </message>
     <message>
         <source>A function has no name.</source>
@@ -1213,6 +1251,10 @@
     <message>
         <source>A layer before them is missing: download the heads again.</source>
         <translation>Eine Schicht davor fehlt: Laden Sie die Köpfe neu herunter.</translation>
+    </message>
+    <message>
+        <source>A layer that the model was trained with, to predict further tokens.</source>
+        <translation>Eine Schicht, mit der das Modell trainiert wurde, um weitere Token vorherzusagen.</translation>
     </message>
     <message>
         <source>A logit bias is no finite number.</source>
@@ -1283,6 +1325,10 @@
         <translation>Alles, was die Grammatik hier erlaubt, ist verboten.</translation>
     </message>
     <message>
+        <source>An EAGLE-1 head has one layer.</source>
+        <translation>Ein EAGLE-1-Kopf hat eine Schicht.</translation>
+    </message>
+    <message>
         <source>An answer of at most {0} tokens makes no sense.</source>
         <translation>Eine Antwort von höchstens {0} Token ergibt keinen Sinn.</translation>
     </message>
@@ -1297,6 +1343,10 @@
     <message>
         <source>Asking {0} for its models</source>
         <translation>{0} wird nach seinen Modellen gefragt</translation>
+    </message>
+    <message>
+        <source>Assistants with {0} aren&apos;t supported.</source>
+        <translation>Assistenten mit {0} werden nicht unterstützt.</translation>
     </message>
     <message>
         <source>At {0} other computers reach the server, and it has no key.</source>
@@ -1411,6 +1461,10 @@
         <translation>Wählen Sie 4 oder 8 Bit</translation>
     </message>
     <message>
+        <source>Choose GLM-4.5-Air or GLM-4.6.</source>
+        <translation>Wählen Sie GLM-4.5-Air oder GLM-4.6.</translation>
+    </message>
+    <message>
         <source>Choose Granite 3, or a Granite 4 that does.</source>
         <translation>Wählen Sie Granite 3, oder ein Granite 4, das dies tut.</translation>
     </message>
@@ -1427,6 +1481,18 @@
         <translation>Wählen Sie Nemotron 3 Nano oder eines ohne Experten.</translation>
     </message>
     <message>
+        <source>Choose a DFlash or DSpark drafter as z-lab, DeepSeek or speculators publish them.</source>
+        <translation>Wählen Sie einen DFlash- oder DSpark-Entwerfer, wie z-lab, DeepSeek oder speculators sie veröffentlichen.</translation>
+    </message>
+    <message>
+        <source>Choose a DFlash or DSpark drafter for this model.</source>
+        <translation>Wählen Sie einen DFlash- oder DSpark-Entwerfer für dieses Modell.</translation>
+    </message>
+    <message>
+        <source>Choose a DSpark drafter whose markov_head_type is vanilla.</source>
+        <translation>Wählen Sie einen DSpark-Entwerfer, dessen markov_head_type „vanilla“ ist.</translation>
+    </message>
+    <message>
         <source>Choose a Gemma 4 that writes text, such as E2B or E4B.</source>
         <translation>Wählen Sie ein Gemma 4, das Text schreibt, etwa E2B oder E4B.</translation>
     </message>
@@ -1441,10 +1507,6 @@
     <message>
         <source>Choose a LoRA, or a model into which the adapter was merged.</source>
         <translation>Wählen Sie eine LoRA, oder ein Modell, in das der Adapter eingerechnet ist.</translation>
-    </message>
-    <message>
-        <source>Choose a MiMo model, or go without heads.</source>
-        <translation>Wählen Sie ein MiMo-Modell, oder verzichten Sie auf Köpfe.</translation>
     </message>
     <message>
         <source>Choose a dense format for the embedding, or keep it in RAM.</source>
@@ -1479,16 +1541,16 @@
         <translation>Wählen Sie einen Ordner in der Anordnung von Hugging Face, oder laden Sie das Modell herunter.</translation>
     </message>
     <message>
-        <source>Choose a folder with Medusa heads, or go without heads.</source>
-        <translation>Wählen Sie einen Ordner mit Medusa-Köpfen, oder verzichten Sie auf Köpfe.</translation>
-    </message>
-    <message>
         <source>Choose a folder with a LoRA of PEFT.</source>
         <translation>Wählen Sie einen Ordner mit einer LoRA von PEFT.</translation>
     </message>
     <message>
         <source>Choose a folder with config.json and safetensors files.</source>
         <translation>Wählen Sie einen Ordner mit config.json und safetensors-Dateien.</translation>
+    </message>
+    <message>
+        <source>Choose a folder with heads, or a GGUF file of them; or go without heads.</source>
+        <translation>Wählen Sie einen Ordner mit Köpfen oder eine GGUF-Datei davon; oder verzichten Sie auf Köpfe.</translation>
     </message>
     <message>
         <source>Choose a model of another family.</source>
@@ -1565,6 +1627,10 @@
     <message>
         <source>Choose another folder.</source>
         <translation>Wählen Sie einen anderen Ordner.</translation>
+    </message>
+    <message>
+        <source>Choose another head for this model.</source>
+        <translation>Wählen Sie einen anderen Kopf für dieses Modell.</translation>
     </message>
     <message>
         <source>Choose another model, or ask without a grammar.</source>
@@ -1735,12 +1801,24 @@
         <translation>Wählen Sie andere Köpfe, oder laden Sie diese neu herunter.</translation>
     </message>
     <message>
+        <source>Choose the Gemma 4 that it was trained for, or go without it.</source>
+        <translation>Wählen Sie das Gemma 4, für das er trainiert wurde, oder verzichten Sie auf ihn.</translation>
+    </message>
+    <message>
+        <source>Choose the assistant that was trained for this model.</source>
+        <translation>Wählen Sie den Assistenten, der für dieses Modell trainiert wurde.</translation>
+    </message>
+    <message>
         <source>Choose the device cpu, or install a torch for this card.</source>
         <translation>Wählen Sie das Gerät cpu, oder installieren Sie ein torch für diese Karte.</translation>
     </message>
     <message>
         <source>Choose the drafter &apos;none&apos;.</source>
         <translation>Wählen Sie den Entwerfer „none“.</translation>
+    </message>
+    <message>
+        <source>Choose the drafter that was trained for this model.</source>
+        <translation>Wählen Sie den Entwerfer, der für dieses Modell trainiert wurde.</translation>
     </message>
     <message>
         <source>Choose the dtype {0}, or leave it open.</source>
@@ -1765,10 +1843,6 @@
     <message>
         <source>Choose the heads that were trained for this model.</source>
         <translation>Wählen Sie die Köpfe, die für dieses Modell trainiert wurden.</translation>
-    </message>
-    <message>
-        <source>Choose the repository of the model itself.</source>
-        <translation>Wählen Sie das Repository des Modells selbst.</translation>
     </message>
     <message>
         <source>Choose the streams that were trained for this model.</source>
@@ -1891,6 +1965,10 @@
         <translation>Laden Sie den Adapter noch einmal herunter.</translation>
     </message>
     <message>
+        <source>Download the assistant again.</source>
+        <translation>Laden Sie den Assistenten noch einmal herunter.</translation>
+    </message>
+    <message>
         <source>Download the file again.</source>
         <translation>Laden Sie die Datei neu herunter.</translation>
     </message>
@@ -1923,6 +2001,10 @@
         <translation>Laden Sie tokenizer.json neu herunter.</translation>
     </message>
     <message>
+        <source>Drafts can&apos;t grow as {0}.</source>
+        <translation>Vorausraten als {0} gibt es nicht.</translation>
+    </message>
+    <message>
         <source>Drafts of the kind {0} aren&apos;t supported.</source>
         <translation>Vorausraten der Art {0} wird nicht unterstützt.</translation>
     </message>
@@ -1939,12 +2021,28 @@
         <translation>Alles geht auch ohne sie, nur langsamer; eine Grafikkarte braucht sie nicht.</translation>
     </message>
     <message>
+        <source>Experts in groups aren&apos;t supported.</source>
+        <translation>Experten in Gruppen werden nicht unterstützt.</translation>
+    </message>
+    <message>
         <source>Experts in groups, or of another width than the model&apos;s, aren&apos;t supported.</source>
         <translation>Experten in Gruppen oder von anderer Breite als das Modell werden nicht unterstützt.</translation>
     </message>
     <message>
         <source>Export fewer conversations at once, or choose another file.</source>
         <translation>Exportieren Sie weniger Gespräche auf einmal, oder wählen Sie eine andere Datei.</translation>
+    </message>
+    <message>
+        <source>Fills a block in one pass, read from left to right.</source>
+        <translation>Füllt einen Block in einem Durchgang, von links nach rechts gelesen.</translation>
+    </message>
+    <message>
+        <source>Fills a block in one pass; each guess weighs the one before and says how sure it is.</source>
+        <translation>Füllt einen Block in einem Durchgang; jedes geratene Token wägt das davor ab und sagt, wie sicher es ist.</translation>
+    </message>
+    <message>
+        <source>Fills a whole block of guesses in one pass.</source>
+        <translation>Füllt einen ganzen Block in einem Durchgang.</translation>
     </message>
     <message>
         <source>For 16 GB of memory and more: it reads an eighth of its experts for each token.</source>
@@ -1995,6 +2093,10 @@
         <translation>Gut für einen Computer ohne Grafikkarte. Viele Sprachen.</translation>
     </message>
     <message>
+        <source>Google&apos;s own small drafter, which reads what the model remembers.</source>
+        <translation>Googles eigener kleiner Entwerfer, der liest, was das Modell sich gemerkt hat.</translation>
+    </message>
+    <message>
         <source>Heads aren&apos;t written as {0}.</source>
         <translation>Köpfe werden nicht als {0} geschrieben.</translation>
     </message>
@@ -2017,10 +2119,6 @@
     <message>
         <source>Hydra heads with a layer of attention aren&apos;t supported.</source>
         <translation>Hydra-Köpfe mit einer Attention-Schicht werden nicht unterstützt.</translation>
-    </message>
-    <message>
-        <source>If you trust where they come from, convert them once: medusa convert {0}</source>
-        <translation>Wenn Sie der Herkunft vertrauen, wandeln Sie sie einmal um: medusa convert {0}</translation>
     </message>
     <message>
         <source>Import it in the model manager, or name it with --model.</source>
@@ -2151,10 +2249,6 @@
         <translation>Lassen Sie sie als „rooted“, oder trainieren Sie Köpfe ohne das.</translation>
     </message>
     <message>
-        <source>Layers for multi-token prediction of {0} models aren&apos;t supported.</source>
-        <translation>MTP-Schichten von Modellen der Art {0} werden nicht unterstützt.</translation>
-    </message>
-    <message>
         <source>Layers of kind {0} aren&apos;t supported in this family.</source>
         <translation>Schichten der Art {0} werden in dieser Familie nicht unterstützt.</translation>
     </message>
@@ -2231,10 +2325,6 @@
         <translation>Laden Sie Medusa-Köpfe für dieses Modell, oder wählen Sie „suffix“ oder „none“ als Vorausraten.</translation>
     </message>
     <message>
-        <source>Load MiMo as safetensors without other heads, or choose another drafter.</source>
-        <translation>Laden Sie MiMo als safetensors ohne andere Köpfe, oder wählen Sie ein anderes Vorausraten.</translation>
-    </message>
-    <message>
         <source>Load a model first.</source>
         <translation>Laden Sie zuerst ein Modell.</translation>
     </message>
@@ -2267,6 +2357,10 @@
         <translation>Laden Sie Ströme, die für dieses Modell trainiert wurden, oder wählen Sie anderes Vorausraten.</translation>
     </message>
     <message>
+        <source>Load that model, and this file as its heads: under Drafter, or with --heads.</source>
+        <translation>Laden Sie jenes Modell, und diese Datei als seine Köpfe: unter Entwerfer oder mit --heads.</translation>
+    </message>
+    <message>
         <source>Load that model. This file isn&apos;t needed: under Drafter there are others.</source>
         <translation>Laden Sie jenes Modell. Diese Datei wird nicht gebraucht: Unter Entwerfer gibt es andere.</translation>
     </message>
@@ -2277,6 +2371,10 @@
     <message>
         <source>Load the model again.</source>
         <translation>Laden Sie das Modell noch einmal.</translation>
+    </message>
+    <message>
+        <source>Load the model without heads, or download it again.</source>
+        <translation>Laden Sie das Modell ohne Köpfe oder laden Sie es noch einmal herunter.</translation>
     </message>
     <message>
         <source>Long context in little memory.</source>
@@ -2399,6 +2497,10 @@
         <translation>Noch ist kein Gespräch behalten.</translation>
     </message>
     <message>
+        <source>No layer for multi-token prediction that is known of {0} models.</source>
+        <translation>Keine Schicht zur Vorhersage mehrerer Token, wie sie von {0}-Modellen bekannt ist.</translation>
+    </message>
+    <message>
         <source>No memory for a KV cache of {0} tokens.</source>
         <translation>Kein Speicher für einen KV-Cache von {0} Token.</translation>
     </message>
@@ -2517,6 +2619,10 @@
     <message>
         <source>One conversation of the file is too large, or the file is damaged.</source>
         <translation>Ein Gespräch in der Datei ist zu groß, oder die Datei ist beschädigt.</translation>
+    </message>
+    <message>
+        <source>One layer that goes on from the model&apos;s own states, token by token.</source>
+        <translation>Eine Schicht, die von den Zuständen des Modells aus Token für Token weitergeht.</translation>
     </message>
     <message>
         <source>Only GGUF files hold such weights.</source>
@@ -2663,8 +2769,20 @@
         <translation>Kürzen Sie die Nachricht, beginnen Sie ein neues Gespräch, oder lassen Sie die ältesten Nachrichten gehen (Kontext, in den Einstellungen des Gesprächs).</translation>
     </message>
     <message>
+        <source>Small heads that read the guesses before their own.</source>
+        <translation>Kleine Köpfe, die lesen, was vor ihnen geraten wurde.</translation>
+    </message>
+    <message>
+        <source>Small heads, one for each token ahead.</source>
+        <translation>Kleine Köpfe, einer für jedes Token voraus.</translation>
+    </message>
+    <message>
         <source>Small, and good at reasoning and code.</source>
         <translation>Klein, und gut im Schließen und Programmieren.</translation>
+    </message>
+    <message>
+        <source>Some projections lack their biases.</source>
+        <translation>Manchen Projektionen fehlen ihre Biaswerte.</translation>
     </message>
     <message>
         <source>Start Medusa Chat again.</source>
@@ -2743,12 +2861,20 @@
         <translation>Tensoren, die zu keinem EAGLE-Kopf gehören: {0}.</translation>
     </message>
     <message>
+        <source>Tensors that belong to no Gemma 4 assistant: {0}.</source>
+        <translation>Tensoren, die zu keinem Assistenten von Gemma 4 gehören: {0}.</translation>
+    </message>
+    <message>
         <source>Tensors that belong to no Hydra head: {0}.</source>
         <translation>Tensoren, die zu keinem Hydra-Kopf gehören: {0}.</translation>
     </message>
     <message>
         <source>Tensors that belong to no Medusa head: {0}.</source>
         <translation>Tensoren, die zu keinem Medusa-Kopf gehören: {0}.</translation>
+    </message>
+    <message>
+        <source>Tensors that belong to no block drafter: {0}.</source>
+        <translation>Tensoren, die zu keinem Block-Entwerfer gehören: {0}.</translation>
     </message>
     <message>
         <source>Tensors that belong to no layer for multi-token prediction: {0}.</source>
@@ -2771,12 +2897,24 @@
         <translation>Dem EAGLE-Kopf fehlt {0}.</translation>
     </message>
     <message>
+        <source>The EAGLE head norms queries or keys alone.</source>
+        <translation>Der EAGLE-Kopf normiert nur Anfragen oder nur Schlüssel.</translation>
+    </message>
+    <message>
         <source>The Hub failed ({0}).</source>
         <translation>Das Hub ist gescheitert ({0}).</translation>
     </message>
     <message>
         <source>The Hub&apos;s answer about {0} can&apos;t be read: {1}.</source>
         <translation>Die Antwort des Hubs zu {0} ist nicht lesbar: {1}.</translation>
+    </message>
+    <message>
+        <source>The Markov head has the rank 0.</source>
+        <translation>Der Markow-Kopf hat den Rang 0.</translation>
+    </message>
+    <message>
+        <source>The activation {0} isn&apos;t supported.</source>
+        <translation>Die Aktivierung {0} wird nicht unterstützt.</translation>
     </message>
     <message>
         <source>The activation {0} isn&apos;t supported; only {1} is.</source>
@@ -2833,6 +2971,22 @@
     <message>
         <source>The answer of {0} can&apos;t be read: {1}.</source>
         <translation>Die Antwort von {0} ist nicht lesbar: {1}.</translation>
+    </message>
+    <message>
+        <source>The assistant lacks {0}.</source>
+        <translation>Dem Assistenten fehlt {0}.</translation>
+    </message>
+    <message>
+        <source>The assistant&apos;s layers are no matrices.</source>
+        <translation>Die Schichten des Assistenten sind keine Matrizen.</translation>
+    </message>
+    <message>
+        <source>The assistant&apos;s projections are no matrices.</source>
+        <translation>Die Projektionen des Assistenten sind keine Matrizen.</translation>
+    </message>
+    <message>
+        <source>The block drafter lacks {0}.</source>
+        <translation>Dem Block-Entwerfer fehlt {0}.</translation>
     </message>
     <message>
         <source>The chat template broke the process that renders it.</source>
@@ -2915,6 +3069,10 @@
         <translation>Der Umwandler endete unerwartet ({0}).</translation>
     </message>
     <message>
+        <source>The convolutions of the block drafter have odd shapes.</source>
+        <translation>Die Faltungen des Block-Entwerfers haben unmögliche Formen.</translation>
+    </message>
+    <message>
         <source>The description of a function is no JSON.</source>
         <translation>Die Beschreibung einer Funktion ist kein JSON.</translation>
     </message>
@@ -2933,6 +3091,18 @@
     <message>
         <source>The download is incomplete, or this is another kind of model.</source>
         <translation>Der Download ist unvollständig, oder es ist eine andere Art von Modell.</translation>
+    </message>
+    <message>
+        <source>The drafter has {0} layers.</source>
+        <translation>Der Entwerfer hat {0} Schichten.</translation>
+    </message>
+    <message>
+        <source>The drafter reads what leaves layer {0}; a model of {1} layers has none behind it.</source>
+        <translation>Der Entwerfer liest, was Schicht {0} verlässt; ein Modell von {1} Schichten hat dahinter keine.</translation>
+    </message>
+    <message>
+        <source>The drafter&apos;s MASK is token {0}; the model has {1}.</source>
+        <translation>MASK ist beim Entwerfer Token {0}; das Modell hat {1}.</translation>
     </message>
     <message>
         <source>The engine ended a request without an answer.</source>
@@ -2961,6 +3131,10 @@
     <message>
         <source>The file holds no conversations that can be read.</source>
         <translation>Die Datei enthält keine lesbaren Gespräche.</translation>
+    </message>
+    <message>
+        <source>The file holds {0} twice.</source>
+        <translation>Die Datei enthält {0} zweimal.</translation>
     </message>
     <message>
         <source>The file is damaged, or was changed: export the conversation again.</source>
@@ -2999,12 +3173,20 @@
         <translation>Der Kopf liest die Schichten {0}, die ein Modell mit {1} Schichten nicht hat.</translation>
     </message>
     <message>
+        <source>The head&apos;s token of MASK, {0}, is none of the model&apos;s.</source>
+        <translation>Das Token {0}, das beim Kopf für MASK steht, hat das Modell nicht.</translation>
+    </message>
+    <message>
         <source>The heads are for a hidden size of {0}, the model has {1}.</source>
         <translation>Die Köpfe sind für die Breite {0}, das Modell hat {1}.</translation>
     </message>
     <message>
         <source>The heads differ in their layers.</source>
         <translation>Die Köpfe unterscheiden sich in ihren Schichten.</translation>
+    </message>
+    <message>
+        <source>The heads draft from some tokens, and have no lm_head for them.</source>
+        <translation>Die Köpfe raten aus einem Teil der Token und haben dafür kein lm_head.</translation>
     </message>
     <message>
         <source>The heads have a vocabulary of {0}, the model {1}.</source>
@@ -3075,6 +3257,10 @@
         <translation>Die Bewertungen des Modells sind keine Zahlen (NaN oder unendlich).</translation>
     </message>
     <message>
+        <source>The norms of what the EAGLE head reads ({0} for {1} states) aren&apos;t those of config.json.</source>
+        <translation>Die Normen dessen, was der EAGLE-Kopf liest ({0} für {1} Zustände), sind nicht die aus config.json.</translation>
+    </message>
+    <message>
         <source>The numbers in {0} are not little-endian.</source>
         <translation>Die Zahlen in {0} haben nicht die übliche Bytefolge (little-endian).</translation>
     </message>
@@ -3101,6 +3287,10 @@
     <message>
         <source>The schema is no JSON.</source>
         <translation>Das Schema ist kein JSON.</translation>
+    </message>
+    <message>
+        <source>The selector has the rank 0.</source>
+        <translation>Der Selektor hat den Rang 0.</translation>
     </message>
     <message>
         <source>The server can&apos;t listen at {0}, port {1}: {2}.</source>
@@ -3185,6 +3375,10 @@
     <message>
         <source>The two belong to different heads, or one is damaged: download both again.</source>
         <translation>Die beiden gehören zu verschiedenen Köpfen, oder eines ist beschädigt: Laden Sie beide neu herunter.</translation>
+    </message>
+    <message>
+        <source>The weights and config.json belong to different assistants: download both again.</source>
+        <translation>Die Gewichte und config.json gehören zu verschiedenen Assistenten: Laden Sie beide noch einmal herunter.</translation>
     </message>
     <message>
         <source>The weights and config.json belong to different heads: download both again.</source>
@@ -3343,6 +3537,10 @@
         <translation>Dieses Word-Dokument ist beschädigt oder geschützt.</translation>
     </message>
     <message>
+        <source>This block drafter has parts that aren&apos;t supported.</source>
+        <translation>Dieser Block-Entwerfer hat Teile, die nicht unterstützt werden.</translation>
+    </message>
+    <message>
         <source>This can&apos;t be asked of a model of another machine.</source>
         <translation>Das kann man ein Modell eines anderen Rechners nicht fragen.</translation>
     </message>
@@ -3369,6 +3567,10 @@
     <message>
         <source>This document unpacks to far more than it seems to hold.</source>
         <translation>Dieses Dokument entpackt sich zu weit mehr, als es zu enthalten scheint.</translation>
+    </message>
+    <message>
+        <source>This drafter brings the vector of its MASK as a pickle ({0}), which can run code when it is opened.</source>
+        <translation>Dieser Entwerfer bringt den Vektor für MASK als Pickle mit ({0}), das beim Öffnen Code ausführen kann.</translation>
     </message>
     <message>
         <source>This file broke the process that reads it.</source>
@@ -3555,12 +3757,12 @@
         <translation>Was geschrieben ist, passt nicht zur Grammatik.</translation>
     </message>
     <message>
-        <source>What the adapter adds to {0} holds something that is no number.</source>
-        <translation>Was der Adapter zu {0} hinzufügt, enthält etwas, das keine Zahl ist.</translation>
+        <source>What rows of MASK read (mask_hidden) belongs to P-EAGLE heads, and to no others.</source>
+        <translation>Was Zeilen von MASK lesen (mask_hidden), gehört zu P-EAGLE-Köpfen und zu keinen anderen.</translation>
     </message>
     <message>
-        <source>What {0} said isn&apos;t kept.</source>
-        <translation>Was {0} gesagt hat, wird nicht behalten.</translation>
+        <source>What the adapter adds to {0} holds something that is no number.</source>
+        <translation>Was der Adapter zu {0} hinzufügt, enthält etwas, das keine Zahl ist.</translation>
     </message>
     <message>
         <source>With an adapter all layers must fit the device.</source>
@@ -3573,10 +3775,6 @@
     <message>
         <source>Without them it would draft otherwise: choose another head.</source>
         <translation>Ohne sie würde er anders raten: Wählen Sie einen anderen Kopf.</translation>
-    </message>
-    <message>
-        <source>Without them it would draft otherwise: choose the unquantized version of this model.</source>
-        <translation>Ohne sie würde sie anders raten: Wählen Sie die unquantisierte Fassung dieses Modells.</translation>
     </message>
     <message>
         <source>Write a branch, a tag or a commit.</source>
@@ -3627,6 +3825,10 @@
         <translation>eine Zeile hat kein Ende</translation>
     </message>
     <message>
+        <source>an assistant of a kind that isn&apos;t read; it drafts for models of type {0}</source>
+        <translation>ein Assistent einer Art, die nicht gelesen wird; er rät für Modelle der Art {0} voraus</translation>
+    </message>
+    <message>
         <source>an event is too long</source>
         <translation>ein Ereignis ist zu lang</translation>
     </message>
@@ -3643,12 +3845,24 @@
         <translation>Spalten in anderer Reihenfolge, desc_act</translation>
     </message>
     <message>
+        <source>config.json describes {0} layers, but the assistant has {1}.</source>
+        <translation>config.json beschreibt {0} Schichten, der Assistent hat aber {1}.</translation>
+    </message>
+    <message>
         <source>config.json gives {0} as hydra_{1}, the heads have {2}.</source>
         <translation>config.json nennt {0} als hydra_{1}, die Köpfe haben {2}.</translation>
     </message>
     <message>
         <source>config.json gives {0} as {1}.</source>
         <translation>config.json nennt {0} als {1}.</translation>
+    </message>
+    <message>
+        <source>config.json of the assistant: {0} makes no sense.</source>
+        <translation>config.json des Assistenten: {0} ergibt keinen Sinn.</translation>
+    </message>
+    <message>
+        <source>config.json says {0} layers, the drafter has {1}.</source>
+        <translation>config.json sagt {0} Schichten, der Entwerfer hat {1}.</translation>
     </message>
     <message>
         <source>config.json: each token takes {0} of {1} experts.</source>
@@ -3685,6 +3899,10 @@
     <message>
         <source>config.json: {0} is {1}.</source>
         <translation>config.json: {0} ist {1}.</translation>
+    </message>
+    <message>
+        <source>config.json: {0} isn&apos;t what a block drafter has there.</source>
+        <translation>config.json: {0} ist nicht, was ein Block-Entwerfer dort hat.</translation>
     </message>
     <message>
         <source>config.json: {0} makes no sense.</source>
@@ -3855,6 +4073,10 @@
         <translation>ein Faktor für eine ganze Matrix</translation>
     </message>
     <message>
+        <source>reads keys and values of {0}</source>
+        <translation>liest Schlüssel und Werte von {0}</translation>
+    </message>
+    <message>
         <source>reads layer {0} of {1}</source>
         <translation>liest Schicht {0} von {1}</translation>
     </message>
@@ -3937,6 +4159,10 @@
     <message>
         <source>token_map names tokens that the model hasn&apos;t, or one twice.</source>
         <translation>token_map nennt Token, die das Modell nicht hat, oder eines zweimal.</translation>
+    </message>
+    <message>
+        <source>token_ordering of the assistant doesn&apos;t name every token of the model once.</source>
+        <translation>token_ordering des Assistenten nennt nicht jedes Token des Modells einmal.</translation>
     </message>
     <message>
         <source>tokenizer.json is missing in {0}.</source>
@@ -4123,6 +4349,14 @@
         <translation>{0} gibt es schon.</translation>
     </message>
     <message>
+        <source>{0} has no Gemma 4 assistant.</source>
+        <translation>{0} hat keinen Assistenten von Gemma 4.</translation>
+    </message>
+    <message>
+        <source>{0} has no {1} drafter.</source>
+        <translation>{0} hat keinen {1}-Entwerfer.</translation>
+    </message>
+    <message>
         <source>{0} has to be repaired or updated, and another program is using it.</source>
         <translation>{0} muss repariert oder aktualisiert werden, und ein anderes Programm benutzt die Datei.</translation>
     </message>
@@ -4259,10 +4493,6 @@
         <translation>Was in die Schichten von {0}-Modellen eintritt, ist nicht bekannt.</translation>
     </message>
     <message>
-        <source>an assistant, which guesses tokens for a model of type {0}</source>
-        <translation>ein Assistent, der Token für ein Modell der Art {0} rät</translation>
-    </message>
-    <message>
         <source>config.json: a Mamba layer&apos;s state has {0} numbers; no model is so large.</source>
         <translation>config.json: Der Zustand einer Mamba-Schicht hat {0} Zahlen; kein Modell ist so groß.</translation>
     </message>
@@ -4341,10 +4571,6 @@
     <message>
         <source>config.json: {0} value heads can&apos;t share {1} key heads evenly.</source>
         <translation>config.json: {0} Wertköpfe können sich {1} Schlüsselköpfe nicht gleichmäßig teilen.</translation>
-    </message>
-    <message>
-        <source>the layer of a model that guesses tokens (MTP), without the model</source>
-        <translation>die Schicht eines Modells, die Token rät (MTP), ohne das Modell</translation>
     </message>
     <message>
         <source>the part of a model that {0}</source>
@@ -4703,6 +4929,10 @@
         <translation>{0} ist langsam: {1} der Schichten gingen an {2}.</translation>
     </message>
     <message>
+        <source>{0} is {1} for {2}.</source>
+        <translation>{0} ist {1} für {2}.</translation>
+    </message>
+    <message>
         <source>{0} is {1} of {2}, no matrix of 32-bit words.</source>
         <translation>{0} ist {1} von {2}, keine Matrix aus Wörtern von 32 Bit.</translation>
     </message>
@@ -4737,6 +4967,10 @@
     <message>
         <source>{0} isn&apos;t quantized to nf4 in blocks of {1}.</source>
         <translation>{0} ist nicht in nf4 mit Blöcken von {1} quantisiert.</translation>
+    </message>
+    <message>
+        <source>{0} isn&apos;t {1} numbers.</source>
+        <translation>{0} hat nicht {1} Zahlen.</translation>
     </message>
     <message>
         <source>{0} joined and took {1} of the layers.</source>
@@ -4931,6 +5165,22 @@
         <translation>Wählen Sie 1 oder mehr, oder 0 für alle.</translation>
     </message>
     <message>
+        <source>Choose a Qwen3.5, GLM or MiMo model that has one, or go without heads.</source>
+        <translation>Wählen Sie ein Modell von Qwen3.5, GLM oder MiMo, das eine hat, oder verzichten Sie auf Köpfe.</translation>
+    </message>
+    <message>
+        <source>Choose a drafter that uses the model&apos;s own token vectors.</source>
+        <translation>Wählen Sie einen Entwerfer, der die Tokenvektoren des Modells nutzt.</translation>
+    </message>
+    <message>
+        <source>Choose a drafter whose layers are dense.</source>
+        <translation>Wählen Sie einen Entwerfer, dessen Schichten dicht sind.</translation>
+    </message>
+    <message>
+        <source>Choose a drafter with silu or gelu_pytorch_tanh.</source>
+        <translation>Wählen Sie einen Entwerfer mit silu oder gelu_pytorch_tanh.</translation>
+    </message>
+    <message>
         <source>Choose a smaller weight format (q4 on a CPU, nf4-dq on a card), keep the token vectors in RAM, or close other programs.</source>
         <translation>Wählen Sie ein kleineres Gewichtsformat (q4 auf einem Prozessor, nf4-dq auf einer Karte), lassen Sie die Tokenvektoren im Arbeitsspeicher, oder schließen Sie andere Programme.</translation>
     </message>
@@ -4945,6 +5195,10 @@
     <message>
         <source>Choose q4 or int8.</source>
         <translation>Wählen Sie q4 oder int8.</translation>
+    </message>
+    <message>
+        <source>Choose the repository of the model itself, and this one as its heads.</source>
+        <translation>Wählen Sie das Repository des Modells selbst, und dieses als seine Köpfe.</translation>
     </message>
     <message>
         <source>Describe it as JSON.</source>
@@ -4971,12 +5225,24 @@
         <translation>Schicht {0} ist nicht lesbar aus {1}: {2}.</translation>
     </message>
     <message>
+        <source>Layer {0} of the assistant reads keys of layers that see {1}, in other heads than the model has ({2}).</source>
+        <translation>Schicht {0} des Assistenten liest Schlüssel von Schichten, die {1} sehen, in anderen Köpfen, als das Modell hat ({2}).</translation>
+    </message>
+    <message>
         <source>Layers lie on a disk, but no folder is named.</source>
         <translation>Schichten liegen auf einer Festplatte, aber kein Ordner ist genannt.</translation>
     </message>
     <message>
         <source>Leave out --sparse-attention.</source>
         <translation>Lassen Sie --sparse-attention weg.</translation>
+    </message>
+    <message>
+        <source>Load Gemma 4 with its assistant and with all layers on this computer, as the assistant reads the model&apos;s keys and values; or choose another drafter.</source>
+        <translation>Laden Sie Gemma 4 mit seinem Assistenten und mit allen Schichten auf diesem Computer, denn der Assistent liest Schlüssel und Werte des Modells; oder wählen Sie ein anderes Vorausraten.</translation>
+    </message>
+    <message>
+        <source>Load a Qwen3.5, GLM-4.5 or MiMo with its MTP layer and without other heads, or choose another drafter.</source>
+        <translation>Laden Sie ein Qwen3.5, GLM-4.5 oder MiMo mit seiner MTP-Schicht und ohne andere Köpfe oder wählen Sie ein anderes Vorausraten.</translation>
     </message>
     <message>
         <source>Load the model again: they are written anew.</source>
@@ -5045,6 +5311,14 @@
     <message>
         <source>Weights of type {0} are read from files, not made.</source>
         <translation>Gewichte vom Typ {0} werden aus Dateien gelesen, nicht gebildet.</translation>
+    </message>
+    <message>
+        <source>Without them it would draft otherwise: choose another drafter.</source>
+        <translation>Ohne sie würde er anders raten: Wählen Sie einen anderen Entwerfer.</translation>
+    </message>
+    <message>
+        <source>Without them it would draft otherwise: choose the assistant as Google published it.</source>
+        <translation>Ohne sie würde er anders raten: Wählen Sie den Assistenten, wie Google ihn veröffentlicht hat.</translation>
     </message>
     <message>
         <source>measuring a layer of the model</source>
@@ -5824,6 +6098,10 @@
         <translation>von der Grammatik verboten</translation>
     </message>
     <message>
+        <source>offered, but not verified</source>
+        <translation>vorgeschlagen, aber nicht geprüft</translation>
+    </message>
+    <message>
         <source>planned</source>
         <translation>geplant</translation>
     </message>
@@ -6024,6 +6302,14 @@
         <translation>{0}, angenommen</translation>
     </message>
     <message>
+        <source>Was offered</source>
+        <translation>Vorgeschlagen</translation>
+    </message>
+    <message>
+        <source>{0}, but not verified</source>
+        <translation>{0}, aber nicht geprüft</translation>
+    </message>
+    <message>
         <source>Lead over the next best</source>
         <translation>Vorsprung vor dem nächstbesten</translation>
     </message>
@@ -6094,6 +6380,10 @@
     <message>
         <source>behind a wrong guess</source>
         <translation>hinter falsch Geratenem</translation>
+    </message>
+    <message>
+        <source>offered, not worth a row</source>
+        <translation>vorgeschlagen, keiner Zeile wert</translation>
     </message>
     <message>
         <source>chance that the drafter gave it; paler: less</source>
@@ -6198,6 +6488,46 @@
     <message>
         <source>{0}, {1} ahead</source>
         <translation>{0}, {1} voraus</translation>
+    </message>
+    <message>
+        <source>nothing</source>
+        <translation>nichts</translation>
+    </message>
+    <message>
+        <source>chain</source>
+        <translation>Kette</translation>
+    </message>
+    <message>
+        <source>tree</source>
+        <translation>Baum</translation>
+    </message>
+    <message>
+        <source>Guesses by step: {0}.</source>
+        <translation>Geraten je Schritt: {0}.</translation>
+    </message>
+    <message>
+        <source>no guesses</source>
+        <translation>nichts geraten</translation>
+    </message>
+    <message>
+        <source>chain of {0}</source>
+        <translation>Kette von {0}</translation>
+    </message>
+    <message>
+        <source>tree of {0}</source>
+        <translation>Baum von {0}</translation>
+    </message>
+    <message>
+        <source>{0}: places {1} to {2} from one pass</source>
+        <translation>{0}: Stellen {1} bis {2} aus einem Durchgang</translation>
+    </message>
+    <message>
+        <source>accepted: {0}</source>
+        <translation>angenommen: {0}</translation>
+    </message>
+    <message>
+        <source>likely guesses without a row: {0}</source>
+        <translation>wahrscheinlich, aber ohne Zeile: {0}</translation>
     </message>
 </context>
 <context>
@@ -6346,6 +6676,14 @@
 <context>
     <name>KnownModels</name>
     <message>
+        <source>{0} is a drafter for another model than {1}{2}.</source>
+        <translation>{0} ist ein Entwerfer für ein anderes Modell als {1}{2}.</translation>
+    </message>
+    <message>
+        <source>It is listed now: load its model with it under Models.</source>
+        <translation>Er ist jetzt aufgeführt: Laden Sie sein Modell mit ihm unter Modelle.</translation>
+    </message>
+    <message>
         <source>Model</source>
         <translation>Modell</translation>
     </message>
@@ -6374,6 +6712,10 @@
     <message>
         <source>Download</source>
         <translation>Herunterladen</translation>
+    </message>
+    <message>
+        <source>Drafters</source>
+        <translation>Entwerfer</translation>
     </message>
     <message>
         <source>Licence</source>
@@ -6614,6 +6956,34 @@
     <message>
         <source>{0} answers, and offers {1} models.</source>
         <translation>{0} antwortet und bietet {1} Modelle an.</translation>
+    </message>
+    <message>
+        <source>for {0}</source>
+        <translation>für {0}</translation>
+    </message>
+    <message>
+        <source>Licence: {0}.</source>
+        <translation>Lizenz: {0}.</translation>
+    </message>
+    <message>
+        <source>It doesn&apos;t fit this model: {0}.</source>
+        <translation>Er passt nicht zu diesem Modell: {0}.</translation>
+    </message>
+    <message>
+        <source>Both are downloaded together.</source>
+        <translation>Beide werden zusammen heruntergeladen.</translation>
+    </message>
+    <message>
+        <source>Choose it with such a model, under Heads.</source>
+        <translation>Wählen Sie ihn mit einem solchen Modell, unter Köpfe.</translation>
+    </message>
+    <message>
+        <source>Its makers don&apos;t say for which model; its name does.</source>
+        <translation>Seine Hersteller sagen nicht, für welches Modell; sein Name sagt es.</translation>
+    </message>
+    <message>
+        <source>Published for {0}.</source>
+        <translation>Veröffentlicht für {0}.</translation>
     </message>
 </context>
 <context>
@@ -7085,6 +7455,25 @@
     </message>
 </context>
 <context>
+    <name>PublishedBox</name>
+    <message>
+        <source>Drafter</source>
+        <translation>Entwerfer</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>nichts</translation>
+    </message>
+    <message>
+        <source>Look for more on Hugging Face…</source>
+        <translation>Auf Hugging Face nach mehr suchen…</translation>
+    </message>
+    <message>
+        <source>lies in the files of {0}</source>
+        <translation>liegt in den Dateien von {0}</translation>
+    </message>
+</context>
+<context>
     <name>QueuedRow</name>
     <message>
         <source>Edit</source>
@@ -7097,6 +7486,21 @@
     <message>
         <source>Will be sent after this answer: {words}</source>
         <translation>Wird nach dieser Antwort gesendet: {words}</translation>
+    </message>
+</context>
+<context>
+    <name>RaceList</name>
+    <message>
+        <source>Speed of each drafter on this computer</source>
+        <translation>Geschwindigkeit jedes Entwerfers auf diesem Computer</translation>
+    </message>
+    <message>
+        <source>The dashed line is plain decoding. Enter lets a drafter guess in this chat.</source>
+        <translation>Die gestrichelte Linie ist ohne Vorausraten. Die Eingabetaste lässt einen Entwerfer in diesem Chat raten.</translation>
+    </message>
+    <message>
+        <source>{0} Chosen.</source>
+        <translation>{0} Gewählt.</translation>
     </message>
 </context>
 <context>
@@ -7458,12 +7862,28 @@
         <translation>Wie die Hersteller dieses Modells empfehlen, daraus zu ziehen.</translation>
     </message>
     <message>
+        <source>DFlash</source>
+        <translation>DFlash</translation>
+    </message>
+    <message>
+        <source>guessed by a DFlash drafter, which fills a block of places in one pass</source>
+        <translation>von einem DFlash-Entwerfer geraten, der einen Block von Stellen in einem Durchgang füllt</translation>
+    </message>
+    <message>
         <source>draft model</source>
         <translation>Entwurfsmodell</translation>
     </message>
     <message>
         <source>guessed by a smaller model of the same vocabulary</source>
         <translation>von einem kleineren Modell mit demselben Wortschatz geraten</translation>
+    </message>
+    <message>
+        <source>DSpark</source>
+        <translation>DSpark</translation>
+    </message>
+    <message>
+        <source>guessed by a DSpark drafter: a block in one pass, each by the one before</source>
+        <translation>von einem DSpark-Entwerfer geraten: ein Block in einem Durchgang, jedes Token nach dem davor</translation>
     </message>
     <message>
         <source>EAGLE</source>
@@ -7474,12 +7894,28 @@
         <translation>geraten von einem EAGLE-Kopf, der von den Zuständen des Modells aus weitergeht</translation>
     </message>
     <message>
+        <source>assistant</source>
+        <translation>Assistent</translation>
+    </message>
+    <message>
+        <source>guessed by Gemma 4&apos;s assistant, which reads the model&apos;s own keys and values</source>
+        <translation>vom Assistenten von Gemma 4 geraten, der die Schlüssel und Werte des Modells liest</translation>
+    </message>
+    <message>
         <source>Hydra</source>
         <translation>Hydra</translation>
     </message>
     <message>
         <source>guessed by a Hydra head, which reads the guesses before its own</source>
         <translation>von einem Hydra-Kopf geraten, der liest, was vor ihm geraten wurde</translation>
+    </message>
+    <message>
+        <source>JetSpec</source>
+        <translation>JetSpec</translation>
+    </message>
+    <message>
+        <source>guessed by a JetSpec drafter: a block in one pass, read from left to right</source>
+        <translation>von einem JetSpec-Entwerfer geraten: ein Block in einem Durchgang, von links nach rechts gelesen</translation>
     </message>
     <message>
         <source>lookahead</source>
@@ -7514,6 +7950,54 @@
         <translation>was schon einmal auf dieselben Wörter folgte, im Text oder in früheren Antworten</translation>
     </message>
     <message>
+        <source>small, quick to train</source>
+        <translation>klein, schnell trainiert</translation>
+    </message>
+    <message>
+        <source>Each head reads the guesses before its own, so that they fit together.</source>
+        <translation>Jeder Kopf liest, was vor ihm geraten wurde, sodass alles zusammenpasst.</translation>
+    </message>
+    <message>
+        <source>smallest, quickest to train</source>
+        <translation>am kleinsten, am schnellsten trainiert</translation>
+    </message>
+    <message>
+        <source>Each head guesses without knowing the others&apos; guesses, by the model&apos;s own projection.</source>
+        <translation>Jeder Kopf rät, ohne zu wissen, was die anderen raten, mit der Projektion des Modells.</translation>
+    </message>
+    <message>
+        <source>large, runs in other programs, too</source>
+        <translation>groß, läuft auch in anderen Programmen</translation>
+    </message>
+    <message>
+        <source>Each head has a projection of its own, which takes most memory of all kinds.</source>
+        <translation>Jeder Kopf hat eine eigene Projektion; das braucht von allen Arten am meisten Speicher.</translation>
+    </message>
+    <message>
+        <source>a little larger, guesses better</source>
+        <translation>etwas größer, rät besser</translation>
+    </message>
+    <message>
+        <source>Each head reads the last token, too; only this program runs them.</source>
+        <translation>Jeder Kopf liest auch das letzte Token; nur dieses Programm kann sie nutzen.</translation>
+    </message>
+    <message>
+        <source>guesses best, takes longest</source>
+        <translation>rät am besten, braucht am längsten</translation>
+    </message>
+    <message>
+        <source>One layer goes on guess by guess: right most often, slowest to train and to ask.</source>
+        <translation>Eine Schicht rät Token für Token weiter: am häufigsten richtig, am langsamsten zu trainieren und zu fragen.</translation>
+    </message>
+    <message>
+        <source>one pass for a whole block</source>
+        <translation>ein Durchgang für einen ganzen Block</translation>
+    </message>
+    <message>
+        <source>One pass drafts several guesses and says how sure it is; quicker to ask than EAGLE-3.</source>
+        <translation>Ein Durchgang rät mehrere Token und sagt, wie sicher er ist; schneller gefragt als EAGLE-3.</translation>
+    </message>
+    <message>
         <source>phrases</source>
         <translation>Phrasen</translation>
     </message>
@@ -7546,6 +8030,14 @@
         <translation>Alles, womit dieses Modell vorausraten kann, zusammen in einem Baum.</translation>
     </message>
     <message>
+        <source>DFlash drafter</source>
+        <translation>DFlash-Entwerfer</translation>
+    </message>
+    <message>
+        <source>A drafter that fills a whole block of places in one pass.</source>
+        <translation>Ein Entwerfer, der einen ganzen Block von Stellen in einem Durchgang füllt.</translation>
+    </message>
+    <message>
         <source>Draft model</source>
         <translation>Entwurfsmodell</translation>
     </message>
@@ -7554,12 +8046,36 @@
         <translation>Was ein kleineres Modell mit demselben Wortschatz rät.</translation>
     </message>
     <message>
+        <source>DSpark drafter</source>
+        <translation>DSpark-Entwerfer</translation>
+    </message>
+    <message>
+        <source>A drafter that fills a block in one pass, then weighs each guess by the one before it.</source>
+        <translation>Ein Entwerfer, der einen Block in einem Durchgang füllt und dann jedes Token nach dem davor abwägt.</translation>
+    </message>
+    <message>
         <source>EAGLE head</source>
         <translation>EAGLE-Kopf</translation>
     </message>
     <message>
         <source>The guesses of a head that goes on from the model&apos;s own states, token by token.</source>
         <translation>Was ein Kopf rät, der von den Zuständen des Modells aus Token für Token weitergeht.</translation>
+    </message>
+    <message>
+        <source>Gemma 4 assistant</source>
+        <translation>Assistent von Gemma 4</translation>
+    </message>
+    <message>
+        <source>The guesses of the small assistant that was published with a Gemma 4, which reads the model&apos;s own keys and values.</source>
+        <translation>Was der kleine Assistent rät, der mit einem Gemma 4 veröffentlicht wurde und die Schlüssel und Werte des Modells liest.</translation>
+    </message>
+    <message>
+        <source>JetSpec drafter</source>
+        <translation>JetSpec-Entwerfer</translation>
+    </message>
+    <message>
+        <source>A drafter that fills a block of places in one pass, read from left to right.</source>
+        <translation>Ein Entwerfer, der einen Block von Stellen in einem Durchgang füllt, von links nach rechts gelesen.</translation>
     </message>
     <message>
         <source>Lookahead</source>
@@ -7670,40 +8186,20 @@
         <translation>Zum Annehmen nötig</translation>
     </message>
     <message>
-        <source>Each head reads the guesses before its own; small and quick to train.</source>
-        <translation>Jeder Kopf liest die Vorschläge vor seinem eigenen; klein und schnell trainiert.</translation>
-    </message>
-    <message>
         <source>Medusa, shared projection</source>
         <translation>Medusa, gemeinsame Projektion</translation>
-    </message>
-    <message>
-        <source>Small and quick to train; they use the model&apos;s own projection.</source>
-        <translation>Klein und schnell trainiert; sie nutzen die Projektion des Modells.</translation>
     </message>
     <message>
         <source>Medusa, plain</source>
         <translation>Medusa, schlicht</translation>
     </message>
     <message>
-        <source>Large; other programs run them, too.</source>
-        <translation>Groß; auch andere Programme können sie nutzen.</translation>
-    </message>
-    <message>
         <source>Medusa, reading the last token</source>
         <translation>Medusa, mit Blick auf das letzte Token</translation>
     </message>
     <message>
-        <source>They guess better; only this program runs them.</source>
-        <translation>Sie raten besser; nur dieses Programm kann sie nutzen.</translation>
-    </message>
-    <message>
         <source>EAGLE-3</source>
         <translation>EAGLE-3</translation>
-    </message>
-    <message>
-        <source>Guesses best, and takes longest to train and to ask.</source>
-        <translation>Rät am besten und braucht am längsten, im Training und beim Raten.</translation>
     </message>
     <message>
         <source>16-bit (bfloat16)</source>
@@ -8154,6 +8650,42 @@
         <source>fastest here</source>
         <translation>hier am schnellsten</translation>
     </message>
+    <message>
+        <source>Mostly chains of {0:.1f} guesses: a step takes {2:.1f} times as long as without, and brings {3:.1f} tokens.</source>
+        <translation>Meist Ketten von {0:.1f} geratenen Token: Ein Schritt dauert {2:.1f}-mal so lange wie ohne und bringt {3:.1f} Token.</translation>
+    </message>
+    <message>
+        <source>Mostly trees of {0:.1f} guesses, {1:.1f} deep: a step takes {2:.1f} times as long as without, and brings {3:.1f} tokens.</source>
+        <translation>Meist Bäume von {0:.1f} geratenen Token, {1:.1f} tief: Ein Schritt dauert {2:.1f}-mal so lange wie ohne und bringt {3:.1f} Token.</translation>
+    </message>
+    <message>
+        <source>Mostly no guesses: they would bring less than their rows cost.</source>
+        <translation>Meist wird nichts geraten: Es brächte weniger, als seine Zeilen kosten.</translation>
+    </message>
+    <message>
+        <source>the dashed line</source>
+        <translation>die gestrichelte Linie</translation>
+    </message>
+    <message>
+        <source>guesses rarely pay</source>
+        <translation>Raten lohnt sich selten</translation>
+    </message>
+    <message>
+        <source>chain, {0:.1f} rows</source>
+        <translation>Kette, {0:.1f} Zeilen</translation>
+    </message>
+    <message>
+        <source>tree, {0:.1f} rows</source>
+        <translation>Baum, {0:.1f} Zeilen</translation>
+    </message>
+    <message>
+        <source>{0:.2f} × plain</source>
+        <translation>{0:.2f} × ohne</translation>
+    </message>
+    <message>
+        <source>{0} tokens/s</source>
+        <translation>{0} Token/s</translation>
+    </message>
 </context>
 <context>
     <name>StepBars</name>
@@ -8529,10 +9061,6 @@
         <translation>Training abbrechen…</translation>
     </message>
     <message>
-        <source>Memory {0} at the worst moment · disk {1}, states and checkpoints together · the model writes {2} tokens/s · about {3}</source>
-        <translation>Speicher {0} im ungünstigsten Moment · Platte {1}, Zustände und Zwischenstände zusammen · das Modell schreibt {2} Tokens/s · etwa {3}</translation>
-    </message>
-    <message>
         <source>Cancel the training, and delete what it has?</source>
         <translation>Das Training abbrechen und löschen, was es hat?</translation>
     </message>
@@ -8555,6 +9083,10 @@
     <message>
         <source>Loading the model and trying it: a minute or two…</source>
         <translation>Das Modell wird geladen und ausprobiert: ein bis zwei Minuten…</translation>
+    </message>
+    <message>
+        <source>Memory {0} at the worst moment · disk {1}, states and checkpoints together · the model writes {2} tokens/s · about {3} · to expect: {4:.1f} tokens per step</source>
+        <translation>Speicher {0} im ungünstigsten Moment · Festplatte {1}, Zustände und Zwischenstände zusammen · das Modell schreibt {2} Token/s · etwa {3} · zu erwarten: {4:.1f} Token je Schritt</translation>
     </message>
     <message>
         <source>Pause</source>
@@ -8618,6 +9150,10 @@
     <message>
         <source>What the model is asked</source>
         <translation>Was das Modell gefragt wird</translation>
+    </message>
+    <message>
+        <source>For this model they take {0}.</source>
+        <translation>Für dieses Modell brauchen sie {0}.</translation>
     </message>
     <message>
         <source>Files of prompts or conversations</source>
