@@ -176,7 +176,7 @@ COMMANDS = {
     "bench": CommandEntry("Speed", "compare decoding modes and peers on prompts", _bench),
     "train": CommandEntry("", "train heads for a model, or make a phrase table", _train),
     "eval": CommandEntry("", "measure heads", _eval),
-    "heads": CommandEntry("", "look at Medusa heads, and convert them", _heads),
+    "heads": CommandEntry("", "look at heads and other drafters, convert Medusa heads", _heads),
 }
 
 

@@ -264,6 +264,15 @@ class Header(QFrame):
         row.addWidget(self._menu_button)
 
 
+def _heads_words(num_heads: int) -> str:
+    """How many heads there are; what drafts all its guesses by itself is one drafter."""
+    if num_heads == 1:
+        return QCoreApplication.translate("Chat", "a drafter")
+    if num_heads:
+        return QCoreApplication.translate("Chat", "{0} heads").format(num_heads)
+    return QCoreApplication.translate("Chat", "no heads")
+
+
 def describe(status: ModelStatus) -> str:
     """The state of the model in a few words."""
     if status.phase is Phase.FAILED:
@@ -275,11 +284,7 @@ def describe(status: ModelStatus) -> str:
     loaded = status.loaded
     if loaded.is_remote:
         return _describe_remote(loaded)
-    heads = (
-        QCoreApplication.translate("Chat", "{0} heads").format(loaded.num_heads)
-        if loaded.num_heads
-        else QCoreApplication.translate("Chat", "no heads")
-    )
+    heads = _heads_words(loaded.num_heads)
     where = offloaded_words(loaded)
     count = loaded.num_parameters
     size = f"{Number(count / 1e9):,.1f} B" if count >= 10**9 else f"{Number(count / 1e6):,.1f} M"

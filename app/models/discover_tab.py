@@ -55,7 +55,7 @@ COLUMNS = (
     QT_TRANSLATE_NOOP("Library", "Drafters"),
     QT_TRANSLATE_NOOP("Library", "Licence"),
 )
-_SHARES = (29, 30, 0, 18, 23)
+_SHARES, _LISTS = (28, 28, 0, 28, 16), (3,)
 SORTS = (
     (QT_TRANSLATE_NOOP("Library", "Most downloads"), "downloads"),
     (QT_TRANSLATE_NOOP("Library", "Most likes"), "likes"),
@@ -107,7 +107,8 @@ class DiscoverTab(QWidget):
         for words, name in SORTS:
             self.sort_box.addItem(library_text(words), name)
         self.fits_box = QCheckBox(self.tr("Fits this computer"))
-        self.table = RowTable(self.tr("Models"), [library_text(name) for name in COLUMNS], _SHARES)
+        columns = [library_text(name) for name in COLUMNS]
+        self.table = RowTable(self.tr("Models"), columns, _SHARES, _LISTS)
         self.details = Details(appearance, self.tr("Download"))
         self.file_label = QLabel(self.tr("File"))
         self.file_box = QComboBox()

@@ -27,6 +27,9 @@ def drafter_note(offer: PairOffer) -> str:
     if drafter is None:
         return ""
     sentences = [engine_text(DRAFTER_KINDS[drafter.kind].text), _for_whom(drafter)]
+    sentences = [one for one in sentences if one]
+    if nbytes := drafter.nbytes or offer.heads_bytes:
+        sentences[-1] = f"{sentences[-1].removesuffix('.')} ({on_disk(nbytes)})."
     if drafter.licence:
         licence = QCoreApplication.translate("Library", "Licence: {0}.")
         sentences.append(licence.format(drafter.licence))
@@ -34,11 +37,8 @@ def drafter_note(offer: PairOffer) -> str:
         words = QCoreApplication.translate("Library", "It doesn't fit this model: {0}.")
         sentences.append(words.format(engine_text(offer.misfit)))
     else:
-        together = QCoreApplication.translate("Library", "Both are downloaded together.")
-        nbytes = drafter.nbytes or offer.heads_bytes
-        size = f" ({on_disk(nbytes)})" if nbytes else ""
-        sentences.append(together.removesuffix(".") + f"{size}.")
-    return " ".join(one for one in sentences if one)
+        sentences.append(QCoreApplication.translate("Library", "Both are downloaded together."))
+    return " ".join(sentences)
 
 
 def heads_note(offer: PairOffer) -> str:

@@ -5,9 +5,16 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableWidget,
+    QTableWidgetItem,
+)
 
 _LEAST_WIDTH = 200  # of the first column: a name can be told by so much
 _LEAST_SHARE = 150  # of it where others are cut, too
@@ -16,7 +23,13 @@ _LEAST_SHARE = 150  # of it where others are cut, too
 class RowTable(QTableWidget):
     """Text cells; the first column takes the room, and a readable width where there is none."""
 
-    def __init__(self, name: str, columns: Sequence[str], shares: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        columns: Sequence[str],
+        shares: Sequence[int] = (),
+        lists: Sequence[int] = (),
+    ) -> None:
         """Make a table without rows.
 
         Args:
@@ -24,6 +37,7 @@ class RowTable(QTableWidget):
             columns: What stands above them.
             shares: Of the room what part each column takes at most, so that a long text leaves
                 some for the others and is cut; 0 for as wide as its texts.
+            lists: Columns that hold lists, which are cut at the end; others are in the middle.
         """
         super().__init__(0, len(columns))
         self.setAccessibleName(name)
@@ -41,6 +55,8 @@ class RowTable(QTableWidget):
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        for column in lists:
+            self.setItemDelegateForColumn(column, _CutAtEnd(self))
         self._shares = {column: share for column, share in enumerate(shares) if share}
         for column in self._shares:
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
@@ -98,3 +114,13 @@ class RowTable(QTableWidget):
                 item.setText(text)
                 # Qt would take a name with tags in it for rich text, and load its pictures.
                 item.setToolTip(f"<span>{html.escape(text)}</span>")
+
+
+class _CutAtEnd(QStyledItemDelegate):
+    """Cells whose beginning is read."""
+
+    def initStyleOption(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        super().initStyleOption(option, index)
+        option.textElideMode = Qt.TextElideMode.ElideRight

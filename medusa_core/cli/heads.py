@@ -1,4 +1,4 @@
-"""`medusa heads`: look at Medusa heads, and convert them."""
+"""`medusa heads`: look at heads and other drafters, and convert Medusa heads."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `heads`."""
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    show = actions.add_parser("show", help="say what heads hold")
-    show.add_argument("source", type=Path, help="folder or GGUF file with heads")
+    show = actions.add_parser("show", help="say what heads or another drafter hold")
+    show.add_argument("source", type=Path, help="folder or GGUF file with them")
     show.set_defaults(run=run_show)
-    convert = actions.add_parser("convert", help="write heads in another format")
+    convert = actions.add_parser("convert", help="write Medusa heads in another format")
     convert.add_argument("source", type=Path, help="folder with Medusa heads")
     convert.add_argument("out", type=Path, help="folder to write to")
     convert.add_argument("--to", required=True, help="v0.1, v2 or vllm")
@@ -32,7 +32,7 @@ def run_show(args: argparse.Namespace) -> int:
         shape = shape_in(files)
         print(f"kind            {kind.name}")
         print(f"heads           {shape.num_heads}")
-        print(f"residual layers {shape.num_layers}")
+        print(f"layers          {shape.num_layers}")
         print(f"hidden size     {shape.hidden_size}")
         projection = f"{shape.columns:,} tokens" if shape.columns else "the model's own"
         print(f"projection      {projection}")

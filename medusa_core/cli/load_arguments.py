@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.chats.conversation import new_id
-from medusa_core.hub.library.find import installed
+from medusa_core.hub.library.find import installed, installed_model
 from medusa_core.hub.library.shipped_heads import heads_made_for
 from medusa_core.hub.settings import settings_from
 from medusa_core.loading.choice import remote_choice
@@ -54,8 +54,8 @@ def add_loading_arguments(parser: argparse.ArgumentParser, model: argparse._Argu
     model.add_argument(
         "--heads",
         default="",
-        help="folder or repository of Medusa heads, or none (default: shipped ones that were made "
-        "for the model)",
+        help="folder, GGUF file or repository of heads or of another drafter, or none (default: "
+        "those in the model's files, or shipped ones that were made for it)",
     )
     model.add_argument(
         "--assistant", default="", help="folder or repository of a smaller model that drafts"
@@ -96,7 +96,7 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("weight formats", f"FORMAT is {', '.join(names)}.")
     for option, part in (
         ("--quant", "of the model (default: as it is stored, or what fits)"),
-        ("--heads-quant", "of the Medusa heads"),
+        ("--heads-quant", "of the heads or the drafter"),
         ("--lm-head-quant", "of the last projection"),
         ("--embedding-quant", "of the token vectors"),
     ):
@@ -152,7 +152,7 @@ def add_endpoint_argument(parser: argparse._ActionsContainer) -> None:
 
 def model_dirs(args: argparse.Namespace) -> tuple[Path, Path | None]:
     """The model and heads that the arguments choose; shipped heads pair with their model."""
-    model = installed(args.model) if args.model else start_model()
+    model = installed_model(args.model) if args.model else start_model()
     if args.heads == NO_HEADS:
         return model, None
     return model, installed(args.heads) if args.heads else heads_made_for(model)

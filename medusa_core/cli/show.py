@@ -11,7 +11,7 @@ from pathlib import Path
 from medusa_core.hub.drafters import DRAFTER_KINDS, find_drafters, sized_drafters
 from medusa_core.hub.gguf_choice import split_quant
 from medusa_core.hub.library.catalog import published_drafters, read_catalog
-from medusa_core.hub.library.find import find_named, folder_list, installed
+from medusa_core.hub.library.find import find_named, folder_list, installed_model
 from medusa_core.hub.library.installed import list_installed, name_at, size_of
 from medusa_core.hub.library.library_folder import look_into
 from medusa_core.hub.library.pairing import HeadsFit, pair
@@ -38,7 +38,7 @@ def run_show_model(args: argparse.Namespace) -> int:
     """Print what its files say, or what the Hub has for it."""
     if args.drafters:
         return _show_drafters(args.model, args.json)
-    path = installed(args.model)
+    path = installed_model(args.model)
     files = ModelFiles.open(path)
     if args.template:
         print(files.written_template.source_or_known(files.tokenizer.knows) or "")

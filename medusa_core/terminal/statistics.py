@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from medusa_core.messages import GenerationDone, ModelLoaded, StepDone
+from medusa_core.speculation.tuning.forms import form_name
 
 
 def statistics_line(done: GenerationDone) -> str:
@@ -45,6 +46,8 @@ def statistics_lines(
     if done.plain_step_s:
         gain = done.decode_tokens_per_s * done.plain_step_s
         lines.append(f"× plain    {gain:.2f}")
+    if forms := _forms(steps):
+        lines.append(f"guesses    {forms}; growth {settings.growth}")
     return lines + _source_lines(steps, loaded)
 
 
@@ -56,6 +59,15 @@ def _remote_figures(done: GenerationDone) -> Iterator[str]:
         yield f"{done.num_draft_accepted} of {done.num_drafted} drafted tokens accepted"
     yield f"first after {done.time_to_first_token_s * 1000:.0f} ms"
     yield f"ended by {done.stop_reason.value}"
+
+
+def _forms(steps: Sequence[StepDone]) -> str:
+    """In how many steps guesses were a chain, a tree or none, in words."""
+    decoding = [step.node_sources for step in steps if step.step]
+    forms = Counter(
+        form_name(len(nodes), max(node.head for node in nodes)) for nodes in decoding if nodes
+    )
+    return ", ".join(f"{form} in {count:,} steps" for form, count in forms.most_common())
 
 
 def _source_lines(steps: Sequence[StepDone], loaded: ModelLoaded) -> list[str]:

@@ -44,7 +44,7 @@ def test_the_catalog_says_what_is_published_for_which_without_the_network(
         discover.table.selectRow(titles.index("Qwen3 8B"))
         with_head = discover.chosen
         assert with_head is not None
-        assert "Published for Qwen/Qwen3-8B. Both are downloaded together (" in (
+        assert "Published for Qwen/Qwen3-8B (799 MB). Both are downloaded together." in (
             discover.drafter_label.text()
         )
         pick(dialog, "none")
