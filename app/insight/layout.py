@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from PySide6.QtCore import QCoreApplication
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.forms import CHAIN, tree_form
 from app.insight.words import NO_SPECIALS, show_token
-from medusa_core.messages import TARGET, BestNode, DroppedToken, StepTrace, TokenSource
+from medusa_core.messages import TARGET, BestNode, DroppedToken, StepTrace, TokenSource, TraceNode
 
 _MOST_PRUNED, _MOST_BESIDE = 8, 3  # drawn, in all and under one node: they push others apart
 _Outline = tuple[list[int], list[int]]  # highest and lowest row of each column of a subtree
@@ -111,7 +111,7 @@ class TreeLayout:
     @property
     def is_chain(self) -> bool:
         """Whether every guess follows the one before it."""
-        return tree_form([-1, *(node.parent for node in self.drafts)]) is CHAIN
+        return tree_form([-1, *(node.parent for node in self.drafts)]) == CHAIN
 
     def num_of(self, state: NodeState) -> int:
         """How many nodes are of a state."""
@@ -136,64 +136,23 @@ def layout_of_step(
         specials: As `show_token` has them.
         block_sources: Names of the sources that draw all places of a step in one pass.
     """
-    path = trace.path
-    choice = trace.verdicts[-1].choice
     kept_out = (
         *((NodeState.FORBIDDEN, guess) for guess in trace.forbidden),
         *((NodeState.PRUNED, guess) for guess in _likeliest(trace.pruned)),
     )
+    count, path = len(trace.parents), trace.path
     parents = (*trace.parents, path[-1], *(guess.node for _, guess in kept_out))
-    is_chain = tree_form(trace.parents) is CHAIN
-    rows, depths = _places(
-        parents, (*(range(len(trace.parents)) if is_chain else path), len(trace.parents))
+    is_chain = tree_form(trace.parents) == CHAIN
+    places = _places(parents, (*(range(count) if is_chain else path), count))
+    draw = _Drawer(trace, specials, parents, places)
+    nodes = (
+        *(draw.verified(index, drafted) for index, drafted in enumerate(trace.nodes)),
+        draw.ghost(count),
+        *(draw.kept_out(index, *one) for index, one in enumerate(kept_out, start=count + 1)),
     )
-    judged = _judged(trace)
-    nodes = [
-        Node(
-            index=index,
-            parent=drafted.parent,
-            depth=depths[index],
-            row=rows[index],
-            text=show_token(drafted.text, drafted.token_id, specials),
-            state=_state(index, trace),
-            source=drafted.source,
-            probability=drafted.probability,
-            judged=judged.get((drafted.parent, drafted.token_id)),
-            rank=drafted.rank,
-        )
-        for index, drafted in enumerate(trace.nodes)
-    ]
-    ghost = len(nodes)
-    nodes.append(
-        Node(
-            index=ghost,
-            parent=path[-1],
-            depth=depths[ghost],
-            row=rows[ghost],
-            text=show_token(choice.text, choice.token_id, specials),
-            state=NodeState.GHOST,
-            source=TARGET,
-            probability=None,
-            judged=choice.probability,
-        )
-    )
-    for index, (state, guess) in enumerate(kept_out, start=ghost + 1):
-        text = trace.pieces.get(guess.token_id, b"")
-        nodes.append(
-            Node(
-                index=index,
-                parent=guess.node,
-                depth=depths[index],
-                row=rows[index],
-                text=show_token(text, guess.token_id, specials),
-                state=state,
-                source=TARGET,
-                probability=guess.probability,
-                judged=judged.get((guess.node, guess.token_id)),
-            )
-        )
+    rows, depths = places
     blocks = tuple(_blocks(nodes, block_sources))
-    return TreeLayout(tuple(nodes), max(rows) + 1, max(depths) + 1, blocks)
+    return TreeLayout(nodes, max(rows) + 1, max(depths) + 1, blocks)
 
 
 def layout_of_plan(best: Sequence[BestNode], num_rows: int, source: str) -> TreeLayout:
@@ -234,6 +193,58 @@ def layout_of_plan(best: Sequence[BestNode], num_rows: int, source: str) -> Tree
     return TreeLayout((root, *drafts), max(rows) + 1, max(depths) + 1)
 
 
+class _Drawer:
+    """Makes the nodes of a step, each on its place."""
+
+    def __init__(
+        self,
+        trace: StepTrace,
+        specials: Mapping[int, str],
+        parents: Sequence[int],
+        places: tuple[list[int], list[int]],
+    ) -> None:
+        self._trace, self._specials = trace, specials
+        self._parents, (self._rows, self._depths) = parents, places
+        self._judged = {
+            (verdict.node, candidate.token_id): candidate.probability
+            for verdict in trace.verdicts
+            for candidate in (*verdict.alternatives, verdict.choice)
+        }
+
+    def verified(self, index: int, drafted: TraceNode) -> Node:
+        """The root, or a draft."""
+        state = _state(index, self._trace)
+        node = self._node(index, drafted.text, drafted.token_id, state, drafted.probability)
+        return replace(node, source=drafted.source, rank=drafted.rank)
+
+    def ghost(self, index: int) -> Node:
+        """The bonus token."""
+        choice = self._trace.verdicts[-1].choice
+        node = self._node(index, choice.text, choice.token_id, NodeState.GHOST, None)
+        return replace(node, judged=choice.probability)
+
+    def kept_out(self, index: int, state: NodeState, guess: DroppedToken) -> Node:
+        """What was offered, and had no row."""
+        text = self._trace.pieces.get(guess.token_id, b"")
+        return self._node(index, text, guess.token_id, state, guess.probability)
+
+    def _node(
+        self, index: int, text: bytes, token_id: int, state: NodeState, probability: float | None
+    ) -> Node:
+        parent = self._parents[index]
+        return Node(
+            index=index,
+            parent=parent,
+            depth=self._depths[index],
+            row=self._rows[index],
+            text=show_token(text, token_id, self._specials),
+            state=state,
+            source=TARGET,
+            probability=probability,
+            judged=self._judged.get((parent, token_id)),
+        )
+
+
 def _likeliest(pruned: Iterable[DroppedToken]) -> Iterator[DroppedToken]:
     """Those that are drawn, the most valuable first."""
     num_beside: Counter[int] = Counter()
@@ -256,15 +267,6 @@ def _blocks(nodes: Sequence[Node], block_sources: Collection[str]) -> Iterator[D
             own += [node for node in nodes if node.state is NodeState.PRUNED]
         if own:
             yield DrawnBlock(name, min(node.depth for node in own), max(node.depth for node in own))
-
-
-def _judged(trace: StepTrace) -> dict[tuple[int, int], float]:
-    """What the model gave its choice and the likeliest others, by the node before and the token."""
-    return {
-        (verdict.node, candidate.token_id): candidate.probability
-        for verdict in trace.verdicts
-        for candidate in (*verdict.alternatives, verdict.choice)
-    }
 
 
 def _state(index: int, trace: StepTrace) -> NodeState:

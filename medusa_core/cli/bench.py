@@ -121,7 +121,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the benchmark and print its tables."""
+    _check_drafters(args)
     _check_counts(args)
+    _check_files(args)
     report = _report(args)
     if args.json is not None:
         _write(args.json, json.dumps(report, indent=2) + "\n")
@@ -185,8 +187,8 @@ def _race_drafters(
 
 
 def _names_ways(args: argparse.Namespace) -> bool:
-    """Whether forms or rows are to be compared."""
-    return args.growth != AUTO or bool(args.rows)
+    """Whether forms or rows are to be compared, or a table of them is wanted."""
+    return args.growth != AUTO or bool(args.rows) or args.markdown is not None
 
 
 def _forms(args: argparse.Namespace) -> list[str]:
@@ -513,10 +515,31 @@ def _names(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
+def _check_drafters(args: argparse.Namespace) -> None:
+    if args.synthetic is not None and args.drafters is not None:
+        raise RequestError(
+            "--synthetic and --drafters are two measurements.", "Give one of them at a time."
+        )
+    if args.drafters is not None and not _names(args.drafters):
+        raise RequestError(
+            f"--drafters {args.drafters} names no drafter.", "Write all, or some as suffix,medusa."
+        )
+
+
+def _check_files(args: argparse.Namespace) -> None:
+    """Say before a long measurement that what it is to be written to can't be."""
+    for path in (args.json, args.markdown):
+        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+            raise PromptFileError(
+                f"{path} can't be written: there is no such folder, or it is one itself.",
+                "Name another file.",
+            )
+
+
 def _check_counts(args: argparse.Namespace) -> None:
     if args.rows:
         _whole_numbers(args.rows, "--rows")
-    if args.synthetic:
+    if args.synthetic is not None:
         from medusa_core.bench.synthetic import read_rates
 
         read_rates(args.synthetic)
@@ -542,4 +565,6 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise PromptFileError(f"{path} can't be written: {error}.", "Name another file.") from error
+        raise PromptFileError(
+            f"{path} can't be written: {error.strerror or error}.", "Name another file."
+        ) from error
