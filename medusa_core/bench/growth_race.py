@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -16,12 +17,15 @@ from medusa_core.bench.synthetic import NAME as SYNTHETIC
 from medusa_core.bench.synthetic import promised_tau, synthetic_spec
 from medusa_core.engine.direct import generate
 from medusa_core.engine.session import Session
+from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import AUTO_GROWTH, CHAIN, ChatMessage, GenerateSettings, Role
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.tuning.costs import StepCosts
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.prompts import BenchPrompt
+
+log = logging.getLogger(__name__)
 
 ROWS = (2, 4, 8, 16)
 _PLAIN = "none"
@@ -181,7 +185,11 @@ class GrowthRacer:
         for prompt in prompts:
             messages = [ChatMessage(Role.USER, prompt.turns[0])]
             with closing(Session(self._target)) as session:
-                done = generate(self._target, messages, settings, session=session)
+                try:
+                    done = generate(self._target, messages, settings, session=session)
+                except RequestError as error:  # too long: the race skips it, too
+                    log.info("skipped %s: %s", prompt.prompt_id, error.message)
+                    continue
                 told = tuple(session.token_ids)
             texts[told[: done.num_prompt_tokens]] = told[done.num_prompt_tokens :]
         self._rates = rates

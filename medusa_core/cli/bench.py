@@ -31,7 +31,7 @@ from medusa_core.cli.load_arguments import (
     ready,
 )
 from medusa_core.errors import PromptFileError, RequestError
-from medusa_core.messages import GROWTHS
+from medusa_core.messages import CHAIN, GROWTHS, TREE
 from medusa_core.system.resources import demo_model_dir, prompts_dir
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rows",
         default="",
-        help="with --drafters and --growth chain,tree,auto: rows of a step to compare them at "
-        "(default: 2,4,8,16)",
+        help="with --drafters or --synthetic: rows of a step to compare chains, trees and auto "
+        "at, or what --growth names of them (default: 2,4,8,16)",
     )
     parser.add_argument(
         "--synthetic",
@@ -78,8 +78,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--modes",
-        default="none,medusa",
-        help="drafters, with commas between; auto is the one that the window would choose",
+        default="",
+        help="drafters, with commas between; auto is the one that the window would choose "
+        "(default: none,medusa, or none,auto without Medusa heads)",
     )
     parser.add_argument("--peers", default="", help="other programs, such as transformers")
     parser.add_argument("--shape", help="with --step-cost: random weights of a well-known model")
@@ -120,7 +121,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the benchmark and print its tables."""
+    _check_drafters(args)
     _check_counts(args)
+    _check_files(args)
     report = _report(args)
     if args.json is not None:
         _write(args.json, json.dumps(report, indent=2) + "\n")
@@ -184,8 +187,14 @@ def _race_drafters(
 
 
 def _names_ways(args: argparse.Namespace) -> bool:
-    """Whether forms or rows are to be compared."""
-    return args.growth != AUTO or bool(args.rows)
+    """Whether forms or rows are to be compared, or a table of them is wanted."""
+    return args.growth != AUTO or bool(args.rows) or args.markdown is not None
+
+
+def _forms(args: argparse.Namespace) -> list[str]:
+    """The forms to compare; all where rows or rates alone say that there is something to."""
+    forms = _names(args.growth)
+    return [CHAIN, TREE, AUTO] if forms == [AUTO] and (args.rows or args.synthetic) else forms
 
 
 def _race_growth(
@@ -197,7 +206,7 @@ def _race_growth(
 
     costs = known_of(args, target).costs()
     rows = _whole_numbers(args.rows, "--rows") if args.rows else ROWS
-    racer = GrowthRacer(target, costs, _names(args.growth), rows)
+    racer = GrowthRacer(target, costs, _forms(args), rows)
     how = (prompts, args.max_new_tokens, args.repeats, _show_progress)
     if args.synthetic:
         found = racer.race_synthetic(read_rates(args.synthetic), *how)
@@ -224,8 +233,8 @@ def _measure_grammar(
     from medusa_core.speculation.drafters.lineup import drafter_registry
 
     gains = []
-    for name in _names(args.modes):
-        if drafter_registry().get(name).drafts:
+    for name in _modes(args, target):
+        if name != AUTO and drafter_registry().get(name).drafts:
             settings = settings_of(args, name, args.tree_rows)
             gains.append(measure_grammar_gain(target, prompts, settings, grammar, _show_progress))
             print(grammar_gain_text(gains[-1]))
@@ -284,7 +293,8 @@ def _step_cost(args: argparse.Namespace) -> dict[str, object]:
     if args.shape and disk_of(args) is not None:
         return _offload_plan(args)
     target = _random(args) if args.shape else open_target(args)
-    modes = [name for name in _names(args.modes) if drafter_registry().get(name).can_draft(target)]
+    named = [name for name in _modes(args, target) if name != AUTO]
+    modes = [name for name in named if drafter_registry().get(name).can_draft(target)]
     report = measure_step_report(target, modes, args.max_new_tokens)
     if target.runner_note:
         print(target.runner_note)
@@ -404,7 +414,7 @@ def _race(
     from medusa_core.speculation.rules.rule import rule_registry
     from medusa_core.speculation.tuning.tuner import Tuner
 
-    modes, peers = _names(args.modes), _names(args.peers)
+    modes, peers = _modes(args, target), _names(args.peers)
     chosen = _drafters(args, target, modes)
     peer_specs = {name: peer_registry().get(name) for name in peers}
     rule = rule_of(args)
@@ -472,6 +482,14 @@ def _drafters(args: argparse.Namespace, target: Target, modes: Sequence[str]) ->
     return chosen
 
 
+def _modes(args: argparse.Namespace, target: Target) -> list[str]:
+    """Those that are named; else plain decoding, and Medusa heads or what the window chooses."""
+    from medusa_core.speculation.drafters.lineup import drafter_registry
+
+    has_medusa = drafter_registry().get("medusa").can_draft(target)
+    return _names(args.modes) if args.modes else ["none", "medusa" if has_medusa else AUTO]
+
+
 def _epsilons(text: str) -> tuple[float, ...]:
     from medusa_core.bench.sweep import EPSILONS
 
@@ -497,10 +515,31 @@ def _names(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
+def _check_drafters(args: argparse.Namespace) -> None:
+    if args.synthetic is not None and args.drafters is not None:
+        raise RequestError(
+            "--synthetic and --drafters are two measurements.", "Give one of them at a time."
+        )
+    if args.drafters is not None and not _names(args.drafters):
+        raise RequestError(
+            f"--drafters {args.drafters} names no drafter.", "Write all, or some as suffix,medusa."
+        )
+
+
+def _check_files(args: argparse.Namespace) -> None:
+    """Say before a long measurement that what it is to be written to can't be."""
+    for path in (args.json, args.markdown):
+        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+            raise PromptFileError(
+                f"{path} can't be written: there is no such folder, or it is one itself.",
+                "Name another file.",
+            )
+
+
 def _check_counts(args: argparse.Namespace) -> None:
     if args.rows:
         _whole_numbers(args.rows, "--rows")
-    if args.synthetic:
+    if args.synthetic is not None:
         from medusa_core.bench.synthetic import read_rates
 
         read_rates(args.synthetic)
@@ -526,4 +565,6 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise PromptFileError(f"{path} can't be written: {error}.", "Name another file.") from error
+        raise PromptFileError(
+            f"{path} can't be written: {error.strerror or error}.", "Name another file."
+        ) from error

@@ -245,6 +245,10 @@ def test_bench_writes_what_it_promises(
         (["--growth", "chain,tree"], "with --drafters or --synthetic several"),
         (["--drafters", "all", "--rows", "1,2"], "2,4,8,16"),
         (["--synthetic", "0.8,2"], "0.8,0.7,0.6"),
+        (["--synthetic", ""], "0.8,0.7,0.6"),
+        (["--synthetic", "0.8", "--drafters", "all"], "one of them at a time"),
+        (["--drafters", ","], "names no drafter"),
+        (["--drafters", "all", "--markdown", "nowhere/table.md"], "Name another file"),
         (["--prompts", "nowhere.jsonl"], "can't be read"),
     ],
 )

@@ -321,3 +321,10 @@ def test_a_synthetic_drafter_is_right_as_often_as_was_said(
         settings = replace(SETTINGS, growth=growth, tree_rows=8)
         done = generate(tiny, MESSAGES, settings, drafter=spec)
         assert set(done.accept_lengths[:-1]) == {2}
+
+
+def test_a_question_that_is_too_long_is_left_out(tiny: Target) -> None:
+    asked = [BenchPrompt(name, "", (text,)) for name, text in (("a", "hi"), ("b", "hi " * 999))]
+    racer = GrowthRacer(tiny, costs_of(FLAT), ("chain",), (2,))
+    found = racer.race_synthetic((1.0,), asked, 4, 1, lambda *_: None)
+    assert found.num_prompts == 1
