@@ -31,7 +31,7 @@ from medusa_core.cli.load_arguments import (
     ready,
 )
 from medusa_core.errors import PromptFileError, RequestError
-from medusa_core.messages import GROWTHS
+from medusa_core.messages import CHAIN, GROWTHS, TREE
 from medusa_core.system.resources import demo_model_dir, prompts_dir
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rows",
         default="",
-        help="with --drafters and --growth chain,tree,auto: rows of a step to compare them at "
-        "(default: 2,4,8,16)",
+        help="with --drafters or --synthetic: rows of a step to compare chains, trees and auto "
+        "at, or what --growth names of them (default: 2,4,8,16)",
     )
     parser.add_argument(
         "--synthetic",
@@ -78,8 +78,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--modes",
-        default="none,medusa",
-        help="drafters, with commas between; auto is the one that the window would choose",
+        default="",
+        help="drafters, with commas between; auto is the one that the window would choose "
+        "(default: none,medusa, or none,auto without Medusa heads)",
     )
     parser.add_argument("--peers", default="", help="other programs, such as transformers")
     parser.add_argument("--shape", help="with --step-cost: random weights of a well-known model")
@@ -190,6 +191,12 @@ def _names_ways(args: argparse.Namespace) -> bool:
     return args.growth != AUTO or bool(args.rows) or args.markdown is not None
 
 
+def _forms(args: argparse.Namespace) -> list[str]:
+    """The forms to compare; all where rows or rates alone say that there is something to."""
+    forms = _names(args.growth)
+    return [CHAIN, TREE, AUTO] if forms == [AUTO] and (args.rows or args.synthetic) else forms
+
+
 def _race_growth(
     args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt]
 ) -> dict[str, object]:
@@ -199,7 +206,7 @@ def _race_growth(
 
     costs = known_of(args, target).costs()
     rows = _whole_numbers(args.rows, "--rows") if args.rows else ROWS
-    racer = GrowthRacer(target, costs, _names(args.growth), rows)
+    racer = GrowthRacer(target, costs, _forms(args), rows)
     how = (prompts, args.max_new_tokens, args.repeats, _show_progress)
     if args.synthetic:
         found = racer.race_synthetic(read_rates(args.synthetic), *how)
@@ -226,8 +233,8 @@ def _measure_grammar(
     from medusa_core.speculation.drafters.lineup import drafter_registry
 
     gains = []
-    for name in _names(args.modes):
-        if drafter_registry().get(name).drafts:
+    for name in _modes(args, target):
+        if name != AUTO and drafter_registry().get(name).drafts:
             settings = settings_of(args, name, args.tree_rows)
             gains.append(measure_grammar_gain(target, prompts, settings, grammar, _show_progress))
             print(grammar_gain_text(gains[-1]))
@@ -286,7 +293,8 @@ def _step_cost(args: argparse.Namespace) -> dict[str, object]:
     if args.shape and disk_of(args) is not None:
         return _offload_plan(args)
     target = _random(args) if args.shape else open_target(args)
-    modes = [name for name in _names(args.modes) if drafter_registry().get(name).can_draft(target)]
+    named = [name for name in _modes(args, target) if name != AUTO]
+    modes = [name for name in named if drafter_registry().get(name).can_draft(target)]
     report = measure_step_report(target, modes, args.max_new_tokens)
     if target.runner_note:
         print(target.runner_note)
@@ -406,7 +414,7 @@ def _race(
     from medusa_core.speculation.rules.rule import rule_registry
     from medusa_core.speculation.tuning.tuner import Tuner
 
-    modes, peers = _names(args.modes), _names(args.peers)
+    modes, peers = _modes(args, target), _names(args.peers)
     chosen = _drafters(args, target, modes)
     peer_specs = {name: peer_registry().get(name) for name in peers}
     rule = rule_of(args)
@@ -472,6 +480,14 @@ def _drafters(args: argparse.Namespace, target: Target, modes: Sequence[str]) ->
         shows_drafts = model_dirs(args)[0] == demo_model_dir()
         chosen[AUTO] = drafter_of_window(target, known_of(args, target), shows_drafts)
     return chosen
+
+
+def _modes(args: argparse.Namespace, target: Target) -> list[str]:
+    """Those that are named; else plain decoding, and Medusa heads or what the window chooses."""
+    from medusa_core.speculation.drafters.lineup import drafter_registry
+
+    has_medusa = drafter_registry().get("medusa").can_draft(target)
+    return _names(args.modes) if args.modes else ["none", "medusa" if has_medusa else AUTO]
 
 
 def _epsilons(text: str) -> tuple[float, ...]:

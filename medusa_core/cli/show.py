@@ -100,7 +100,8 @@ def _drafters_here(path: Path) -> list[str]:
     every = list_installed(settings_from(os.environ).cache_dir, folder_list().read())
     heads = [one.contents.heads for one in every if one.contents.heads is not None]
     (found,) = pair([contents.target], heads)
-    return [match.heads.name for match in found.fitting if match.fit is not HeadsFit.FOREIGN]
+    own = [] if contents.heads is None else [f"{contents.heads.shape.kind} in its own files"]
+    return own + [match.heads.name for match in found.fitting if match.fit is not HeadsFit.FOREIGN]
 
 
 def _shown(value: object) -> str:

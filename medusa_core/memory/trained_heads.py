@@ -52,8 +52,8 @@ def _eagle(config: ModelConfig, columns: int) -> int:
 
 def _dspark(config: ModelConfig, columns: int) -> int:
     width, size = config.hidden_size, config.head_dim
-    taps = min(_DSPARK_TAPS, max(1, config.num_layers - 3))
-    attention = 2 * width * size * (config.num_heads + config.num_kv_heads) + 2 * size
+    taps = min(_DSPARK_TAPS, max(1, config.num_layers - 2))
+    attention = 4 * width * size * config.num_heads + 2 * size
     mlp = 3 * width * config.intermediate_size
     layer = attention + mlp + 2 * width
     markov = _MARKOV_RANK * (config.vocab_size + columns)

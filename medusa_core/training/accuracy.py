@@ -46,11 +46,27 @@ def true_ranks(
             if temperature:
                 scores = scores / temperature + _noise(some, head, scores.shape[-1])
             targets = some.targets[:, head]
-            match = _best(scores, num_ranks, token_ids) == targets[:, None]
-            rank = torch.where(match.any(-1), match.int().argmax(-1), num_ranks)
+            rank = place_among(_best(scores, num_ranks, token_ids), targets)
             columns.append(torch.where(targets == UNKNOWN, UNKNOWN, rank))
         parts.append(torch.stack(columns, dim=1))
     return torch.cat(parts)
+
+
+def ranks_of(wanted: Tensor, scores: Tensor, num_ranks: int) -> Tensor:
+    """At which rank scores have what was wanted; `num_ranks` where it is beyond.
+
+    Args:
+        wanted: Columns. int64 [...]
+        scores: [..., columns]
+        num_ranks: Ranks to tell apart.
+    """
+    return place_among(scores.topk(num_ranks, dim=-1).indices, wanted)
+
+
+def place_among(best: Tensor, wanted: Tensor) -> Tensor:
+    """Where in lists something stands; behind the last where it doesn't. [..., n], [...] → [...]"""
+    match = best == wanted[..., None]
+    return torch.where(match.any(-1), match.int().argmax(-1), best.shape[-1])
 
 
 def _noise(some: Positions, head: int, width: int) -> Tensor:

@@ -9,29 +9,24 @@ Source: DSpark (arXiv 2607.05147); the weights of the places are DFlash's (arXiv
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
 from torch import Tensor
 
 from medusa_core.loading.target import Target
-from medusa_core.training.accuracy import UNKNOWN
-from medusa_core.training.deep_texts import SideBySide, deep_texts, side_by_side
-from medusa_core.training.documents import EncodedDocument
+from medusa_core.training.accuracy import UNKNOWN, ranks_of
+from medusa_core.training.deep_texts import SideBySide, side_by_side
+from medusa_core.training.deep_trainee import DeepTrainee
 from medusa_core.training.dspark import DSparkForm, DSparkModule
 from medusa_core.training.heads import projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import summed_cross_entropy
-from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 
 _MOST_TAPS = 5
-_EACH_TOKENS = 128  # of a text, about: a step reads `batch` of them
 _ANCHORS = 32  # of a text, in a step
 _AT_ONCE = 8  # texts
 _DECAY = 4.0  # places over which a guess's weight falls to 1/e
@@ -62,10 +57,8 @@ class _Blocks(NamedTuple):
     is_kept: Tensor
 
 
-class DSparkTrainee:
+class DSparkTrainee(DeepTrainee):
     """See the module."""
-
-    has_trees = False
 
     def __init__(self, target: Target, config: HeadsConfig, token_ids: Tensor | None) -> None:
         """Make a drafter that has yet to learn anything.
@@ -75,14 +68,10 @@ class DSparkTrainee:
             config: Sizes of the drafter and of the training.
             token_ids: That it drafts from; None for all.
         """
-        sizes, device = target.config, target.precision.device
-        self._taps = taps_of(sizes.num_layers)
-        target.runner.tap(self._taps)
+        sizes = target.config
+        super().__init__(target, config, token_ids, taps_of(sizes.num_layers))
         matrix, vectors = projection_matrix(target), target.shared_weights.embedding
-        self._token_ids = token_ids
-        self._columns = torch.full((sizes.vocab_size,), UNKNOWN)
-        kept = torch.arange(sizes.vocab_size) if token_ids is None else token_ids
-        self._columns[kept] = torch.arange(len(kept))
+        kept = self._kept
         form = DSparkForm(
             hidden=sizes.hidden_size,
             num_taps=len(self._taps),
@@ -101,19 +90,7 @@ class DSparkTrainee:
             module = DSparkModule(form, vectors, matrix[kept.to(matrix.device)])
         if (decoder := target.shared_weights.decoder) is not None:
             module.context_norm.weight.data.copy_(decoder.final_norm.weight)
-        self.module = module.to(device)
-        self.context, self._device = config.context, device
-        self._vocab_size, self._num_layers = sizes.vocab_size, sizes.num_layers
-        self._bf16 = trains_in_bf16(device.type)
-        self.batch = max(2, config.batch // _EACH_TOKENS)
-        self.row_bytes = 2 * len(self._taps) * sizes.hidden_size + 9
-        self.state_width = (1 + len(self._taps)) * sizes.hidden_size
-
-    def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
-        return deep_texts(documents, states, self.module.form.hidden, self.context)
-
-    def num_places(self, shard: Shard) -> int:
-        return len(shard["lengths"])
+        self.module: DSparkModule = module.to(self._device)
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
         texts = side_by_side(shard, places, self._device)
@@ -137,7 +114,7 @@ class DSparkTrainee:
                 ),
                 columns[is_drafted],
                 weights[is_drafted],
-                torch.bfloat16 if self._bf16 else torch.float32,
+                self._narrow,
             )
         odds = self.module.confidences(states, previous)
         confidence = F.binary_cross_entropy_with_logits(odds, is_right.float(), weights)
@@ -153,53 +130,40 @@ class DSparkTrainee:
             blocks = _all_of(texts.is_answer)
             columns, previous, is_known = self._wanted(texts, blocks)
             scores = self.module.scores(self._states(texts, blocks).float(), previous)
-            match = scores.topk(num_ranks, dim=-1).indices == columns[..., None]
-            rank = torch.where(match.any(-1), match.int().argmax(-1), num_ranks)
-            rank = torch.where(is_known, rank, UNKNOWN)
+            rank = torch.where(is_known, ranks_of(columns, scores, num_ranks), UNKNOWN)
             parts.append(rank[blocks.is_kept].cpu())
             count += len(parts[-1])
         return torch.cat(parts)
-
-    def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
-        return [{"params": list(self.module.parameters()), "lr": learning_rate}]
 
     def write(self, folder: Path, base_model: str) -> str:
         form = self.module.form
         named = {name: published(tensor) for name, tensor in self._tensors().items()}
         if self._token_ids is not None:
             named["lm_head.weight"] = published(self.module.lm_head)
-            named["d2t"] = self._token_ids - torch.arange(len(self._token_ids))
-        config = {
+        settings = {
             "architectures": ["Qwen3DSparkModel"],
             "model_type": "qwen3",
-            "base_model_name_or_path": base_model,
             "num_hidden_layers": form.num_layers,
             "hidden_size": form.hidden,
             "intermediate_size": form.inner,
             "num_attention_heads": form.num_heads,
             "num_key_value_heads": form.num_kv_heads,
             "head_dim": form.head_dim,
-            "hidden_act": "silu",
             "rms_norm_eps": form.eps,
             "rope_theta": form.theta,
-            "max_position_embeddings": self.context,
-            "vocab_size": self._vocab_size,
-            "draft_vocab_size": form.columns,
             "block_size": form.block,
             "sample_from_anchor": True,
             "mask_token_id": form.mask_id,
             # What leaves a layer enters the next one.
             "target_layer_ids": [tap - 1 for tap in self._taps],
-            "num_target_layers": self._num_layers,
+            "num_target_layers": self._sizes.num_layers,
             "markov_rank": form.rank,
             "markov_head_type": "vanilla",
             "enable_confidence_head": True,
             "confidence_head_with_markov": True,
             "tie_word_embeddings": False,
-            "torch_dtype": "bfloat16",
         }
-        save_file(named, folder / "model.safetensors", metadata={"format": "pt"})
-        (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        self._write(folder, base_model, named, settings)
         return "dspark"
 
     def _tensors(self) -> dict[str, Tensor]:

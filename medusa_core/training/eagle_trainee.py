@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
 from torch import Tensor
 
 from medusa_core.loading.target import Target
-from medusa_core.training.accuracy import UNKNOWN
-from medusa_core.training.deep_texts import deep_texts, side_by_side
-from medusa_core.training.documents import EncodedDocument
+from medusa_core.training.accuracy import UNKNOWN, ranks_of
+from medusa_core.training.deep_texts import side_by_side
+from medusa_core.training.deep_trainee import DeepTrainee
 from medusa_core.training.eagle import EagleForm, EagleModule
 from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.losses import chunked_cross_entropy
-from medusa_core.training.precision import trains_in_bf16
 from medusa_core.training.states import Shard
 
-_EACH_TOKENS = 128  # of a document, about: a step reads `batch` of them
 _AT_ONCE = 8
 _NAMES = {
     "fc": "fc",
@@ -41,10 +35,8 @@ _NAMES = {
 }
 
 
-class EagleTrainee:
+class EagleTrainee(DeepTrainee):
     """See the module."""
-
-    has_trees = False
 
     def __init__(self, target: Target, config: HeadsConfig, token_ids: Tensor | None) -> None:
         """Make a head that has yet to learn anything.
@@ -55,16 +47,8 @@ class EagleTrainee:
             token_ids: That it drafts from; None for all.
         """
         sizes = target.config
-        count = sizes.num_layers
-        self._taps = tuple(sorted({min(2, count), count // 2, max(0, count - 3)}))
-        if len(self._taps) < 3:
-            self._taps = tuple(sorted({0, count // 2, count}))
-        target.runner.tap(self._taps)
-        matrix = projection_matrix(target)
-        self._token_ids = token_ids
-        self._columns = torch.full((sizes.vocab_size,), UNKNOWN)
-        kept = torch.arange(sizes.vocab_size) if token_ids is None else token_ids
-        self._columns[kept] = torch.arange(len(kept))
+        super().__init__(target, config, token_ids, reference_taps(sizes.num_layers))
+        matrix, kept = projection_matrix(target), self._kept
         form = EagleForm(
             hidden=sizes.hidden_size,
             num_taps=len(self._taps),
@@ -73,24 +57,12 @@ class EagleTrainee:
             head_dim=sizes.head_dim,
             columns=len(kept),
         )
-        device = target.precision.device
         lm_head = matrix[kept.to(matrix.device)]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            self.module = EagleModule(form, target.shared_weights.embedding, lm_head).to(device)
+            module = EagleModule(form, target.shared_weights.embedding, lm_head)
+        self.module: EagleModule = module.to(self._device)
         self._num_steps = max(2, config.num_heads)
-        self.context, self._device = config.context, device
-        self._vocab_size = sizes.vocab_size
-        self._bf16 = trains_in_bf16(device.type)
-        self.batch = max(2, config.batch // _EACH_TOKENS)
-        self.row_bytes = 2 * len(self._taps) * sizes.hidden_size + 9
-        self.state_width = (1 + len(self._taps)) * sizes.hidden_size
-
-    def shard_of(self, documents: Sequence[EncodedDocument], states: Iterable[Tensor]) -> Shard:
-        return deep_texts(documents, states, self.module.form.hidden, self.context)
-
-    def num_places(self, shard: Shard) -> int:
-        return len(shard["lengths"])
 
     def loss(self, shard: Shard, places: Tensor) -> Tensor:
         features, ids, is_answer = side_by_side(shard, places, self._device)
@@ -107,7 +79,7 @@ class EagleTrainee:
                 self.module.lm_head,
                 columns[known],
                 torch.ones(len(normed), device=self._device),
-                torch.bfloat16 if self._bf16 else torch.float32,
+                self._narrow,
             )
             total = total + LOSS_DECAY**step * loss
         return total
@@ -124,9 +96,7 @@ class EagleTrainee:
             for step, state in enumerate(states):
                 scores = F.linear(self.module.last_norm(state[:, :-1]), self.module.lm_head)
                 wanted, known = self._wanted(ids, is_answer, step)
-                match = scores.topk(num_ranks, dim=-1).indices == wanted[..., None]
-                rank = torch.where(match.any(-1), match.int().argmax(-1), num_ranks)
-                rank = torch.where(known, rank, UNKNOWN)
+                rank = torch.where(known, ranks_of(wanted, scores, num_ranks), UNKNOWN)
                 # By the place where the draft began.
                 moved = torch.full_like(rank, UNKNOWN)
                 moved[:, : rank.shape[1] - step] = rank[:, step:]
@@ -136,9 +106,6 @@ class EagleTrainee:
             count += len(parts[-1])
         return torch.cat(parts)
 
-    def parameters(self, learning_rate: float) -> list[dict[str, Any]]:
-        return [{"params": list(self.module.parameters()), "lr": learning_rate}]
-
     def write(self, folder: Path, base_model: str) -> str:
         form = self.module.form
         tensors = {
@@ -147,29 +114,21 @@ class EagleTrainee:
         tensors["lm_head.weight"] = self.module.lm_head
         named = {name: published(tensor) for name, tensor in tensors.items()}
         if self._token_ids is not None:
-            named["d2t"] = self._token_ids - torch.arange(len(self._token_ids))
             named["t2d"] = self._columns >= 0
-        config = {
+        settings = {
             "architectures": ["LlamaForCausalLMEagle3"],
             "model_type": "llama",
-            "base_model_name_or_path": base_model,
             "num_hidden_layers": 1,
             "hidden_size": form.hidden,
             "intermediate_size": form.inner,
             "num_attention_heads": form.num_heads,
             "num_key_value_heads": form.num_heads,
             "head_dim": form.head_dim,
-            "hidden_act": "silu",
             "rms_norm_eps": form.eps,
             "rope_theta": form.theta,
-            "max_position_embeddings": self.context,
-            "vocab_size": self._vocab_size,
-            "draft_vocab_size": form.columns,
             "eagle_aux_hidden_state_layer_ids": list(self._taps),
-            "torch_dtype": "bfloat16",
         }
-        save_file(named, folder / "model.safetensors", metadata={"format": "pt"})
-        (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        self._write(folder, base_model, named, settings)
         return "eagle3"
 
     def _wanted(self, ids: Tensor, is_answer: Tensor, step: int) -> tuple[Tensor, Tensor]:
@@ -185,3 +144,9 @@ class EagleTrainee:
             moved[:, back:] = earlier[:, : earlier.shape[1] - back]
             known = known & moved
         return columns, known
+
+
+def reference_taps(num_layers: int) -> tuple[int, ...]:
+    """The layers of a target whose entering states are read: as the reference has it, if it can."""
+    taps = tuple(sorted({min(2, num_layers), num_layers // 2, max(0, num_layers - 3)}))
+    return taps if len(taps) == 3 else tuple(sorted({0, num_layers // 2, num_layers}))

@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from medusa_core.loading.target import Target
-from medusa_core.training.accuracy import UNKNOWN
+from medusa_core.training.accuracy import UNKNOWN, ranks_of
 from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
 from medusa_core.training.heads_config import HeadsConfig
@@ -154,8 +154,7 @@ class HydraTrainee:
             for head in range(len(self.module.layers)):
                 state = self.module.state_of(head, hidden, paths[:, : head + 1].clamp(min=0))
                 scores = F.linear(state, self.module.lm_head.to(state.dtype))
-                match = scores.topk(num_ranks).indices == self._wanted(paths, head)[:, None]
-                rank = torch.where(match.any(-1), match.int().argmax(-1), num_ranks)
+                rank = ranks_of(self._wanted(paths, head), scores, num_ranks)
                 found.append(torch.where(paths[:, head + 1] < 0, UNKNOWN, rank))
             parts.append(torch.stack(found, dim=1).cpu())
         self.module.train()

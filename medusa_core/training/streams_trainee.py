@@ -24,7 +24,7 @@ from medusa_core.heads.streams import FILE, StreamSizes
 from medusa_core.loading.target import Target
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.rope import interleave_rows
-from medusa_core.training.accuracy import UNKNOWN
+from medusa_core.training.accuracy import UNKNOWN, ranks_of
 from medusa_core.training.deep_texts import deep_texts
 from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.heads import LOSS_DECAY, projection_matrix, published
@@ -130,8 +130,7 @@ class StreamsTrainee:
             some = self._some(shard, places)
             states = self.module.states(some.texts)
             scores = F.linear(states, self.module.lm_head.to(states.dtype))
-            match = scores.topk(num_ranks, dim=-1).indices == some.later[..., None]
-            rank = torch.where(match.any(-1), match.int().argmax(-1), num_ranks)
+            rank = ranks_of(some.later, scores, num_ranks)
             parts.append(torch.where(some.later < 0, UNKNOWN, rank).cpu())
         return torch.cat(parts)
 

@@ -36,7 +36,7 @@ BLOCK = 3
 
 @pytest.fixture(autouse=True)
 def in_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("medusa_core.training.dspark_trainee.trains_in_bf16", lambda _: False)
+    monkeypatch.setattr("medusa_core.training.deep_trainee.trains_in_bf16", lambda _: False)
 
 
 @pytest.fixture(scope="module")
