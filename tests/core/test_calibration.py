@@ -229,6 +229,23 @@ def test_a_damaged_file_is_measured_anew(
     assert ModelMeasurements(tmp_path, tiny, ()).costs() == COSTS
 
 
+def test_costs_that_others_disturbed_are_used_and_not_kept(
+    tmp_path: Path, tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    had_processor_s = iter((0.0, 0.4, 0.0, 1.2))  # of two seconds each
+    clock_s = iter((0.0, 2.0, 2.0, 4.0))
+    fake = SimpleNamespace(
+        perf_counter=lambda: next(clock_s), thread_time=lambda: next(had_processor_s)
+    )
+    monkeypatch.setattr(measurements, "measure_costs", lambda _: COSTS)
+    monkeypatch.setattr(measurements, "time", fake)
+    assert ModelMeasurements(tmp_path, tiny, ()).costs() == COSTS
+    assert not any(tmp_path.iterdir())
+    assert ModelMeasurements(tmp_path, tiny, ()).costs() == COSTS
+    monkeypatch.setattr(measurements, "measure_costs", pytest.fail)
+    assert ModelMeasurements(tmp_path, tiny, ()).costs() == COSTS
+
+
 def test_costs_that_can_not_be_kept_are_used_all_the_same(
     tmp_path: Path, tiny: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
