@@ -109,7 +109,7 @@ class CompanionError(ModelError):
 
 
 class HeadsFileError(CompanionError):
-    """A GGUF file of heads, where a model is wanted."""
+    """Heads, where a model is wanted."""
 
 
 class HeadsError(ModelError):

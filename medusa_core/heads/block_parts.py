@@ -78,6 +78,7 @@ from medusa_core.heads.block_settings import (
     layers_part,
 )
 from medusa_core.heads.checks import listed
+from medusa_core.heads.llama_shapes import Shapes, llama_shapes
 from medusa_core.models.config import ModelConfig
 from medusa_core.system.files.safetensors_header import TensorShapes
 
@@ -267,72 +268,91 @@ def _layers(raw: Mapping[str, Any], names: Mapping[str, str], shapes: TensorShap
 
 
 def _check_shapes(parts: DrafterParts, shapes: TensorShapes) -> None:
-    layers, hidden = parts.layers, parts.layers.hidden_size
-    queries, keys = layers.num_heads * layers.head_dim, layers.num_kv_heads * layers.head_dim
-    inner, names = layers.intermediate_size, parts.names
-    of_layer: dict[str, tuple[int, ...]] = {
-        "attention_norm": (hidden,),
-        "q": (queries, hidden),
-        "k": (keys, hidden),
-        "v": (keys, hidden),
-        "o": (hidden, queries),
-        "q_bias": (queries,),
-        "k_bias": (keys,),
-        "v_bias": (keys,),
-        "o_bias": (hidden,),
-        "q_norm": (layers.head_dim,),
-        "k_norm": (layers.head_dim,),
-        "mlp_norm": (hidden,),
-        "behind_attention_norm": (hidden,),
-        "behind_mlp_norm": (hidden,),
-        "scale": (1,),
-        "gate": (inner, hidden),
-        "up": (inner, hidden),
-        "down": (hidden, inner),
-        **_convolution_shapes(parts, shapes),
-    }
-    wanted = {
-        "fc": (hidden, len(parts.settings.taps) * hidden),
-        "features_norm": (hidden,),
-        "last_norm": (hidden,),
-        **{
-            f"{index}.{part}": shape
-            for index in range(layers.num_layers)
-            for part, shape in of_layer.items()
-        },
-        "token_offsets": (parts.num_columns,),
-        "confidence_bias": (1,),
-    }
-    wanted["embedding"] = (layers.vocab_size, hidden)
-    wanted["lm_head"] = (parts.num_columns or layers.vocab_size, hidden)
-    if "markov_w1" in names:
-        first = shapes[names["markov_w1"]]
-        rank = first[-1] if first else 0
-        columns = parts.num_columns or layers.vocab_size
-        wanted |= {"markov_w1": (layers.vocab_size, rank), "markov_w2": (columns, rank)}
-        if shapes[names.get("confidence", names["markov_w1"])] != (1, hidden):
-            wanted["confidence"] = (1, hidden + rank)
-        if not rank:
-            raise HeadsError("The Markov head has the rank 0.", _AGAIN)
-    if parts.has_selector:
-        last = shapes[names["selector_projection"]]
-        rank = last[0] if last else 0
-        wanted |= dict.fromkeys(_SELECTOR[:2], (layers.vocab_size, rank))
-        wanted["selector_projection"] = (rank, hidden)
-        if not rank:
-            raise HeadsError("The selector has the rank 0.", _AGAIN)
+    names, num_layers = parts.names, parts.layers.num_layers
+    wanted = _wanted_shapes(parts, shapes)
     for part, name in names.items():
         if part in wanted and shapes[name] != wanted[part]:
             raise HeadsError(
                 f"{name} has shape {list(shapes[name])}, not {list(wanted[part])}.",
                 "The weights and config.json belong to different heads: download both again.",
             )
-    every = [sum(f"{i}.{part}" in names for part in _BIASES) for i in range(layers.num_layers)]
+    every = [sum(f"{i}.{part}" in names for part in _BIASES) for i in range(num_layers)]
     if set(every) - {0, 4} or len(set(every)) > 1:
         raise HeadsError("Some projections lack their biases.", _AGAIN)
 
 
-def _convolution_shapes(parts: DrafterParts, shapes: TensorShapes) -> dict[str, tuple[int, ...]]:
+def _wanted_shapes(parts: DrafterParts, shapes: TensorShapes) -> Shapes:
+    """Of all parts, by what the configuration and some tensors say."""
+    layers, hidden = parts.layers, parts.layers.hidden_size
+    of_layer = {
+        **llama_shapes(layers, hidden),
+        "attention_norm": (hidden,),
+        "behind_attention_norm": (hidden,),
+        "behind_mlp_norm": (hidden,),
+        "scale": (1,),
+        **_convolution_shapes(parts, shapes),
+    }
+    return {
+        "fc": (hidden, len(parts.settings.taps) * hidden),
+        "features_norm": (hidden,),
+        "last_norm": (hidden,),
+        "token_offsets": (parts.num_columns,),
+        "confidence_bias": (1,),
+        "embedding": (layers.vocab_size, hidden),
+        "lm_head": (parts.num_columns or layers.vocab_size, hidden),
+        **{
+            f"{index}.{part}": shape
+            for index in range(layers.num_layers)
+            for part, shape in of_layer.items()
+        },
+        **_markov_shapes(parts, shapes),
+        **_selector_shapes(parts, shapes),
+    }
+
+
+def _markov_shapes(parts: DrafterParts, shapes: TensorShapes) -> Shapes:
+    """Of the matrices of a Markov head and of a confidence head.
+
+    Raises:
+        HeadsError: The Markov head is empty.
+    """
+    names, layers = parts.names, parts.layers
+    if "markov_w1" not in names:
+        return {}
+    first = shapes[names["markov_w1"]]
+    rank = first[-1] if first else 0
+    if not rank:
+        raise HeadsError("The Markov head has the rank 0.", _AGAIN)
+    # The confidence head may read the state alone.
+    reads_state = shapes[names.get("confidence", names["markov_w1"])] == (1, layers.hidden_size)
+    return {
+        "markov_w1": (layers.vocab_size, rank),
+        "markov_w2": (parts.num_columns or layers.vocab_size, rank),
+        "confidence": (1, layers.hidden_size + (0 if reads_state else rank)),
+    }
+
+
+def _selector_shapes(parts: DrafterParts, shapes: TensorShapes) -> Shapes:
+    """Of the parts of a selector.
+
+    Raises:
+        HeadsError: It is empty.
+    """
+    if not parts.has_selector:
+        return {}
+    last = shapes[parts.names["selector_projection"]]
+    rank = last[0] if last else 0
+    if not rank:
+        raise HeadsError("The selector has the rank 0.", _AGAIN)
+    codebook = (parts.layers.vocab_size, rank)
+    return {
+        "selector_before": codebook,
+        "selector_behind": codebook,
+        "selector_projection": (rank, parts.layers.hidden_size),
+    }
+
+
+def _convolution_shapes(parts: DrafterParts, shapes: TensorShapes) -> Shapes:
     """Of the parts of a layer's convolutions, by the tensors of the first one.
 
     Raises:
@@ -354,7 +374,7 @@ def _convolution_shapes(parts: DrafterParts, shapes: TensorShapes) -> dict[str, 
         or width > parts.settings.num_places
     ):
         raise HeadsError("The convolutions of the block drafter have odd shapes.", _AGAIN)
-    found: dict[str, tuple[int, ...]] = {}
+    found: Shapes = {}
     for name in ("attention_convolution", "mlp_convolution"):
         found[f"{name}_kernels"] = (2, width, hidden)
         found[f"{name}_projection"] = (rows, hidden)

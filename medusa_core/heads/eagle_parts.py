@@ -17,6 +17,7 @@ from typing import Any
 from medusa_core.errors import HeadsError, ModelError
 from medusa_core.heads.block_parts import is_block
 from medusa_core.heads.checks import listed
+from medusa_core.heads.llama_shapes import Shapes, llama_shapes
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.system.files.safetensors_header import TensorShapes
 
@@ -328,39 +329,22 @@ def _num_features(
 
 def _check_shapes(parts: EagleParts, shapes: TensorShapes) -> None:
     layer, hidden = parts.layer, parts.layer.hidden_size
-    queries, keys = layer.num_heads * layer.head_dim, layer.num_kv_heads * layer.head_dim
-    read = 2 * hidden if parts.is_third else hidden
     features = shapes[parts.names["fc"]][-1] if shapes[parts.names["fc"]] else 0
-    wanted: dict[str, tuple[int, ...]] = {
+    wanted: Shapes = {
+        **llama_shapes(layer, 2 * hidden if parts.is_third else hidden),
         "fc": (hidden, features if parts.is_third else 2 * hidden),
         "fc_bias": (hidden,),
-        "q": (queries, read),
-        "k": (keys, read),
-        "v": (keys, read),
-        "q_bias": (queries,),
-        "k_bias": (keys,),
-        "v_bias": (keys,),
-        "o": (hidden, queries),
-        "gate": (layer.intermediate_size, hidden),
-        "up": (layer.intermediate_size, hidden),
-        "down": (hidden, layer.intermediate_size),
+        "vector_norm": (hidden,),
+        "state_norm": (hidden,),
+        "last_norm": (hidden,),
         "features_norm": (features,),
         "token_offsets": (parts.num_columns,),
-        "q_norm": (layer.head_dim,),
-        "k_norm": (layer.head_dim,),
     }
-    wanted |= dict.fromkeys(("vector_norm", "state_norm", "mlp_norm", "last_norm"), (hidden,))
     for index in range(parts.num_features):
         wanted[f"feature_norm_{index}"] = (features // parts.num_features,)
-    wanted |= {
-        f"{n}.{part}": shape
-        for n in range(1, layer.num_layers)
-        for part, shape in (
-            *((part, shape) for part, shape in wanted.items() if part not in ("q", "k", "v")),
-            *((part, (queries if part == "q" else keys, hidden)) for part in "qkv"),
-            ("input_norm", (hidden,)),
-        )
-    }
+    further = {**llama_shapes(layer, hidden), "input_norm": (hidden,), "state_norm": (hidden,)}
+    for index in range(1, layer.num_layers):
+        wanted |= {f"{index}.{part}": shape for part, shape in further.items()}
     for part, name in parts.names.items():
         if part == "masked_state" and math.prod(shapes[name]) != features:
             raise HeadsError(f"{name} isn't {features} numbers.", "Download the heads again.")

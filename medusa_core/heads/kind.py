@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
+from medusa_core.errors import ModelError
 from medusa_core.heads import kinds
 from medusa_core.heads.head_files import HeadFiles, open_head_files
 from medusa_core.heads.medusa import SharedWeights
@@ -68,7 +69,7 @@ class HeadKind:
         is_ranked: What a head guesses is one list for all paths, so that its ranks are right so and
             so often: a table of trees goes with such heads.
         lies_within: Do such heads lie among the tensors of a target, by all their names and its
-            sizes?
+            sizes? None where they never do.
     """
 
     name: str
@@ -76,7 +77,7 @@ class HeadKind:
     sizes: Callable[[TensorShapes, Mapping[str, object]], HeadsShape]
     read: Callable[[HeadFiles, ModelConfig, Precision, SharedWeights, PartFormats], Heads]
     is_ranked: bool = True
-    lies_within: Callable[[frozenset[str], ModelConfig], bool] = lambda *_: False
+    lies_within: Callable[[frozenset[str], ModelConfig], bool] | None = None
 
 
 @cache
@@ -134,7 +135,18 @@ def shape_within(
 
 
 def _lie_within(names: frozenset[str], config: ModelConfig) -> bool:
-    return any(spec.lies_within(names, config) for spec in kind_registry().specs)
+    ways = [spec.lies_within for spec in kind_registry().specs]
+    return any(lies_within is not None and lies_within(names, config) for lies_within in ways)
+
+
+def are_heads_alone(folder: Path) -> bool:
+    """Does a folder hold heads that never lie among a target's tensors, so that it is no model?"""
+    try:
+        names = open_head_files(folder).checkpoint.names
+    except ModelError:
+        return False
+    alone = (spec for spec in kind_registry().specs if spec.lies_within is None)
+    return any(spec.owns(names) for spec in alone)
 
 
 def kind_of(names: frozenset[str]) -> HeadKind:

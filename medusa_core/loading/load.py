@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import torch
 
+from medusa_core.errors import HeadsFileError, ModelError
 from medusa_core.heads.head_files import HeadFiles
-from medusa_core.heads.kind import Heads, chosen_heads, kind_of, shape_in
+from medusa_core.heads.kind import Heads, are_heads_alone, chosen_heads, kind_of, shape_in
 from medusa_core.heads.medusa import SharedWeights
 from medusa_core.loading.decoder import DecoderParts, Join, OnProgress, open_decoder
 from medusa_core.loading.plan import plan_target
@@ -82,7 +83,7 @@ def load_target(
         RequestError: The dtype, the format or the device isn't there.
         TierError: The disk has no room for layers, or fails.
     """
-    files = model if isinstance(model, ModelFiles) else ModelFiles.open(model)
+    files = model if isinstance(model, ModelFiles) else _open_model(model)
     report = on_progress or _ignore
     planned = _plan(files, heads_dir, options or LoadOptions())
     options, parts, draft = planned.options, planned.parts, planned.draft
@@ -149,6 +150,26 @@ class _Planned(NamedTuple):
     draft: ModelFiles | None
 
 
+def _open_model(path: Path) -> ModelFiles:
+    """Open a model's files.
+
+    Raises:
+        HeadsFileError: They are heads.
+        ModelError: They can't be used.
+    """
+    try:
+        files = ModelFiles.open(path)
+        _ = files.config, files.tokenizer
+    except ModelError as error:
+        if path.is_dir() and are_heads_alone(path):
+            raise HeadsFileError(
+                f"{path.name} holds heads, which draft for a model, and no model.",
+                "Load the model, and this folder as its heads: under Drafter, or with --heads.",
+            ) from error
+        raise
+    return files
+
+
 def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _Planned:
     """Settle all that is known without weights: what can't be loaded is refused here."""
     chosen = settle_device(options.device)
@@ -171,7 +192,7 @@ def _plan(files: ModelFiles, heads_dir: Path | None, options: LoadOptions) -> _P
         check_header(checkpoint, config)
     heads = chosen_heads(files, heads_dir, options.takes_own_heads)
     shape = HeadsShape() if heads is None else shape_in(heads)
-    draft = None if options.assistant_dir is None else ModelFiles.open(options.assistant_dir)
+    draft = None if options.assistant_dir is None else _open_model(options.assistant_dir)
     draft_model = None if draft is None else _planned_draft_model(draft, options, tokenizer)
     adapter = None if options.adapter_dir is None else Adapter(options.adapter_dir, config)
     changes = NO_ADAPTER if adapter is None else adapter.shape

@@ -134,6 +134,17 @@ def test_the_least_used_goes_first_when_there_is_too_much(tmp_path: Path) -> Non
     assert len(learned_in(tmp_path, 1000).texts.numbers) == len(kept)
 
 
+def test_a_file_that_is_too_long_is_read_in_part(tmp_path: Path) -> None:
+    store = store_of(tmp_path, "k")
+    for number in range(4):
+        store.add(f"conversation {number}", 1, array("i", [number] * 50))
+    store.close()
+    learned = EarlierAnswers(store_of(tmp_path, "k"), 320, most_tokens=120)
+    assert len(learned.texts.numbers) == 2
+    assert set(learned.texts.array.tokens(0, 110)) - {-1} == {2, 3}
+    learned.close()
+
+
 def test_an_endless_answer_is_kept_in_part(tmp_path: Path) -> None:
     learned = learned_in(tmp_path, most_tokens=1000)
     learned.learn("a", (), list(range(5000)))

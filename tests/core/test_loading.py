@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from medusa_core.api import demo_model
-from medusa_core.errors import CheckpointError, ModelError, PlanError
+from medusa_core.errors import CheckpointError, HeadsFileError, ModelError, PlanError
 from medusa_core.loading import plan as plan_module
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
@@ -44,6 +44,7 @@ from medusa_core.models.quantized_cache.folder import QuantizedModels
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.system.files.json_file import read_json
 from tests.checkpoints import write_checkpoint
+from tests.core.conftest import Folders
 from tests.core.engine_harness import EngineHarness
 from tests.core.laws import decode, plain_scores, user_says
 from tests.core.tiny import TinySpec, config_of, write_tiny
@@ -373,3 +374,14 @@ def test_unloading_says_what_it_freed(engine: EngineHarness, model: Path) -> Non
     unloaded = engine.wait("end", Unloaded)
     assert isinstance(unloaded, Unloaded)
     assert unloaded.freed_bytes > weights
+
+
+@pytest.mark.parametrize("name", ["dflash", "dspark", "eagle", "gemma4"])
+def test_heads_that_are_opened_as_a_model_are_called_heads(name: str, folders: Folders) -> None:
+    heads = folders[name].heads
+    assert heads is not None
+    with pytest.raises(HeadsFileError, match="holds heads") as refused:
+        load_target(heads)
+    assert "--heads" in refused.value.hint
+    with pytest.raises(HeadsFileError, match="holds heads"):
+        load_target(folders["grouped"].model, None, LoadOptions("float64", assistant_dir=heads))

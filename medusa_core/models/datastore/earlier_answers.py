@@ -99,6 +99,9 @@ class EarlierAnswers:
         self.texts.remove(gone)
 
     def _read(self) -> None:
+        too_many = self._store.num_tokens() - self._most_tokens
+        if too_many > 0:  # a program that keeps more wrote it: it isn't read at all
+            self._store.delete(self._store.least_used(too_many))
         there, known = self._store.numbers(), self.texts.numbers
         if gone := known - there:
             self.texts.remove(gone)

@@ -77,6 +77,15 @@ class Store:
         """
         return frozenset(number for (number,) in self._open().rows("SELECT number FROM answers"))
 
+    def num_tokens(self) -> int:
+        """Tokens of all answers.
+
+        Raises:
+            StorageError: It can't be read.
+        """
+        row = self._open().row("SELECT coalesce(sum(length(tokens)), 0) FROM answers")
+        return 0 if row is None else int(row[0]) // array("i").itemsize
+
     def conversations(self) -> frozenset[str]:
         """Those that the answers belong to.
 

@@ -1,0 +1,34 @@
+"""The shapes of what layers of heads are made of, where they are Llama's but for what they read."""
+
+from __future__ import annotations
+
+from medusa_core.models.config import ModelConfig
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def llama_shapes(layers: ModelConfig, read: int) -> Shapes:
+    """Of one layer, by part; a kind of heads needn't have all of them.
+
+    Args:
+        layers: Sizes of the layers, as of a target with so many.
+        read: Width of what attention reads.
+    """
+    hidden, inner, size = layers.hidden_size, layers.intermediate_size, layers.head_dim
+    queries, keys = layers.num_heads * size, layers.num_kv_heads * size
+    return {
+        "q": (queries, read),
+        "k": (keys, read),
+        "v": (keys, read),
+        "o": (hidden, queries),
+        "q_bias": (queries,),
+        "k_bias": (keys,),
+        "v_bias": (keys,),
+        "o_bias": (hidden,),
+        "q_norm": (size,),
+        "k_norm": (size,),
+        "mlp_norm": (hidden,),
+        "gate": (inner, hidden),
+        "up": (inner, hidden),
+        "down": (hidden, inner),
+    }
