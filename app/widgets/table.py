@@ -28,7 +28,7 @@ class RowTable(QTableWidget):
         name: str,
         columns: Sequence[str],
         shares: Sequence[int] = (),
-        lists: Sequence[int] = (),
+        cut_at_end: Sequence[int] = (),
     ) -> None:
         """Make a table without rows.
 
@@ -37,7 +37,7 @@ class RowTable(QTableWidget):
             columns: What stands above them.
             shares: Of the room what part each column takes at most, so that a long text leaves
                 some for the others and is cut; 0 for as wide as its texts.
-            lists: Columns that hold lists, which are cut at the end; others are in the middle.
+            cut_at_end: Columns whose texts are cut at their ends; others are in the middle.
         """
         super().__init__(0, len(columns))
         self.setAccessibleName(name)
@@ -55,7 +55,7 @@ class RowTable(QTableWidget):
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        for column in lists:
+        for column in cut_at_end:
             self.setItemDelegateForColumn(column, _CutAtEnd(self))
         self._shares = {column: share for column, share in enumerate(shares) if share}
         for column in self._shares:

@@ -237,6 +237,14 @@ def test_without_a_cache_to_read_nothing_is_drafted() -> None:
     assert source.candidates(Paths(1, 0, array("i"))) is None
 
 
+def test_behind_a_cut_nothing_is_drafted_until_a_state_is_heard() -> None:
+    source = heard(load("gemma4", "float64"), TEXT[:10], 77)
+    assert source.candidates(Paths(1, 0, array("i"))) is not None
+    source.truncate(6)
+    source.start(TEXT[6], 16)
+    assert source.candidates(Paths(1, 0, array("i"))) is None
+
+
 OWNERS = (1, 2)  # of `WIDE` with shared layers: the last with a window, and the last that sees all
 
 
