@@ -134,10 +134,7 @@ class BlockHead(CachedHeads):
         )
         self._layers = BlockLayers(parts.layers, settings, take, make, precision)
         self._lm_head = make(need(take, "lm_head"), None) if parts.num_columns else None
-        self._token_ids: Tensor | None = None
-        if parts.num_columns:
-            offsets = need(take, "token_offsets")
-            self._token_ids = offsets + torch.arange(len(offsets), device=offsets.device)
+        self._token_ids = take("drafted_tokens") if parts.num_columns else None
         self._by_pairs = _selector(parts, take, make) or _markov(parts, take, make)
         self._cuts: dict[int, QuantLinear] = {}  # of the target's projection
         # Behind a place that sees none behind it, none needs to be computed.

@@ -11,7 +11,7 @@ import torch
 from medusa_core.errors import HeadsError
 from medusa_core.heads.block import BlockHead
 from medusa_core.heads.block_parts import DrafterParts, drafter_parts, is_block, is_dspark
-from medusa_core.heads.checks import check_sizes, checked_offsets
+from medusa_core.heads.checks import check_sizes, tokens_of_columns
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import SharedWeights
@@ -118,7 +118,7 @@ def _read(
             "Choose a drafter that uses the model's own token vectors.",
         )
 
-    integers = {"token_offsets": partial(checked_offsets, config=config)}
+    integers = {"drafted_tokens": partial(tokens_of_columns, config=config)}
     take = part_tensors(checkpoint, parts.names, precision, integers)
     make = linears_of(formats, precision)
     try:

@@ -115,7 +115,7 @@ _OUTSIDE = {
     "norm.weight": "last_norm",
     "embed_tokens.weight": "embedding",
     "lm_head.weight": "lm_head",
-    "d2t": "token_offsets",
+    "d2t": "drafted_tokens",
     "markov_head.markov_w1.weight": "markov_w1",
     "markov_head.markov_w2.weight": "markov_w2",
     "confidence_head.proj.weight": "confidence",
@@ -204,7 +204,7 @@ def drafter_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> DrafterParts:
     names = _by_part(shapes)
     kind = kind_in(raw, frozenset(shapes))
     check_variant(raw, kind)
-    is_reduced, has_selector = "token_offsets" in names, "selector_before" in names
+    is_reduced, has_selector = "drafted_tokens" in names, "selector_before" in names
     if is_reduced and ("lm_head" not in names or has_selector):
         raise HeadsError("The heads draft from some tokens, and have no lm_head for them.", _AGAIN)
     columns = shapes[names["lm_head"]] if is_reduced else ()
@@ -296,7 +296,7 @@ def _wanted_shapes(parts: DrafterParts, shapes: TensorShapes) -> Shapes:
         "fc": (hidden, len(parts.settings.taps) * hidden),
         "features_norm": (hidden,),
         "last_norm": (hidden,),
-        "token_offsets": (parts.num_columns,),
+        "drafted_tokens": (parts.num_columns,),
         "confidence_bias": (1,),
         "embedding": (layers.vocab_size, hidden),
         "lm_head": (parts.num_columns or layers.vocab_size, hidden),

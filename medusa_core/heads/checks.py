@@ -63,13 +63,18 @@ def check_sizes(
         )
 
 
-def checked_offsets(offsets: Tensor, config: ModelConfig) -> Tensor:
-    """How far each drafted token's id lies behind its column. [columns]
+def tokens_of_columns(offsets: Tensor, config: ModelConfig) -> Tensor:
+    """The tokens that heads draft from. int64 [columns]
+
+    Args:
+        offsets: How far each token's id lies behind its column. int64 [columns]
+        config: Sizes of the target.
 
     Raises:
         HeadsError: One leads out of the vocabulary, or two to the same token.
     """
-    ids = (offsets + torch.arange(len(offsets))).tolist()
+    token_ids = offsets + torch.arange(len(offsets))
+    ids = token_ids.tolist()
     if not all(0 <= token_id < config.vocab_size for token_id in ids):
         raise HeadsError(
             "d2t leads to tokens that the model hasn't.",
@@ -77,4 +82,4 @@ def checked_offsets(offsets: Tensor, config: ModelConfig) -> Tensor:
         )
     if len(set(ids)) != len(ids):
         raise HeadsError("d2t names a token twice.", "Download the heads again.")
-    return offsets
+    return token_ids

@@ -56,10 +56,7 @@ class EagleHead(LlamaHead):
         own = take("lm_head") if parts.num_columns else None
         self._lm_head = None if own is None else make(own, None)
         self.num_columns = parts.num_columns or shared_weights.vocab_size
-        offsets = take("token_offsets") if parts.num_columns else None
-        self._token_ids = None
-        if offsets is not None:
-            self._token_ids = offsets + torch.arange(len(offsets), device=offsets.device)
+        self._token_ids = take("drafted_tokens") if parts.num_columns else None
         embedding = take("embedding")
         self._own_embedding = None
         if parts.embeds(shared_weights.embedding.shape[1]) and embedding is not None:

@@ -46,7 +46,7 @@ _OUTSIDE = {
     "input_norm.weight": "features_norm",
     "embed_tokens.weight": "embedding",
     "lm_head.weight": "lm_head",
-    "d2t": "token_offsets",
+    "d2t": "drafted_tokens",
     "t2d": "is_drafted",
     "mask_hidden": "masked_state",
 }
@@ -338,7 +338,7 @@ def _check_shapes(parts: EagleParts, shapes: TensorShapes) -> None:
         "state_norm": (hidden,),
         "last_norm": (hidden,),
         "features_norm": (features,),
-        "token_offsets": (parts.num_columns,),
+        "drafted_tokens": (parts.num_columns,),
     }
     for index in range(parts.num_features):
         wanted[f"feature_norm_{index}"] = (features // parts.num_features,)

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.checks import check_sizes, checked_offsets
+from medusa_core.heads.checks import check_sizes, tokens_of_columns
 from medusa_core.heads.eagle import EagleHead
 from medusa_core.heads.eagle_parts import EagleParts, eagle_parts, is_eagle
 from medusa_core.heads.head_files import HeadFiles
@@ -55,7 +55,7 @@ def _shape_of(parts: EagleParts, shapes: dict[str, tuple[int, ...]]) -> HeadsSha
         num_heads=1,
         columns=parts.num_columns,
         hidden_size=hidden,
-        is_reduced="token_offsets" in shapes,
+        is_reduced="drafted_tokens" in shapes,
         matrices=tuple((rows, columns) for rows, columns in matrices),
         num_norm_numbers=sum(vectors),
         num_biases=sum(biases),
@@ -85,7 +85,7 @@ def _read(
     taps = parts.layers_read(config.num_layers)
     _check_fit(parts, checkpoint, config)
 
-    integers = {"token_offsets": partial(checked_offsets, config=config)}
+    integers = {"drafted_tokens": partial(tokens_of_columns, config=config)}
     take = part_tensors(checkpoint, parts.names, precision, integers)
     make = linears_of(formats, precision)
     try:
@@ -116,7 +116,7 @@ def _check_fit(parts: EagleParts, checkpoint: Checkpoint, config: ModelConfig) -
             f"The head's token of MASK, {parts.mask_token_id}, is none of the model's.",
             "Choose the heads that were trained for this model.",
         )
-    columns = 0 if "token_offsets" in names else parts.num_columns
+    columns = 0 if "drafted_tokens" in names else parts.num_columns
     check_sizes(shape.reads_width, columns or config.vocab_size, config)
 
 
