@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.chats.conversation import new_id
-from medusa_core.hub.library.find import installed, installed_model
+from medusa_core.hub.library.find import installed
 from medusa_core.hub.library.shipped_heads import heads_made_for
 from medusa_core.hub.settings import settings_from
 from medusa_core.loading.choice import remote_choice
@@ -152,7 +152,7 @@ def add_endpoint_argument(parser: argparse._ActionsContainer) -> None:
 
 def model_dirs(args: argparse.Namespace) -> tuple[Path, Path | None]:
     """The model and heads that the arguments choose; shipped heads pair with their model."""
-    model = installed_model(args.model) if args.model else start_model()
+    model = installed(args.model) if args.model else start_model()
     if args.heads == NO_HEADS:
         return model, None
     return model, installed(args.heads) if args.heads else heads_made_for(model)

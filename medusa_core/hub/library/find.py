@@ -14,7 +14,7 @@ from medusa_core.hub.boundary import is_repo
 from medusa_core.hub.cache_folder import find_snapshot
 from medusa_core.hub.gguf_choice import split_quant, with_quant
 from medusa_core.hub.library.installed import InstalledRevision, list_installed
-from medusa_core.hub.library.library_folder import ContentsKind, look_into
+from medusa_core.hub.library.library_folder import ContentsKind
 from medusa_core.hub.library.library_import import FolderList
 from medusa_core.hub.settings import settings_from
 from medusa_core.models.model_files import ModelFiles
@@ -42,25 +42,6 @@ def installed(name: str) -> Path:
         if "/" in repo and is_repo(repo) and not name.casefold().endswith(SUFFIX)
         else "Check the path; medusa list shows what is here.",
     )
-
-
-def installed_model(name: str) -> Path:
-    """The same for a name that is to mean a model.
-
-    Raises:
-        RequestError: It is nothing that is here, several things, or a drafter alone.
-    """
-    path = installed(name)
-    if path.is_dir() and (contents := look_into(path)).kind is ContentsKind.HEADS:
-        from medusa_core.hub.drafters import DRAFTER_KINDS  # with a client that few commands need
-
-        kind = "" if contents.heads is None else contents.heads.shape.kind
-        label = DRAFTER_KINDS[kind].label if kind in DRAFTER_KINDS else "heads"
-        raise RequestError(
-            f"{name} holds a drafter ({label}), and no model.",
-            "Load the model that it drafts for, and this folder as its heads: --heads.",
-        )
-    return path
 
 
 def find_named(name: str) -> Path | None:
