@@ -19,8 +19,8 @@ _OTHER_NAMES = {"temperature": ("--temp",)}  # llama.cpp's
 _THINKS = {"usual": None, "on": True, "off": False}
 
 DRAFTER_HELP = (
-    "how tokens are guessed, such as composite (all methods), medusa, suffix (suffix tree) or "
-    "none (default: the first of these that the model can use)"
+    "how tokens are guessed, such as composite (all methods), medusa, dflash, suffix (suffix tree) "
+    "or none (default: the first of these that the model can use)"
 )
 
 _GROWTH_HELP = "the form of drafts: chain, tree, or auto for what pays in each step"

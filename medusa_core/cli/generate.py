@@ -78,10 +78,23 @@ def run_generate(args: argparse.Namespace) -> int:
     return asyncio.run(_generate(args))
 
 
+def _check_drafter(args: argparse.Namespace) -> None:
+    """Refuse a drafter that isn't there before a model is loaded for it.
+
+    Raises:
+        RequestError: No model has it.
+    """
+    from medusa_core.speculation.drafters.lineup import drafter_registry
+
+    if args.drafter and not args.endpoint:
+        drafter_registry().get(args.drafter)
+
+
 async def _generate(args: argparse.Namespace) -> int:
     prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
     messages, grammar = (ChatMessage(Role.USER, prompt),), read_grammar(args)
     printer = None if args.json else _Printer(sys.stdout)
+    _check_drafter(args)
     traces: list[StepTrace] = []
     async with Client() as client:
         loaded = await client.load(load_command(args, "generate"))
