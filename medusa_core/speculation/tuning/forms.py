@@ -93,8 +93,8 @@ def why_of(speed: DrafterSpeed) -> str:
     times = f"A step of {rows} rows takes {speed.step_x:.1f} times as long as one of one row"
     if speed.growth == NOTHING:
         return (
-            f"{times}, and drafting {speed.draft_ms:.1f} ms; most steps draft nothing, as guesses "
-            f"bring {tau} tokens."
+            f"{times}, and drafting {speed.draft_ms:.1f} ms, for {tau} tokens; in most steps no "
+            "guess was worth its row."
         )
     if speed.growth == CHAIN:
         return f"{times}; a chain of {speed.levels:.1f} brings {tau} tokens."
