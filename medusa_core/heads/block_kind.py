@@ -11,11 +11,11 @@ import torch
 from medusa_core.errors import HeadsError
 from medusa_core.heads.block import BlockHead
 from medusa_core.heads.block_parts import DrafterParts, drafter_parts, is_block, is_dspark
-from medusa_core.heads.checks import check_sizes, tokens_of_columns
+from medusa_core.heads.checks import check_sizes
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import SharedWeights
-from medusa_core.heads.part_tensors import linears_of, part_tensors
+from medusa_core.heads.part_tensors import linears_of, part_tensors, tokens_of_columns
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision

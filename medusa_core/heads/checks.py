@@ -1,12 +1,9 @@
-"""What heads of every kind are checked for, in words that say what to do."""
+"""What heads of every kind are checked for before a tensor is read; without torch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-
-import torch
-from torch import Tensor
 
 from medusa_core.errors import HeadsError
 from medusa_core.models.config import ModelConfig
@@ -20,17 +17,6 @@ def listed(names: Iterable[str]) -> str:
     """The first of some names for a message: a damaged file may have any number, of any length."""
     first = [name[:_MOST_CHARS] for name in islice(names, _MOST_LISTED + 1)]
     return ", ".join(first[:_MOST_LISTED]) + (", ..." if len(first) > _MOST_LISTED else "")
-
-
-def check_finite(name: str, tensor: Tensor) -> Tensor:
-    """The tensor, if it holds numbers alone.
-
-    Raises:
-        HeadsError: It doesn't: drafts would be nothing.
-    """
-    if not bool(torch.isfinite(tensor).all()):
-        raise HeadsError(f"{name} holds what is no number.", "Download the heads again.")
-    return tensor
 
 
 def check_sizes(
@@ -61,25 +47,3 @@ def check_sizes(
             heads=vocabulary,
             model=config.vocab_size,
         )
-
-
-def tokens_of_columns(offsets: Tensor, config: ModelConfig) -> Tensor:
-    """The tokens that heads draft from. int64 [columns]
-
-    Args:
-        offsets: How far each token's id lies behind its column. int64 [columns]
-        config: Sizes of the target.
-
-    Raises:
-        HeadsError: One leads out of the vocabulary, or two to the same token.
-    """
-    token_ids = offsets + torch.arange(len(offsets))
-    ids = token_ids.tolist()
-    if not all(0 <= token_id < config.vocab_size for token_id in ids):
-        raise HeadsError(
-            "d2t leads to tokens that the model hasn't.",
-            "Choose the heads that were trained for this model.",
-        )
-    if len(set(ids)) != len(ids):
-        raise HeadsError("d2t names a token twice.", "Download the heads again.")
-    return token_ids

@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from medusa_core.heads.checks import check_finite
 from medusa_core.heads.medusa import SharedWeights
+from medusa_core.heads.part_tensors import check_finite
 from medusa_core.models.checkpoints.checkpoint import Checkpoint, EachPiece, missing_tensor
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.parts import LinearPart

@@ -1,14 +1,16 @@
-"""How kinds of heads read the tensors of their parts, whatever these are called in the files."""
+"""How kinds of heads read and check the tensors of their parts, whatever files call them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import torch
 from torch import Tensor
 
-from medusa_core.heads.checks import check_finite
+from medusa_core.errors import HeadsError
 from medusa_core.heads.medusa import MakeLinear
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
+from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.models.quant.layout import QuantLinear
@@ -62,3 +64,36 @@ def linears_of(formats: PartFormats, precision: Precision) -> MakeLinear:
         return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
 
     return make
+
+
+def check_finite(name: str, tensor: Tensor) -> Tensor:
+    """The tensor, if it holds numbers alone.
+
+    Raises:
+        HeadsError: It doesn't: drafts would be nothing.
+    """
+    if not bool(torch.isfinite(tensor).all()):
+        raise HeadsError(f"{name} holds what is no number.", "Download the heads again.")
+    return tensor
+
+
+def tokens_of_columns(offsets: Tensor, config: ModelConfig) -> Tensor:
+    """The tokens that heads draft from. int64 [columns]
+
+    Args:
+        offsets: How far each token's id lies behind its column. int64 [columns]
+        config: Sizes of the target.
+
+    Raises:
+        HeadsError: One leads out of the vocabulary, or two to the same token.
+    """
+    token_ids = offsets + torch.arange(len(offsets))
+    ids = token_ids.tolist()
+    if not all(0 <= token_id < config.vocab_size for token_id in ids):
+        raise HeadsError(
+            "d2t leads to tokens that the model hasn't.",
+            "Choose the heads that were trained for this model.",
+        )
+    if len(set(ids)) != len(ids):
+        raise HeadsError("d2t names a token twice.", "Download the heads again.")
+    return token_ids

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.checks import check_finite, check_sizes, listed
+from medusa_core.heads.checks import check_sizes, listed
 from medusa_core.heads.format import HeadsFormat, HeadsTensor, TensorRole, find_format
 from medusa_core.heads.head_files import HeadFiles, open_head_files
 from medusa_core.heads.medusa import MedusaHeads, SharedWeights
-from medusa_core.heads.part_tensors import linears_of
+from medusa_core.heads.part_tensors import check_finite, linears_of
 from medusa_core.heads.weights import HeadSet, HeadWeights, reads_root
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint

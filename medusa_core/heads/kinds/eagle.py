@@ -8,13 +8,13 @@ from functools import partial
 import torch
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.checks import check_sizes, tokens_of_columns
+from medusa_core.heads.checks import check_sizes
 from medusa_core.heads.eagle import EagleHead
 from medusa_core.heads.eagle_parts import EagleParts, eagle_parts, is_eagle
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import SharedWeights
-from medusa_core.heads.part_tensors import linears_of, part_tensors
+from medusa_core.heads.part_tensors import linears_of, part_tensors, tokens_of_columns
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.checkpoint import Checkpoint
 from medusa_core.models.config import ModelConfig

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads.checks import check_finite, check_sizes, listed
+from medusa_core.heads.checks import check_sizes, listed
 from medusa_core.heads.head_files import HeadFiles
 from medusa_core.heads.kind import HeadKind
 from medusa_core.heads.medusa import SharedWeights
-from medusa_core.heads.part_tensors import linears_of
+from medusa_core.heads.part_tensors import check_finite, linears_of
 from medusa_core.heads.streams import EMBEDDINGS, StreamHeads, StreamSizes
 from medusa_core.messages import HeadsShape
 from medusa_core.models.config import ModelConfig
