@@ -17,7 +17,7 @@ from medusa_core.cli.plan_throughput import (
     run_throughput,
 )
 from medusa_core.errors import RequestError
-from medusa_core.hub.library.find import find_named
+from medusa_core.hub.library.find import find_named, refuse_heads
 from medusa_core.hub.settings import settings_from
 from medusa_core.loading.offload_forecast import (
     ForecastDevice,
@@ -193,6 +193,7 @@ def _model_facts(model: str) -> Facts:
     if path is not None:
         from medusa_core.heads.kind import chosen_shape
 
+        refuse_heads(path)
         files = ModelFiles.open(path)
         return files.config, chosen_shape(files, None, takes_own=True)
     if "/" not in model:

@@ -8,13 +8,12 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
-from medusa_core.errors import RequestError
 from medusa_core.hub.drafters import DRAFTER_KINDS, find_drafters, sized_drafters
 from medusa_core.hub.gguf_choice import split_quant
 from medusa_core.hub.library.catalog import published_drafters, read_catalog
-from medusa_core.hub.library.find import find_named, folder_list, installed
+from medusa_core.hub.library.find import find_named, folder_list, installed, refuse_heads
 from medusa_core.hub.library.installed import list_installed, name_at, size_of
-from medusa_core.hub.library.library_folder import ContentsKind, look_into
+from medusa_core.hub.library.library_folder import look_into
 from medusa_core.hub.library.pairing import HeadsFit, pair
 from medusa_core.hub.library.shipped_heads import heads_made_for
 from medusa_core.hub.settings import settings_from
@@ -40,11 +39,7 @@ def run_show_model(args: argparse.Namespace) -> int:
     if args.drafters:
         return _show_drafters(args.model, args.json)
     path = installed(args.model)
-    if path.is_dir() and look_into(path).kind is ContentsKind.HEADS:
-        raise RequestError(
-            f"{args.model} holds heads, which draft for a model, and no model.",
-            f"What they are: medusa heads show {args.model}",
-        )
+    refuse_heads(path)
     files = ModelFiles.open(path)
     if args.template:
         print(files.written_template.source_or_known(files.tokenizer.knows) or "")

@@ -243,5 +243,9 @@ def test_the_command_line_names_drafters_and_fetches_one_with_a_model(
     facts = json.loads(capsys.readouterr().out)
     assert facts["drafters_here"] == ["h/Tiny-eagle3-GGUF/x-eagle3-F16"]
     assert facts["drafters_published"] == []
+    heads = published.root / "a/Tiny-3.1-8B-Instruct-speculator.eagle3"
+    for command in ("show", "plan"):
+        assert main([command, str(heads)]) == 1
+        assert "no model" in capsys.readouterr().err
     assert main(["show", "org/none", "--drafters"]) == 0
     assert "knows no drafter" in capsys.readouterr().out

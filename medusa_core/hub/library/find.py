@@ -14,7 +14,7 @@ from medusa_core.hub.boundary import is_repo
 from medusa_core.hub.cache_folder import find_snapshot
 from medusa_core.hub.gguf_choice import split_quant, with_quant
 from medusa_core.hub.library.installed import InstalledRevision, list_installed
-from medusa_core.hub.library.library_folder import ContentsKind
+from medusa_core.hub.library.library_folder import ContentsKind, look_into
 from medusa_core.hub.library.library_import import FolderList
 from medusa_core.hub.settings import settings_from
 from medusa_core.models.model_files import ModelFiles
@@ -42,6 +42,19 @@ def installed(name: str) -> Path:
         if "/" in repo and is_repo(repo) and not name.casefold().endswith(SUFFIX)
         else "Check the path; medusa list shows what is here.",
     )
+
+
+def refuse_heads(path: Path) -> None:
+    """Where a model is meant: a folder of heads alone has sizes, too, and isn't one.
+
+    Raises:
+        RequestError: It is such a folder.
+    """
+    if path.is_dir() and look_into(path).kind is ContentsKind.HEADS:
+        raise RequestError(
+            f"{path.name} holds heads, which draft for a model, and no model.",
+            f"What they are: medusa heads show {path}",
+        )
 
 
 def find_named(name: str) -> Path | None:
