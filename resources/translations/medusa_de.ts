@@ -376,6 +376,10 @@
         <translation>{0} Köpfe</translation>
     </message>
     <message>
+        <source>a drafter</source>
+        <translation>ein Entwerfer</translation>
+    </message>
+    <message>
         <source>no heads</source>
         <translation>keine Köpfe</translation>
     </message>
@@ -2375,6 +2379,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Load the model without heads, or download it again.</source>
         <translation>Laden Sie das Modell ohne Köpfe oder laden Sie es noch einmal herunter.</translation>
+    </message>
+    <message>
+        <source>Load the model, and this folder as its heads: under Drafter, or with --heads.</source>
+        <translation>Laden Sie das Modell, und diesen Ordner als seine Köpfe: unter Entwerfer oder mit --heads.</translation>
     </message>
     <message>
         <source>Long context in little memory.</source>
@@ -4719,6 +4727,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} holds half a character at {1}, which isn&apos;t text.</source>
         <translation>{0} enthält bei {1} ein halbes Zeichen, das kein Text ist.</translation>
+    </message>
+    <message>
+        <source>{0} holds heads, which draft for a model, and no model.</source>
+        <translation>{0} enthält Köpfe, die für ein Modell vorausraten, und kein Modell.</translation>
     </message>
     <message>
         <source>{0} holds neither a model nor heads nor an adapter.</source>
@@ -8667,8 +8679,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>die gestrichelte Linie</translation>
     </message>
     <message>
-        <source>guesses rarely pay</source>
-        <translation>Raten lohnt sich selten</translation>
+        <source>mostly no guesses</source>
+        <translation>meist nichts geraten</translation>
     </message>
     <message>
         <source>chain, {0:.1f} rows</source>
