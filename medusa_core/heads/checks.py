@@ -9,7 +9,7 @@ from medusa_core.errors import HeadsError
 from medusa_core.models.config import ModelConfig
 
 # Vocabularies are padded to rounder numbers: 32000, 32001 and 32064 are one.
-_MOST_PADDING = 128
+MOST_PADDING = 128
 _MOST_LISTED, _MOST_CHARS = 16, 80
 
 
@@ -20,7 +20,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def check_sizes(
-    hidden: int, vocabulary: int, config: ModelConfig, padding: int = _MOST_PADDING
+    hidden: int, vocabulary: int, config: ModelConfig, padding: int = MOST_PADDING
 ) -> None:
     """Refuse heads for a target of other sizes.
 

@@ -254,7 +254,7 @@ def test_the_bench_takes_a_file_and_says_what_it_lacks(
     prompts.write_text('{"id": "a", "category": "b", "turns": ["Hello!"]}\n')
     reported = ["bench", "--model", str(pebbles["q4_0"]), "--prompts", str(prompts)]
     reported += ["--max-new-tokens", "8", "--repeats", "1"]
-    assert main(reported) == 1
+    assert main([*reported, "--modes", "none,medusa"]) == 1
     assert "drafter 'medusa'" in capsys.readouterr().err
     assert main([*reported, "--heads", str(demo_model()[1])]) == 0
     assert "0 prompts skipped" in capsys.readouterr().out

@@ -676,7 +676,7 @@ def test_the_command_shows_what_a_folder_holds(
     assert main(["heads", "show", str(write_hydra(tmp_path, tensors))]) == 0
     shown = capsys.readouterr().out
     count = sum(tensor.numel() for tensor in tensors.values())
-    for reported in ("hydra", "heads           3", "layers 2", "320 tokens", f"{count:,}"):
+    for reported in ("hydra", "heads           3", "layers          2", "320 tokens", f"{count:,}"):
         assert reported in shown
 
 

@@ -43,7 +43,7 @@ from tests.core.tiny import write_text_files
 from tests.core.tree_paths import path_to
 
 # Families that run through torch's operations: with other experts.
-NOT_COMPILED = {"qwen3_next", "qwen3_5_moe_text", "lfm2_moe"}
+NOT_COMPILED = {"qwen3_next", "qwen3_5_moe_text", "lfm2_moe", "glm4_moe"}
 
 MAMBAS = (peers.MAMBA, peers.GRANITE4_HYBRID, peers.FALCON_H1)  # sizes of models with such layers
 

@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from medusa_core.errors import HeadsError
-from medusa_core.heads import reader
-from medusa_core.hub.library import pairing
 from medusa_core.hub.library.library_folder import (
     ContentsKind,
     look_into,
@@ -115,10 +113,6 @@ def test_facts_come_from_headers_and_not_from_counts_in_the_configuration() -> N
         heads_facts("x", {"model.norm.weight": (64,)}, {})
     assert target_facts("x", {"hidden_size": 64, "vocab_size": True}) is None
     assert target_facts("x", {"hidden_size": 64, "vocab_size": "a", "num_hidden_layers": 2}) is None
-
-
-def test_pairing_agrees_with_the_reader_about_padding() -> None:
-    assert pairing._MOST_PADDING == reader._MOST_PADDING
 
 
 def test_what_is_read_from_folders_pairs(tmp_path: Path) -> None:

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
+from medusa_core.heads.checks import MOST_PADDING
 from medusa_core.messages import HeadsShape
 from medusa_core.models.checkpoints.gguf_config import TITLE as GGUF_TITLE
 from medusa_core.models.config import text_part
 
-# Vocabularies are padded to rounder numbers: 32000, 32001 and 32064 are one.
-_MOST_PADDING = 128
 # Endings that tell how a model is stored, not which it is.
 _STORAGE = re.compile(
     r"[-_.](hf|bf16|fp16|f16|fp32|nf4|nf4-dq|int8|int4|8bit|4bit|bnb|bnb-4bit|bnb-8bit"
@@ -136,13 +135,13 @@ def misfit(sizes: TargetSizes, heads: HeadsShape) -> str:
         reason = "these are no heads"
     elif width and width != sizes.hidden_size:
         reason = f"hidden size {width:,} ≠ {sizes.hidden_size:,}"
-    elif heads.made_for_vocab and abs(heads.made_for_vocab - sizes.vocab_size) > _MOST_PADDING:
+    elif heads.made_for_vocab and abs(heads.made_for_vocab - sizes.vocab_size) > MOST_PADDING:
         reason = f"vocabulary size {heads.made_for_vocab:,} ≠ {sizes.vocab_size:,}"
     elif heads.families and sizes.model_type and sizes.model_type not in heads.families:
         reason = f"reads keys and values of {' and '.join(heads.families)}"
     elif sizes.num_layers and heads.deepest_layer > sizes.num_layers:
         reason = f"reads layer {heads.deepest_layer:,} of {sizes.num_layers:,}"
-    elif not heads.is_reduced and abs(columns - sizes.vocab_size) > _MOST_PADDING:
+    elif not heads.is_reduced and abs(columns - sizes.vocab_size) > MOST_PADDING:
         reason = f"vocabulary size {columns:,} ≠ {sizes.vocab_size:,}"
     elif heads.is_reduced and columns > sizes.vocab_size:
         reason = f"vocabulary size {columns:,} > {sizes.vocab_size:,}"
