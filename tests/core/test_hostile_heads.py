@@ -44,9 +44,9 @@ def test_every_kind_and_format_of_heads_is_tried() -> None:
 
 
 def test_hostile_heads_are_refused_or_change_no_text(tmp_path: Path) -> None:
-    check(tmp_path, 60, 72)
+    check(tmp_path, 60, 66)
 
 
 @pytest.mark.slow
 def test_more_hostile_heads_are_refused_or_change_no_text(tmp_path: Path) -> None:
-    check(tmp_path, 72, 300)
+    check(tmp_path, 66, 300)

@@ -145,8 +145,7 @@ def test_every_stored_type_is_a_weight_format() -> None:
     assert set(BLOCK_TYPES) <= set(weight_formats().names)
 
 
-@pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)
-@pytest.mark.parametrize("of", sorted(BLOCK_TYPES))
+@pytest.mark.parametrize(("of", "rule"), by_turns(sorted(BLOCK_TYPES), EXACT))
 def test_laws_1_and_2_no_drafter_changes_a_token_of_any_stored_type(
     of: str, rule: RuleSpec, load_blocks: LoadBlocks
 ) -> None:

@@ -17,6 +17,7 @@ from medusa_core.speculation.rules.rule import (
     rule_registry,
 )
 from tests.core import faults
+from tests.core.by_turns import by_turns
 from tests.core.conftest import TARGET_NAMES, LoadTarget
 from tests.core.fakes import MAX_DEPTH, StateWitness, WalkWitness, oracle_spec, random_shape
 from tests.core.laws import (
@@ -196,8 +197,9 @@ def test_every_token_has_a_position_and_so_a_noise_of_its_own(tiny: Target) -> N
     assert num_decided >= len(run.prompt_ids) + len(run.token_ids)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("name", ["streamed", *TARGET_NAMES])
+@pytest.mark.parametrize(
+    ("name", "dtype"), by_turns(["streamed", *TARGET_NAMES], ["float32", "bfloat16"])
+)
 def test_in_lower_precision_an_oracle_changes_tokens_at_ties_alone(
     name: str, dtype: str, load: LoadTarget, report_ties: Callable[[list[Tie]], None]
 ) -> None:

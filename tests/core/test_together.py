@@ -40,6 +40,7 @@ from medusa_core.system.resources import (
     demo_model_dir,
 )
 from tests.core import faults
+from tests.core.by_turns import by_turns
 from tests.core.conftest import TARGET_NAMES, LoadTarget
 from tests.core.fakes import oracle_spec
 from tests.core.laws import check_cache, decode, plainly, user_says
@@ -104,8 +105,7 @@ def decode_together(
     return [done[request.session_id] for request in requests], largest
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("name", TARGET_NAMES)
+@pytest.mark.parametrize(("name", "dtype"), by_turns(TARGET_NAMES, ["float64", "float32"]))
 def test_answers_that_share_a_pass_are_those_that_each_would_be_alone(
     name: str, dtype: str, load: LoadTarget
 ) -> None:
