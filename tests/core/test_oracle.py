@@ -132,8 +132,9 @@ LAWS: tuple[Law, ...] = (
 )
 
 
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("name", ["streamed", *(n for n in TARGET_NAMES if n != "pebble")])
+@pytest.mark.parametrize(
+    ("name", "law"), by_turns(["streamed", *(n for n in TARGET_NAMES if n != "pebble")], LAWS)
+)
 def test_an_honest_engine_passes_with_an_oracle(name: str, law: Law, load: LoadTarget) -> None:
     law(trial(load(name, "float64")))
 
