@@ -20,10 +20,15 @@ def by_turns(*axes: Sequence[Any]) -> list[Any]:
         for number, value in enumerate(last):
             arguments = [one for part in (*values, value) for one in _arguments(part)]
             marks = () if number == sum(places) % len(last) else (pytest.mark.slow,)
-            names = "-".join(str(getattr(each, "name", each)) for each in arguments)
+            names = "-".join(_name_of(each) for each in arguments)
             found.append(pytest.param(*arguments, id=names, marks=marks))
     return found
 
 
 def _arguments(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
+
+
+def _name_of(value: Any) -> str:
+    """What a test's id calls it: workers of one run must agree, so never an address."""
+    return str(getattr(value, "name", getattr(value, "__name__", value)))
