@@ -79,10 +79,10 @@ class Node:
     @property
     def is_verified(self) -> bool:
         """Whether it was a row of the step's pass."""
-        return self.state is not NodeState.GHOST and not self.is_kept_out
+        return self.state is not NodeState.GHOST and not self.is_dropped
 
     @property
-    def is_kept_out(self) -> bool:
+    def is_dropped(self) -> bool:
         """Whether it was offered, and had no row."""
         return self.state in (NodeState.FORBIDDEN, NodeState.PRUNED)
 
@@ -136,19 +136,19 @@ def layout_of_step(
         specials: As `show_token` has them.
         block_sources: Names of the sources that draw all places of a step in one pass.
     """
-    kept_out = (
+    dropped = (
         *((NodeState.FORBIDDEN, guess) for guess in trace.forbidden),
         *((NodeState.PRUNED, guess) for guess in _likeliest(trace.pruned)),
     )
     count, path = len(trace.parents), trace.path
-    parents = (*trace.parents, path[-1], *(guess.node for _, guess in kept_out))
+    parents = (*trace.parents, path[-1], *(guess.node for _, guess in dropped))
     is_chain = tree_form(trace.parents) == CHAIN
     places = _places(parents, (*(range(count) if is_chain else path), count))
     draw = _Drawer(trace, specials, parents, places)
     nodes = (
         *(draw.verified(index, drafted) for index, drafted in enumerate(trace.nodes)),
         draw.ghost(count),
-        *(draw.kept_out(index, *one) for index, one in enumerate(kept_out, start=count + 1)),
+        *(draw.dropped(index, *one) for index, one in enumerate(dropped, start=count + 1)),
     )
     rows, depths = places
     blocks = tuple(_blocks(nodes, block_sources))
@@ -223,7 +223,7 @@ class _Drawer:
         node = self._node(index, choice.text, choice.token_id, NodeState.GHOST, None)
         return replace(node, judged=choice.probability)
 
-    def kept_out(self, index: int, state: NodeState, guess: DroppedToken) -> Node:
+    def dropped(self, index: int, state: NodeState, guess: DroppedToken) -> Node:
         """What was offered, and had no row."""
         text = self._trace.pieces.get(guess.token_id, b"")
         return self._node(index, text, guess.token_id, state, guess.probability)

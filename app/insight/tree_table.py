@@ -71,7 +71,7 @@ class TreeTable(QTableWidget):
                 str(node.index) if node.is_verified else "–",
                 str(node.depth),
                 node.text,
-                "–" if node.is_kept_out else origin(node.source, self._legend),
+                "–" if node.is_dropped else origin(node.source, self._legend),
                 str(node.rank + 1) if node.rank >= 0 else "–",
                 percent(node.probability),
                 percent(node.judged),

@@ -73,7 +73,7 @@ from medusa_core.heads.block_settings import (
     BlockSettings,
     block_settings,
     check_variant,
-    kept_apart,
+    drafter_config,
     layer_sizes,
     layers_part,
 )
@@ -179,7 +179,7 @@ def kind_in(raw: Mapping[str, Any], names: frozenset[str]) -> str:
     """Which kind of block drafter it is."""
     if is_dspark(names):
         return "dspark"
-    return "jetspec" if kept_apart(raw).get("causal_head") is True else "dflash"
+    return "jetspec" if drafter_config(raw).get("causal_head") is True else "dflash"
 
 
 def part_of(name: str) -> str | None:

@@ -75,7 +75,7 @@ def block_settings(
         ModelError: Something is no number of its kind.
     """
     inner = layers_part(raw)
-    settings = {**inner, **raw, **kept_apart(raw)}
+    settings = {**inner, **raw, **drafter_config(raw)}
     num_places = whole(settings, "block_size", _MOST_PLACES, 16)
     windows, are_causal = _sight(raw, inner, layers.num_layers, is_muses)
     first = _first_place(settings, raw, kind, num_places)
@@ -110,8 +110,8 @@ def layers_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     return inner
 
 
-def kept_apart(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What z-lab and JetSpec keep apart."""
+def drafter_config(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The part of `config.json` that z-lab and JetSpec call `dflash_config`; empty without it."""
     own = raw.get("dflash_config") or {}
     if not isinstance(own, Mapping):
         raise _damaged("dflash_config")
@@ -120,7 +120,7 @@ def kept_apart(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def check_variant(raw: Mapping[str, Any], kind: str) -> None:
     """Refuse what looks alike and drafts otherwise."""
-    own = kept_apart(raw)
+    own = drafter_config(raw)
     speculators = raw.get("speculators_model_type")
     if speculators not in (None, "dflash", "dflash2", "dspark"):
         raise HeadsError(
@@ -227,7 +227,7 @@ def _first_place(
         return 1
     if "transformer_layer_config" in raw or "aux_hidden_state_layer_ids" in raw:
         return 0 if _declared_drafts(raw) == num_places else 1
-    return 1 if kept_apart(raw).get("projector_type") == "dspark" else 0  # SpecForge's
+    return 1 if drafter_config(raw).get("projector_type") == "dspark" else 0  # SpecForge's
 
 
 def _declared_drafts(raw: Mapping[str, Any]) -> int:
@@ -279,7 +279,7 @@ def _sight(
         num_layers: How many there are.
         includes_edge: A window counts the places between, as transformers' masks do.
     """
-    own = kept_apart(raw)
+    own = drafter_config(raw)
     sized = {**inner, "num_hidden_layers": num_layers}
     kinds = layer_kinds(sized, 1) if inner.get("layer_types") else ("full_attention",) * num_layers
     are_local = [kind == "sliding_attention" for kind in kinds]

@@ -204,16 +204,16 @@ class GgufFiles(ModelFiles):
         return model_name(self.headers)
 
     @cached_property
-    def _told(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+    def _config_parts(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
         return config_of(self.headers)
 
     @property
     def settings(self) -> Mapping[str, object]:
-        return self._told[0]
+        return self._config_parts[0]
 
     @cached_property
     def config(self) -> ModelConfig:
-        return parse_config(*self._told)
+        return parse_config(*self._config_parts)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

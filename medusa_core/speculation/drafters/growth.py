@@ -43,7 +43,7 @@ from medusa_core.system.native.structs import (
 )
 
 MOST_GROWN, MOST_LEVELS, MOST_SOURCES = 1024, 32, 31  # as in growth.h
-MOST_OFFERS, _LEAST_TOLD = 128, 0.01  # so, too
+MOST_OFFERS, _LEAST_OFFERED = 128, 0.01  # so, too
 # How a node lies among its siblings: the likeliest one behind likeliest ones alone, the likeliest
 # behind others, the second, a further one.
 ON_SPINE, OFF_SPINE, SECOND, FURTHER = KINDS = range(4)
@@ -316,7 +316,7 @@ class GrowthInPython:
             worth = above.worth * self._trusted(chance, found.marks, kind, len(path))
             node = _Node(path, worth, chance, found.marks, kind)
             if self.tells:
-                node.offer = self._tell(above, node)
+                node.offer = self._offer(above, node)
             nodes.append(node)
         if not self._is_chain:
             return nodes
@@ -368,9 +368,9 @@ class GrowthInPython:
         if node.worth > min(self._floors, default=0.0):
             insort(nodes, node, key=lambda other: -other.worth)
 
-    def _tell(self, above: _Node, node: _Node) -> int:
-        place, is_told = len(self._offers), above.offer >= 0 or not above.path
-        if not node.worth >= _LEAST_TOLD or place == MOST_OFFERS or not is_told:
+    def _offer(self, above: _Node, node: _Node) -> int:
+        place, is_offered = len(self._offers), above.offer >= 0 or not above.path
+        if not node.worth >= _LEAST_OFFERED or place == MOST_OFFERS or not is_offered:
             return -1
         self._offers.append(_OFFER.pack(above.offer, node.path[-1], node.chance))
         return place

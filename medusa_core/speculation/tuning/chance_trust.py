@@ -1,4 +1,4 @@
-"""How far the chances that sources tell come true: by who told them, place in the tree, and range.
+"""How far sources' chances come true: by source, place in the tree, and range.
 
 Of every accepted node the children were right or wrong: what came true over what was promised is
 by how much a chance is multiplied. A cell of which little is known follows the larger ones that it
@@ -23,7 +23,7 @@ from medusa_core.speculation.drafters.growth import (
     trust_place,
 )
 
-_PRIOR = 6.0  # what was said counts as much as so many promised tokens
+_PRIOR = 6.0  # a source's chance counts as much as so many promised tokens
 _LEAST, _MOST = 0.05, 3.0
 _OFTEN = 32  # steps between two tables, once there were so many
 _AGES = 0.97  # from table to table: what isn't tried any more comes to be tried again
@@ -31,8 +31,8 @@ _NUM_RANGES = len(RANGES) + 1
 _BY_KIND = TRUST_DEPTHS * _NUM_RANGES
 
 
-class _Told(NamedTuple):
-    """What was told of a draft: where in the table it lies, and its chance."""
+class _Promise(NamedTuple):
+    """What a source said of a draft: its place in the table, and its chance."""
 
     place: int
     chance: float
@@ -64,19 +64,19 @@ class ChanceTrust:
             proposal: What was verified.
             accepted: The accepted draft nodes, from the root's child downward.
         """
-        told = self._told(proposal, (0, *accepted))
-        for node, (place, chance) in told.items():
+        promises = self._promises(proposal, (0, *accepted))
+        for node, (place, chance) in promises.items():
             self._promised[place] += chance
             self._right[place] += node in accepted
-        self._num_steps += bool(told)
+        self._num_steps += bool(promises)
         if self._num_steps >= self._next:
             self._settle()
 
-    def _told(self, proposal: Proposal, path: Sequence[int]) -> dict[int, _Told]:
-        """Of the children of a path's nodes, what was told."""
+    def _promises(self, proposal: Proposal, path: Sequence[int]) -> dict[int, _Promise]:
+        """What sources said of the children of a path's nodes, by node."""
         shape = proposal.tree.shape
         chances = proposal.odds().of_drafts(shape.num_nodes - 1)
-        told, is_spine = {}, True
+        promises, is_spine = {}, True
         for place, node in enumerate(path):
             known = {child: chances[child - 1] for child in shape.children[node]}
             ranked = sorted(known, key=lambda child: -(known[child] or 0.0))
@@ -85,12 +85,12 @@ class ChanceTrust:
                 if chance := known[child]:
                     drafter = proposal.sources[child].drafter
                     source = self._places.get(drafter, len(self._places))
-                    told[child] = _Told(
+                    promises[child] = _Promise(
                         trust_place(source, kind, shape.depths[child], chance), chance
                     )
             followed = path[place + 1 : place + 2]
             is_spine = is_spine and list(followed) == ranked[:1]
-        return told
+        return promises
 
     def _settle(self) -> None:
         """Make the table anew."""
