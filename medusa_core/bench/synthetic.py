@@ -89,7 +89,7 @@ def synthetic_spec(rates: Sequence[float], texts: Texts) -> DrafterSpec:
         source = SourceSpec(
             info,
             serves=lambda _: True,
-            build=lambda target, _: SyntheticSource(rates, texts, target.config.vocab_size),
+            make=lambda target, _: SyntheticSource(rates, texts, target.config.vocab_size),
         )
         return GrownDrafter(budget, target, [source])
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from medusa_core.errors import HeadsError
+from medusa_core.heads.checks import bad_setting, flag
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.family import layer_kinds, positive, whole
 from medusa_core.models.traits import Activation
@@ -80,7 +81,7 @@ def block_settings(
     windows, are_causal = _sight(raw, inner, layers.num_layers, is_muses)
     first = _first_place(settings, raw, kind, num_places)
     if num_places == first:
-        raise _damaged("block_size")
+        raise bad_setting("block_size")
     is_neox = "Lfm2DSparkDraftModel" not in _made(raw)
     scale = positive(settings, "input_embedding_scale", layers.traits.embedding_scale)
     return BlockSettings(
@@ -93,7 +94,7 @@ def block_settings(
         embedding_scale=scale or 1.0,
         score_scale=positive(settings, "output_multiplier", 1.0) or 1.0,
         score_cap=_cap(settings),
-        in_pairs=not _flag(settings, "rope_is_neox_style", is_neox),
+        in_pairs=not flag(settings, "rope_is_neox_style", is_neox),
         num_selected=whole(settings, "selector_top_k", 1 << 10, 16),
     )
 
@@ -106,7 +107,7 @@ def layers_part(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     inner = raw.get("transformer_layer_config", raw)
     if not isinstance(inner, Mapping):
-        raise _damaged("transformer_layer_config")
+        raise bad_setting("transformer_layer_config")
     return inner
 
 
@@ -114,7 +115,7 @@ def drafter_config(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     """The part of `config.json` that z-lab and JetSpec call `dflash_config`; empty without it."""
     own = raw.get("dflash_config") or {}
     if not isinstance(own, Mapping):
-        raise _damaged("dflash_config")
+        raise bad_setting("dflash_config")
     return own
 
 
@@ -222,7 +223,7 @@ def _first_place(
 ) -> int:
     """Which place drafts the next token: where the file doesn't say it, as its makers read it."""
     if settings.get("sample_from_anchor") is not None:
-        return 0 if _flag(settings, "sample_from_anchor", True) else 1
+        return 0 if flag(settings, "sample_from_anchor", True) else 1
     if kind != "dspark":
         return 1
     if "transformer_layer_config" in raw or "aux_hidden_state_layer_ids" in raw:
@@ -246,12 +247,12 @@ def _taps(settings: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[int, ...
     if value is None:
         value = _usual_layers(settings)
     if not isinstance(value, list) or not 0 < len(value) <= _MOST_TAPS:
-        raise _damaged("target_layer_ids")
+        raise bad_setting("target_layer_ids")
     if not all(type(one) is int and -1 <= one < 1 << 10 for one in value):
-        raise _damaged("target_layer_ids")
+        raise bad_setting("target_layer_ids")
     taps = tuple(one + (entering is None) for one in value)
     if min(taps) < 0 or list(taps) != sorted(set(taps)):
-        raise _damaged("target_layer_ids")
+        raise bad_setting("target_layer_ids")
     return taps
 
 
@@ -312,16 +313,5 @@ def _cap(settings: Mapping[str, Any]) -> float | None:
 def _token(settings: Mapping[str, Any], key: str) -> int:
     value = settings.get(key)
     if type(value) is not int or not 0 <= value < _MOST_TOKENS:
-        raise _damaged(key)
+        raise bad_setting(key)
     return value
-
-
-def _flag(settings: Mapping[str, Any], key: str, default: bool) -> bool:
-    value = settings.get(key, default)
-    if not isinstance(value, bool):
-        raise _damaged(key)
-    return value
-
-
-def _damaged(key: str) -> HeadsError:
-    return HeadsError(f"config.json: {key} isn't what a block drafter has there.", _AGAIN)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
+from typing import Any
 
 from medusa_core.errors import HeadsError
 from medusa_core.models.config import ModelConfig
@@ -17,6 +18,25 @@ def listed(names: Iterable[str]) -> str:
     """The first of some names for a message: a damaged file may have any number, of any length."""
     first = [name[:_MOST_CHARS] for name in islice(names, _MOST_LISTED + 1)]
     return ", ".join(first[:_MOST_LISTED]) + (", ..." if len(first) > _MOST_LISTED else "")
+
+
+def flag(settings: Mapping[str, Any], key: str, default: bool) -> bool:
+    """A switch of `config.json`; the default where it isn't there.
+
+    Raises:
+        HeadsError: It is neither true nor false.
+    """
+    value = settings.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise bad_setting(key)
+    return value
+
+
+def bad_setting(key: str) -> HeadsError:
+    """What to raise of a value of `config.json` that heads can't have."""
+    return HeadsError(f"config.json: {key} makes no sense.", "Download the heads again.")
 
 
 def check_sizes(

@@ -16,7 +16,7 @@ from typing import Any
 
 from medusa_core.errors import HeadsError, ModelError
 from medusa_core.heads.block_parts import is_block
-from medusa_core.heads.checks import listed
+from medusa_core.heads.checks import bad_setting, flag, listed
 from medusa_core.heads.llama_shapes import Shapes, llama_shapes
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.system.files.safetensors_header import TensorShapes
@@ -161,7 +161,7 @@ def eagle_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> EagleParts:
     names = _by_part(shapes)
     inner = raw.get("transformer_layer_config", raw)
     if not isinstance(inner, Mapping):
-        raise _damaged("transformer_layer_config")
+        raise bad_setting("transformer_layer_config")
     is_third = "state_norm" in names
     own_columns = shapes[names["lm_head"]][:1] if is_third and "lm_head" in names else (0,)
     count = _num_layers(names)
@@ -213,13 +213,8 @@ def _check_kind(speculators: object, shapes: TensorShapes) -> None:
 def _flag(raw: Mapping[str, Any], name: str, default: bool) -> bool:
     """What `config.json` says, on top or, as NVIDIA publishes heads, within `eagle_config`."""
     nested = raw.get("eagle_config")
-    inner = nested.get(name) if isinstance(nested, Mapping) else None
-    value = inner if raw.get(name) is None else raw[name]
-    if value is None:
-        return default
-    if not isinstance(value, bool):
-        raise _damaged(name)
-    return value
+    inner = nested if isinstance(nested, Mapping) else {}
+    return flag(raw, name, flag(inner, name, default))
 
 
 def _check_norms(
@@ -273,7 +268,7 @@ def _num_layers(names: Mapping[str, str]) -> int:
 def _mask_token(raw: Mapping[str, Any]) -> int:
     value = next((raw[key] for key in _MASK_KEYS if raw.get(key) is not None), None)
     if type(value) is not int or value < 0:
-        raise _damaged(_MASK_KEYS[0])
+        raise bad_setting(_MASK_KEYS[0])
     return value
 
 
@@ -309,7 +304,7 @@ def _taps(raw: Mapping[str, Any]) -> tuple[int, ...]:
         return ()
     are_ids = isinstance(value, list) and 0 < len(value) <= _MOST_TAPS
     if not are_ids or not all(type(one) is int and 0 <= one < 1 << 10 for one in value):
-        raise _damaged("eagle_aux_hidden_state_layer_ids")
+        raise bad_setting("eagle_aux_hidden_state_layer_ids")
     return tuple(one + (value is inner) for one in value)
 
 
@@ -359,7 +354,3 @@ def _check_shapes(parts: EagleParts, shapes: TensorShapes) -> None:
         shape = shapes[parts.names[part]] if part in parts.names else (1, hidden)
         if len(shape) != 2 or shape[1] != hidden or not shape[0]:
             raise HeadsError(f"{parts.names[part]} has shape {list(shape)}.", "Download it again.")
-
-
-def _damaged(key: str) -> HeadsError:
-    return HeadsError(f"config.json: {key} makes no sense.", "Download the heads again.")

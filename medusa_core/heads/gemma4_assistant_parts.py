@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from medusa_core.errors import HeadsError, ModelError
-from medusa_core.heads.checks import listed
+from medusa_core.heads.checks import bad_setting, flag, listed
 from medusa_core.models.config import ModelConfig, parse_config
 from medusa_core.models.layer_shapes import RowShape, rows_of
 from medusa_core.system.files.safetensors_header import TensorShapes
@@ -153,11 +153,11 @@ def assistant_parts(raw: Mapping[str, Any], shapes: TensorShapes) -> AssistantPa
     names = assistant_names(shapes)
     layers = _layers(raw, layers_in(names))
     clusters, read = _clusters(raw, layers.vocab_size, "centroids" in names)
-    is_tied = _flag(raw, "tie_word_embeddings", True) and "embedding" in names
+    is_tied = flag(raw, "tie_word_embeddings", True) and "embedding" in names
     projection = "embedding" if is_tied or "lm_head" not in names else "lm_head"
     width = shapes[names["behind"]][0] if shapes[names["behind"]] else 0
     if raw.get("backbone_hidden_size", width) != width:
-        raise _damaged("backbone_hidden_size")
+        raise bad_setting("backbone_hidden_size")
     parts = AssistantParts(names, layers, width, projection, clusters, read)
     _check_shapes(parts, shapes)
     return parts
@@ -198,7 +198,7 @@ def _layers(raw: Mapping[str, Any], count: int) -> ModelConfig:
     """Sizes of its layers, checked as a target's are, as if their rows were their own."""
     inner = raw.get("text_config")
     if not isinstance(inner, Mapping) or inner.get("model_type") not in FAMILIES:
-        raise _damaged("text_config")
+        raise bad_setting("text_config")
     for key in ("enable_moe_block", "use_double_wide_mlp"):
         if inner.get(key):
             raise HeadsError(f"Assistants with {key} aren't supported.", _AGAIN)
@@ -222,15 +222,15 @@ def _layers(raw: Mapping[str, Any], count: int) -> ModelConfig:
 
 def _clusters(raw: Mapping[str, Any], vocab_size: int, are_there: bool) -> tuple[int, int]:
     """Clusters of tokens, and of how many tokens are scored."""
-    if _flag(raw, "use_ordered_embeddings", False) != are_there:
-        raise _damaged("use_ordered_embeddings")
+    if flag(raw, "use_ordered_embeddings", False) != are_there:
+        raise bad_setting("use_ordered_embeddings")
     if not are_there:
         return 0, 0
     count, read = raw.get("num_centroids", 2048), raw.get("centroid_intermediate_top_k", 32)
     if type(count) is not int or not 0 < count <= vocab_size or vocab_size % count:
-        raise _damaged("num_centroids")
+        raise bad_setting("num_centroids")
     if type(read) is not int or not 0 < read <= count:
-        raise _damaged("centroid_intermediate_top_k")
+        raise bad_setting("centroid_intermediate_top_k")
     return count, read
 
 
@@ -269,14 +269,3 @@ def _check_shapes(parts: AssistantParts, shapes: TensorShapes) -> None:
                 f"{name} has shape {list(shapes[name])}, not {list(wanted or ())}.",
                 "The weights and config.json belong to different assistants: download both again.",
             )
-
-
-def _flag(raw: Mapping[str, Any], name: str, default: bool) -> bool:
-    value = raw.get(name, default)
-    if not isinstance(value, bool):
-        raise _damaged(name)
-    return value
-
-
-def _damaged(key: str) -> HeadsError:
-    return HeadsError(f"config.json of the assistant: {key} makes no sense.", _AGAIN)

@@ -2321,24 +2321,12 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Llama-Pebble ist da.</translation>
     </message>
     <message>
-        <source>Load Hydra heads for this model, or choose the drafter &apos;suffix&apos; or &apos;none&apos;.</source>
-        <translation>Laden Sie Hydra-Köpfe für dieses Modell, oder wählen Sie „suffix“ oder „none“ als Vorausraten.</translation>
-    </message>
-    <message>
-        <source>Load Medusa heads for this model, or choose the drafter &apos;suffix&apos; or &apos;none&apos;.</source>
-        <translation>Laden Sie Medusa-Köpfe für dieses Modell, oder wählen Sie „suffix“ oder „none“ als Vorausraten.</translation>
-    </message>
-    <message>
         <source>Load a model first.</source>
         <translation>Laden Sie zuerst ein Modell.</translation>
     </message>
     <message>
         <source>Load a model of this computer for that.</source>
         <translation>Laden Sie dafür ein Modell dieses Computers.</translation>
-    </message>
-    <message>
-        <source>Load an EAGLE head for this model, or choose another drafter.</source>
-        <translation>Laden Sie einen EAGLE-Kopf für dieses Modell oder wählen Sie anderes Vorausraten.</translation>
     </message>
     <message>
         <source>Load another model first: this one&apos;s layers are read from there.</source>
@@ -2351,14 +2339,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Load it on this computer, or choose a model such as Qwen3 or Llama.</source>
         <translation>Laden Sie es auf diesem Computer oder wählen Sie ein Modell wie Qwen3 oder Llama.</translation>
-    </message>
-    <message>
-        <source>Load it with a smaller model of the same vocabulary, or choose another drafter.</source>
-        <translation>Laden Sie es mit einem kleineren Modell mit demselben Wortschatz oder wählen Sie ein anderes Vorausraten.</translation>
-    </message>
-    <message>
-        <source>Load streams that were trained for this model, or choose another drafter.</source>
-        <translation>Laden Sie Ströme, die für dieses Modell trainiert wurden, oder wählen Sie anderes Vorausraten.</translation>
     </message>
     <message>
         <source>Load that model, and this file as its heads: under Drafter, or with --heads.</source>
@@ -2391,10 +2371,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Look for a version in safetensors; or, if you trust the author, download with --convert, which looks through them first.</source>
         <translation>Suchen Sie eine Fassung in safetensors; oder, wenn Sie dem Autor vertrauen, laden Sie mit --convert herunter, das sie zuerst durchsieht.</translation>
-    </message>
-    <message>
-        <source>Make its phrase table (medusa train phrases), or choose another drafter.</source>
-        <translation>Erzeugen Sie seine Tabelle der Wendungen (medusa train phrases), oder wählen Sie ein anderes Vorausraten.</translation>
     </message>
     <message>
         <source>Make room on it, then try again.</source>
@@ -3865,10 +3841,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>config.json nennt {0} als {1}.</translation>
     </message>
     <message>
-        <source>config.json of the assistant: {0} makes no sense.</source>
-        <translation>config.json des Assistenten: {0} ergibt keinen Sinn.</translation>
-    </message>
-    <message>
         <source>config.json says {0} layers, the drafter has {1}.</source>
         <translation>config.json sagt {0} Schichten, der Entwerfer hat {1}.</translation>
     </message>
@@ -3907,10 +3879,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>config.json: {0} is {1}.</source>
         <translation>config.json: {0} ist {1}.</translation>
-    </message>
-    <message>
-        <source>config.json: {0} isn&apos;t what a block drafter has there.</source>
-        <translation>config.json: {0} ist nicht, was ein Block-Entwerfer dort hat.</translation>
     </message>
     <message>
         <source>config.json: {0} makes no sense.</source>
@@ -4357,14 +4325,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} gibt es schon.</translation>
     </message>
     <message>
-        <source>{0} has no Gemma 4 assistant.</source>
-        <translation>{0} hat keinen Assistenten von Gemma 4.</translation>
-    </message>
-    <message>
-        <source>{0} has no {1} drafter.</source>
-        <translation>{0} hat keinen {1}-Entwerfer.</translation>
-    </message>
-    <message>
         <source>{0} has to be repaired or updated, and another program is using it.</source>
         <translation>{0} muss repariert oder aktualisiert werden, und ein anderes Programm benutzt die Datei.</translation>
     </message>
@@ -4625,32 +4585,16 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} hat seine Spalten in anderer Reihenfolge (g_idx).</translation>
     </message>
     <message>
-        <source>{0} has no EAGLE head.</source>
-        <translation>{0} hat keinen EAGLE-Kopf.</translation>
-    </message>
-    <message>
         <source>{0} has no GGUF file {1}, or not all of it.</source>
         <translation>{0} hat keine GGUF-Datei {1}, oder nicht die ganze.</translation>
-    </message>
-    <message>
-        <source>{0} has no Hydra heads.</source>
-        <translation>{0} hat keine Hydra-Köpfe.</translation>
     </message>
     <message>
         <source>{0} has no Medusa heads.</source>
         <translation>{0} hat keine Medusa-Köpfe.</translation>
     </message>
     <message>
-        <source>{0} has no draft model beside it.</source>
-        <translation>{0} hat kein Entwurfsmodell neben sich.</translation>
-    </message>
-    <message>
         <source>{0} has no header that can be read.</source>
         <translation>{0} hat keinen lesbaren Kopf.</translation>
-    </message>
-    <message>
-        <source>{0} has no layer for multi-token prediction.</source>
-        <translation>{0} hat keine MTP-Schicht.</translation>
     </message>
     <message>
         <source>{0} has no layers.</source>
@@ -4661,16 +4605,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} hat kein Modell {1}.</translation>
     </message>
     <message>
-        <source>{0} has no phrase table.</source>
-        <translation>{0} hat keine Tabelle der Wendungen.</translation>
-    </message>
-    <message>
         <source>{0} has no revision {1} in the cache.</source>
         <translation>{0} hat keine Revision {1} im Cache.</translation>
-    </message>
-    <message>
-        <source>{0} has no streams.</source>
-        <translation>{0} hat keine Ströme.</translation>
     </message>
     <message>
         <source>{0} has no such revision.</source>
@@ -5247,14 +5183,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Leave out --sparse-attention.</source>
         <translation>Lassen Sie --sparse-attention weg.</translation>
-    </message>
-    <message>
-        <source>Load Gemma 4 with its assistant and with all layers on this computer, as the assistant reads the model&apos;s keys and values; or choose another drafter.</source>
-        <translation>Laden Sie Gemma 4 mit seinem Assistenten und mit allen Schichten auf diesem Computer, denn der Assistent liest Schlüssel und Werte des Modells; oder wählen Sie ein anderes Vorausraten.</translation>
-    </message>
-    <message>
-        <source>Load a Qwen3.5, GLM-4.5 or MiMo with its MTP layer and without other heads, or choose another drafter.</source>
-        <translation>Laden Sie ein Qwen3.5, GLM-4.5 oder MiMo mit seiner MTP-Schicht und ohne andere Köpfe oder wählen Sie ein anderes Vorausraten.</translation>
     </message>
     <message>
         <source>Load the model again: they are written anew.</source>

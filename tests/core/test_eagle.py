@@ -14,6 +14,7 @@ from torch import Tensor
 
 from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, HeadsError, MedusaError
+from medusa_core.heads.eagle import EagleHead
 from medusa_core.heads.eagle_parts import EagleParts, eagle_parts
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
@@ -26,7 +27,7 @@ from medusa_core.speculation.drafters.chained_source import (
 )
 from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import Paths
-from medusa_core.speculation.drafters.sources.eagle_source import SPEC, eagle_head
+from medusa_core.speculation.drafters.sources.eagle_source import SPEC
 from medusa_core.speculation.rules.sampling import (
     Sampler,
     gumbel_noise,
@@ -102,8 +103,8 @@ def hear(target: Target, source: ChainedSource, text: list[int], pieces: list[in
             rows = range(at - 1, at - 1 + piece)
             source.observe(Observation(text[at : at + piece], final, rows, None, deep))
         at += piece
-    head = eagle_head(target)
-    assert head is not None
+    head = target.heads
+    assert isinstance(head, EagleHead)
     return final if head.reads_final else final if deep is None else deep
 
 
@@ -114,8 +115,8 @@ def test_drafts_are_those_of_the_equations(
 ) -> None:
     spec = SPECS[name]
     target = loaded(model, tmp_path, spec)
-    head = eagle_head(target)
-    assert head is not None
+    head = target.heads
+    assert isinstance(head, EagleHead)
     source = source_for(target)
     reference = slowly(target, model, spec)
     features = hear(target, source, TEXT, pieces)
@@ -141,8 +142,8 @@ def test_with_chance_the_best_are_those_that_are_best_with_the_noise_of_their_pl
 ) -> None:
     spec = SPECS[name]
     target = loaded(model, tmp_path, spec)
-    head = eagle_head(target)
-    assert head is not None
+    head = target.heads
+    assert isinstance(head, EagleHead)
     source, reference = ChainedSource(head), slowly(target, model, spec)
     sampler = Sampler(GenerateSettings(rule="sample", seed=3, **more))
 
@@ -169,8 +170,8 @@ def test_what_is_heard_in_the_middle_of_a_step_leaves_no_trace_of_its_guesses(
     model: Path, tmp_path: Path
 ) -> None:
     target = loaded(model, tmp_path, SPECS["EAGLE-3"])
-    head = eagle_head(target)
-    assert head is not None
+    head = target.heads
+    assert isinstance(head, EagleHead)
     found = []
     for guesses in (False, True):
         source = ChainedSource(head)
@@ -276,8 +277,8 @@ def test_plan_and_memory_are_the_same_to_the_byte(name: str, formats: str, tmp_p
     heads = write_eagle(tmp_path / "heads", spec)
     options = LoadOptions("" if formats else "float32", "cpu", WeightFormats(heads=formats))
     target, alone = load_target(model, heads, options), load_target(model, options=options)
-    head = eagle_head(target)
-    assert head is not None
+    head = target.heads
+    assert isinstance(head, EagleHead)
     assert head.nbytes == target.plan.heads_bytes
     assert head.caches is not None
     assert target.plan.kv_bytes - alone.plan.kv_bytes == head.caches.nbytes

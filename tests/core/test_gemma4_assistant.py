@@ -14,6 +14,7 @@ from torch import Tensor
 
 from medusa_core.bench.random_target import make_random
 from medusa_core.errors import CheckpointError, HeadsError
+from medusa_core.heads.gemma4_assistant import AssistantHead
 from medusa_core.heads.kind import read_shape
 from medusa_core.hub.library.library_folder import ContentsKind, look_into
 from medusa_core.hub.library.pairing import heads_facts, misfit, target_facts
@@ -33,7 +34,6 @@ from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import Paths
 from medusa_core.speculation.drafters.sources.gemma4_assistant_source import (
     AssistantSource,
-    assistant_head,
 )
 from tests.core.assistant_files import AssistantSpec, config_of, tensors_of, write_assistant
 from tests.core.gguf_heads_files import write_assistant_gguf
@@ -130,8 +130,8 @@ def their_drafts(peer: Any, assistant: Any, text: list[int], root_id: int, count
 @torch.inference_mode()
 def heard(target: Target, text: list[int], root_id: int) -> AssistantSource:
     """A source that has heard a prompt, before its first step."""
-    head = assistant_head(target)
-    assert head is not None
+    head = target.heads
+    assert isinstance(head, AssistantHead)
     kv, source = target.runner.new_cache(len(text) + 8), AssistantSource(head)
     states = target.runner.extend(text, kv)
     source.begin(text)
@@ -210,8 +210,8 @@ KEPT = (0, 2, 5, 6)
 def test_behind_a_step_it_drafts_as_if_all_had_been_read_at_once() -> None:
     """Rows of guesses that weren't accepted are never seen."""
     target = load("gemma4", "float64")
-    head = assistant_head(target)
-    assert head is not None
+    head = target.heads
+    assert isinstance(head, AssistantHead)
     kv, source = target.runner.new_cache(80), AssistantSource(head)
     target.runner.extend(TEXT[:40], kv)
     source.begin(TEXT[:40])
@@ -228,8 +228,8 @@ def test_behind_a_step_it_drafts_as_if_all_had_been_read_at_once() -> None:
 
 
 def test_without_a_cache_to_read_nothing_is_drafted() -> None:
-    head = assistant_head(load("gemma4", "float64"))
-    assert head is not None
+    head = load("gemma4", "float64").heads
+    assert isinstance(head, AssistantHead)
     source = AssistantSource(head)
     source.begin(TEXT)
     source.observe(Observation([5], torch.zeros(1, 32, dtype=torch.float64)))
@@ -328,8 +328,8 @@ def test_plan_and_memory_are_the_same_to_the_byte(
     options = LoadOptions(dtype, "cpu", WeightFormats(heads=heads))
     target = load_target(tmp_path / "model", folder, options)
     alone = load_target(tmp_path / "model", options=options)
-    head = assistant_head(target)
-    assert head is not None
+    head = target.heads
+    assert isinstance(head, AssistantHead)
     assert head.nbytes == target.plan.heads_bytes
     assert target.plan.kv_bytes == alone.plan.kv_bytes  # it has no cache
 

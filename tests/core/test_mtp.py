@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM
 from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, HeadsError
 from medusa_core.heads.kind import read_shape, shape_among
+from medusa_core.heads.mtp import MtpHead
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
@@ -27,7 +28,6 @@ from medusa_core.speculation.drafters.chained_source import (
 )
 from medusa_core.speculation.drafters.lineup import drafters_for
 from medusa_core.speculation.drafters.observation import Observation
-from medusa_core.speculation.drafters.sources.mtp_source import mtp_head
 from tests.core.gguf_converter import convert
 from tests.core.laws import check_cache, decode, user_says
 from tests.core.mtp_files import MIMO, MtpSpec, Slowly, layer_of, named, write_mimo
@@ -53,8 +53,8 @@ def loaded(folder: Path, dtype: str = "float64", **more: Any) -> Target:
 @torch.inference_mode()
 def hear(target: Target, text: list[int], pieces: list[int]) -> tuple[ChainedSource, torch.Tensor]:
     """A source that heard a text as prefill and steps tell it, and what the layer reads of it."""
-    head = mtp_head(target)
-    assert head is not None
+    head = target.heads
+    assert isinstance(head, MtpHead)
     source, size = ChainedSource(head), target.config.hidden_size
     reported = target.runner.extend(text, target.runner.new_cache(len(text) + 8))
     final, deep = reported[:, :size], reported[:, size:]
@@ -139,7 +139,7 @@ def test_it_is_offered_without_being_asked_for_and_gives_way(model: Path, tmp_pa
     assert "composite" in names
     heads = write_heads(tmp_path, random_heads(MIMO))
     other = load_target(model, heads, LoadOptions("float64", "cpu"))
-    assert mtp_head(other) is None
+    assert not isinstance(other.heads, MtpHead)
     assert "mtp" not in [spec.name for spec in drafters_for(other)]
 
 
@@ -151,8 +151,8 @@ def test_plan_and_memory_are_the_same_to_the_byte(
     formats = WeightFormats(quant, heads=heads)
     target = loaded(model, "", formats=formats)
     alone = loaded(write_tiny(tmp_path, MIMO), "", formats=formats)
-    head = mtp_head(target)
-    assert head is not None
+    head = target.heads
+    assert isinstance(head, MtpHead)
     assert head.nbytes == target.plan.heads_bytes
     assert head.caches is not None
     assert target.plan.kv_bytes - alone.plan.kv_bytes == head.caches.nbytes
@@ -169,7 +169,7 @@ def test_a_gguf_file_leaves_it_out_and_takes_it_from_the_models_folder(
     gguf = convert(tmp_path / "again", tmp_path / "model.gguf")
     assert loaded(gguf, "").heads is None
     target = load_target(gguf, model, LoadOptions("", "cpu"))
-    assert mtp_head(target) is not None
+    assert isinstance(target.heads, MtpHead)
     settings = GenerateSettings(drafter="mtp", max_new_tokens=8, tree_rows=12)
     drafted = decode(target, settings, user_says("one two"))
     plain = decode(target, replace(settings, drafter="none"), user_says("one two"))

@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from medusa_core.engine.session import Session
 from medusa_core.errors import HeadsError, MedusaError
 from medusa_core.heads.kind import chosen_shape
+from medusa_core.heads.mtp import MtpHead
 from medusa_core.heads.mtp_parts import promised_shape
 from medusa_core.hub.library.library_folder import ContentsKind, look_into
 from medusa_core.loading.load import load_target
@@ -29,7 +30,6 @@ from medusa_core.models.checkpoints.folder_checkpoint import open_folder
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.speculation.drafters.chained_source import ChainedMemory
 from medusa_core.speculation.drafters.lineup import drafters_for
-from medusa_core.speculation.drafters.sources.mtp_source import mtp_head
 from tests.core.gguf_converter import convert
 from tests.core.laws import decode, user_says
 from tests.core.mtp_peers import MTP_PEERS, their_drafts, their_generator, write_mtp_peer
@@ -83,8 +83,8 @@ def test_drafts_are_those_of_transformers_generator_while_it_writes(tmp_path: Pa
 
 def check_plan(target: Target, alone: Target) -> None:
     """Bytes are as planned, and a drafter doesn't change the text."""
-    head = mtp_head(target)
-    assert head is not None
+    head = target.heads
+    assert isinstance(head, MtpHead)
     assert head.caches is not None
     assert "mtp" in [spec.name for spec in drafters_for(target)]
     assert head.nbytes == target.plan.heads_bytes

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from medusa_core.heads.streams import StreamHeads
 from medusa_core.loading.target import Target
 from medusa_core.messages import GenerateSettings, Odds, TokenSource
 from medusa_core.models.text.grammar import Grammar
@@ -37,7 +38,6 @@ from medusa_core.speculation.drafters.observation import Observation
 from medusa_core.speculation.drafters.source import Paths
 from medusa_core.speculation.drafters.sources.streams_source import (
     StreamsSource,
-    stream_heads,
 )
 from medusa_core.speculation.rules.rule import rule_registry
 from tests.core.conftest import LoadTarget
@@ -208,8 +208,8 @@ def test_laws_hold_when_right_nodes_are_dropped_and_kept_at_random(
 
 def test_an_early_exit_drops_what_is_unlikely_and_all_that_follows_it(load: LoadTarget) -> None:
     target = load("streams", "float64")
-    heads = stream_heads(target)
-    assert heads is not None
+    heads = target.heads
+    assert isinstance(heads, StreamHeads)
     size = target.config.hidden_size
     with torch.inference_mode():
         entering = torch.randn(SHAPE.num_nodes, size, dtype=torch.float64)
@@ -231,8 +231,8 @@ def test_an_early_exit_drops_what_is_unlikely_and_all_that_follows_it(load: Load
 
 def test_streams_prune_large_trees_where_nothing_is_drawn(load: LoadTarget) -> None:
     target = load("streams", "float64")
-    heads = stream_heads(target)
-    assert heads is not None
+    heads = target.heads
+    assert isinstance(heads, StreamHeads)
     source, size = StreamsSource(heads, RowBudget(64)), target.config.hidden_size
     with torch.inference_mode():
         reported = target.runner.extend(IDS, target.runner.new_cache(64))

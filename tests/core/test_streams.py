@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from medusa_core.engine.session import Session
 from medusa_core.errors import CheckpointError, HeadsError
 from medusa_core.heads.kind import read_shape, shape_among
+from medusa_core.heads.streams import StreamHeads
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
 from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role, WeightFormats
@@ -27,7 +28,6 @@ from medusa_core.speculation.drafters.source import Paths
 from medusa_core.speculation.drafters.sources.streams_source import (
     StreamsMemory,
     StreamsSource,
-    stream_heads,
 )
 from tests.core.laws import check_cache, decode, user_says
 from tests.core.streams_files import (
@@ -62,8 +62,8 @@ def loaded(folder: Path, spec: StreamsSpec, dtype: str = "float64", **more: Any)
 @torch.inference_mode()
 def hear(target: Target, runner: Any, text: list[int], pieces: list[int]) -> StreamsSource:
     """A source that heard a text as prefill and steps tell it."""
-    heads = stream_heads(target)
-    assert heads is not None
+    heads = target.heads
+    assert isinstance(heads, StreamHeads)
     source, size = StreamsSource(heads, RowBudget(64)), target.config.hidden_size
     reported = runner.extend(text, runner.new_cache(len(text) + 8))
     final, deep = reported[:, :size], reported[:, size:]
@@ -116,8 +116,8 @@ def test_every_runner_tells_what_streams_need(runner: type[ResidentRunner], tmp_
 
 def test_the_early_exit_is_that_of_the_equations(tmp_path: Path) -> None:
     target = loaded(tmp_path, StreamsSpec())
-    heads = stream_heads(target)
-    assert heads is not None
+    heads = target.heads
+    assert isinstance(heads, StreamHeads)
     size = target.config.hidden_size
     with torch.inference_mode():
         reported = target.runner.extend(TEXT, target.runner.new_cache(64))
@@ -155,8 +155,8 @@ def test_plan_and_memory_are_the_same_to_the_byte(quant: str, heads: str, tmp_pa
     formats = WeightFormats(quant, heads=heads)
     target = loaded(tmp_path, StreamsSpec(), "", formats=formats)
     alone = load_target(tmp_path / "target", options=LoadOptions("", "cpu", formats))
-    streams = stream_heads(target)
-    assert streams is not None
+    streams = target.heads
+    assert isinstance(streams, StreamHeads)
     assert streams.nbytes == target.plan.heads_bytes
     assert streams.caches is not None
     assert target.plan.kv_bytes - alone.plan.kv_bytes == streams.caches.nbytes

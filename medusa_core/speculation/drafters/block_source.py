@@ -16,7 +16,6 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from medusa_core.errors import RequestError
 from medusa_core.heads.block import BlockHead, DraftedBlock
 from medusa_core.heads.ranked import ranked_by_layers
 from medusa_core.heads.usual_tokens import UsualColumns
@@ -191,12 +190,11 @@ def block_spec(info: SourceInfo, alone: DrafterChoice, hint: str) -> SourceSpec:
     def serves(target: Target) -> bool:
         return block_head(target, info.name) is not None
 
-    def build(target: Target, budget: RowBudget) -> BlockSource:
+    def make(target: Target, budget: RowBudget) -> BlockSource:
         head = block_head(target, info.name)
-        if head is None:
-            raise RequestError(f"{target.name} has no {info.label} drafter.", hint)
+        assert head is not None  # as it serves
         return BlockSource(head, budget.levels)
 
     return SourceSpec(
-        info, serves=serves, build=build, hint=hint, of_heads=True, alone=alone, preference=10
+        info, serves=serves, make=make, hint=hint, of_heads=True, alone=alone, preference=10
     )

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor
 
+from medusa_core.errors import RequestError
 from medusa_core.heads.ranked import Ranked
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
@@ -169,7 +170,7 @@ class SourceSpec:
     Attributes:
         info: Its name, and how the window shows what it drafted.
         serves: Can it draft for this target?
-        build: Makes it for one session, whose trees keep to a budget.
+        make: Makes it for one session of a target that it serves, whose trees keep to a budget.
         weight: Its part of the mixture, where several say how likely every next token is; 0 for a
             source that only points at single tokens: its chances count as they are.
         hint: What to do where it can't draft.
@@ -184,7 +185,7 @@ class SourceSpec:
 
     info: SourceInfo
     serves: Callable[[Target], bool]
-    build: Callable[[Target, RowBudget], Source]
+    make: Callable[[Target, RowBudget], Source]
     weight: float = 1.0
     hint: str = ""
     of_heads: bool = False
@@ -198,6 +199,16 @@ class SourceSpec:
     def name(self) -> str:
         """Its name."""
         return self.info.name
+
+    def build(self, target: Target, budget: RowBudget) -> Source:
+        """Make it for one session, whose trees keep to a budget.
+
+        Raises:
+            RequestError: It can't draft for this target.
+        """
+        if not self.serves(target):
+            raise RequestError(f"{target.name} can't use the drafter {self.name!r}.", self.hint)
+        return self.make(target, budget)
 
 
 @cache

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from medusa_core.errors import OutOfMemoryError, RequestError
+from medusa_core.errors import OutOfMemoryError
 from medusa_core.heads.ranked import ranked_behind
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
@@ -204,9 +204,8 @@ def _serves(target: Target) -> bool:
     return target.assistant is not None and not target.assistant.runner.plain_why
 
 
-def _build(target: Target, budget: RowBudget) -> DraftModelSource:
-    if target.assistant is None:
-        raise RequestError(f"{target.name} has no draft model beside it.", HINT)
+def _make(target: Target, budget: RowBudget) -> DraftModelSource:
+    assert target.assistant is not None  # as it serves
     return DraftModelSource(target.assistant, target.config.vocab_size, budget.levels)
 
 
@@ -222,7 +221,7 @@ SPEC = SourceSpec(
         is_numbered=True,
     ),
     serves=_serves,
-    build=_build,
+    make=_make,
     hint=HINT,
     alone=DrafterChoice(
         NAME,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from medusa_core.errors import RequestError
 from medusa_core.heads.eagle import EagleHead
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
@@ -12,19 +11,13 @@ from medusa_core.speculation.drafters.parallel_source import ParallelSource
 from medusa_core.speculation.drafters.source import SourceSpec
 
 
-def eagle_head(target: Target) -> EagleHead | None:
-    """The EAGLE head of a target; None where it has none."""
-    return target.heads if isinstance(target.heads, EagleHead) else None
-
-
 def _serves(target: Target) -> bool:
-    return eagle_head(target) is not None
+    return isinstance(target.heads, EagleHead)
 
 
-def _build(target: Target, budget: RowBudget) -> ChainedSource:
-    head = eagle_head(target)
-    if head is None:
-        raise RequestError(f"{target.name} has no EAGLE head.", HINT)
+def _make(target: Target, budget: RowBudget) -> ChainedSource:
+    head = target.heads
+    assert isinstance(head, EagleHead)  # as it serves
     if head.masked is not None:
         return ParallelSource(head, budget.levels)
     return ChainedSource(head, budget.levels)
@@ -42,7 +35,7 @@ SPEC = SourceSpec(
         is_numbered=True,
     ),
     serves=_serves,
-    build=_build,
+    make=_make,
     hint=HINT,
     of_heads=True,
     alone=DrafterChoice(

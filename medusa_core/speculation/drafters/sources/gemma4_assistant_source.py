@@ -14,7 +14,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from medusa_core.errors import RequestError
 from medusa_core.heads.gemma4_assistant import AssistantHead, SeenRows
 from medusa_core.heads.gemma4_assistant_parts import KIND
 from medusa_core.heads.ranked import ranked_by_layers
@@ -86,20 +85,14 @@ class AssistantSource:
         self._last = self._seen = None
 
 
-def assistant_head(target: Target) -> AssistantHead | None:
-    """The assistant of a target; None where it has none."""
-    return target.heads if isinstance(target.heads, AssistantHead) else None
-
-
 def _serves(target: Target) -> bool:
     # Keys and values on other machines can't be read here.
-    return assistant_head(target) is not None and not target.is_divided
+    return isinstance(target.heads, AssistantHead) and not target.is_divided
 
 
-def _build(target: Target, budget: RowBudget) -> AssistantSource:
-    head = assistant_head(target)
-    if head is None:
-        raise RequestError(f"{target.name} has no Gemma 4 assistant.", HINT)
+def _make(target: Target, budget: RowBudget) -> AssistantSource:
+    head = target.heads
+    assert isinstance(head, AssistantHead)  # as it serves
     return AssistantSource(head, budget.levels)
 
 
@@ -118,7 +111,7 @@ SPEC = SourceSpec(
         is_numbered=True,
     ),
     serves=_serves,
-    build=_build,
+    make=_make,
     hint=HINT,
     of_heads=True,
     alone=DrafterChoice(

@@ -9,7 +9,6 @@ from array import array
 from collections.abc import Sequence
 from itertools import pairwise
 
-from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
@@ -83,10 +82,9 @@ def has_heads(target: Target) -> bool:
     return heads is not None and heads.num_heads > 0
 
 
-def _build(target: Target, budget: RowBudget) -> HeadsSource:
+def _make(target: Target, budget: RowBudget) -> HeadsSource:
     heads = medusa_heads(target)
-    if heads is None:
-        raise RequestError(f"{target.name} has no Medusa heads.", HINT)
+    assert heads is not None  # as it serves
     return HeadsSource(heads, budget)
 
 
@@ -102,7 +100,7 @@ SPEC = SourceSpec(
         is_numbered=True,
     ),
     serves=has_heads,
-    build=_build,
+    make=_make,
     hint=HINT,
     of_heads=True,
     is_ranked=True,

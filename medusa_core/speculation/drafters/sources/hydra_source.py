@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import torch
 
-from medusa_core.errors import RequestError
 from medusa_core.heads.hydra import HydraHeads
 from medusa_core.loading.target import Target
 from medusa_core.messages import SourceInfo
@@ -63,18 +62,13 @@ class HydraSource:
         self._seen = None
 
 
-def _hydra_heads(target: Target) -> HydraHeads | None:
-    return target.heads if isinstance(target.heads, HydraHeads) else None
-
-
 def _serves(target: Target) -> bool:
-    return _hydra_heads(target) is not None
+    return isinstance(target.heads, HydraHeads)
 
 
-def _build(target: Target, budget: RowBudget) -> HydraSource:
-    heads = _hydra_heads(target)
-    if heads is None:
-        raise RequestError(f"{target.name} has no Hydra heads.", HINT)
+def _make(target: Target, budget: RowBudget) -> HydraSource:
+    heads = target.heads
+    assert isinstance(heads, HydraHeads)  # as it serves
     return HydraSource(heads, budget)
 
 
@@ -90,7 +84,7 @@ SPEC = SourceSpec(
         is_numbered=True,
     ),
     serves=_serves,
-    build=_build,
+    make=_make,
     hint=HINT,
     of_heads=True,
 )

@@ -152,7 +152,7 @@ def _serves(_: Target) -> bool:
     return True
 
 
-def _build(_: Target, budget: RowBudget) -> LookaheadSource:
+def _make(_: Target, budget: RowBudget) -> LookaheadSource:
     return LookaheadSource(budget)
 
 
@@ -166,7 +166,7 @@ SPEC = SourceSpec(
         line="dash-dot",
     ),
     serves=_serves,
-    build=_build,
+    make=_make,
     weight=0.0,
     rides=True,
     alone=DrafterChoice(

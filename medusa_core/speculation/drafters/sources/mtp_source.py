@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from medusa_core.errors import RequestError
 from medusa_core.heads.mtp import MtpHead
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
@@ -11,19 +10,13 @@ from medusa_core.speculation.drafters.chained_source import ChainedSource
 from medusa_core.speculation.drafters.source import SourceSpec
 
 
-def mtp_head(target: Target) -> MtpHead | None:
-    """The layer for multi-token prediction of a target; None where it has none."""
-    return target.heads if isinstance(target.heads, MtpHead) else None
-
-
 def _serves(target: Target) -> bool:
-    return mtp_head(target) is not None
+    return isinstance(target.heads, MtpHead)
 
 
-def _build(target: Target, budget: RowBudget) -> ChainedSource:
-    head = mtp_head(target)
-    if head is None:
-        raise RequestError(f"{target.name} has no layer for multi-token prediction.", HINT)
+def _make(target: Target, budget: RowBudget) -> ChainedSource:
+    head = target.heads
+    assert isinstance(head, MtpHead)  # as it serves
     return ChainedSource(head, budget.levels)
 
 
@@ -42,7 +35,7 @@ SPEC = SourceSpec(
         is_numbered=True,
     ),
     serves=_serves,
-    build=_build,
+    make=_make,
     hint=HINT,
     of_heads=True,
     alone=DrafterChoice(

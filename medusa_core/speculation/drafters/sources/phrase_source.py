@@ -13,7 +13,6 @@ from ctypes import addressof
 from itertools import chain
 from typing import Protocol
 
-from medusa_core.errors import RequestError
 from medusa_core.loading.target import Target
 from medusa_core.messages import SourceInfo
 from medusa_core.models.datastore.phrases import PhraseTable
@@ -120,9 +119,8 @@ def _serves(target: Target) -> bool:
     return target.phrases is not None
 
 
-def _build(target: Target, _: RowBudget) -> PhrasesSource:
-    if target.phrases is None:
-        raise RequestError(f"{target.name} has no phrase table.", HINT)
+def _make(target: Target, _: RowBudget) -> PhrasesSource:
+    assert target.phrases is not None  # as it serves
     return PhrasesSource(target.phrases)
 
 
@@ -137,6 +135,6 @@ SPEC = SourceSpec(
         line="dot",
     ),
     serves=_serves,
-    build=_build,
+    make=_make,
     hint=HINT,
 )

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from medusa_core.errors import RequestError
 from medusa_core.heads.streams import StreamHeads
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice, SourceInfo
@@ -151,19 +150,13 @@ class StreamsSource:
         return self._memory
 
 
-def stream_heads(target: Target) -> StreamHeads | None:
-    """The streams of a target; None where it has none."""
-    return target.heads if isinstance(target.heads, StreamHeads) else None
-
-
 def _serves(target: Target) -> bool:
-    return stream_heads(target) is not None
+    return isinstance(target.heads, StreamHeads)
 
 
-def _build(target: Target, budget: RowBudget) -> StreamsSource:
-    heads = stream_heads(target)
-    if heads is None:
-        raise RequestError(f"{target.name} has no streams.", HINT)
+def _make(target: Target, budget: RowBudget) -> StreamsSource:
+    heads = target.heads
+    assert isinstance(heads, StreamHeads)  # as it serves
     return StreamsSource(heads, budget)
 
 
@@ -179,7 +172,7 @@ SPEC = SourceSpec(
         is_numbered=True,
     ),
     serves=_serves,
-    build=_build,
+    make=_make,
     hint=HINT,
     of_heads=True,
     drafts_at_once=True,

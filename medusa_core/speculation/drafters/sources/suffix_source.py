@@ -137,7 +137,7 @@ def _serves(_: Target) -> bool:
     return True
 
 
-def _build(target: Target, _: RowBudget) -> SuffixSource:
+def _make(target: Target, _: RowBudget) -> SuffixSource:
     return SuffixSource(target.learned)
 
 
@@ -151,7 +151,7 @@ SPEC = SourceSpec(
         line="dash",
     ),
     serves=_serves,
-    build=_build,
+    make=_make,
     weight=0.0,
     alone=DrafterChoice(
         "suffix",
