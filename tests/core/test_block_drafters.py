@@ -249,8 +249,7 @@ def test_states_of_many_tokens_do_not_wait_where_nobody_drafts(model: Path, tmp_
     text = TEXT * 30
     with torch.inference_mode():
         hear(target, source, text, [4, *[3] * 100])
-    memory = source._memory
-    assert memory is not None
+    memory = source._memory.get()
     assert memory.num_places == len(text) - 1
     assert memory.num_waiting < 64
 

@@ -130,7 +130,7 @@ def test_streams_leave_no_keys_and_values_behind(tmp_path: Path) -> None:
     target = loaded(tmp_path, StreamsSpec())
     source = hear(target, target.runner, TEXT, [10])
     source.start(TEXT[-1], 24)
-    memory = source._memory
+    memory = source._memory.get()
     assert memory is not None
     before = memory.kv.committed()
     source.start(TEXT[-1], 24)

@@ -24,13 +24,13 @@ from medusa_core.messages import DrafterChoice, SourceInfo
 from medusa_core.runtime.tree.step import Chance, RowBudget
 from medusa_core.speculation.drafters.head_memory import MOST_AT_ONCE, HeadMemory
 from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.resumed import Resumed
 from medusa_core.speculation.drafters.source import (
     Candidates,
     Paths,
     SourceMemory,
     SourceSpec,
     candidates_of,
-    num_common,
 )
 
 NAME = "block"
@@ -57,7 +57,7 @@ class BlockSource:
         self.guesses: Sequence[Sequence[int]] = ()
         self._head = head
         self._levels = head.num_drafts if levels is None else min(levels, head.num_drafts)
-        self._memory: BlockMemory | None = None
+        self._memory = Resumed(NAME, BlockMemory, lambda: BlockMemory(head))
         self._prompt: Sequence[int] = ()
         self._last: int | None = None  # the last decided token, if all before it are known
         self._chance: Chance | None = None
@@ -66,24 +66,19 @@ class BlockSource:
         self._block: DraftedBlock | None = None
 
     def begin(self, token_ids: Sequence[int]) -> None:
-        self._prompt, self._memory, self._block = token_ids, None, None
+        self._prompt, self._block = token_ids, None
+        self._memory.begin()
         self._last = token_ids[-1] if token_ids else None
         self._chance = None
         self._usual = UsualColumns(self._head.num_columns)
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
-        known = memory.get(NAME)
-        if not isinstance(known, BlockMemory):
-            known = memory[NAME] = BlockMemory(self._head)
         # What is said at the prompt's last token is observed.
-        same = num_common(known.token_ids, token_ids[:-1])
-        known.keep(same)
-        self._memory = known
-        return same
+        return self._memory.resume(token_ids[:-1], memory)
 
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
         assert deep is not None  # the runner tells of `taps`
-        memory = self._need_memory()
+        memory = self._memory.get()
         end = min(place + len(deep), len(self._prompt) - 1)
         at = memory.num_places  # what was heard before
         assert place <= at  # of `resume`
@@ -100,7 +95,7 @@ class BlockSource:
             return
         rows = torch.tensor(list(observation.rows), device=deep.device) % len(deep)
         features = self._head.features(deep.index_select(0, rows))
-        memory = self._need_memory()
+        memory = self._memory.get()
         memory.add(features, [self._last, *observation.token_ids[:-1]])
         if memory.num_waiting >= MOST_AT_ONCE:  # nobody drafts, and states of many layers are large
             memory.catch_up(MOST_AT_ONCE)
@@ -132,7 +127,7 @@ class BlockSource:
 
     def _fill(self) -> DraftedBlock | None:
         """Fill a block behind the root; None where there is no room for it."""
-        memory = self._need_memory()
+        memory = self._memory.get()
         memory.catch_up(self._head.num_places)
         assert self._last is not None  # of `start`
         if memory.is_behind or memory.kv.length + self._head.num_places > memory.kv.capacity:
@@ -152,13 +147,7 @@ class BlockSource:
 
     def truncate(self, length: int) -> None:
         self._last = self._chance = self._block = None
-        if self._memory is not None:
-            self._memory.keep(length)
-
-    def _need_memory(self) -> BlockMemory:
-        if self._memory is None:  # nobody resumed: an answer of its own
-            self._memory = BlockMemory(self._head)
-        return self._memory
+        self._memory.keep(length)
 
 
 def _trusted(candidates: Candidates, confidences: Sequence[float]) -> array[float]:

@@ -19,13 +19,13 @@ from medusa_core.models.attention import causal_mask
 from medusa_core.runtime.tree.step import Chance
 from medusa_core.speculation.drafters.head_memory import MOST_AT_ONCE, HeadMemory
 from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.resumed import Resumed
 from medusa_core.speculation.drafters.source import (
     Candidates,
     Paths,
     SourceMemory,
     behind_some,
     candidates_of,
-    num_common,
 )
 
 NAME = "chained"
@@ -74,7 +74,7 @@ class ChainedSource:
         self.guesses: Sequence[Sequence[int]] = ()
         self._head = head
         self._levels = _DEEPEST if levels is None else min(levels, _DEEPEST)
-        self._memory: ChainedMemory | None = None
+        self._memory = Resumed(NAME, ChainedMemory, lambda: ChainedMemory(head))
         self._prompt: Sequence[int] = ()
         self._chance: Chance | None = None
         self._root: Tensor | None = None
@@ -84,21 +84,16 @@ class ChainedSource:
         self._usual = UsualColumns(head.num_columns)
 
     def begin(self, token_ids: Sequence[int]) -> None:
-        self._prompt, self._root, self._memory = token_ids, None, None
+        self._prompt, self._root = token_ids, None
+        self._memory.begin()
         self._usual = UsualColumns(self._head.num_columns)
         self._chance = None
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
-        known = memory.get(NAME)
-        if not isinstance(known, ChainedMemory):
-            known = memory[NAME] = ChainedMemory(self._head)
-        same = num_common(known.token_ids, token_ids[1:])
-        known.keep(same)
-        self._memory = known
-        return same
+        return self._memory.resume(token_ids[1:], memory)
 
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
-        memory = self._need_memory()
+        memory = self._memory.get()
         features = self._head.features(states, deep)
         token_ids = list(self._prompt[place + 1 : place + 1 + len(features)])
         at = memory.num_places - place  # what was heard before
@@ -113,11 +108,11 @@ class ChainedSource:
             observation.states.index_select(0, rows),
             None if deep is None else deep.index_select(0, rows),
         )
-        self._need_memory().add(features, observation.token_ids)
+        self._memory.get().add(features, observation.token_ids)
         self._chance = observation.chance
 
     def start(self, root_id: int, most_rows: int) -> None:
-        memory = self._need_memory()
+        memory = self._memory.get()
         behind = memory.catch_up(_ROOM * most_rows)
         self._columns = self._usual.of(memory.token_ids)
         if behind is not None or memory.is_behind:
@@ -140,7 +135,7 @@ class ChainedSource:
 
     def _go_on(self, paths: Sequence[tuple[int, ...]]) -> Tensor | None:
         """States behind paths whose beginnings are known; None where there is no room for them."""
-        memory = self._need_memory()
+        memory = self._memory.get()
         kv, length = memory.kv, memory.kv.length
         first = length + self._num_rows
         if first + len(paths) > kv.capacity:
@@ -177,10 +172,4 @@ class ChainedSource:
 
     def truncate(self, length: int) -> None:
         self._root = self._chance = None
-        if self._memory is not None:
-            self._memory.keep(length)
-
-    def _need_memory(self) -> ChainedMemory:
-        if self._memory is None:  # nobody resumed: an answer of its own
-            self._memory = ChainedMemory(self._head)
-        return self._memory
+        self._memory.keep(length)

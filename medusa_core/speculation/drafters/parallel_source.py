@@ -41,7 +41,7 @@ class ParallelSource(ChainedSource):
 
     def _all(self, root: Tensor, most_rows: int) -> Sequence[Tensor]:
         """States behind the root, and of every row of MASK. [1, hidden] each"""
-        memory = self._need_memory()
+        memory = self._memory.get()
         kv, length, place = memory.kv, memory.kv.length, memory.num_places
         count = max(0, min(self._levels, most_rows - 1, kv.capacity - length + 1) - 1)
         if not count:

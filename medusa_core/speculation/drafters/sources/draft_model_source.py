@@ -31,13 +31,13 @@ from medusa_core.runtime.tree.step import (
     RowBudget,
 )
 from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.resumed import Resumed
 from medusa_core.speculation.drafters.source import (
     Candidates,
     Paths,
     SourceMemory,
     SourceSpec,
     candidates_of,
-    num_common,
 )
 
 log = logging.getLogger(__name__)
@@ -113,22 +113,19 @@ class DraftModelSource:
         self._vocab_size = vocab_size
         self._levels = _DEEPEST if levels is None else min(levels, _DEEPEST)
         self._text: list[int] = []
-        self._memory: DraftMemory | None = None
+        self._memory = Resumed(NAME, DraftMemory, lambda: DraftMemory(model))
         self._chance: Chance | None = None
         self._behind_root: Tensor | None = None
         self._room = 0
 
     def begin(self, token_ids: Sequence[int]) -> None:
-        self._text, self._memory, self._behind_root = list(token_ids), None, None
+        self._text, self._behind_root = list(token_ids), None
+        self._memory.begin()
         self._chance = None
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
-        known = memory.get(NAME)
         with _where_there_is_room():
-            if not isinstance(known, DraftMemory):
-                known = memory[NAME] = DraftMemory(self._model)
-            known.keep(num_common(known.token_ids, token_ids))
-            self._memory = known
+            self._memory.resume(token_ids, memory)
         return len(token_ids)
 
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
@@ -136,7 +133,7 @@ class DraftModelSource:
         so_far = min(place + len(states), len(self._text) - 1)
         if so_far <= self._model.config.context_tokens:
             with _where_there_is_room():
-                self._need_memory().read(self._text[:so_far], 0)
+                self._memory.get().read(self._text[:so_far], 0)
 
     def observe(self, observation: Observation) -> None:
         self._text.extend(observation.token_ids)
@@ -147,7 +144,7 @@ class DraftModelSource:
         if len(self._text) + _DEEPEST > self._model.config.context_tokens:
             return  # it can't read so long a text
         with _where_there_is_room():
-            memory = self._need_memory()
+            memory = self._memory.get()
             memory.keep(len(self._text) - 1)
             state = memory.read(self._text, self._room)
             assert state is not None  # the root is always new
@@ -161,7 +158,7 @@ class DraftModelSource:
             return self._best(self._behind_root, 1)
         wanted = [paths.path(index) for index in range(paths.num)]
         inner = {path[:length] for path in wanted for length in range(1, len(path) + 1)}
-        kv = self._need_memory().kv
+        kv = self._memory.get().kv
         if len(inner) + 1 > min(self._room, kv.most_rows, kv.capacity - kv.length):
             return None
         shape = TreeShape.from_paths(inner)
@@ -181,13 +178,7 @@ class DraftModelSource:
     def truncate(self, length: int) -> None:
         self._behind_root = self._chance = None
         del self._text[length:]
-        if self._memory is not None:
-            self._memory.keep(length)
-
-    def _need_memory(self) -> DraftMemory:
-        if self._memory is None:  # nobody resumed: an answer of its own
-            self._memory = DraftMemory(self._model)
-        return self._memory
+        self._memory.keep(length)
 
 
 @contextmanager

@@ -31,12 +31,12 @@ from medusa_core.runtime.tree.step import (
 from medusa_core.speculation.drafters.early_exit import EarlyExit
 from medusa_core.speculation.drafters.head_memory import HeadMemory
 from medusa_core.speculation.drafters.observation import Observation
+from medusa_core.speculation.drafters.resumed import Resumed
 from medusa_core.speculation.drafters.source import (
     Candidates,
     Paths,
     SourceMemory,
     SourceSpec,
-    num_common,
 )
 from medusa_core.speculation.drafters.sources.heads_source import ranks_within
 
@@ -68,28 +68,23 @@ class StreamsSource:
         levels = heads.num_heads if budget.levels is None else budget.levels
         self._num_streams = min(heads.num_heads, levels)
         self._num_ranks = ranks_within(budget)
+        self._memory = Resumed(NAME, StreamsMemory, lambda: StreamsMemory(heads))
         self.begin(())
 
     def begin(self, token_ids: Sequence[int]) -> None:
         self._prompt = token_ids
         self._last_id = token_ids[-1] if token_ids else 0
-        self._memory: StreamsMemory | None = None
+        self._memory.begin()
         self._entering: Tensor | None = None
         self._seen: Observation | None = None
         self._candidates: list[Candidates] = []
 
     def resume(self, token_ids: Sequence[int], memory: SourceMemory) -> int:
-        known = memory.get(NAME)
-        if not isinstance(known, StreamsMemory):
-            known = memory[NAME] = StreamsMemory(self._heads)
-        same = num_common(known.token_ids, token_ids[:-1])
-        known.keep(same)
-        self._memory = known
-        return same
+        return self._memory.resume(token_ids[:-1], memory)
 
     def read(self, place: int, states: Tensor, deep: Tensor | None) -> None:
         assert deep is not None  # the runner tells of `taps`
-        memory = self._need_memory()
+        memory = self._memory.get()
         # The prompt's last token is told again once the next is decided.
         token_ids = list(self._prompt[:-1][place : place + len(deep)])
         at = memory.num_places - place  # what was heard before
@@ -101,12 +96,12 @@ class StreamsSource:
         assert deep is not None
         rows = torch.tensor(list(observation.rows), device=deep.device) % len(deep)
         token_ids = [self._last_id, *observation.token_ids]
-        self._need_memory().add(deep.index_select(0, rows), token_ids[:-1])
+        self._memory.get().add(deep.index_select(0, rows), token_ids[:-1])
         self._last_id, self._seen = token_ids[-1], observation
 
     def start(self, root_id: int, most_rows: int) -> None:
         self._candidates = []
-        memory, seen = self._need_memory(), self._seen
+        memory, seen = self._memory.get(), self._seen
         behind = memory.catch_up(self._num_streams)
         if behind is not None or memory.is_behind:
             self._entering = None if behind is None else behind[0]
@@ -141,13 +136,7 @@ class StreamsSource:
 
     def truncate(self, length: int) -> None:
         self._entering, self._seen, self._candidates = None, None, []
-        if self._memory is not None:
-            self._memory.keep(length)
-
-    def _need_memory(self) -> StreamsMemory:
-        if self._memory is None:  # nobody resumed: an answer of its own
-            self._memory = StreamsMemory(self._heads)
-        return self._memory
+        self._memory.keep(length)
 
 
 def _serves(target: Target) -> bool:
