@@ -19,6 +19,8 @@ from medusa_core.cli.arguments import (
     rule_of,
     settings_of,
 )
+from medusa_core.cli.bench_arguments import listed_names, show_progress, write_file
+from medusa_core.cli.bench_drafters import add_race_arguments, check_drafters, race
 from medusa_core.cli.grammar_arguments import add_grammar_arguments, read_grammar
 from medusa_core.cli.load_arguments import (
     add_model_arguments,
@@ -31,7 +33,6 @@ from medusa_core.cli.load_arguments import (
     ready,
 )
 from medusa_core.errors import PromptFileError, RequestError
-from medusa_core.messages import CHAIN, GROWTHS, TREE
 from medusa_core.system.resources import demo_model_dir, prompts_dir
 
 if TYPE_CHECKING:
@@ -60,22 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sampling", action="store_true", help="instead: what drawing a token costs, by filter"
     )
-    parser.add_argument(
-        "--drafters",
-        help="instead: all drafters that the window offers (all), of which the fastest becomes its "
-        "default here; or some, with commas between",
-    )
-    parser.add_argument(
-        "--rows",
-        default="",
-        help="with --drafters or --synthetic: rows of a step to compare chains, trees and auto "
-        "at, or what --growth names of them (default: 2,4,8,16)",
-    )
-    parser.add_argument(
-        "--synthetic",
-        metavar="RATES",
-        help="instead: a drafter that is right so often at depth 1, 2, ..., such as 0.8,0.7,0.6",
-    )
+    add_race_arguments(parser)
     parser.add_argument(
         "--modes",
         default="",
@@ -121,12 +107,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the benchmark and print its tables."""
-    _check_drafters(args)
+    check_drafters(args)
     _check_counts(args)
     _check_files(args)
     report = _report(args)
     if args.json is not None:
-        _write(args.json, json.dumps(report, indent=2) + "\n")
+        write_file(args.json, json.dumps(report, indent=2) + "\n")
     return 0
 
 
@@ -152,10 +138,8 @@ def _report(args: argparse.Namespace) -> Mapping[str, object]:
     with _open(args) as target:
         if grammar := read_grammar(args):
             return _measure_grammar(args, target, prompts, grammar)
-        if args.synthetic or (args.drafters and (args.drafters != "all" or _names_ways(args))):
-            return _race_growth(args, target, prompts)
-        if args.drafters:
-            return _race_drafters(args, target, prompts)
+        if args.synthetic or args.drafters:
+            return race(args, target, prompts)
         sweeps = {"epsilon": _sweep_epsilon, "rows": _sweep_rows}
         return sweeps.get(args.sweep, _race)(args, target, prompts)
 
@@ -175,57 +159,6 @@ def _open(args: argparse.Namespace) -> Iterator[Target]:
                 target.learned.close()
 
 
-def _race_drafters(
-    args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt]
-) -> dict[str, object]:
-    from medusa_core.bench.drafters import drafters_json, drafters_table, race_drafters
-
-    known = known_of(args, target)
-    speeds = race_drafters(target, known, prompts, args.max_new_tokens, _show_progress)
-    print(drafters_table(speeds))
-    return drafters_json(speeds)
-
-
-def _names_ways(args: argparse.Namespace) -> bool:
-    """Whether forms or rows are to be compared, or a table of them is wanted."""
-    return args.growth != AUTO or bool(args.rows) or args.markdown is not None
-
-
-def _forms(args: argparse.Namespace) -> list[str]:
-    """The forms to compare; all where rows or rates alone say that there is something to."""
-    forms = _names(args.growth)
-    return [CHAIN, TREE, AUTO] if forms == [AUTO] and (args.rows or args.synthetic) else forms
-
-
-def _race_growth(
-    args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt]
-) -> dict[str, object]:
-    from medusa_core.bench.growth_race import ROWS, GrowthRacer, growth_json, growth_markdown
-    from medusa_core.bench.synthetic import read_rates
-    from medusa_core.speculation.drafters.lineup import drafter_registry, drafters_for
-
-    costs = known_of(args, target).costs()
-    rows = _whole_numbers(args.rows, "--rows") if args.rows else ROWS
-    racer = GrowthRacer(target, costs, _forms(args), rows)
-    how = (prompts, args.max_new_tokens, args.repeats, _show_progress)
-    if args.synthetic:
-        found = racer.race_synthetic(read_rates(args.synthetic), *how)
-    else:
-        offered = [spec.name for spec in drafters_for(target) if spec.drafts]
-        names = offered if args.drafters == "all" else _names(args.drafters)
-        specs = [drafter_registry().get(name) for name in names]
-        for spec in specs:
-            if not spec.can_draft(target):
-                raise RequestError(
-                    f"{target.name} can't use the drafter {spec.name!r}.", spec.hint_for(target)
-                )
-        found = racer.race(specs, *how)
-    print(growth_markdown(found), end="")
-    if args.markdown is not None:
-        _write(args.markdown, growth_markdown(found))
-    return growth_json(found)
-
-
 def _measure_grammar(
     args: argparse.Namespace, target: Target, prompts: Sequence[BenchPrompt], grammar: str
 ) -> dict[str, object]:
@@ -236,7 +169,7 @@ def _measure_grammar(
     for name in _modes(args, target):
         if name != AUTO and drafter_registry().get(name).drafts:
             settings = settings_of(args, name, args.tree_rows)
-            gains.append(measure_grammar_gain(target, prompts, settings, grammar, _show_progress))
+            gains.append(measure_grammar_gain(target, prompts, settings, grammar, show_progress))
             print(grammar_gain_text(gains[-1]))
     return {"grammar": [asdict(gain) for gain in gains]}
 
@@ -258,7 +191,7 @@ def _sweep_epsilon(
     settings = settings_of(args, "medusa", args.tree_rows)
     if not settings.temperature:
         raise RequestError("At temperature 0 every rule is greedy.", "Choose a --temperature.")
-    sweep = sweep_epsilon(target, prompts, settings, _epsilons(args.epsilons), _show_progress)
+    sweep = sweep_epsilon(target, prompts, settings, _epsilons(args.epsilons), show_progress)
     print(sweep_table(sweep))
     if args.plot is not None:
         plot_epsilon(sweep, args.plot)
@@ -275,7 +208,7 @@ def _sweep_rows(
     if target.heads is None or costs is None:
         raise RequestError("There are no trees to compare.", "Name heads with --heads.")
     settings = settings_of(args, "medusa", 0)
-    sweep = sweep_rows(target, prompts, settings, costs, args.repeats, _show_progress)
+    sweep = sweep_rows(target, prompts, settings, costs, args.repeats, show_progress)
     print(rows_table(sweep))
     if args.plot is not None:
         plot_rows(sweep, args.plot)
@@ -351,7 +284,7 @@ def _file_and_peer(args: argparse.Namespace) -> Iterator[tuple[Target, float, Pa
     from medusa_core.loading.load import load_target
 
     model, _ = model_dirs(args)
-    if _names(args.peers) != ["llamacpp"] or model.is_dir():
+    if listed_names(args.peers) != ["llamacpp"] or model.is_dir():
         raise RequestError(
             "Steps are compared with llama.cpp's alone, of a GGUF file or of random weights.",
             "Say --peers llamacpp, and --model FILE.gguf or --shape vicuna-7b --quant q4_0.",
@@ -368,7 +301,7 @@ def _random_and_peer(args: argparse.Namespace) -> Iterator[tuple[Target, float, 
     from medusa_core.bench.gguf_export import write_random_gguf
     from medusa_core.bench.random_target import shape_config
 
-    peers = _names(args.peers)
+    peers = listed_names(args.peers)
     if peers not in ([], ["llamacpp"]) or not args.quant:
         raise RequestError(
             "Random weights of one type are compared with llama.cpp's alone.",
@@ -414,7 +347,7 @@ def _race(
     from medusa_core.speculation.rules.rule import rule_registry
     from medusa_core.speculation.tuning.tuner import Tuner
 
-    modes, peers = _modes(args, target), _names(args.peers)
+    modes, peers = _modes(args, target), listed_names(args.peers)
     chosen = _drafters(args, target, modes)
     peer_specs = {name: peer_registry().get(name) for name in peers}
     rule = rule_of(args)
@@ -439,7 +372,7 @@ def _race(
         contestants[name] = peer.build(
             PeerOptions(model_dir, target, args.max_new_tokens, assistant_dir)
         )
-    race = run_race(contestants, prompts, args.repeats, _show_progress)
+    race = run_race(contestants, prompts, args.repeats, show_progress)
     report = make_report(race, modes, peers, target)
     report["drafters"] = chosen
     print(table(report))
@@ -456,7 +389,7 @@ def _race(
             for divergence in divergences(race, name, target, settings_of(args, drafter, rows)):
                 print(f"{name} differs from plain decoding: {divergence}")
     if args.markdown is not None:
-        _write(args.markdown, markdown(report))
+        write_file(args.markdown, markdown(report))
     return report
 
 
@@ -487,7 +420,7 @@ def _modes(args: argparse.Namespace, target: Target) -> list[str]:
     from medusa_core.speculation.drafters.lineup import drafter_registry
 
     has_medusa = drafter_registry().get("medusa").can_draft(target)
-    return _names(args.modes) if args.modes else ["none", "medusa" if has_medusa else AUTO]
+    return listed_names(args.modes) if args.modes else ["none", "medusa" if has_medusa else AUTO]
 
 
 def _epsilons(text: str) -> tuple[float, ...]:
@@ -501,31 +434,6 @@ def _epsilons(text: str) -> tuple[float, ...]:
         ) from error
 
 
-def _whole_numbers(text: str, option: str) -> tuple[int, ...]:
-    try:
-        numbers = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        numbers = ()
-    if not numbers or not all(1 < number <= 1024 for number in numbers):
-        raise RequestError(f"{option} {text} are no numbers of rows.", "Write them as 2,4,8,16.")
-    return numbers
-
-
-def _names(text: str) -> list[str]:
-    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-
-
-def _check_drafters(args: argparse.Namespace) -> None:
-    if args.synthetic is not None and args.drafters is not None:
-        raise RequestError(
-            "--synthetic and --drafters are two measurements.", "Give one of them at a time."
-        )
-    if args.drafters is not None and not _names(args.drafters):
-        raise RequestError(
-            f"--drafters {args.drafters} names no drafter.", "Write all, or some as suffix,medusa."
-        )
-
-
 def _check_files(args: argparse.Namespace) -> None:
     """Say before a long measurement that what it is to be written to can't be."""
     for path in (args.json, args.markdown):
@@ -537,34 +445,7 @@ def _check_files(args: argparse.Namespace) -> None:
 
 
 def _check_counts(args: argparse.Namespace) -> None:
-    if args.rows:
-        _whole_numbers(args.rows, "--rows")
-    if args.synthetic is not None:
-        from medusa_core.bench.synthetic import read_rates
-
-        read_rates(args.synthetic)
-    forms, compares = _names(args.growth), bool(args.drafters or args.synthetic)
-    if not forms or not set(forms) <= set(GROWTHS) or (len(forms) > 1 and not compares):
-        raise RequestError(
-            f"Drafts can't grow as {args.growth!r} here.",
-            f"Choose one of {', '.join(GROWTHS)}; with --drafters or --synthetic several.",
-        )
     for name in ("limit", "max_new_tokens", "repeats"):
         value = getattr(args, name)
         if value is not None and value < 1:
             raise RequestError(f"--{name.replace('_', '-')} is {value}.", "Choose 1 or more.")
-
-
-def _show_progress(num_done: int, num_prompts: int) -> None:
-    if sys.stderr.isatty():
-        end = "\n" if num_done == num_prompts else ""
-        print(f"\r{num_done}/{num_prompts} prompts", end=end, file=sys.stderr, flush=True)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise PromptFileError(
-            f"{path} can't be written: {error.strerror or error}.", "Name another file."
-        ) from error
