@@ -1765,10 +1765,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Zur Wahl stehen {0}.</translation>
     </message>
     <message>
-        <source>Choose one of {0}; with --drafters or --synthetic several.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Choose one whose layers all have them, such as Qwen3.5-35B-A3B.</source>
         <translation>Wählen Sie eines, dessen Schichten alle welche haben, etwa Qwen3.5-35B-A3B.</translation>
     </message>
@@ -2009,10 +2005,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Laden Sie tokenizer.json neu herunter.</translation>
     </message>
     <message>
-        <source>Drafts can&apos;t grow as {0} here.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Drafts can&apos;t grow as {0}.</source>
         <translation>Vorausraten als {0} gibt es nicht.</translation>
     </message>
@@ -2091,10 +2083,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Give it one with --api-key.</source>
         <translation>Geben Sie ihm einen mit --api-key.</translation>
-    </message>
-    <message>
-        <source>Give one of them at a time.</source>
-        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Give yourself the right to write there, or start with --data-dir FOLDER.</source>
@@ -2463,10 +2451,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Name another file for them; this one stays as it is.</source>
         <translation>Nennen Sie dafür eine andere Datei; diese bleibt, wie sie ist.</translation>
-    </message>
-    <message>
-        <source>Name another file.</source>
-        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Name it .json, .md or .html.</source>
@@ -3793,10 +3777,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Schreiben Sie eine einfachere oder gültige Grammatik, oder fragen Sie ohne eine.</translation>
     </message>
     <message>
-        <source>Write all, or some as suffix,medusa.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
         <source>Write it as 192.168.1.5:6379.</source>
         <translation>Schreiben Sie sie wie 192.168.1.5:6379.</translation>
     </message>
@@ -3815,10 +3795,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Write owner/name.</source>
         <translation>Schreiben Sie Eigentümer/Name.</translation>
-    </message>
-    <message>
-        <source>Write them as 2,4,8,16.</source>
-        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>Your presets can&apos;t be read.</source>
@@ -4355,14 +4331,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} failed while it answered: {1}.</source>
         <translation>{0} versagte beim Antworten: {1}.</translation>
-    </message>
-    <message>
-        <source>--drafters {0} names no drafter.</source>
-        <translation type="unfinished"></translation>
-    </message>
-    <message>
-        <source>--synthetic and --drafters are two measurements.</source>
-        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>3 billion weights; long texts take little memory. Its makers&apos; own file.</source>
@@ -5067,10 +5035,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} would do more than rebuild tensors when it is opened.</source>
         <translation>{0} würde beim Öffnen mehr tun, als Tensoren wiederherzustellen.</translation>
-    </message>
-    <message>
-        <source>{0} {1} are no numbers of rows.</source>
-        <translation type="unfinished"></translation>
     </message>
     <message>
         <source>{0}, a GGUF file, or the unquantized version of this model.</source>

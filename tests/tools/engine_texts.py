@@ -16,7 +16,8 @@ FILE = ROOT / "resources" / "translations" / "engine_texts.json"
 # What only the command line and other programs are told, in English.
 _NOT_SHOWN = (
     *("bench", "training", "system/prompts.py", "system/registry.py", "engine/several.py"),
-    *("engine/direct.py", "cli/arguments.py", "cli/bench.py", "cli/bench_throughput.py"),
+    *("engine/direct.py", "cli/arguments.py", "cli/bench.py", "cli/bench_arguments.py"),
+    *("cli/bench_drafters.py", "cli/bench_throughput.py"),
     *(
         "cli/generate.py",
         "cli/grammar_arguments.py",
