@@ -72,14 +72,14 @@ def train_heads(args: argparse.Namespace) -> bool:
         MedusaError: The run can't begin or go on.
     """
     folder = RunFolder(args.out)
-    if not args.resume:
-        folder.begin(config_of(args))
-        if history := folder.config().own_chats:  # as it is now, for every slice of the run
-            write_training_prompts(prompts_of_chats(Path(history)), folder.chats)
-    config = folder.config()
-    if config.joint:  # before hours pass
-        check_family(ModelFiles.open(model_dir_of(config)).config)
     with stopped_by_signals() as stopped:
+        if not args.resume:
+            folder.begin(config_of(args))
+            if history := folder.config().own_chats:  # as it is now, for every slice of the run
+                write_training_prompts(prompts_of_chats(Path(history)), folder.chats)
+        config = folder.config()
+        if config.joint:  # before hours pass
+            check_family(ModelFiles.open(model_dir_of(config)).config)
         if args.watched:
             stop_with_input(stopped)
         leaves: list[Callable[[], None]] = []  # a machine serves one client: this run, then judge

@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from medusa_core.errors import CheckpointError, HeadsError
 from medusa_core.heads.block_parts import drafter_parts
+from medusa_core.heads.eagle import EagleHead
 from medusa_core.heads.eagle_parts import eagle_parts
 from medusa_core.heads.head_files import open_head_files
 from medusa_core.heads.kind import read_shape
@@ -20,7 +21,6 @@ from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.speculation.drafters.chained_source import ChainedSource
-from medusa_core.speculation.drafters.sources.eagle_source import eagle_head
 from tests.core.block_files import DFLASH, DFLASH2, DSPARK, JETSPEC, REDUCED, write_block
 from tests.core.conftest import GROUPED
 from tests.core.eagle_files import EagleSpec, write_eagle
@@ -97,8 +97,8 @@ def test_an_eagle_head_drafts_the_same_from_either_file(model: Path, tmp_path: P
     drafted = []
     for path in (folder, file):
         target = load_target(model, path, LoadOptions("float64", "cpu"))
-        head = eagle_head(target)
-        assert head is not None
+        head = target.heads
+        assert isinstance(head, EagleHead)
         source = ChainedSource(head)
         hear(target, source, TEXT, [4, 1, 3])
         source.start(TEXT[-1], 24)

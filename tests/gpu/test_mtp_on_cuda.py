@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from medusa_core.heads.mtp import MtpHead
 from medusa_core.loading.load import load_target
 from medusa_core.messages import GenerateSettings, LoadOptions, WeightFormats
-from medusa_core.speculation.drafters.sources.mtp_source import mtp_head
 from tests.core.laws import check_same_tokens, decode, plainly, user_says
 from tests.core.mtp_peers import MTP_PEERS, write_mtp_peer
 from tests.core.test_mtp_families import drafts_of
@@ -31,8 +31,8 @@ def test_drafts_and_texts_are_those_of_the_cpu(name: str, tmp_path: Path) -> Non
 def test_a_layer_in_few_bits_is_as_planned(heads: str, tmp_path: Path) -> None:
     folder = write_mtp_peer("qwen 3.5", tmp_path, torch.bfloat16, dense())
     target = load_target(folder, options=LoadOptions("", "cuda", WeightFormats(heads=heads)))
-    head = mtp_head(target)
-    assert head is not None
+    head = target.heads
+    assert isinstance(head, MtpHead)
     assert head.nbytes <= target.plan.heads_bytes <= 1.05 * head.nbytes
     settings = GenerateSettings("mtp", seed=4, max_new_tokens=48)
     plain = decode(target, plainly(settings), MESSAGES)

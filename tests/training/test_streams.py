@@ -12,9 +12,9 @@ from safetensors.torch import load_file
 
 from medusa_core.__main__ import main
 from medusa_core.errors import TrainingError
+from medusa_core.heads.streams import StreamHeads
 from medusa_core.loading.load import load_target
 from medusa_core.messages import LoadOptions
-from medusa_core.speculation.drafters.sources.streams_source import stream_heads
 from medusa_core.training.documents import EncodedDocument
 from medusa_core.training.heads_config import HeadsConfig
 from medusa_core.training.streams import TappedText
@@ -61,8 +61,8 @@ def test_what_is_trained_is_what_the_engine_runs(name: str, tmp_path: Path) -> N
         states, exits = trainee.module.states(texts), trainee.module.exits(texts)
     (tmp_path / "streams").mkdir()
     trainee.write(tmp_path / "streams", "model")
-    heads = stream_heads(load_target(model, tmp_path / "streams", CPU))
-    assert heads is not None
+    heads = load_target(model, tmp_path / "streams", CPU).heads
+    assert isinstance(heads, StreamHeads)
     heads.reserve(64)
     for row, place in enumerate((3, 8, 6)):
         kv = heads.new_cache(64)
