@@ -1,4 +1,4 @@
-"""uv's program for a system, out of its package: it makes the environment of an installed program."""
+"""uv's program for a system, out of its package: it makes the environment of what is installed."""
 
 import hashlib
 import stat
