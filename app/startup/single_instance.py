@@ -96,7 +96,7 @@ class SingleInstance(QObject):
 
     def _hear(self, socket: QLocalSocket) -> None:
         """Take what a second start has said."""
-        said = socket.readAll().data()
+        said = bytes(socket.readAll().data())
         socket.deleteLater()
         if model := said.removeprefix(_RAISE):
             self.open_requested.emit(Path(os.fsdecode(model)))

@@ -61,7 +61,7 @@ def test_a_second_start_raises_the_first_and_a_killed_one_leaves_no_lock(
     odd = os.fsdecode(b"a \n\xff\xc3\xa4.gguf")
     assert second.raise_other(tmp_path / odd)
     assert holder.stdout.readline() == "raised\n"
-    assert holder.stdout.readline() == f"opened {ascii(odd)}\n"
+    assert holder.stdout.readline() == f"opened {odd!a}\n"
     assert elsewhere.take(), "another data directory has an instance of its own"
     elsewhere.release()
     os.kill(holder.pid, signal.SIGKILL)
