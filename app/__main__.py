@@ -40,12 +40,14 @@ def main() -> int:
     """Open the window, or say why that is impossible.
 
     Returns:
-        The exit code: 0 when the user closed the window, 2 without a display or Qt's libraries.
+        The exit code: 0 when the user closed the window, 2 without a display or Qt's libraries,
+        or where the folder of a portable program can't be written.
     """
     arguments = parser().parse_args()
     problem = screen_problem(arguments.platform)
     if problem is None:
         try:
+            from app.startup.portable import home_problem, show_problem
             from app.window.application import (
                 EXIT_RESTART,
                 Options,
@@ -55,6 +57,10 @@ def main() -> int:
             problem = qt_problem(error)
     if problem is not None:
         print(problem, file=sys.stderr)
+        return EXIT_UNUSABLE
+    if (problem := home_problem()) is not None:
+        print(problem, file=sys.stderr)
+        show_problem(problem, arguments.platform)
         return EXIT_UNUSABLE
     code = run(
         Options(
