@@ -1,0 +1,1 @@
+"""Builds the packages: what people install who have no checkout; a file for each format."""
