@@ -44,7 +44,7 @@ def main() -> int:
 
     Returns:
         The exit code: 0 when the user closed the window, 2 without a display, Qt's libraries or the
-        model that was named.
+        model that was named, or where the folder of a portable program can't be written.
     """
     arguments = parser().parse_args()
     model = None if arguments.model is None else Path(arguments.model).expanduser().absolute()
@@ -53,6 +53,7 @@ def main() -> int:
         problem = f"There is no model {model}. Name a GGUF file, or the folder of a model."
     if problem is None:
         try:
+            from app.startup.portable import home_problem, show_problem
             from app.window.application import (
                 EXIT_RESTART,
                 Options,
@@ -62,6 +63,10 @@ def main() -> int:
             problem = qt_problem(error)
     if problem is not None:
         print(problem, file=sys.stderr)
+        return EXIT_UNUSABLE
+    if (problem := home_problem()) is not None:
+        print(problem, file=sys.stderr)
+        show_problem(problem, arguments.platform)
         return EXIT_UNUSABLE
     code = run(
         Options(
