@@ -96,6 +96,7 @@ from medusa_core.system.user_folders import (
     APP_NAME,
     Places,
     places,
+    prepare_home,
 )
 
 if TYPE_CHECKING:
@@ -429,6 +430,7 @@ __all__ = [
     "plan_choice",
     "plan_least",
     "plan_offload",
+    "prepare_home",
     "quantized_models_dir",
     "rate_limiting_format",
     "read_attachment",

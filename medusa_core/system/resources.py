@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-import platformdirs
+from medusa_core.system.user_folders import cache_dir
 
 FIRST_MODEL_NAME = "SmolLM2 135M Instruct"
 FIRST_MODEL_LICENCE = "Apache-2.0"
@@ -86,12 +86,12 @@ def shapes_dir() -> Path:
 
 def calibrations_dir() -> Path:
     """Where step costs of this machine are kept; its files may be deleted."""
-    return Path(platformdirs.user_cache_path("medusa-chat")) / "calibrations"
+    return cache_dir() / "calibrations"
 
 
 def quantized_models_dir() -> Path:
     """Where quantized models are kept for the next load; its files may be deleted."""
-    return Path(platformdirs.user_cache_path("medusa-chat")) / "quantized"
+    return cache_dir() / "quantized"
 
 
 def native_dir() -> Path:

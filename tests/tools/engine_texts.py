@@ -34,6 +34,7 @@ _NOT_SHOWN = (
         "cli/train.py",
         "hub/gguf_choice.py",
         "hub/library/find.py",
+        "system/user_folders.py",
         "server/answer",
         "server/application.py",
         "server/dialects",
