@@ -13,6 +13,16 @@ from medusa_core import __version__
 from medusa_core.__main__ import COMMANDS
 from medusa_core.cli.program import CommandEntry, program_of_commands
 
+_COMMAND_LINE = """\
+Chats, answers and trains with language models in a terminal, serves them to other programs,
+and looks after those on this computer.
+.B medusa
+.I COMMAND
+.B \\-\\-help
+prints one command's part of this page."""
+_WINDOW = """\
+Opens the window. Where it is open already, it comes to the front, and loads the model if one
+is named."""
 _EXIT_STATUS = """\
 0: done. 1: failed, and the reason was printed. 2: wrong arguments. 3: a batch was paused.
 130: stopped by the user."""
@@ -35,9 +45,7 @@ def medusa_page() -> str:
     body = [
         _head("medusa", "language models on this computer, made fast by Medusa decoding"),
         ".SH SYNOPSIS\n.B medusa\n.I COMMAND\n[\\fIOPTIONS\\fR]",
-        ".SH DESCRIPTION\nChats, answers and trains with language models in a terminal, serves them "
-        "to other\nprograms, and looks after those on this computer.\n"
-        "\\fBmedusa \\fICOMMAND\\fB \\-\\-help\\fR prints one command's part of this page.",
+        f".SH DESCRIPTION\n{_COMMAND_LINE}",
         ".SH COMMANDS",
         *_commands(commands, _below(parser)),
         *_foot("medusa-chat"),
@@ -51,8 +59,7 @@ def window_page() -> str:
     body = [
         _head("medusa-chat", "a window to chat with language models on this computer"),
         ".SH SYNOPSIS\n.B medusa\\-chat\n[\\fIOPTIONS\\fR] [\\fIMODEL\\fR]",
-        ".SH DESCRIPTION\nOpens the window. Where it is open already, it comes to the front, and "
-        "loads the model\nif one is named.",
+        f".SH DESCRIPTION\n{_WINDOW}",
         ".SH OPTIONS",
         *_arguments(parser),
         *_foot("medusa"),

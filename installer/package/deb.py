@@ -14,6 +14,7 @@ from installer.package.changelog import (
 )
 from installer.package.format import Format, Job
 from installer.package.program_folder import fill_program
+from installer.qt_libraries import COMMON, WAYLAND, XCB
 from installer.version import program_version
 
 APP_ID = "org.medusachat.MedusaChat"
@@ -106,6 +107,8 @@ def _write_debian(job: Job, folder: Path, releases: tuple[Release, ...]) -> None
     )
     changelog = debian_changelog(releases, maintainer)
     (folder / "changelog").write_text(changelog, encoding="utf-8")
+    libraries = sorted({library.apt for library in (*COMMON, *XCB, *WAYLAND)})
+    (folder / "qt-depends").write_text(", ".join(libraries), encoding="utf-8")
 
 
 def _write_share(job: Job, folder: Path, releases: tuple[Release, ...]) -> None:
