@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -249,7 +250,16 @@ class Dialogs(QObject):
         """A model was dropped on the window: take it among those that are here, and load it."""
         question = QCoreApplication.translate("Library", IS_MODEL)
         if confirms(self._parts.window, question, str(path)):
-            self._import = asyncio.ensure_future(self._import_and_load(path))
+            self.load_model(path)
+
+    def load_model(self, path: Path, otherwise: Callable[[], object] | None = None) -> None:
+        """Take a model among those that are here, and load it.
+
+        Args:
+            path: Its file or its folder.
+            otherwise: Called where it can't be loaded, once the reason is shown.
+        """
+        self._import = asyncio.ensure_future(self._import_and_load(path, otherwise))
 
     def show_batch(self) -> None:
         """Answer a file of prompts."""
@@ -325,8 +335,12 @@ class Dialogs(QObject):
         if self.models is not None:
             self.models.download(offer)
 
-    async def _import_and_load(self, path: Path) -> None:
-        await self._parts.models.import_and_load(path)
+    async def _import_and_load(
+        self, path: Path, otherwise: Callable[[], object] | None = None
+    ) -> None:
+        is_loading = await self._parts.models.import_and_load(path)
+        if not is_loading and otherwise is not None:
+            otherwise()
         if self.models is not None:
             await self.models.installed.refresh()
 
