@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QIcon
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.desktop.notice import Notice, NoticeService
+from app.desktop.desktop_notice import DesktopNotice, NoticeService
 from app.desktop.screenless import SCREENLESS
 
 _WITH_TRAY = ("windows", "cocoa")
@@ -36,7 +36,7 @@ class Notifier(QObject):
         """Whether the user looks at something else."""
         return QGuiApplication.applicationState() is not Qt.ApplicationState.ApplicationActive
 
-    def tell(self, notice: Notice) -> None:
+    def tell(self, notice: DesktopNotice) -> None:
         """Show one, unless the user looks at the window."""
         if not self.is_needed:
             return

@@ -17,7 +17,7 @@ from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QObject, QSocketNotifier, Signal
 
-from app.desktop.notice import Notice
+from app.desktop.desktop_notice import DesktopNotice
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class BusNotices(QObject):
         self.sent.connect(self._listen)
         self.failed.connect(self.close)
 
-    def show(self, notice: Notice) -> None:
+    def show(self, notice: DesktopNotice) -> None:
         label = QCoreApplication.translate("Notices", "Show")
         threading.Thread(
             target=self._send, args=(notice, label), name="notification", daemon=True
@@ -64,7 +64,7 @@ class BusNotices(QObject):
         with self._lock:
             self._drop()
 
-    def _send(self, notice: Notice, label: str) -> None:
+    def _send(self, notice: DesktopNotice, label: str) -> None:
         """In a thread: ask the service."""
         try:
             with self._lock:
@@ -137,7 +137,7 @@ class _Bus:
         number: int = self._connection.sock.fileno()
         return number
 
-    def notify(self, notice: Notice, icon: Path, label: str) -> None:
+    def notify(self, notice: DesktopNotice, icon: Path, label: str) -> None:
         """Show one; blocks.
 
         Args:

@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QSystemTrayIcon
 
-from app.desktop.notice import Notice
+from app.desktop.desktop_notice import DesktopNotice
 
 _SHOWN_MS = 10_000
 
@@ -31,7 +31,7 @@ class TrayNotices(QObject):
         self._end.setSingleShot(True)
         self._end.timeout.connect(self.icon.hide)
 
-    def show(self, notice: Notice) -> None:
+    def show(self, notice: DesktopNotice) -> None:
         if not (QSystemTrayIcon.isSystemTrayAvailable() and QSystemTrayIcon.supportsMessages()):
             self.failed.emit()
             return

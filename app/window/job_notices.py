@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from app.desktop.notice import Notice
+from app.desktop.desktop_notice import DesktopNotice
 from app.desktop.notifier import Notifier
 from app.history.chat_title import title_of
 from app.window.parts import WindowParts
@@ -78,4 +78,4 @@ class JobNotices(QObject):
     def _tell(self, title: str, name: str) -> None:
         chosen = self._settings.values
         if chosen.notifies:
-            self.notifier.tell(Notice(title, name if chosen.names_in_notices else ""))
+            self.notifier.tell(DesktopNotice(title, name if chosen.names_in_notices else ""))

@@ -17,7 +17,7 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.desktop.notice import Notice
+from app.desktop.desktop_notice import DesktopNotice
 from app.desktop.notifier import Notifier
 from app.desktop.session_bus import BusNotices
 from app.desktop.tray import TrayNotices
@@ -107,7 +107,7 @@ def test_a_notification_is_shown_and_a_click_on_it_is_heard(
     service = serve(bus, "actions", "body", "body-markup")
     notices = BusNotices(ICON)
     with qtbot.waitSignal(notices.sent):
-        notices.show(Notice("An answer is ready", "a < b & c"))
+        notices.show(DesktopNotice("An answer is ready", "a < b & c"))
     said = service.shown[0]
     assert said[:5] == ["Medusa Chat", 0, str(ICON), "An answer is ready", "a &lt; b &amp; c"]
     assert said[5] == ["default", "Show"]
@@ -117,7 +117,7 @@ def test_a_notification_is_shown_and_a_click_on_it_is_heard(
     with qtbot.waitSignal(notices.clicked):
         service.tell(bus, "ActionInvoked", 1, "default")
     with qtbot.waitSignal(notices.sent):
-        notices.show(Notice("Another one"))
+        notices.show(DesktopNotice("Another one"))
     notices.close()
     assert len(clicks) == 1
 
@@ -127,7 +127,7 @@ def test_a_service_that_can_do_little_gets_little(qtbot: QtBot, bus: QDBusConnec
     service = serve(bus)
     notices = BusNotices(ICON)
     with qtbot.waitSignal(notices.sent):
-        notices.show(Notice("Title", "a < b"))
+        notices.show(DesktopNotice("Title", "a < b"))
     assert service.shown[0][4:6] == ["a < b", []]
     notices.close()
 
@@ -138,11 +138,11 @@ def test_without_a_service_or_a_bus_the_window_asks_for_attention(
 ) -> None:
     notices = BusNotices(ICON)
     with qtbot.waitSignal(notices.failed):
-        notices.show(Notice("Nobody serves"))
+        notices.show(DesktopNotice("Nobody serves"))
     notices.close()
     monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere")
     with qtbot.waitSignal(notices.failed):
-        notices.show(Notice("No bus"))
+        notices.show(DesktopNotice("No bus"))
 
 
 @needs_bus
@@ -150,12 +150,12 @@ def test_a_bus_that_goes_away_is_looked_for_again(qtbot: QtBot, bus: QDBusConnec
     service = serve(bus)
     notices = BusNotices(ICON)
     with qtbot.waitSignal(notices.sent):
-        notices.show(Notice("One"))
+        notices.show(DesktopNotice("One"))
     assert notices._bus is not None
     notices._bus._connection.sock.shutdown(socket.SHUT_RDWR)
     qtbot.waitUntil(lambda: notices._bus is None)
     with qtbot.waitSignal(notices.sent):
-        notices.show(Notice("Two"))
+        notices.show(DesktopNotice("Two"))
     assert [said[3] for said in service.shown] == ["One", "Two"]
     notices.close()
 
@@ -167,9 +167,9 @@ class Shown(QObject):
 
     def __init__(self) -> None:
         super().__init__()
-        self.notices: list[Notice] = []
+        self.notices: list[DesktopNotice] = []
 
-    def show(self, notice: Notice) -> None:
+    def show(self, notice: DesktopNotice) -> None:
         self.notices.append(notice)
 
     def close(self) -> None:
@@ -179,7 +179,7 @@ class Shown(QObject):
 def test_a_tray_that_is_not_there_says_so(qtbot: QtBot) -> None:
     tray = TrayNotices(QIcon())
     with qtbot.waitSignal(tray.failed):
-        tray.show(Notice("Title"))
+        tray.show(DesktopNotice("Title"))
     tray.close()
 
 
@@ -192,12 +192,12 @@ def test_where_nothing_shows_it_the_window_asks_for_attention(
     monkeypatch.setattr(QApplication, "alert", lambda widget: asked.append(widget))
     monkeypatch.setattr(Notifier, "is_needed", True)
     notifier = Notifier(window, ICON)
-    notifier.tell(Notice("No desktop"))
+    notifier.tell(DesktopNotice("No desktop"))
     assert asked == [window]
     service = Shown()
     notifier.use(service)
-    notifier.tell(Notice("Shown"))
-    assert (asked, service.notices) == ([window], [Notice("Shown")])
+    notifier.tell(DesktopNotice("Shown"))
+    assert (asked, service.notices) == ([window], [DesktopNotice("Shown")])
     service.failed.emit()
     assert asked == [window, window]
 
@@ -212,7 +212,7 @@ def test_nothing_is_told_while_the_user_looks(
     for state in Qt.ApplicationState:
         monkeypatch.setattr(QApplication, "applicationState", lambda state=state: state)
         monkeypatch.setattr("app.desktop.notifier.QGuiApplication", QApplication)
-        notifier.tell(Notice(state.name))
+        notifier.tell(DesktopNotice(state.name))
     assert "ApplicationActive" not in {notice.title for notice in service.notices}
     assert len(service.notices) == len(Qt.ApplicationState) - 1
 
@@ -238,10 +238,10 @@ def test_long_answers_are_told_without_what_they_are_about(
     assert service.notices == []
     monkeypatch.setattr(job_notices, "LONG_ANSWER_S", 0.0)
     ask(qtbot, window, "And of Spain?")
-    assert service.notices == [Notice("An answer is ready")]
+    assert service.notices == [DesktopNotice("An answer is ready")]
     window.settings.choose("names_in_notices", True)
     ask(qtbot, window, "And of Italy?")
-    assert service.notices[1:] == [Notice("An answer is ready", "A short one")]
+    assert service.notices[1:] == [DesktopNotice("An answer is ready", "A short one")]
     window.settings.choose("notifies", False)
     ask(qtbot, window, "And of Malta?")
     assert len(service.notices) == 2
@@ -303,6 +303,6 @@ def test_other_jobs_are_told_and_a_click_brings_the_window_up(
     library.tell(1, JobState.READY)
     library.tell(1, JobState.READY)
     assert service.notices[4:] == [
-        Notice("A download has failed", "org/tiny"),
-        Notice("A download is ready", "org/tiny"),
+        DesktopNotice("A download has failed", "org/tiny"),
+        DesktopNotice("A download is ready", "org/tiny"),
     ]

@@ -9,7 +9,7 @@ from PySide6.QtCore import SignalInstance
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class DesktopNotice:
     """What the user is told while they look elsewhere.
 
     Attributes:
@@ -33,7 +33,7 @@ class NoticeService(Protocol):
     def clicked(self) -> SignalInstance: ...
     @property
     def failed(self) -> SignalInstance: ...
-    def show(self, notice: Notice) -> None:
+    def show(self, notice: DesktopNotice) -> None:
         """Show one; returns at once."""
 
     def close(self) -> None:
