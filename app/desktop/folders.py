@@ -13,6 +13,6 @@ def existing(folder: Path) -> Path:
     return next((one for one in (folder, *folder.parents) if one.is_dir()), folder)
 
 
-def open_folder(folder: Path) -> bool:
+def show_in_files(folder: Path) -> bool:
     """Show a folder in the file manager; False where there is none that does."""
     return QDesktopServices.openUrl(QUrl.fromLocalFile(str(existing(folder))))

@@ -10,7 +10,7 @@ from pathlib import Path
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPushButton, QWidget
 
-from app.desktop.folders import open_folder
+from app.desktop.folders import show_in_files
 from app.theme.appearance import Appearance
 from app.widgets.sizes import on_disk
 
@@ -74,7 +74,7 @@ class StoragePage(QWidget):
         size.setObjectName("notice")
         button = QPushButton(self.tr("Open folder"))
         button.setAccessibleName(self.tr("Open folder: {0}").format(name))
-        button.clicked.connect(lambda: open_folder(folder))
+        button.clicked.connect(lambda: show_in_files(folder))
         self._grid.addWidget(QLabel(name), row, 0)
         self._grid.addWidget(line, row, 1)
         self._grid.addWidget(size, row, 2)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QCoreApplication, QObject, Qt, Signal
 from PySide6.QtWidgets import QDialog
 
-from app.desktop.folders import open_folder
+from app.desktop.folders import show_in_files
 from app.settings.declaration import SettingsPage
 from app.settings.hub import hub_settings
 from app.startup.crash import LAST_DUMP_NAME
@@ -222,7 +222,7 @@ class Dialogs(QObject):
         self._open(self._parts.folders.log)
 
     def _open(self, folder: Path) -> None:
-        if not open_folder(folder):
+        if not show_in_files(folder):
             self._parts.chat.errors.show_error(
                 self.tr("No file manager opens the folder."), self.tr("It is {0}.").format(folder)
             )
