@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from installer.errors import CommandError
-from installer.first_model import FILE
 from installer.layout import Layout
+from installer.model_file import FILE
 from installer.process import Output
 from installer.requirements import name_of
 
