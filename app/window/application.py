@@ -186,7 +186,14 @@ def build(options: Options) -> Application:
 
 
 def _make_server(shared: SharedEngine, port: int, events: ServerEvents) -> RunningServer:
-    """Makes a server; what speaks HTTP is imported when it is turned on."""
+    """Makes a server; what speaks HTTP is imported when it is turned on.
+
+    Raises:
+        MissingExtraError: It isn't installed.
+    """
+    from medusa_core.api import SERVER_EXTRA
+
+    SERVER_EXTRA.need()
     from app.server.window_server import WindowServer
 
     return WindowServer(shared, port, events)
