@@ -114,7 +114,7 @@ prepare() {
     in_root apt-get update
     # What every desktop has, and this root hasn't.
     in_root apt-get install --yes --no-install-recommends shared-mime-info desktop-file-utils \
-        xdg-utils xvfb xauth xdotool procps
+        xdg-utils libglib2.0-bin xvfb xauth xdotool scrot procps
 }
 
 install_package() { # VERSION
@@ -139,27 +139,58 @@ export_history() { # USER FILE
     as "$1" "rm -f $2.md && medusa history export $2.md && test -s $2.md"
 }
 
-# A window on a screen of its own: it comes up, a second start hands it a file, it ends by itself.
-window() { # USER FILE
+# on_screen USER SCRIPT: on a screen of its own, whose pictures are kept.
+on_screen() {
     as "$1" "
         set -e
         Xvfb :7 -screen 0 1280x900x24 -nolisten tcp > xvfb.log 2>&1 &
         screen=\$!
-        export DISPLAY=:7
+        export DISPLAY=:7 QT_QPA_PLATFORM=xcb
         for _ in \$(seq 100); do xdotool getdisplaygeometry > /dev/null 2>&1 && break; sleep 0.1; done
+        find_window() { timeout 180 xdotool search --sync --onlyvisible --name '^Medusa Chat' | head -n 1; }
+        $2
+        kill \$screen
+    "
+}
+
+# The window comes up, a second start hands it a file, it ends by itself.
+window() { # USER FILE
+    on_screen "$1" "
         began=\$(date +%s.%N)
         medusa-chat --verbose > window.log 2>&1 &
         launcher=\$!
-        xdotool search --sync --onlyvisible --name 'Medusa Chat' | head -n 1
+        find_window
         awk -v from=\$began -v to=\$(date +%s.%N) 'BEGIN { printf \"%.1f\n\", to - from }' > window.seconds
         medusa-chat $2
         for _ in \$(seq 300); do medusa ps | grep -q $(basename "$2" .gguf) && break; sleep 0.5; done
         medusa ps
         medusa ps | grep -q $(basename "$2" .gguf)
+        scrot --overwrite handed-over.png
         kill -TERM \$(pgrep -P \$launcher)
         wait \$launcher
-        kill \$screen
-    " && cat "$ROOT/home/$1/window.seconds"
+    "
+}
+
+# The first start in the small window: its button is pressed, then the chat's window opens.
+first_start_in_a_window() { # USER
+    local made=.local/share/medusa-chat-program/current.json
+    on_screen "$1" "
+        ${MIRROR:+export UV_NO_INDEX=1 UV_FIND_LINKS=/mirror}
+        medusa-chat > window.log 2>&1 &
+        launcher=\$!
+        xdotool windowfocus --sync \$(find_window)
+        sleep 2
+        scrot --overwrite first-start.png
+        xdotool key Return
+        sleep 8
+        scrot --overwrite progress.png
+        while [ ! -e $made ]; do kill -0 \$launcher; sleep 1; done
+        for _ in \$(seq 600); do medusa ps | grep -q SmolLM2 && break; sleep 0.5; done
+        medusa ps
+        scrot --overwrite chat.png
+        kill -TERM \$(pgrep -P \$launcher)
+        wait \$launcher
+    "
 }
 
 # No library of the environment misses another one of the system.
@@ -191,7 +222,7 @@ trial() {
     check "a .gguf file opens with the window" says medusa-chat.desktop \
         as ann "xdg-mime query default application/x-gguf"
     as ann "printf 'GGUF\3\0\0\0' > some.gguf"
-    check "its type is known" says application/x-gguf as ann "xdg-mime query filetype some.gguf"
+    check "its type is known" says application/x-gguf as ann "gio info --attributes standard::content-type some.gguf"
     check "before the first start it says what to do" refuses "medusa update --yes" as ann "medusa list"
 
     step "first start of ann: environment and model" set_up ann
@@ -225,7 +256,7 @@ trial() {
     step "an answer after repair" answer ann
 
     check "bob is told what to do" refuses "medusa update --yes" as bob "medusa list"
-    step "first start of bob" set_up bob
+    step "first start of bob, in the window" first_start_in_a_window bob
     step "an answer of bob's" answer bob
     chat bob > /dev/null
     check "bob can't read what ann said" refuses "Permission denied" as bob "ls /home/ann/.local/share/medusa-chat"
@@ -239,7 +270,10 @@ trial() {
     check ".gguf files open with it no more" lacks medusa-chat.desktop \
         as ann "xdg-mime query default application/x-gguf"
     check "purge names ann's folders, and leaves them" purge
-    cat "$LOGS/purge.said" | grep -A20 "Medusa Chat leaves"
+    grep -A20 "Medusa Chat leaves" "$LOGS/purge.said"
+    mkdir -p "$WORK/pictures"
+    cp "$ROOT"/home/*/*.png "$WORK/pictures/"
+    echo "  Pictures: $WORK/pictures"
 }
 
 if [ "${1:-}" = inside ]; then trial; else main; fi
