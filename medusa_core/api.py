@@ -103,6 +103,13 @@ from medusa_core.system.user_folders import (
 )
 
 if TYPE_CHECKING:
+    from medusa_core.chats.settings_file import (
+        NOT_EXPORTED,
+        SettingsFile,
+        exported_names,
+        read_settings_file,
+        write_settings_file,
+    )
     from medusa_core.doctor.check import Check
     from medusa_core.doctor.doctor import run_checks
     from medusa_core.doctor.report import compose_report
@@ -199,6 +206,16 @@ _LATER = {
     "Check": "medusa_core.doctor.check",
     **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.system.components"),
     "RunningFile": "medusa_core.system.running_models",
+    **dict.fromkeys(
+        (
+            "NOT_EXPORTED",
+            "SettingsFile",
+            "exported_names",
+            "read_settings_file",
+            "write_settings_file",
+        ),
+        "medusa_core.chats.settings_file",
+    ),
     "whoami": "medusa_core.hub.whoami",
     **dict.fromkeys(("forget_answers", "forget_strangers"), "medusa_core.models.datastore.folder"),
     "compose_report": "medusa_core.doctor.report",
@@ -346,6 +363,7 @@ def format_label(name: str) -> str:
 __all__ = [
     "APP_NAME",
     "DRAFTER_KINDS",
+    "NOT_EXPORTED",
     "SERVER_EXTRA",
     "TRAINED_KINDS",
     "VERSION",
@@ -398,6 +416,7 @@ __all__ = [
     "Recording",
     "RunningFile",
     "SearchHit",
+    "SettingsFile",
     "Stored",
     "StoredAnswer",
     "calibrations_dir",
@@ -415,6 +434,7 @@ __all__ = [
     "endpoint_url",
     "export_gently",
     "export_page",
+    "exported_names",
     "first_words",
     "forecast",
     "forget_answers",
@@ -442,6 +462,7 @@ __all__ = [
     "read_attachment",
     "read_json",
     "read_rows",
+    "read_settings_file",
     "read_trace",
     "recommend",
     "refresh_endpoint",
@@ -465,6 +486,7 @@ __all__ = [
     "with_limit",
     "with_offline",
     "with_token",
+    "write_settings_file",
     "write_trace",
     "write_whole",
 ]
