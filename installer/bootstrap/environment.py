@@ -87,7 +87,8 @@ def make_environment(
     reporter.step(f"Fetching torch {torch.version}")
     uv.install(new.python, torch.arguments)
     reporter.step("Fetching the other packages")
-    uv.install(new.python, _requirements(recipe))
+    # Compiled now, since the first start would wait for it.
+    uv.install(new.python, ("--compile-bytecode", *_requirements(recipe)))
     if thorough:
         _replace_changed(new, recipe, torch, uv, reporter)
     reporter.step("Checking that it starts")

@@ -1,6 +1,7 @@
 """Starts the installed program, and counts the starts of its window that fail."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from installer.lock import installation_lock
 
 STARTED_VARIABLE = "MEDUSA_STARTED_FILE"
 START_LOG = "start.log"
+SHOWN_BYTES = 20_000
 # What a shell says of a program that a user ended: Ctrl-C, hang-up, `kill`.
 _ENDED_BY_USER = (-1, -2, -15, 129, 130, 143)
 
@@ -102,6 +104,16 @@ def give_up(data: ProgramData) -> None:
         raise SetupError(f"{data.current}: {error.strerror}.", "Free some space.") from error
 
 
+def last_words(data: ProgramData) -> str:
+    """The end of what the window said when it was started last; empty where nothing was kept."""
+    try:
+        with (data.log / START_LOG).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - SHOWN_BYTES))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
 def _environment(data: ProgramData, program: Program) -> dict[str, str]:
     env = without_other_pythons(os.environ)
     env["MEDUSA_BOOTSTRAP"] = str(program.launcher)
@@ -125,14 +137,20 @@ def _run_and_keep_errors(
         with subprocess.Popen(
             command, env=env, stderr=log, pass_fds=inherited, stdin=subprocess.DEVNULL
         ) as child:
-            while True:
-                try:
-                    return child.wait()
-                except KeyboardInterrupt:
-                    continue  # the terminal has sent it to the window too, which ends by itself
+            _pass_on_signals(child)
+            return child.wait()
     finally:
         if log is not None:
             os.close(log)
+
+
+def _pass_on_signals(child: "subprocess.Popen[bytes]") -> None:
+    """Whoever wants to end the launcher means the window, which ends by itself."""
+    # The terminal sends Ctrl-C to both.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if os.name != "nt":
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda number, _: child.send_signal(number))
 
 
 def _is_watched() -> bool:
