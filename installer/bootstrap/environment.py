@@ -95,6 +95,7 @@ def make_environment(
     _check_start(new, commands)
     stamp = Stamp(recipe.version, torch.version)
     if os.name != "nt":
+        reporter.step("Waiting for the disk")
         os.sync()  # after a power cut the stamp must not be all that is there
     write_whole(new.stamp, json.dumps(asdict(stamp), indent=1) + "\n")
     discard_environment(place)

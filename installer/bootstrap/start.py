@@ -133,24 +133,40 @@ def _run_and_keep_errors(
     """Run the window; where nobody sees what it complains about, that goes into a file."""
     inherited = (held,) if held >= 0 and os.name != "nt" else ()
     log = None if _is_watched() else _open_log(data)
+    signals = _SignalsFor()
     try:
         with subprocess.Popen(
             command, env=env, stderr=log, pass_fds=inherited, stdin=subprocess.DEVNULL
         ) as child:
-            _pass_on_signals(child)
+            signals.go_to(child)
             return child.wait()
     finally:
         if log is not None:
             os.close(log)
 
 
-def _pass_on_signals(child: "subprocess.Popen[bytes]") -> None:
+class _SignalsFor:
     """Whoever wants to end the launcher means the window, which ends by itself."""
-    # The terminal sends Ctrl-C to both.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if os.name != "nt":
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda number, _: child.send_signal(number))
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+        signal.signal(signal.SIGINT, lambda *_: None)  # the terminal sends Ctrl-C to both
+        if os.name != "nt":
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, lambda number, _: self._pass_on(number))
+
+    def go_to(self, child: "subprocess.Popen[bytes]") -> None:
+        """Pass them on from now on, and those that came before."""
+        self._child = child
+        for number in self._early:
+            child.send_signal(number)
+
+    def _pass_on(self, number: int) -> None:
+        if self._child is None:
+            self._early.append(number)
+        else:
+            self._child.send_signal(number)
 
 
 def _is_watched() -> bool:
