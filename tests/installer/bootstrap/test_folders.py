@@ -56,20 +56,6 @@ def test_a_portable_home_holds_the_program_too(tmp_path: Path) -> None:
 
 ORDER = ["1.0.dev1", "1.0a1", "1.0a2.dev3", "1.0a2", "1.0b1", "1.0rc1", "1.0", "1.0+cpu"]
 ORDER += ["1.0.post1", "1.0.1", "1.2", "1.10", "2"]
-    "1.0.dev1",
-    "1.0a1",
-    "1.0a2.dev3",
-    "1.0a2",
-    "1.0b1",
-    "1.0rc1",
-    "1.0",
-    "1.0+cpu",
-    "1.0.post1",
-    "1.0.1",
-    "1.2",
-    "1.10",
-    "2",
-]
 
 
 def test_versions_sort_as_pips_do() -> None:
