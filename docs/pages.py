@@ -40,12 +40,15 @@ def rewritten(markdown: str, source: str, files: Mapping[str, str]) -> str:
         source: Its path in the repository.
         files: As `site_files` says.
     """
+
+    def links_of(line: str) -> str:
+        return _LINK.sub(lambda link: _linked(link, source, files), line)
+
     lines, is_code = [], False
     for line in markdown.split("\n"):
         is_fence = bool(_FENCE.match(line))
         is_code ^= is_fence
-        is_text = not (is_code or is_fence)
-        lines.append(_LINK.sub(lambda link: _linked(link, source, files), line) if is_text else line)
+        lines.append(line if is_code or is_fence else links_of(line))
     return "\n".join(lines)
 
 
@@ -79,7 +82,7 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, **_others: Any) -> str:
     """MkDocs: a page's links, as the site has them."""
     places = site_files()
     source = next(path for path, place in places.items() if place == page.file.src_uri)

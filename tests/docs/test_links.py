@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
+from itertools import pairwise
 
 import pytest
 from markdown_it import MarkdownIt
@@ -25,9 +25,7 @@ PARSER = MarkdownIt("commonmark").enable("table")
 
 @cache
 def tokens(text: str) -> list[Token]:
-    return [
-        child for token in PARSER.parse(text) for child in (token, *(token.children or ()))
-    ]
+    return [child for token in PARSER.parse(text) for child in (token, *(token.children or ()))]
 
 
 def links(text: str) -> Iterator[str]:
@@ -42,7 +40,7 @@ def anchors(text: str) -> set[str]:
     found: set[str] = set()
     parsed = PARSER.parse(text)
     seen: Counter[str] = Counter()
-    for heading, inline in zip(parsed, parsed[1:], strict=False):
+    for heading, inline in pairwise(parsed):
         if heading.type != "heading_open":
             continue
         title = "".join(child.content for child in inline.children or ())
