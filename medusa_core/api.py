@@ -66,6 +66,7 @@ from medusa_core.memory.trained_heads import trained_bytes
 from medusa_core.remote.endpoints import Endpoint, Endpoints
 from medusa_core.system.extras import SERVER_EXTRA
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.installation import command_to_mend
 from medusa_core.system.jobs.batch.job import (
     BatchJob,
     BatchState,
@@ -90,6 +91,7 @@ from medusa_core.system.resources import (
     calibrations_dir,
     demo_heads_dir,
     demo_model_dir,
+    import_places,
     quantized_models_dir,
     resources_dir,
 )
@@ -400,6 +402,7 @@ __all__ = [
     "calibrations_dir",
     "choices",
     "client_config",
+    "command_to_mend",
     "component_licences",
     "component_versions",
     "compose_report",
@@ -418,6 +421,7 @@ __all__ = [
     "format_bits",
     "format_label",
     "has_saved_token",
+    "import_places",
     "is_readable_by_others",
     "is_trace",
     "measure_read_rate",
