@@ -37,6 +37,12 @@ def is_checkout() -> bool:
     return not _PACKED.is_dir()
 
 
+def changelog_file() -> Path:
+    """What is new in each version: in the package where it was installed, else the checkout's."""
+    packed = resources_dir() / "changelog.md"
+    return packed if packed.is_file() else program_root() / "docs" / "changelog.md"
+
+
 def models_dir() -> Path:
     """Where the model of the first start lies.
 
