@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from medusa_core import __version__ as VERSION
 from medusa_core import messages
 from medusa_core.chats.attachments.attachment import (
     Attachment,
@@ -64,7 +65,9 @@ from medusa_core.hub.settings import (
 )
 from medusa_core.memory.trained_heads import trained_bytes
 from medusa_core.remote.endpoints import Endpoint, Endpoints
+from medusa_core.system.extras import SERVER_EXTRA
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.installation import command_to_mend
 from medusa_core.system.jobs.batch.job import (
     BatchJob,
     BatchState,
@@ -87,8 +90,10 @@ from medusa_core.system.jobs.heads_training import (
 from medusa_core.system.jobs.trained_kinds import TRAINED_KINDS
 from medusa_core.system.resources import (
     calibrations_dir,
+    changelog_file,
     demo_heads_dir,
     demo_model_dir,
+    import_places,
     quantized_models_dir,
     resources_dir,
 )
@@ -343,7 +348,9 @@ def format_label(name: str) -> str:
 __all__ = [
     "APP_NAME",
     "DRAFTER_KINDS",
+    "SERVER_EXTRA",
     "TRAINED_KINDS",
+    "VERSION",
     "AdapterOffer",
     "AdapterShape",
     "AnswerState",
@@ -396,8 +403,10 @@ __all__ = [
     "Stored",
     "StoredAnswer",
     "calibrations_dir",
+    "changelog_file",
     "choices",
     "client_config",
+    "command_to_mend",
     "component_licences",
     "component_versions",
     "compose_report",
@@ -416,6 +425,7 @@ __all__ = [
     "format_bits",
     "format_label",
     "has_saved_token",
+    "import_places",
     "is_readable_by_others",
     "is_trace",
     "measure_read_rate",

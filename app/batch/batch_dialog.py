@@ -23,6 +23,7 @@ from app.batch.batch_form import BatchForm
 from app.batch.batch_view import BatchView
 from app.i18n.engine_texts import error_text
 from app.widgets.closing import close_by_key
+from app.widgets.live_label import LiveLabel
 from app.widgets.questions import confirms
 from medusa_core.api import BatchJob, OwnBatches
 from medusa_core.errors import MedusaError
@@ -54,9 +55,11 @@ class BatchDialog(QDialog):
 
     Signals:
         room_needed: The model that answers is to give its memory back.
+        ended: Nothing goes on any more in this batch (a `BatchJob`), which nobody has paused.
     """
 
     room_needed = Signal()
+    ended = Signal(object)
 
     def __init__(self, batches: OwnBatches, tiers: Path, parent: QWidget | None = None) -> None:
         """Show a batch that isn't finished, if there is one.
@@ -78,10 +81,7 @@ class BatchDialog(QDialog):
         self._about_label = QLabel()
         self._about_label.setWordWrap(True)
         self._about_label.setTextFormat(Qt.TextFormat.PlainText)
-        self.problem_label = QLabel()
-        self.problem_label.setObjectName("notice")
-        self.problem_label.setWordWrap(True)
-        self.problem_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.problem_label = LiveLabel()
         self.room_box = QCheckBox(self.tr("Unload the model that answers in the chat"))
         self.start_button = QPushButton(self.tr("Start"))
         self.pause_button = QPushButton()
@@ -189,8 +189,11 @@ class BatchDialog(QDialog):
         self._show()
 
     def _look(self) -> None:
-        if self.job is None or (self.job.state().is_over and not self.job.is_running):
+        state = None if self.job is None else self.job.state()
+        if self.job is None or (state is not None and state.is_over and not self.job.is_running):
             self._timer.stop()
+            if state is not None and state.stage != "paused":
+                self.ended.emit(self.job)
         self._show()
 
     def _pause_or_go_on(self) -> None:

@@ -20,6 +20,7 @@ from app.settings.kinds import (
     FontKind,
     NumberKind,
     RecordKind,
+    TextKind,
     ToggleKind,
 )
 from app.theme.appearance import ThemeChoice
@@ -65,8 +66,11 @@ class Preferences:
         language: `system` or the code of a language.
         font_family: Font of all text; empty for the shipped one.
         restores_window: The window opens where it was.
+        notifies: The desktop says when a long job ends.
+        names_in_notices: It says which one, too.
         shows_panel: The side panel is open.
         has_seen_welcome: The page of the first start was shown.
+        seen_version: The version whose news the user knows; empty before the first start.
         shows_panel: The side panel is open.
         shortcuts: Keys of commands, by their names, where they aren't the usual ones.
         draft_models: Folders of draft models, by those of the models they draft for.
@@ -195,7 +199,30 @@ class Preferences:
             "Settings", "The window keeps its place, its size and its open panels."
         ),
     )
+    notifies: bool = setting(
+        ToggleKind(),
+        True,
+        page=SettingsPage.GENERAL,
+        label=QT_TRANSLATE_NOOP("Settings", "Notifications"),
+        sentence=QT_TRANSLATE_NOOP(
+            "Settings",
+            "While you look at another window, the desktop says when a long answer, a batch, a "
+            "download or a training ends.",
+        ),
+    )
+    names_in_notices: bool = setting(
+        ToggleKind(),
+        False,
+        page=SettingsPage.STORAGE,
+        label=QT_TRANSLATE_NOOP("Settings", "Names in notifications"),
+        sentence=QT_TRANSLATE_NOOP(
+            "Settings",
+            "Notifications show the conversation’s title, the model’s or the file’s name. Others "
+            "who see your screen can read them.",
+        ),
+    )
     has_seen_welcome: bool = setting(ToggleKind(), False)
+    seen_version: str = setting(TextKind(r"[\w.+-]{0,40}"), "")
     shows_panel: bool = setting(ToggleKind(), False)
     shortcuts: Mapping[str, str] = setting(RecordKind(_texts_from, dict), make_default=dict)
     draft_models: Mapping[str, str] = setting(RecordKind(_texts_from, dict), make_default=dict)

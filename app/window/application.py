@@ -34,6 +34,7 @@ from app.startup.logs import (
 )
 from app.startup.single_instance import SingleInstance
 from app.theme.appearance import Appearance, ThemeChoice
+from app.widgets.accessible_roles import give_roles
 from app.window.main_window import (
     TITLE,
     MainWindow,
@@ -168,6 +169,7 @@ def build(options: Options) -> Application:
         calibrations_dir=calibrations_dir(),
         datastore_dir=None if options.is_fresh else where.learned,
     )
+    give_roles()
     window = MainWindow(
         bridge,
         keeper,
@@ -188,7 +190,14 @@ def build(options: Options) -> Application:
 
 
 def _make_server(shared: SharedEngine, port: int, events: ServerEvents) -> RunningServer:
-    """Makes a server; what speaks HTTP is imported when it is turned on."""
+    """Makes a server; what speaks HTTP is imported when it is turned on.
+
+    Raises:
+        MissingExtraError: It isn't installed.
+    """
+    from medusa_core.api import SERVER_EXTRA
+
+    SERVER_EXTRA.need()
     from app.server.window_server import WindowServer
 
     return WindowServer(shared, port, events)
@@ -301,7 +310,7 @@ async def _serve_user(application: Application) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, application.window.close)
-    application.first_paint.painted.connect(application.window.dialogs.welcome_once)
+    application.first_paint.painted.connect(application.window.dialogs.greet_once)
     application.first_paint.painted.connect(application.window.dialogs.go_on_with_batch)
     application.open()
     offering = asyncio.ensure_future(_offer_models(application))

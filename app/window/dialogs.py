@@ -8,9 +8,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QCoreApplication, QObject, Qt
+from PySide6.QtCore import QCoreApplication, QObject, Qt, Signal
 from PySide6.QtWidgets import QDialog
 
+from app.desktop.folders import show_in_files
+from app.help.changelog import Release, own_releases, released_since
 from app.settings.declaration import SettingsPage
 from app.settings.hub import hub_settings
 from app.startup.crash import LAST_DUMP_NAME
@@ -20,7 +22,7 @@ from app.widgets.dropping import IS_MODEL
 from app.widgets.matching import Provider
 from app.widgets.questions import confirms
 from app.window.parts import WindowParts
-from medusa_core.api import OwnBatches, OwnHeads, with_token
+from medusa_core.api import VERSION, OwnBatches, OwnHeads, with_token
 from medusa_core.system.jobs.heads_gain import read_gain
 
 if TYPE_CHECKING:
@@ -45,7 +47,14 @@ class Dialogs(QObject):
         batch: Answers files; None until it is opened, or where nothing of this user is kept.
         diagnostics: What works here; None until it is opened.
         server: Lets other programs use the model; None until it is opened, or where it can't be.
+
+    Signals:
+        batch_ended: A batch (a `BatchJob`) is done, or has failed.
+        training_ended: A training (a `HeadsTraining`) is done, or has failed.
     """
+
+    batch_ended = Signal(object)
+    training_ended = Signal(object)
 
     def __init__(self, parts: WindowParts) -> None:
         super().__init__(parts.window)
@@ -151,10 +160,30 @@ class Dialogs(QObject):
         dialog.open()
         model.look()
 
-    def welcome_once(self) -> None:
-        """Lead a new user through the first steps; nobody a second time."""
-        if not self._parts.settings.values.has_seen_welcome:
+    def greet_once(self) -> None:
+        """Lead a new user through the first steps; tell others what an update brought, once."""
+        settings = self._parts.settings
+        chosen = settings.values
+        if chosen.seen_version != VERSION:
+            settings.remember(seen_version=VERSION)
+        if not chosen.has_seen_welcome:
             self.show_welcome()
+        elif chosen.seen_version != VERSION:
+            news = released_since(own_releases(), chosen.seen_version, VERSION)
+            if news:
+                self._show_news(news)
+
+    def show_whats_new(self) -> None:
+        """Tell what all versions brought."""
+        self._show_news(own_releases())
+
+    def _show_news(self, releases: tuple[Release, ...]) -> None:
+        from app.help.whats_new import WhatsNewDialog
+
+        parts = self._parts
+        dialog = WhatsNewDialog(releases, parts.appearance, parts.window)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
 
     def _make_settings(self) -> SettingsDialog:
         from app.settings.keys_page import KeysPage
@@ -202,6 +231,22 @@ class Dialogs(QObject):
             "Last crash": where.log / LAST_DUMP_NAME,
         }
         return compose_report(checks, keeper.choice.name, keeper.status, logs)
+
+    # Folders --------------------------------------------------------------------------------------
+
+    def open_data_folder(self) -> None:
+        """Show in the file manager where conversations and other data lie."""
+        self._open(self._parts.folders.data)
+
+    def open_log_folder(self) -> None:
+        """Show in the file manager what the window tells of its work."""
+        self._open(self._parts.folders.log)
+
+    def _open(self, folder: Path) -> None:
+        if not show_in_files(folder):
+            self._parts.chat.errors.show_error(
+                self.tr("No file manager opens the folder."), self.tr("It is {0}.").format(folder)
+            )
 
     # Models, training, batch ----------------------------------------------------------------------
 
@@ -332,6 +377,7 @@ class Dialogs(QObject):
         dialog = TrainDialog(own, parts.appearance, history, parts.window)
         dialog.room_needed.connect(parts.keeper.sleep)
         dialog.made.connect(self._report_heads)
+        dialog.ended.connect(self.training_ended)
         return dialog
 
     def _report_heads(self, folder: Path) -> None:
@@ -349,6 +395,7 @@ class Dialogs(QObject):
             own = OwnBatches(self._parts.places.data / "batches")
             self.batch = BatchDialog(own, self._parts.layers_dir, self._parts.window)
             self.batch.room_needed.connect(self._parts.keeper.sleep)
+            self.batch.ended.connect(self.batch_ended)
         return self.batch
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from medusa_core.doctor.check import Check, Examination
+from medusa_core.doctor.check import Check, Examination, install_again
 from medusa_core.system.components import version_of
 
 # Beside torch, which the checks of the machine name.
@@ -19,7 +19,6 @@ _NEEDED = (
         "llguidance",
         "prompt_toolkit",
     ),
-    *("starlette", "uvicorn"),
 )
 _WINDOW = (
     *("PySide6-Essentials", "qasync", "markdown-it-py", "pygments", "pylatexenc", "pyqtgraph"),
@@ -30,6 +29,8 @@ _OPTIONAL = {
     "bitsandbytes": "4-bit and 8-bit models on a graphics card",
     "transformers": "comparing with transformers in bench",
     "scipy": "the best place for a batch's layers, by plan and bench --throughput",
+    "starlette": "the server for other programs",
+    "uvicorn": "the server for other programs",
     "ray": "layers on other machines",
     "llama-cpp-python": "comparing with llama.cpp in bench",
     "matplotlib": "drawing with bench --plot",
@@ -49,8 +50,7 @@ def _all_of(name: str, packages: tuple[str, ...]) -> Check:
     found = {package: version_of(package) for package in packages}
     missing = [package for package, version in found.items() if not version]
     if missing:
-        hint = "Install Medusa Chat again: python3 installer run"
-        return Check(name, False, f"Not installed: {', '.join(missing)}.", hint)
+        return Check(name, False, f"Not installed: {', '.join(missing)}.", install_again())
     listed = ", ".join(f"{package} {version}" for package, version in found.items())
     return Check(name, True, f"{listed}.")
 

@@ -28,6 +28,7 @@ from app.theme.appearance import Appearance
 from app.theme.legend import Mark
 from app.widgets.elided import ElidedBox, ElidedLabel
 from app.widgets.explain import explain
+from app.widgets.naming import name_box
 from app.widgets.numbers import Number
 from medusa_core.messages import Calibrated, ModelLoaded, StepDone
 
@@ -38,11 +39,11 @@ MARKING_NAMES = {
 }
 MARK_CHARS = 11
 BARS_EM = 32  # in less room the words say it alone
-TOO_SMALL = QT_TRANSLATE_NOOP("StepsStrip", "Model too small to be sped up")
+TOO_SMALL = QT_TRANSLATE_NOOP("StepsStrip", "Fast even without guesses")
 TOO_SMALL_MEANING = QT_TRANSLATE_NOOP(
     "StepsStrip",
-    "A step of this model takes less than 2 ms, so drafting can't save time that anybody would "
-    "notice. Tokens per step show what it saves with a large model.",
+    "A step of this model takes less than 2 ms, so what guesses save is hard to notice. Tokens "
+    "per step show what they save with a large model.",
 )
 SPEED = QT_TRANSLATE_NOOP(
     "StepsStrip", "Tokens of the answer so far ÷ seconds of its decoding steps."
@@ -82,7 +83,7 @@ class StepsStrip(QFrame):
         self.gain_label.setText(f"· {self.tr(TOO_SMALL)}")
         self.gain_label.hide()
         self.marks_box = ElidedBox(MARK_CHARS)
-        self.marks_box.setAccessibleName(self.tr("Marks in the text"))
+        name_box(self.marks_box, self.tr("Marks in the text"))
         for marking, name in MARKING_NAMES.items():
             self.marks_box.addItem(self.tr(name), marking)
         self.marks_box.setCurrentIndex(self.marks_box.count() - 1)
