@@ -25,16 +25,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `settings`, each command with the function that runs it as `run`."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     out = commands.add_parser("export", help="write all settings and presets into a file")
-    out.set_defaults(run=run_export)
+    out.set_defaults(run=export_settings)
     take = commands.add_parser("import", help="take settings and presets out of a file")
     take.add_argument("--dry-run", action="store_true", help="check the file, and change nothing")
-    take.set_defaults(run=run_import)
+    take.set_defaults(run=import_settings)
     for command in (out, take):
         command.add_argument("file", type=Path, metavar="FILE")
         command.add_argument("--data-dir", type=Path, help="the folder that the window uses")
 
 
-def run_export(args: argparse.Namespace) -> int:
+def export_settings(args: argparse.Namespace) -> int:
     """Write settings."""
     where = places(args.data_dir)
     write_settings_file(_settings_in(where), args.file)
@@ -43,7 +43,7 @@ def run_export(args: argparse.Namespace) -> int:
     return 0
 
 
-def run_import(args: argparse.Namespace) -> int:
+def import_settings(args: argparse.Namespace) -> int:
     """Take settings; those of before are kept beside them."""
     where = places(args.data_dir)
     found = read_settings_file(args.file)
