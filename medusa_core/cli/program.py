@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from medusa_core import __version__
 from medusa_core.errors import MedusaError
+from medusa_core.system.user_folders import prepare_home
 
 _EXIT_STATUSES = "Exit status: 0 done, 1 failed, 2 wrong arguments, 3 batch paused, 130 stopped."
 _METAVARS: dict[object, str] = {int: "N", float: "X", Path: "PATH"}
@@ -81,6 +82,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
         for handler in logging.getLogger().handlers:
             handler.addFilter(_without_traceback)
     try:
+        prepare_home()
         code: int = args.run(args)
         sys.stdout.flush()
     except MedusaError as error:

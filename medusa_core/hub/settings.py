@@ -9,6 +9,7 @@ from pathlib import Path
 
 from medusa_core.errors import OfflineError
 from medusa_core.hub.bounds import LEAST_BYTES_PER_S, LEAST_RATE_OVER_S
+from medusa_core.system.user_folders import portable_home
 
 HUB_ENDPOINT = "https://huggingface.co"
 _FLOOR_BYTES = 2 << 30  # a full disk keeps other programs, and ours, from starting
@@ -80,6 +81,10 @@ class HubSettings:
 def settings_from(environment: Mapping[str, str], cache_dir: Path | None = None) -> HubSettings:
     """The settings that the environment asks for, as huggingface_hub reads it.
 
+    A portable program has a cache and a token of its own in `MEDUSA_HOME`: elsewhere it would be
+    without its models, and would leave gigabytes and a token behind. What names another place for
+    the Hub's files still holds.
+
     Args:
         environment: Its variables.
         cache_dir: Another folder than the shared cache.
@@ -124,6 +129,8 @@ def _home(environment: Mapping[str, str]) -> Path:
     value = environment.get("HF_HOME")
     if value:
         return Path(value).expanduser()
+    if (portable := portable_home(environment)) is not None:
+        return portable / "huggingface"
     base = environment.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "huggingface"
 

@@ -1,7 +1,8 @@
 """Keys of other machines: in the system's keyring, else in a file that only the user can read.
 
 A keyring may be missing, fail, or wait for a password that nobody enters; so it is asked in a
-thread of its own, and for a bounded time.
+thread of its own, and for a bounded time. A portable program leaves no key in the keyring of a
+computer: it has the file in its own folder.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Protocol, TypeVar
 from medusa_core.errors import CheckpointError, StorageError
 from medusa_core.remote.endpoints import Endpoints
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.user_folders import portable_home
 
 log = logging.getLogger(__name__)
 
@@ -112,6 +114,8 @@ class KeyStore:
         """What the keyring says, if it does so in time."""
         if self._is_given_up:
             raise _NoKeyringError("it didn't answer before")
+        if self._keyring is None and portable_home() is not None:
+            raise _NoKeyringError("portable")
         answers: queue.SimpleQueue[tuple[_T | None, str]] = queue.SimpleQueue()
 
         def work() -> None:

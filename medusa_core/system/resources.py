@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-import platformdirs
+from medusa_core.system.user_folders import cache_dir
 
 FIRST_MODEL_NAME = "SmolLM2 135M Instruct"
 FIRST_MODEL_LICENCE = "Apache-2.0"
@@ -19,9 +19,9 @@ def program_root() -> Path:
 
 
 def resources_dir() -> Path:
-    """Folder of shipped files; `MEDUSA_RESOURCES` overrides it for packaged builds."""
-    override = os.environ.get("MEDUSA_RESOURCES")
-    return Path(override) if override else program_root() / "resources"
+    """Folder of shipped files: in the package where it was installed, else the checkout's."""
+    packed = Path(__file__).resolve().parents[1] / "_resources"
+    return packed if packed.is_dir() else program_root() / "resources"
 
 
 def models_dir() -> Path:
@@ -86,12 +86,12 @@ def shapes_dir() -> Path:
 
 def calibrations_dir() -> Path:
     """Where step costs of this machine are kept; its files may be deleted."""
-    return Path(platformdirs.user_cache_path("medusa-chat")) / "calibrations"
+    return cache_dir() / "calibrations"
 
 
 def quantized_models_dir() -> Path:
     """Where quantized models are kept for the next load; its files may be deleted."""
-    return Path(platformdirs.user_cache_path("medusa-chat")) / "quantized"
+    return cache_dir() / "quantized"
 
 
 def native_dir() -> Path:

@@ -1,14 +1,23 @@
-"""Where this user's files lie."""
+"""Where this user's files lie: where the system wants them, or all under `MEDUSA_HOME`.
+
+Nothing else asks the system for folders, so that a portable program leaves nothing behind.
+"""
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
+from medusa_core.errors import StorageError
+
 APP_NAME = "medusa-chat"
+HOME_VARIABLE = "MEDUSA_HOME"
 _OWN = 0o700
 
 
@@ -68,14 +77,60 @@ def places(data_dir: Path | None = None) -> Places:
     """The folders.
 
     Args:
-        data_dir: Puts all of them under this folder; None for where the system wants them.
+        data_dir: Puts all of them under this folder; None for `MEDUSA_HOME`, and where that isn't
+            set for where the system wants them.
     """
-    if data_dir is None:
+    root = portable_home() if data_dir is None else data_dir.expanduser().absolute()
+    if root is None:
         return Places(
             Path(platformdirs.user_config_path(APP_NAME)),
             Path(platformdirs.user_data_path(APP_NAME)),
             Path(platformdirs.user_state_path(APP_NAME)),
             Path(platformdirs.user_log_path(APP_NAME)),
         )
-    root = data_dir.expanduser().absolute()
     return Places(root / "config", root / "data", root / "state", root / "log")
+
+
+def cache_dir() -> Path:
+    """The folder of what can be computed again; its files may be deleted."""
+    home = portable_home()
+    return Path(platformdirs.user_cache_path(APP_NAME)) if home is None else home / "cache"
+
+
+def portable_home(environment: Mapping[str, str] | None = None) -> Path | None:
+    """The one folder that a portable program keeps everything in.
+
+    Args:
+        environment: Its variables; None for those of this process.
+
+    Returns:
+        What `MEDUSA_HOME` names, as an absolute path; None where it is unset or empty.
+    """
+    named = (os.environ if environment is None else environment).get(HOME_VARIABLE, "")
+    if not named.strip():
+        return None
+    # An unknown user's name stays as it is here; `Path.expanduser` would raise.
+    return Path(os.path.expanduser(named)).absolute()  # noqa: PTH111
+
+
+def prepare_home() -> None:
+    """Make the folder of `MEDUSA_HOME`, if that is set, before anything is kept there.
+
+    From then on the variable is an absolute path: processes that are started elsewhere find it.
+
+    Raises:
+        StorageError: It can't be written.
+    """
+    home = portable_home()
+    if home is None:
+        return
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=home):
+            os.environ[HOME_VARIABLE] = str(home)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError(
+            f"{HOME_VARIABLE} is {home}, which can't be written: {reason}.",
+            f"Set it to a folder that you may write to, or unset {HOME_VARIABLE}.",
+        ) from error

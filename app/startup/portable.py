@@ -1,0 +1,27 @@
+"""The folder of a portable program, looked at before anything is kept there."""
+
+from __future__ import annotations
+
+import sys
+
+from PySide6.QtWidgets import QApplication, QMessageBox
+
+from app.desktop.screenless import SCREENLESS
+from medusa_core.api import prepare_home
+from medusa_core.errors import StorageError
+
+
+def home_problem() -> str | None:
+    """Why `MEDUSA_HOME` can't be used, and what to do; None where it can, or isn't set."""
+    try:
+        prepare_home()
+    except StorageError as error:
+        return f"{error.message}\n{error.hint}"
+    return None
+
+
+def show_problem(problem: str, platform: str | None) -> None:
+    """Say it in a window, too: who starts this from an icon sees no terminal."""
+    qt = QApplication([sys.argv[0], *(("-platform", platform) if platform else ())])
+    if qt.platformName() not in SCREENLESS:
+        QMessageBox.critical(None, "Medusa Chat", problem)

@@ -1,0 +1,1 @@
+"""Packages to install from: a module here that exports `SPEC` is a format of `package`."""
