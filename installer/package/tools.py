@@ -24,10 +24,29 @@ def tool(job: Job, program: str, distribution: str) -> Path:
     if own.exists():
         return own
     say(f"Fetching {distribution} for {program}.")
-    tools = Layout(job.work / "tools")
-    if not tools.python.exists():
-        make_environment(tools.venv, job.runner)
-    pip = [str(tools.python), "-m", "pip", "--disable-pip-version-check", "install"]
+    python = _fetched_python(job)
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install"]
     constraint = ["--constraint", str(job.layout.constraints)]
     job.runner.stream([*pip, *constraint, pinned(job.layout, distribution)])
-    return tools.program(program)
+    return _fetched(job).program(program)
+
+
+def python_with_pip(job: Job) -> Path:
+    """A Python that has pip: the checkout's own, else one that is made for this job.
+
+    Raises:
+        SetupError: no environment can be made.
+    """
+    own = job.layout.python
+    return own if own.exists() else _fetched_python(job)
+
+
+def _fetched(job: Job) -> Layout:
+    return Layout(job.work / "tools")
+
+
+def _fetched_python(job: Job) -> Path:
+    tools = _fetched(job)
+    if not tools.python.exists():
+        make_environment(tools.venv, job.runner)
+    return tools.python
