@@ -157,6 +157,7 @@ if TYPE_CHECKING:
     from medusa_core.system.components import (
         component_licences,
         component_versions,
+        licences_file,
     )
     from medusa_core.system.running_models import RunningFile
 
@@ -195,7 +196,10 @@ _LATER = {
         "medusa_core.loading.offload_forecast",
     ),
     "Check": "medusa_core.doctor.check",
-    **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.system.components"),
+    **dict.fromkeys(
+        ("component_licences", "component_versions", "licences_file"),
+        "medusa_core.system.components",
+    ),
     "RunningFile": "medusa_core.system.running_models",
     "whoami": "medusa_core.hub.whoami",
     **dict.fromkeys(("forget_answers", "forget_strangers"), "medusa_core.models.datastore.folder"),
@@ -420,6 +424,7 @@ __all__ = [
     "has_saved_token",
     "is_readable_by_others",
     "is_trace",
+    "licences_file",
     "measure_read_rate",
     "memory_now",
     "messages",

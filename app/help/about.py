@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.theme.appearance import Appearance
-from medusa_core.api import component_licences, component_versions
+from medusa_core.api import component_licences, component_versions, licences_file
 
 NOTICE_TITLE = "Built with Llama"
 PAGES = (
@@ -61,7 +61,9 @@ class AboutDialog(QDialog):
         )
         self.versions = _lines(self.tr("Versions"), component_versions())
         self.licences = _lines(self.tr("Licences"), component_licences())
-        self.links = QLabel(" · ".join(f'<a href="{url}">{name}</a>' for name, url in PAGES))
+        texts = (self.tr("Licences of all parts"), licences_file().as_uri())
+        pages = (texts, *PAGES)
+        self.links = QLabel(" · ".join(f'<a href="{url}">{name}</a>' for name, url in pages))
         self.links.setAccessibleName(self.tr("Links"))
         self.links.setTextInteractionFlags(
             Qt.TextInteractionFlag.LinksAccessibleByMouse
