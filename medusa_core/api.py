@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from medusa_core import __version__ as VERSION
 from medusa_core import messages
 from medusa_core.chats.attachments.attachment import (
     Attachment,
@@ -88,6 +89,7 @@ from medusa_core.system.jobs.heads_training import (
 from medusa_core.system.jobs.trained_kinds import TRAINED_KINDS
 from medusa_core.system.resources import (
     calibrations_dir,
+    changelog_file,
     demo_heads_dir,
     demo_model_dir,
     quantized_models_dir,
@@ -350,6 +352,7 @@ __all__ = [
     "DRAFTER_KINDS",
     "SERVER_EXTRA",
     "TRAINED_KINDS",
+    "VERSION",
     "AdapterOffer",
     "AdapterShape",
     "AnswerState",
@@ -402,6 +405,7 @@ __all__ = [
     "Stored",
     "StoredAnswer",
     "calibrations_dir",
+    "changelog_file",
     "choices",
     "client_config",
     "component_licences",

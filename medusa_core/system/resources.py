@@ -24,6 +24,12 @@ def resources_dir() -> Path:
     return packed if packed.is_dir() else program_root() / "resources"
 
 
+def changelog_file() -> Path:
+    """What is new in each version: in the package where it was installed, else the checkout's."""
+    packed = resources_dir() / "changelog.md"
+    return packed if packed.is_file() else program_root() / "docs" / "changelog.md"
+
+
 def models_dir() -> Path:
     """Where the installer puts models; `MEDUSA_MODELS` overrides it for packaged builds."""
     override = os.environ.get("MEDUSA_MODELS")
