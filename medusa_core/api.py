@@ -67,6 +67,7 @@ from medusa_core.memory.trained_heads import trained_bytes
 from medusa_core.remote.endpoints import Endpoint, Endpoints
 from medusa_core.system.extras import SERVER_EXTRA
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.installation import command_to_mend
 from medusa_core.system.jobs.batch.job import (
     BatchJob,
     BatchState,
@@ -92,6 +93,7 @@ from medusa_core.system.resources import (
     changelog_file,
     demo_heads_dir,
     demo_model_dir,
+    import_places,
     quantized_models_dir,
     resources_dir,
 )
@@ -408,6 +410,7 @@ __all__ = [
     "changelog_file",
     "choices",
     "client_config",
+    "command_to_mend",
     "component_licences",
     "component_versions",
     "compose_report",
@@ -426,6 +429,7 @@ __all__ = [
     "format_bits",
     "format_label",
     "has_saved_token",
+    "import_places",
     "is_readable_by_others",
     "is_trace",
     "licences_file",

@@ -64,7 +64,8 @@ class AboutDialog(QDialog):
         texts = (self.tr("Licences of all parts"), licences_file().as_uri())
         pages = (texts, *PAGES)
         self.links = QLabel(" · ".join(f'<a href="{url}">{name}</a>' for name, url in pages))
-        self.links.setAccessibleName(self.tr("Links"))
+        names = ", ".join(name for name, _ in pages)
+        self.links.setAccessibleName(self.tr("Links: {0}").format(names))
         self.links.setTextInteractionFlags(
             Qt.TextInteractionFlag.LinksAccessibleByMouse
             | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
