@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from email.message import Message
-from importlib.metadata import Distribution, MetadataPathFinder
+from importlib.metadata import Distribution, MetadataPathFinder, PackageMetadata
 from pathlib import Path
 
 from installer.errors import SetupError
@@ -55,7 +54,7 @@ def closure(layout: Layout) -> set[str]:
     return needed
 
 
-def part_of(name: str, about: Message, version: str) -> Part:
+def part_of(name: str, about: PackageMetadata, version: str) -> Part:
     """What a package's metadata says.
 
     Raises:
@@ -99,25 +98,29 @@ def _needs(found: Distribution) -> Iterable[str]:
     return (one for one in found.requires or () if not re.search(r"\bextra\s*==", one))
 
 
-def _licence(name: str, about: Message) -> str:
+def _licence(name: str, about: PackageMetadata) -> str:
     """An SPDX expression; empty where none can be told."""
     known = known_parts()
-    if expression := known["read_in_text"].get(name) or about.get("License-Expression"):
+    if expression := known["read_in_text"].get(name) or _first(about, "License-Expression"):
         return str(expression)
     marks = [mark.rpartition(" :: ")[2] for mark in about.get_all("Classifier") or []]
-    for words in (about.get("License"), *marks):
-        said = str(known["by_words"].get(words or "", words or ""))
+    for words in (_first(about, "License"), *marks):
+        said = str(known["by_words"].get(words, words))
         if said and all(_SPDX.fullmatch(word) for word in said.split()):
             return said
     return ""
 
 
-def _authors(name: str, about: Message) -> str:
+def _authors(name: str, about: PackageMetadata) -> str:
     fields = ("Author", "Author-email", "Maintainer", "Maintainer-email")
-    said = next((str(about[field]) for field in fields if about.get(field)), "")
+    said = next(filter(None, (_first(about, field) for field in fields)), "")
     names = [re.sub(r"\s*<[^>]*>", "", one).strip(' "') for one in re.split(r",(?![^<]*>)", said)]
     names = [re.sub(r"\(http.*", "", one).strip() for one in names if one and "@" not in one]
     if not names:
         return f"The {name} authors"
     more = " and others" if len(names) > _MOST_NAMES else ""
     return ", ".join(names[:_MOST_NAMES]) + more
+
+
+def _first(about: PackageMetadata, field: str) -> str:
+    return str((about.get_all(field) or [""])[0])
