@@ -168,6 +168,7 @@ if TYPE_CHECKING:
     from medusa_core.system.components import (
         component_licences,
         component_versions,
+        licences_file,
     )
     from medusa_core.system.running_models import RunningFile
 
@@ -206,7 +207,10 @@ _LATER = {
         "medusa_core.loading.offload_forecast",
     ),
     "Check": "medusa_core.doctor.check",
-    **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.system.components"),
+    **dict.fromkeys(
+        ("component_licences", "component_versions", "licences_file"),
+        "medusa_core.system.components",
+    ),
     "RunningFile": "medusa_core.system.running_models",
     **dict.fromkeys(
         (
@@ -448,6 +452,7 @@ __all__ = [
     "import_places",
     "is_readable_by_others",
     "is_trace",
+    "licences_file",
     "measure_read_rate",
     "memory_now",
     "messages",
