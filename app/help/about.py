@@ -62,7 +62,8 @@ class AboutDialog(QDialog):
         self.versions = _lines(self.tr("Versions"), component_versions())
         self.licences = _lines(self.tr("Licences"), component_licences())
         self.links = QLabel(" · ".join(f'<a href="{url}">{name}</a>' for name, url in PAGES))
-        self.links.setAccessibleName(self.tr("Links"))
+        names = ", ".join(name for name, _ in PAGES)
+        self.links.setAccessibleName(self.tr("Links: {0}").format(names))
         self.links.setTextInteractionFlags(
             Qt.TextInteractionFlag.LinksAccessibleByMouse
             | Qt.TextInteractionFlag.LinksAccessibleByKeyboard

@@ -33,6 +33,7 @@ from app.startup.logs import (
 )
 from app.startup.single_instance import SingleInstance
 from app.theme.appearance import Appearance, ThemeChoice
+from app.widgets.accessible_roles import give_roles
 from app.window.main_window import (
     TITLE,
     MainWindow,
@@ -166,6 +167,7 @@ def build(options: Options) -> Application:
         calibrations_dir=calibrations_dir(),
         datastore_dir=None if options.is_fresh else where.learned,
     )
+    give_roles()
     window = MainWindow(
         bridge,
         keeper,
