@@ -108,6 +108,13 @@ from medusa_core.system.user_folders import (
 )
 
 if TYPE_CHECKING:
+    from medusa_core.chats.settings_file import (
+        NOT_EXPORTED,
+        SettingsFile,
+        exported_names,
+        read_settings_file,
+        write_settings_file,
+    )
     from medusa_core.doctor.check import Check
     from medusa_core.doctor.doctor import run_checks
     from medusa_core.doctor.report import compose_report
@@ -165,6 +172,7 @@ if TYPE_CHECKING:
     from medusa_core.system.components import (
         component_licences,
         component_versions,
+        licences_file,
     )
     from medusa_core.system.running_models import RunningFile
 
@@ -203,8 +211,21 @@ _LATER = {
         "medusa_core.loading.offload_forecast",
     ),
     "Check": "medusa_core.doctor.check",
-    **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.system.components"),
+    **dict.fromkeys(
+        ("component_licences", "component_versions", "licences_file"),
+        "medusa_core.system.components",
+    ),
     "RunningFile": "medusa_core.system.running_models",
+    **dict.fromkeys(
+        (
+            "NOT_EXPORTED",
+            "SettingsFile",
+            "exported_names",
+            "read_settings_file",
+            "write_settings_file",
+        ),
+        "medusa_core.chats.settings_file",
+    ),
     "whoami": "medusa_core.hub.whoami",
     **dict.fromkeys(("FIRST_MODEL_BYTES", "fetch_first_model"), "medusa_core.hub.first_model"),
     **dict.fromkeys(("forget_answers", "forget_strangers"), "medusa_core.models.datastore.folder"),
@@ -364,6 +385,7 @@ __all__ = [
     "FIRST_MODEL_BYTES",
     "FIRST_MODEL_LICENCE",
     "FIRST_MODEL_NAME",
+    "NOT_EXPORTED",
     "SERVER_EXTRA",
     "TRAINED_KINDS",
     "VERSION",
@@ -416,6 +438,7 @@ __all__ = [
     "Recording",
     "RunningFile",
     "SearchHit",
+    "SettingsFile",
     "Stored",
     "StoredAnswer",
     "calibrations_dir",
@@ -434,6 +457,7 @@ __all__ = [
     "endpoint_url",
     "export_gently",
     "export_page",
+    "exported_names",
     "fetch_first_model",
     "first_words",
     "forecast",
@@ -446,6 +470,7 @@ __all__ = [
     "is_first_model_offered",
     "is_readable_by_others",
     "is_trace",
+    "licences_file",
     "measure_read_rate",
     "memory_now",
     "messages",
@@ -464,6 +489,7 @@ __all__ = [
     "read_attachment",
     "read_json",
     "read_rows",
+    "read_settings_file",
     "read_trace",
     "recommend",
     "refresh_endpoint",
@@ -487,6 +513,7 @@ __all__ = [
     "with_limit",
     "with_offline",
     "with_token",
+    "write_settings_file",
     "write_trace",
     "write_whole",
 ]
