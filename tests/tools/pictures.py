@@ -19,19 +19,35 @@ import numpy as np
 import numpy.typing as npt
 from PySide6.QtGui import QImage
 
+from app.theme.appearance import ThemeChoice
 from medusa_core.system.resources import first_model_file
+from tests.tools.tour import STORY, Tour, take_tour
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
-# The screens of the tour that documents show.
+# Screens that documents show in both themes.
 SHOWN = (
-    *("empty", "answer", "tree", "steps", "equilibrium", "compare"),
-    *("panel", "models-discover", "server"),
+    *("empty", "answer", "panel", "tree", "tree-panel", "steps-panel", "equilibrium-panel"),
+    *("compare", "models-discover", "server"),
 )
-THEMES = ("light", "dark")
+THEMES = (ThemeChoice.LIGHT, ThemeChoice.DARK)
+WIDTH, HEIGHT = 1000, 720  # narrower than the window opens, so that its text can be read on a page
 NUM_COLOURS = 256
 _AT_ONCE = 512  # colours whose nearest ones are looked for together
 
 Colours = npt.NDArray[np.int32]  # [colours, 3]
+
+
+class DocumentsTour(Tour):
+    """The screens that documents show."""
+
+    async def _visit(self) -> None:
+        self._app.window.resize(WIDTH, HEIGHT)
+        await self._begin()
+        await self._ask(STORY, "answer")
+        await self._show_panel()
+        await self._visit_insight()
+        (await self._show_models()).close()
+        await self._visit_server()
 
 
 def main() -> int:
@@ -46,7 +62,6 @@ def main() -> int:
     if model is None:
         sys.stderr.write("The model of the first start isn't here; name its folder by --models.\n")
         return 1
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     chosen.into.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="pictures-") as folder:
         for taken in _taken(Path(folder), model):
@@ -58,17 +73,15 @@ def main() -> int:
 
 def _taken(folder: Path, model: Path) -> Iterator[Path]:
     """Pictures as their tools take them."""
-    _run("tests.tools.tour", str(folder))
+    if take_tour(DocumentsTour, folder, THEMES, language="en", platform="offscreen"):
+        raise SystemExit(1)  # the tour has said why
     for screen in SHOWN:
         for theme in THEMES:
-            yield folder / f"{screen}-{theme}.png"
+            yield folder / f"{screen}-{theme.value}.png"
     terminal = folder / "terminal.png"
-    _run("tests.tools.terminal_picture", str(model), str(terminal))
+    tool = (sys.executable, "-m", "tests.tools.terminal_picture", str(model), str(terminal))
+    subprocess.run(tool, check=True)
     yield terminal
-
-
-def _run(tool: str, *arguments: str) -> None:
-    subprocess.run([sys.executable, "-m", tool, *arguments], check=True)
 
 
 def shrunk(picture: QImage, num_colours: int = NUM_COLOURS) -> QImage:
