@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -11,11 +12,12 @@ import pytest
 from markdown_it import MarkdownIt
 
 from docs.pages import ROOT, site_files
+from installer.bootstrap.cli import MAINTENANCE
 from medusa_core.__main__ import COMMANDS
 from medusa_core.cli.program import program_of_commands
 
 PAGES = [page for page in site_files() if page.endswith(".md") and "changelog" not in page]
-NAMES = set(COMMANDS)
+NAMES = {*COMMANDS, *MAINTENANCE}
 CALL = re.compile(r"^(?:\S+=\S+ |\$ |.*\| )*(?:\S*/bin/)?medusa (?P<rest>[^#>|]*)")
 # Not those of the demo model's recipe, which has commands of the same names.
 ALONE = re.compile(rf"^(?!(?:train|eval) --)(?P<rest>(?:{'|'.join(sorted(NAMES))}) [^#>|]*--.*)")
@@ -38,6 +40,10 @@ def written(page: str) -> Iterator[str]:
 
 @cache
 def parser_of(command: str) -> argparse.ArgumentParser:
+    if command in MAINTENANCE:  # the launcher of a package does them without the program
+        parser = importlib.import_module(f"installer.bootstrap.{command}")._parser()
+        assert isinstance(parser, argparse.ArgumentParser)
+        return parser
     program = program_of_commands("medusa", "", COMMANDS, (command,))
     return subparsers(program)[command]
 
