@@ -105,6 +105,13 @@ from medusa_core.system.user_folders import (
 )
 
 if TYPE_CHECKING:
+    from medusa_core.chats.settings_file import (
+        NOT_EXPORTED,
+        SettingsFile,
+        exported_names,
+        read_settings_file,
+        write_settings_file,
+    )
     from medusa_core.doctor.check import Check
     from medusa_core.doctor.doctor import run_checks
     from medusa_core.doctor.report import compose_report
@@ -161,6 +168,7 @@ if TYPE_CHECKING:
     from medusa_core.system.components import (
         component_licences,
         component_versions,
+        licences_file,
     )
     from medusa_core.system.running_models import RunningFile
 
@@ -199,8 +207,21 @@ _LATER = {
         "medusa_core.loading.offload_forecast",
     ),
     "Check": "medusa_core.doctor.check",
-    **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.system.components"),
+    **dict.fromkeys(
+        ("component_licences", "component_versions", "licences_file"),
+        "medusa_core.system.components",
+    ),
     "RunningFile": "medusa_core.system.running_models",
+    **dict.fromkeys(
+        (
+            "NOT_EXPORTED",
+            "SettingsFile",
+            "exported_names",
+            "read_settings_file",
+            "write_settings_file",
+        ),
+        "medusa_core.chats.settings_file",
+    ),
     "whoami": "medusa_core.hub.whoami",
     **dict.fromkeys(("forget_answers", "forget_strangers"), "medusa_core.models.datastore.folder"),
     "compose_report": "medusa_core.doctor.report",
@@ -348,6 +369,7 @@ def format_label(name: str) -> str:
 __all__ = [
     "APP_NAME",
     "DRAFTER_KINDS",
+    "NOT_EXPORTED",
     "SERVER_EXTRA",
     "TRAINED_KINDS",
     "VERSION",
@@ -400,6 +422,7 @@ __all__ = [
     "Recording",
     "RunningFile",
     "SearchHit",
+    "SettingsFile",
     "Stored",
     "StoredAnswer",
     "calibrations_dir",
@@ -418,6 +441,7 @@ __all__ = [
     "endpoint_url",
     "export_gently",
     "export_page",
+    "exported_names",
     "first_words",
     "forecast",
     "forget_answers",
@@ -428,6 +452,7 @@ __all__ = [
     "import_places",
     "is_readable_by_others",
     "is_trace",
+    "licences_file",
     "measure_read_rate",
     "memory_now",
     "messages",
@@ -446,6 +471,7 @@ __all__ = [
     "read_attachment",
     "read_json",
     "read_rows",
+    "read_settings_file",
     "read_trace",
     "recommend",
     "refresh_endpoint",
@@ -469,6 +495,7 @@ __all__ = [
     "with_limit",
     "with_offline",
     "with_token",
+    "write_settings_file",
     "write_trace",
     "write_whole",
 ]

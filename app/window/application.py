@@ -27,6 +27,7 @@ from app.settings.preferences import (
 from app.startup.crash import CrashGuard
 from app.startup.first_paint import FirstPaint
 from app.startup.garbage import Garbage
+from app.startup.launcher import tell_launcher
 from app.startup.logs import (
     show_uncaught_errors,
     start_logging,
@@ -123,6 +124,7 @@ class Application:
 
     def open(self) -> None:
         """Show the window; the engine starts once it is visible."""
+        self.first_paint.painted.connect(tell_launcher)
         self.first_paint.painted.connect(self._start_engine)
         self.window.restore()
         self.window.show()
