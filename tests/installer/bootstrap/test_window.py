@@ -106,7 +106,7 @@ def opening(
     def open_in(kind: Kind) -> Opened:
         root = tk.Tk()
         roots.append(root)
-        found = Situation(kind, "1.0", "0.9", "0.8")
+        found = Situation(kind, "1.0", "0.9", read_current(data).before)
         opened = Opened(SetupWindow(root, data, program, found))
 
         def install(_: ProgramData, wanted: Wanted, reporter: Reporter, **__: object) -> None:
@@ -256,3 +256,11 @@ def test_a_mirror_that_is_not_plugged_in_does_not_keep_it_from_opening(
     request.choose_settings(data, None, "cpu")
     data.settings.write_text('{"mirror": "/no/disk", "torch": "cpu"}', encoding="utf-8")
     assert any("not there now" in text for text in opening(Kind.DAMAGED).texts())
+
+
+def test_without_a_version_before_a_repair_is_offered(opening: Opening) -> None:
+    opened = opening(Kind.FAILING)
+    opened.press("Repair")
+    opened.wait_until_closed()
+    assert opened.window.starts
+    assert opened.made
