@@ -123,6 +123,12 @@ def _history(parser: argparse.ArgumentParser) -> None:
     cli.add_arguments(parser)
 
 
+def _settings(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.cli import settings as cli
+
+    cli.add_arguments(parser)
+
+
 def _plan(parser: argparse.ArgumentParser) -> None:
     from medusa_core.cli import plan as cli
 
@@ -169,7 +175,8 @@ COMMANDS = {
     "run": CommandEntry("Chat", "chat with a model in the terminal", _run),
     "generate": CommandEntry("", "answer one prompt, with all settings", _generate),
     "batch": CommandEntry("", "answer a file of prompts, many at a time", _batch),
-    "history": CommandEntry("", "export, import and check conversations", _history),
+    "history": CommandEntry("", "export and import conversations; or settings", _history),
+    "settings": CommandEntry("", "export and import settings and presets", _settings, False),
     "list": CommandEntry("Models", "models and heads on this computer", _of_library("list")),
     "pull": CommandEntry("", "fetch a model and its heads from the Hub", _pull),
     "show": CommandEntry("", "what a model is, by its files", _show),

@@ -67,7 +67,7 @@ from medusa_core.memory.trained_heads import trained_bytes
 from medusa_core.remote.endpoints import Endpoint, Endpoints
 from medusa_core.system.extras import SERVER_EXTRA
 from medusa_core.system.files.json_file import read_json
-from medusa_core.system.installation import command_to_mend
+from medusa_core.system.installation import Installation, command_to_mend, installation
 from medusa_core.system.jobs.batch.job import (
     BatchJob,
     BatchState,
@@ -89,10 +89,13 @@ from medusa_core.system.jobs.heads_training import (
 )
 from medusa_core.system.jobs.trained_kinds import TRAINED_KINDS
 from medusa_core.system.resources import (
+    FIRST_MODEL_LICENCE,
+    FIRST_MODEL_NAME,
     calibrations_dir,
     changelog_file,
     demo_heads_dir,
     demo_model_dir,
+    first_model_file,
     import_places,
     quantized_models_dir,
     resources_dir,
@@ -105,10 +108,18 @@ from medusa_core.system.user_folders import (
 )
 
 if TYPE_CHECKING:
+    from medusa_core.chats.settings_file import (
+        NOT_EXPORTED,
+        SettingsFile,
+        exported_names,
+        read_settings_file,
+        write_settings_file,
+    )
     from medusa_core.doctor.check import Check
     from medusa_core.doctor.doctor import run_checks
     from medusa_core.doctor.report import compose_report
     from medusa_core.hub.drafters import DRAFTER_KINDS, DrafterOffer
+    from medusa_core.hub.first_model import FIRST_MODEL_BYTES, fetch_first_model
     from medusa_core.hub.library.library import (
         AdapterOffer,
         Installed,
@@ -161,6 +172,7 @@ if TYPE_CHECKING:
     from medusa_core.system.components import (
         component_licences,
         component_versions,
+        licences_file,
     )
     from medusa_core.system.running_models import RunningFile
 
@@ -199,9 +211,23 @@ _LATER = {
         "medusa_core.loading.offload_forecast",
     ),
     "Check": "medusa_core.doctor.check",
-    **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.system.components"),
+    **dict.fromkeys(
+        ("component_licences", "component_versions", "licences_file"),
+        "medusa_core.system.components",
+    ),
     "RunningFile": "medusa_core.system.running_models",
+    **dict.fromkeys(
+        (
+            "NOT_EXPORTED",
+            "SettingsFile",
+            "exported_names",
+            "read_settings_file",
+            "write_settings_file",
+        ),
+        "medusa_core.chats.settings_file",
+    ),
     "whoami": "medusa_core.hub.whoami",
+    **dict.fromkeys(("FIRST_MODEL_BYTES", "fetch_first_model"), "medusa_core.hub.first_model"),
     **dict.fromkeys(("forget_answers", "forget_strangers"), "medusa_core.models.datastore.folder"),
     "compose_report": "medusa_core.doctor.report",
     "run_checks": "medusa_core.doctor.doctor",
@@ -260,6 +286,14 @@ def _start_remote_engine(on_event: EventSink) -> Engine:
 def demo_model() -> tuple[Path, Path]:
     """Folders of the embedded demo model and of its Medusa heads."""
     return demo_model_dir(), demo_heads_dir()
+
+
+def is_first_model_offered() -> bool:
+    """Whether the model of the first start isn't here, and nobody was asked for it.
+
+    A checkout's installer fetches it, and a system package asks before the first start.
+    """
+    return installation() is Installation.PIP and first_model_file() is None
 
 
 def with_offline(settings: HubSettings, is_offline: bool) -> HubSettings:
@@ -348,6 +382,10 @@ def format_label(name: str) -> str:
 __all__ = [
     "APP_NAME",
     "DRAFTER_KINDS",
+    "FIRST_MODEL_BYTES",
+    "FIRST_MODEL_LICENCE",
+    "FIRST_MODEL_NAME",
+    "NOT_EXPORTED",
     "SERVER_EXTRA",
     "TRAINED_KINDS",
     "VERSION",
@@ -400,6 +438,7 @@ __all__ = [
     "Recording",
     "RunningFile",
     "SearchHit",
+    "SettingsFile",
     "Stored",
     "StoredAnswer",
     "calibrations_dir",
@@ -418,6 +457,8 @@ __all__ = [
     "endpoint_url",
     "export_gently",
     "export_page",
+    "exported_names",
+    "fetch_first_model",
     "first_words",
     "forecast",
     "forget_answers",
@@ -426,8 +467,10 @@ __all__ = [
     "format_label",
     "has_saved_token",
     "import_places",
+    "is_first_model_offered",
     "is_readable_by_others",
     "is_trace",
+    "licences_file",
     "measure_read_rate",
     "memory_now",
     "messages",
@@ -446,6 +489,7 @@ __all__ = [
     "read_attachment",
     "read_json",
     "read_rows",
+    "read_settings_file",
     "read_trace",
     "recommend",
     "refresh_endpoint",
@@ -469,6 +513,7 @@ __all__ = [
     "with_limit",
     "with_offline",
     "with_token",
+    "write_settings_file",
     "write_trace",
     "write_whole",
 ]

@@ -75,7 +75,6 @@ class EquilibriumPanel(QWidget):
         self._column = QVBoxLayout(self)
         self._build()
         self._connect()
-        self.setFocusProxy(self.edit)
         self.restyle()
 
     @property

@@ -119,7 +119,6 @@ class StepsPanel(QWidget):
         self._column = QVBoxLayout(self)
         self._build()
         self._connect()
-        self.setFocusProxy(self._tokens)
         self.restyle()
 
     @property

@@ -109,7 +109,6 @@ class TreePanel(QWidget):
         self._column = QVBoxLayout(self)
         self._build()
         self._connect()
-        self.setFocusProxy(self.tabs)
         self.restyle()
         self._show_what_there_is()
 

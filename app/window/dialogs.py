@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from app.settings.dialog import SettingsDialog
     from app.training.train_dialog import TrainDialog
     from app.window.commands.palette import Palette
+    from app.window.settings_exchange import SettingsExchange
     from medusa_core.api import Check, HubSettings, Library, PairOffer
 
 
@@ -87,6 +88,13 @@ class Dialogs(QObject):
         if parts.history is not None:
             providers.append(parts.history.entries)
         return Palette(parts.appearance, parts.window, providers)
+
+    @cached_property
+    def exchange(self) -> SettingsExchange:
+        """Exports and imports settings; made when it is needed first."""
+        from app.window.settings_exchange import SettingsExchange
+
+        return SettingsExchange(self._parts)
 
     def show_palette(self) -> None:
         """Let the user find a command."""
@@ -197,6 +205,8 @@ class Dialogs(QObject):
         keys = KeysPage(SettingsPage.STORAGE, parts.settings, parts.appearance)
         storage = StoragePage(self._folders(), keys, parts.appearance)
         storage.diagnostics_requested.connect(self.show_diagnostics)
+        storage.export_requested.connect(self.exchange.ask_to_export)
+        storage.import_requested.connect(self.exchange.ask_to_import)
         storage.measure()
         return settings_dialog(
             parts.settings, parts.commands, parts.appearance, tokens, storage, parts.window

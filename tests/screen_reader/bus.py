@@ -189,7 +189,6 @@ class Bus:
 
     KINDS = (
         "object:announcement",
-        "object:notification",
         "object:state-changed:focused",
         "object:text-changed",
         "object:property-change:accessible-name",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -11,6 +12,8 @@ from tests.screen_reader.bus import Bus, Node, NotFoundError
 from tests.screen_reader.laws import INNER, key_of
 
 MOST_TABS = 120
+# Of Qt's bridge to the bus: a client asked for what no program has, or for what is gone by now.
+_HARMLESS = re.compile("GetApplicationBusAddress|Could not find accessible|invalid interface")
 
 
 class Program:
@@ -37,8 +40,9 @@ class Program:
         }
         self.bus = Bus()
         command = [python, "-m", "app", "--data-dir", str(folder / "data")]
-        self.log = (folder / "stderr").open("w")
-        self._process = subprocess.Popen(command, env=environment, cwd=root, stderr=self.log)
+        self._log_path = folder / "stderr"
+        with self._log_path.open("w") as log:
+            self._process = subprocess.Popen(command, env=environment, cwd=root, stderr=log)
         self.app = self.bus.program(self._process.pid)
 
     def close(self) -> None:
@@ -48,7 +52,6 @@ class Program:
             self._process.wait(20)
         except subprocess.TimeoutExpired:
             self._process.kill()
-        self.log.close()
 
     @property
     def window(self) -> Node:
@@ -72,6 +75,16 @@ class Program:
             self.bus.press("Escape")
             self.bus.until("the dialog to close", lambda: len(self.dialogs()) < before, 10.0)
 
+    def close_dialogs(self) -> None:
+        """Close all dialogs."""
+        while self.dialogs():
+            self.close_dialog()
+
+    def warnings(self) -> list[str]:
+        """What Qt complained of."""
+        said = self._log_path.read_text(encoding="utf-8").splitlines()
+        return [line for line in said if "WARNING qt" in line and not _HARMLESS.search(line)]
+
     def command(self, words: str) -> None:
         """Do what is in the palette under these words."""
         self.bus.press("Control+k", 0.3)
@@ -85,7 +98,7 @@ class Program:
             "a model", lambda: "parameters" in self.window.find("label", "Model:").own_name, 90.0
         )
 
-    def tour(self, page: Node) -> list[str]:
+    def tab_through(self, page: Node) -> list[str]:
         """Press Tab until it comes back; keys of all that had the focus."""
         seen: list[str] = []
         for _ in range(MOST_TABS):
@@ -96,6 +109,15 @@ class Program:
                 seen.append(key_of(here))
             self.bus.press("Tab", 0.06)
         return seen
+
+    def tab_to(self, page: Node, role: str, name: str) -> Node:
+        """Press Tab until the keyboard is there: boxes of choices take no focus by the bus."""
+        for _ in range(MOST_TABS):
+            here = self.focused(page)
+            if here is not None and here.role == role and here.name == name:
+                return here
+            self.bus.press("Tab")
+        raise NotFoundError(f"Tab never comes to {role} {name!r}")
 
     def focused(self, page: Node) -> Node | None:
         """What has the keyboard in a window: the innermost of those that say so."""

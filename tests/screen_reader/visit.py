@@ -9,25 +9,30 @@ from tests.screen_reader.laws import faults
 from tests.screen_reader.program import Program
 
 Pages = Iterator[tuple[str, Node]]
+Tour = Callable[[Program], Pages]
 
 
-def visit(program: Program) -> dict[str, list[str]]:
-    """Faults of each page, by its name."""
+def visit(program: Program, name: str, tour: Tour) -> dict[str, list[str]]:
+    """Faults of each page of a tour, by its name."""
     found: dict[str, list[str]] = {}
-    for part in (_welcome, _chat, _panels, _models, _settings, _others):
-        for name, page in part(program):
-            found[name] = faults(page, program.tour(page))
+    try:
+        for page, node in tour(program):
+            found[page] = faults(node, program.tab_through(node))
+    except NotFoundError as error:
+        found[name] = [f"the tour ended: {error}"]
+    program.close_dialogs()
     return found
 
 
-def _welcome(program: Program) -> Pages:
+def welcome(program: Program) -> Pages:
+    """The pages that a new user is led through."""
     dialog = program.dialog("First steps")
     for step in range(1, 4):
         yield f"welcome {step}", dialog
         if step < 3:
             dialog.find("push button", "Next").act()
             program.bus.pause(0.5)
-    program.close_dialog()
+    program.close_dialogs()
 
 
 def _chat(program: Program) -> Pages:
@@ -100,6 +105,7 @@ def _settings(program: Program) -> Pages:
 
 def _others(program: Program) -> Pages:
     for title, command in (
+        ("new", "s new"),
         ("Server", "Server…"),
         ("Batch", "Batch…"),
         ("Diagnostics", "Diagnostics…"),
@@ -134,4 +140,10 @@ def choose_tab(program: Program, page: Node, name: str) -> None:
     raise NotFoundError(f"no tab {name}")
 
 
-Part = Callable[[Program], Pages]
+TOURS: dict[str, Tour] = {
+    "chat": _chat,
+    "panels": _panels,
+    "models": _models,
+    "settings": _settings,
+    "others": _others,
+}

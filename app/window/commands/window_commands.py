@@ -176,6 +176,18 @@ class WindowCommands(QObject):
             AppCommand(
                 "settings", self.tr("Settings…"), section, dialogs.show_settings, ("Ctrl+,",)
             ),
+            AppCommand(
+                "export-settings",
+                self.tr("Export settings…"),
+                section,
+                lambda: dialogs.exchange.ask_to_export(),
+            ),
+            AppCommand(
+                "import-settings",
+                self.tr("Import settings…"),
+                section,
+                lambda: dialogs.exchange.ask_to_import(),
+            ),
             AppCommand("welcome", self.tr("First steps…"), section, dialogs.show_welcome),
             AppCommand("whats-new", self.tr("What’s new…"), section, dialogs.show_whats_new),
             AppCommand("diagnostics", self.tr("Diagnostics…"), section, dialogs.show_diagnostics),
