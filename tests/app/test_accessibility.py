@@ -33,6 +33,10 @@ from pytestqt.qtbot import QtBot
 from app.chat.messages.announcer import Announcer
 from app.chat.messages.text_view import TextView
 from app.help.whats_new import WhatsNewDialog
+from app.models.first_model_card import FirstModelCard
+from app.settings.change_words import SettingChange
+from app.settings.exchange import SettingsImport
+from app.settings.import_dialog import ImportSettingsDialog
 from app.settings.storage_page import StoragePage
 from app.theme.appearance import Appearance
 from app.widgets.accessible_roles import GROUPS, PICTURES, give_roles
@@ -176,6 +180,18 @@ def test_everything_in_the_dialogs_has_a_name(
         assert faults(dialog) == [], type(dialog).__name__
 
 
+def test_what_is_only_shown_at_times_has_a_name(qtbot: QtBot, appearance: Appearance) -> None:
+    planned = SettingsImport(
+        {}, (), None, (SettingChange("Theme", "Light", "Dark"),), ("Not this.",)
+    )
+    card = FirstModelCard(90 << 20, appearance)
+    for widget in (ImportSettingsDialog("mine.json", planned, appearance), card):
+        qtbot.addWidget(widget)
+        assert faults(widget) == [], type(widget).__name__
+    card.show_progress(1 << 20)
+    assert faults(card) == []
+
+
 def test_what_nobody_could_read_is_found(qtbot: QtBot) -> None:
     window = QWidget()
     qtbot.addWidget(window)
@@ -245,12 +261,19 @@ def unseen_focus(root: QWidget, elsewhere: QWidget) -> list[str]:
     return found
 
 
-def test_whatever_has_the_keyboard_shows_it(qtbot: QtBot, open_fake: Open) -> None:
+def test_whatever_has_the_keyboard_shows_it(qtbot: QtBot, open_fake: Open, run: Run) -> None:
     window, _ = open_fake()
     wait_ready(qtbot, window)
     ask(qtbot, window, "Hello")
     window.insight.open_tree()
-    window.dialogs.show_settings()
+
+    async def work() -> None:
+        window.dialogs.show_settings()
+        (storage,) = window.findChildren(StoragePage)
+        assert storage._work is not None
+        await storage._work
+
+    run(work)
     window.dialogs.show_whats_new()
     settings = window.dialogs.settings
     assert settings is not None
