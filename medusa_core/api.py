@@ -89,6 +89,8 @@ from medusa_core.system.jobs.heads_training import (
 )
 from medusa_core.system.jobs.trained_kinds import TRAINED_KINDS
 from medusa_core.system.resources import (
+    FIRST_MODEL_LICENCE,
+    FIRST_MODEL_NAME,
     calibrations_dir,
     changelog_file,
     demo_heads_dir,
@@ -116,6 +118,11 @@ if TYPE_CHECKING:
     from medusa_core.doctor.doctor import run_checks
     from medusa_core.doctor.report import compose_report
     from medusa_core.hub.drafters import DRAFTER_KINDS, DrafterOffer
+    from medusa_core.hub.first_model import (
+        FIRST_MODEL_BYTES,
+        fetch_first_model,
+        is_first_model_offered,
+    )
     from medusa_core.hub.library.library import (
         AdapterOffer,
         Installed,
@@ -223,6 +230,10 @@ _LATER = {
         "medusa_core.chats.settings_file",
     ),
     "whoami": "medusa_core.hub.whoami",
+    **dict.fromkeys(
+        ("FIRST_MODEL_BYTES", "fetch_first_model", "is_first_model_offered"),
+        "medusa_core.hub.first_model",
+    ),
     **dict.fromkeys(("forget_answers", "forget_strangers"), "medusa_core.models.datastore.folder"),
     "compose_report": "medusa_core.doctor.report",
     "run_checks": "medusa_core.doctor.doctor",
@@ -369,6 +380,9 @@ def format_label(name: str) -> str:
 __all__ = [
     "APP_NAME",
     "DRAFTER_KINDS",
+    "FIRST_MODEL_BYTES",
+    "FIRST_MODEL_LICENCE",
+    "FIRST_MODEL_NAME",
     "NOT_EXPORTED",
     "SERVER_EXTRA",
     "TRAINED_KINDS",
@@ -442,6 +456,7 @@ __all__ = [
     "export_gently",
     "export_page",
     "exported_names",
+    "fetch_first_model",
     "first_words",
     "forecast",
     "forget_answers",
@@ -450,6 +465,7 @@ __all__ = [
     "format_label",
     "has_saved_token",
     "import_places",
+    "is_first_model_offered",
     "is_readable_by_others",
     "is_trace",
     "licences_file",

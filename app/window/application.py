@@ -234,6 +234,7 @@ def run(options: Options, work: AfterPaint | None = None) -> int:
     qt = QApplication(arguments)
     qt.setApplicationName(APP_NAME)
     qt.setApplicationDisplayName(TITLE)
+    qt.setDesktopFileName(APP_NAME)  # by it a desktop finds the icon and joins windows
     qt.setWindowIcon(QIcon(str(resources_dir() / "icons" / "app.svg")))  # of every window
     qt.setQuitOnLastWindowClosed(False)
     instance, guard = SingleInstance(where.state), CrashGuard(where.state, where.log)
@@ -311,6 +312,7 @@ async def _serve_user(application: Application) -> int:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, application.window.close)
     application.first_paint.painted.connect(application.window.dialogs.greet_once)
+    application.first_paint.painted.connect(application.window.first_model.offer_once)
     application.first_paint.painted.connect(application.window.dialogs.go_on_with_batch)
     application.open()
     offering = asyncio.ensure_future(_offer_models(application))
