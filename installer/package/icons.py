@@ -1,0 +1,93 @@
+"""The application's icon in the forms that systems want: PNG, ICO (Windows), ICNS (macOS)."""
+
+import struct
+from pathlib import Path
+
+from installer.package.format import Job
+
+ICO_SIZES = (16, 20, 24, 32, 40, 48, 64, 128, 256)
+# What Apple calls each picture, and its width in pixels; some are another one at two pixels a point.
+ICNS_TYPES = {
+    "icp4": 16,
+    "icp5": 32,
+    "ic07": 128,
+    "ic08": 256,
+    "ic09": 512,
+    "ic10": 1024,
+    "ic11": 32,
+    "ic12": 64,
+    "ic13": 256,
+    "ic14": 512,
+}
+# Draws argv[1] once for each size after argv[2], which is the folder of the pictures.
+_DRAW = """
+import sys
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtSvg import QSvgRenderer
+drawing = QSvgRenderer(sys.argv[1])
+assert drawing.isValid(), sys.argv[1]
+for size in map(int, sys.argv[3:]):
+    image = QImage(size, size, QImage.Format.Format_ARGB32)
+    image.fill(0)
+    painter = QPainter(image)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    drawing.render(painter)
+    painter.end()
+    assert image.save(f"{sys.argv[2]}/{size}.png")
+"""
+
+
+def draw_pictures(job: Job, python: Path, sizes: tuple[int, ...]) -> dict[int, bytes]:
+    """Draw the icon.
+
+    Args:
+        job: its work folder gets the pictures.
+        python: one with PySide6.
+        sizes: widths in pixels.
+
+    Returns:
+        A PNG file of each width.
+
+    Raises:
+        SetupError: it can't be drawn.
+    """
+    folder = job.work / "pictures"
+    folder.mkdir(exist_ok=True)
+    drawing = job.layout.root / "resources" / "icons" / "app.svg"
+    wanted = sorted(set(sizes))
+    command = [str(python), "-c", _DRAW, str(drawing), str(folder), *map(str, wanted)]
+    job.runner.stream(command, {"QT_QPA_PLATFORM": "offscreen"})
+    return {size: (folder / f"{size}.png").read_bytes() for size in wanted}
+
+
+def ico_file(pictures: dict[int, bytes]) -> bytes:
+    """Pictures as one ICO file.
+
+    Args:
+        pictures: a PNG file of each width, up to 256 pixels.
+
+    Source: Windows takes PNG files in it since Vista.
+    """
+    head = struct.pack("<HHH", 0, 1, len(pictures))
+    offset = len(head) + 16 * len(pictures)
+    entries, data = b"", b""
+    for size, picture in sorted(pictures.items()):
+        # 256 is written as 0.
+        entries += struct.pack(
+            "<BBBBHHII", size % 256, size % 256, 0, 0, 1, 32, len(picture), offset + len(data)
+        )
+        data += picture
+    return head + entries + data
+
+
+def icns_file(pictures: dict[int, bytes]) -> bytes:
+    """Pictures as one ICNS file.
+
+    Args:
+        pictures: a PNG file of each width in ICNS_TYPES.
+    """
+    parts = b"".join(
+        struct.pack(">4sI", name.encode("ascii"), 8 + len(pictures[size])) + pictures[size]
+        for name, size in ICNS_TYPES.items()
+    )
+    return struct.pack(">4sI", b"icns", 8 + len(parts)) + parts
