@@ -32,6 +32,9 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--continue", action="store_true", dest="continues", help="open the last conversation"
     )
+    options.add_argument(
+        "model", nargs="?", metavar="MODEL", help="a GGUF file or a model's folder, to be loaded"
+    )
     options.add_argument("--verbose", action="store_true", help="log what is said, too")
     return options
 
@@ -40,11 +43,14 @@ def main() -> int:
     """Open the window, or say why that is impossible.
 
     Returns:
-        The exit code: 0 when the user closed the window, 2 without a display or Qt's libraries,
-        or where the folder of a portable program can't be written.
+        The exit code: 0 when the user closed the window, 2 without a display, Qt's libraries or the
+        model that was named, or where the folder of a portable program can't be written.
     """
     arguments = parser().parse_args()
+    model = None if arguments.model is None else Path(arguments.model).expanduser().absolute()
     problem = screen_problem(arguments.platform)
+    if problem is None and model is not None and not model.exists():
+        problem = f"There is no model {model}. Name a GGUF file, or the folder of a model."
     if problem is None:
         try:
             from app.startup.portable import home_problem, show_problem
@@ -69,19 +75,24 @@ def main() -> int:
             is_verbose=arguments.verbose,
             data_dir=arguments.data_dir,
             continues=arguments.continues,
+            model=model,
         )
     )
     if code == EXIT_RESTART:
-        start_again()
+        start_again(arguments.model)
     return code
 
 
-def start_again() -> NoReturn:
-    """Replace this process by a new one of the application; this frees a device that failed."""
+def start_again(model: str | None) -> NoReturn:
+    """Replace this process by a new one of the application; this frees a device that failed.
+
+    Args:
+        model: What was named at the first start; another model may be in use by now.
+    """
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
-    given = [one for one in sys.argv[1:] if one != "--continue"]
+    given = [one for one in sys.argv[1:] if one not in ("--continue", model)]
     root = str(Path(__file__).resolve().parents[1])  # whatever folder it was started from
     code = (
         f"import sys; sys.path[0] = {root!r}; from app.__main__ import open_window; open_window()"

@@ -1,4 +1,4 @@
-"""The commands of the installer: `run` and `test`."""
+"""The commands of the installer: `run`, `test` and `package`."""
 
 import argparse
 import os
@@ -12,6 +12,7 @@ from installer.errors import SetupError
 from installer.first_model import provide_first_model
 from installer.launchers import provide_launchers
 from installer.layout import Layout, this_repository
+from installer.package.command import add_arguments, build_packages
 from installer.process import Runner, SystemRunner
 from installer.qt_libraries import check_libraries
 from installer.setup import AUTO, Request, ensure_ready
@@ -28,6 +29,9 @@ def main(argv: Sequence[str]) -> int:
     layout = this_repository()
     runner = SystemRunner(layout.root)
     try:
+        if options.command == "package":
+            build_packages(layout, runner, options)
+            return 0
         carry_out = run_app if options.command == "run" else run_tests
         request = Request(options.command == "test", options.torch, not options.no_model)
         return carry_out(layout, runner, request, passed_on)
@@ -79,7 +83,7 @@ def run_tests(layout: Layout, runner: Runner, request: Request, pytest_args: Seq
 def _prepare(layout: Layout, runner: Runner, request: Request) -> None:
     ensure_ready(layout, runner, request)
     provide_launchers(layout)
-    compile_translations(layout, runner)
+    compile_translations(layout, runner, layout.program("pyside6-lrelease"))
     if request.with_model:
         provide_first_model(layout, runner)
 
@@ -95,7 +99,7 @@ def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python3 installer",
-        description="Set up Medusa Chat in .venv; then open it or run its checks.",
+        description="Set up Medusa Chat in .venv, then open it or run its checks; build packages.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     for name, words in (
@@ -113,4 +117,6 @@ def _parser() -> argparse.ArgumentParser:
             action="store_true",
             help="do without SmolLM2 135M Instruct, which is fetched once (93 MB)",
         )
+    words = "build packages to install from"
+    add_arguments(commands.add_parser("package", help=words, description=words.capitalize() + "."))
     return parser

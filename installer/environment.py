@@ -4,6 +4,7 @@ import importlib.util
 import re
 import shutil
 import sys
+from pathlib import Path
 
 from installer.console import say
 from installer.errors import SetupError
@@ -72,17 +73,28 @@ def _works(layout: Layout, runner: Runner) -> bool:
     return runner.capture([str(layout.python), "-c", HAS_PIP], PROBE_TIMEOUT_S).status == 0
 
 
+def make_environment(folder: Path, runner: Runner) -> None:
+    """Make an environment with pip in a folder, of the Python that runs this.
+
+    Raises:
+        SetupError: this Python lacks what is needed, or the folder can't be written.
+    """
+    if importlib.util.find_spec("ensurepip") is None:
+        raise _missing_ensurepip()
+    made = runner.capture([sys.executable, "-m", "venv", str(folder)], CREATE_TIMEOUT_S)
+    if made.status != 0:
+        if "ensurepip" in made.text:
+            raise _missing_ensurepip()
+        raise SetupError(f"{folder.name} could not be made:\n{made.text.strip()}")
+
+
 def _create(layout: Layout, runner: Runner) -> None:
     if importlib.util.find_spec("ensurepip") is None:
         raise _missing_ensurepip()
     say(f"Making .venv with Python {sys.version_info.major}.{sys.version_info.minor}.")
     layout.venv.mkdir(parents=True)
     layout.unfinished.touch()
-    made = runner.capture([sys.executable, "-m", "venv", str(layout.venv)], CREATE_TIMEOUT_S)
-    if made.status != 0:
-        if "ensurepip" in made.text:
-            raise _missing_ensurepip()
-        raise SetupError(f".venv could not be made:\n{made.text.strip()}")
+    make_environment(layout.venv, runner)
 
 
 def _missing_ensurepip() -> SetupError:

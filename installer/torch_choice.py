@@ -12,7 +12,7 @@ DRIVER_FOR_CU126 = 525
 DRIVER_FOR_CU130 = 580
 
 
-class TorchBuild(enum.StrEnum):
+class TorchBuild(str, enum.Enum):  # Python 3.10 has no StrEnum
     """A build of torch; the value is what `--torch` and uv's `--torch-backend` take.
 
     PIP is whatever pip's own configuration gives for the pinned version.

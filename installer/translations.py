@@ -10,12 +10,22 @@ from installer.process import Runner
 TIMEOUT_S = 60.0
 
 
-def compile_translations(layout: Layout, runner: Runner) -> None:
-    """Compile those that are older than their source; where one can't be, say so and go on."""
-    for source in sorted(layout.translations.glob("*.ts")):
-        compiled = source.with_suffix(".qm")
-        if not is_current(source, compiled):
-            _compile(layout, runner, source, compiled)
+def compile_translations(layout: Layout, runner: Runner, lrelease: Path) -> None:
+    """Compile those that are older than their source; where one can't be, say so and go on.
+
+    Args:
+        layout: paths of the checkout.
+        runner: runs the compiler.
+        lrelease: Qt's compiler of translations.
+    """
+    for source in outdated_translations(layout):
+        _compile(runner, lrelease, source)
+
+
+def outdated_translations(layout: Layout) -> list[Path]:
+    """Sources of translations that aren't compiled as they are now."""
+    sources = sorted(layout.translations.glob("*.ts"))
+    return [source for source in sources if not is_current(source, source.with_suffix(".qm"))]
 
 
 def is_current(source: Path, compiled: Path) -> bool:
@@ -23,9 +33,10 @@ def is_current(source: Path, compiled: Path) -> bool:
     return compiled.exists() and compiled.stat().st_mtime_ns >= source.stat().st_mtime_ns
 
 
-def _compile(layout: Layout, runner: Runner, source: Path, compiled: Path) -> None:
+def _compile(runner: Runner, lrelease: Path, source: Path) -> None:
+    compiled = source.with_suffix(".qm")
     part = compiled.with_name(f"{compiled.name}.{os.getpid()}")
-    command = [str(layout.program("pyside6-lrelease")), "-silent", str(source), "-qm", str(part)]
+    command = [str(lrelease), "-silent", str(source), "-qm", str(part)]
     output = runner.capture(command, TIMEOUT_S)
     try:
         if output.status != 0:

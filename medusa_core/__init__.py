@@ -1,3 +1,3 @@
 """The engine of Medusa Chat: Medusa decoding for small GPUs, without any Qt."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

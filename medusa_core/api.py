@@ -64,6 +64,7 @@ from medusa_core.hub.settings import (
 )
 from medusa_core.memory.trained_heads import trained_bytes
 from medusa_core.remote.endpoints import Endpoint, Endpoints
+from medusa_core.system.extras import SERVER_EXTRA
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.jobs.batch.job import (
     BatchJob,
@@ -343,6 +344,7 @@ def format_label(name: str) -> str:
 __all__ = [
     "APP_NAME",
     "DRAFTER_KINDS",
+    "SERVER_EXTRA",
     "TRAINED_KINDS",
     "AdapterOffer",
     "AdapterShape",

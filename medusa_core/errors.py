@@ -13,7 +13,8 @@ MedusaError
 ├── PlanError             the device has no room for a model, as is known before it is loaded
 ├── Cancelled             whoever asked for it doesn't want it any more
 ├── RequestError          what was asked for can't be done: empty prompt, too long, bad setting
-│   └── GrammarError      a grammar can't be used, or an answer can't match it
+│   ├── GrammarError      a grammar can't be used, or an answer can't match it
+│   └── MissingExtraError libraries that aren't installed unless somebody asks for them
 ├── EngineError           the engine failed while it worked
 │   ├── NumericsError     the target's logits hold no number
 │   ├── OutOfMemoryError  the device has no memory left
@@ -146,6 +147,10 @@ class RequestError(MedusaError):
 
 class GrammarError(RequestError):
     """A grammar that can't be used, or that an answer can't match."""
+
+
+class MissingExtraError(RequestError):
+    """Libraries of an extra that isn't installed."""
 
 
 class EngineError(MedusaError):

@@ -54,9 +54,11 @@ class BatchDialog(QDialog):
 
     Signals:
         room_needed: The model that answers is to give its memory back.
+        ended: Nothing goes on any more in this batch (a `BatchJob`), which nobody has paused.
     """
 
     room_needed = Signal()
+    ended = Signal(object)
 
     def __init__(self, batches: OwnBatches, tiers: Path, parent: QWidget | None = None) -> None:
         """Show a batch that isn't finished, if there is one.
@@ -189,8 +191,11 @@ class BatchDialog(QDialog):
         self._show()
 
     def _look(self) -> None:
-        if self.job is None or (self.job.state().is_over and not self.job.is_running):
+        state = None if self.job is None else self.job.state()
+        if self.job is None or (state is not None and state.is_over and not self.job.is_running):
             self._timer.stop()
+            if state is not None and state.stage != "paused":
+                self.ended.emit(self.job)
         self._show()
 
     def _pause_or_go_on(self) -> None:

@@ -62,6 +62,7 @@ class RunningServer(Protocol):
         """End it; answers under way are cancelled."""
 
 
+# Makes a server for a port; raises MedusaError where it can't.
 MakeServer = Callable[[int, ServerEvents], RunningServer]
 
 
@@ -108,7 +109,12 @@ class ServerKeeper(QObject):
         events.failed.connect(self._show_failed, queued)
         events.served.connect(self.served, queued)
         events.model_wanted.connect(self.model_wanted, queued)
-        self._server = self._make_server(port, events)
+        try:
+            self._server = self._make_server(port, events)
+        except MedusaError as error:
+            self._forget()
+            self._become(ServerStatus(ServerPhase.FAILED, problem=error))
+            return
         self._become(ServerStatus(ServerPhase.STARTING))
         self._server.start()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from app.server.server_keeper import ServerEvents
 from medusa_core.client import Client
-from medusa_core.server.server import Server, ServerOptions
+from medusa_core.server.server import Server
+from medusa_core.server.server_options import ServerOptions
 from medusa_core.server.server_thread import ServerThread
 from medusa_core.server.shared_engine import SharedEngine
 from medusa_core.server.sleeping_model import SleepingModel

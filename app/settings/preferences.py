@@ -65,6 +65,8 @@ class Preferences:
         language: `system` or the code of a language.
         font_family: Font of all text; empty for the shipped one.
         restores_window: The window opens where it was.
+        notifies: The desktop says when a long job ends.
+        names_in_notices: It says which one, too.
         shows_panel: The side panel is open.
         has_seen_welcome: The page of the first start was shown.
         shows_panel: The side panel is open.
@@ -193,6 +195,28 @@ class Preferences:
         label=QT_TRANSLATE_NOOP("Settings", "Open where it was"),
         sentence=QT_TRANSLATE_NOOP(
             "Settings", "The window keeps its place, its size and its open panels."
+        ),
+    )
+    notifies: bool = setting(
+        ToggleKind(),
+        True,
+        page=SettingsPage.GENERAL,
+        label=QT_TRANSLATE_NOOP("Settings", "Notifications"),
+        sentence=QT_TRANSLATE_NOOP(
+            "Settings",
+            "While you look at another window, the desktop says when a long answer, a batch, a "
+            "download or a training ends.",
+        ),
+    )
+    names_in_notices: bool = setting(
+        ToggleKind(),
+        False,
+        page=SettingsPage.STORAGE,
+        label=QT_TRANSLATE_NOOP("Settings", "Names in notifications"),
+        sentence=QT_TRANSLATE_NOOP(
+            "Settings",
+            "Notifications show the conversation’s title, the model’s or the file’s name. Others "
+            "who see your screen can read them.",
         ),
     )
     has_seen_welcome: bool = setting(ToggleKind(), False)

@@ -7,10 +7,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from PySide6.QtCore import QUrl, Signal
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPushButton, QWidget
 
+from app.desktop.folders import show_in_files
 from app.theme.appearance import Appearance
 from app.widgets.sizes import on_disk
 
@@ -74,9 +74,7 @@ class StoragePage(QWidget):
         size.setObjectName("notice")
         button = QPushButton(self.tr("Open folder"))
         button.setAccessibleName(self.tr("Open folder: {0}").format(name))
-        button.clicked.connect(
-            lambda: QDesktopServices.openUrl(QUrl.fromLocalFile(str(existing(folder))))
-        )
+        button.clicked.connect(lambda: show_in_files(folder))
         self._grid.addWidget(QLabel(name), row, 0)
         self._grid.addWidget(line, row, 1)
         self._grid.addWidget(size, row, 2)
@@ -89,11 +87,6 @@ class StoragePage(QWidget):
         row.addWidget(button)
         row.addStretch(1)
         self._grid.addLayout(row, self._grid.rowCount(), 0, 1, 4)
-
-
-def existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that there is."""
-    return next((one for one in (folder, *folder.parents) if one.is_dir()), folder)
 
 
 def size_of(folder: Path) -> int:

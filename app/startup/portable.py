@@ -6,7 +6,7 @@ import sys
 
 from PySide6.QtWidgets import QApplication, QMessageBox
 
-from app.startup.surroundings import SCREENLESS
+from app.desktop.screenless import SCREENLESS
 from medusa_core.api import prepare_home
 from medusa_core.errors import StorageError
 

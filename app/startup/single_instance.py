@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QLockFile, QObject, Signal
@@ -14,6 +16,7 @@ log = logging.getLogger(__name__)
 LOCK_NAME = "medusa-chat.lock"
 _PATIENCE_MS = 2_000
 _RAISE = b"raise\n"
+_MOST_BYTES = 1 << 16  # of what a second start may say
 
 
 class SingleInstance(QObject):
@@ -24,9 +27,11 @@ class SingleInstance(QObject):
 
     Signals:
         raise_requested: Somebody started the application once more.
+        open_requested: They named a model (a `Path`) with it.
     """
 
     raise_requested = Signal()
+    open_requested = Signal(object)
 
     def __init__(self, folder: Path) -> None:
         """Prepare; nothing is locked yet.
@@ -61,13 +66,17 @@ class SingleInstance(QObject):
             log.warning("a second start can't be heard: %s", self._server.errorString())
         return True
 
-    def raise_other(self) -> bool:
-        """Ask the other instance to show its window; False if it doesn't answer."""
+    def raise_other(self, model: Path | None = None) -> bool:
+        """Ask the other instance to show its window, and to open a model if one is named.
+
+        Returns:
+            Whether it answers.
+        """
         socket = QLocalSocket()
         socket.connectToServer(self._name)
         if not socket.waitForConnected(_PATIENCE_MS):
             return False
-        socket.write(_RAISE)
+        socket.write(_RAISE + (b"" if model is None else os.fsencode(model)))
         has_gone = socket.waitForBytesWritten(_PATIENCE_MS)
         socket.disconnectFromServer()
         return has_gone
@@ -79,5 +88,15 @@ class SingleInstance(QObject):
 
     def _read(self) -> None:
         while (socket := self._server.nextPendingConnection()) is not None:
-            socket.disconnected.connect(socket.deleteLater)
+            socket.setReadBufferSize(_MOST_BYTES)
+            socket.disconnected.connect(partial(self._hear, socket))
+            if socket.state() is QLocalSocket.LocalSocketState.UnconnectedState:
+                self._hear(socket)  # it has gone before anybody listened
             self.raise_requested.emit()
+
+    def _hear(self, socket: QLocalSocket) -> None:
+        """Take what a second start has said."""
+        said = bytes(socket.readAll().data())
+        socket.deleteLater()
+        if model := said.removeprefix(_RAISE):
+            self.open_requested.emit(Path(os.fsdecode(model)))

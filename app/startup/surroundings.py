@@ -7,6 +7,8 @@ import os
 import socket
 import sys
 
+from app.desktop.screenless import SCREENLESS
+
 COMMAND_LINE = 'The command line needs no window: medusa generate --prompt "Hello"'
 PACKAGES = (
     "libegl1 libgl1 libxkbcommon-x11-0 libdbus-1-3 libfontconfig1 libxcb-cursor0 libxcb-icccm4 "
@@ -25,8 +27,6 @@ XCB_LIBRARIES = (
 )
 _X_PORT = 6000
 _PATIENCE_S = 3.0
-# Platforms that draw on no screen.
-SCREENLESS = ("offscreen", "minimal", "vnc")
 
 
 def screen_problem(platform: str | None) -> str | None:

@@ -60,10 +60,12 @@ class TrainDialog(QDialog):
 
     Signals:
         made: Heads lie in this folder now.
+        ended: Nothing goes on any more in this run (a `HeadsTraining`), which nobody has paused.
         room_needed: The model that answers is to give its memory back.
     """
 
     made = Signal(Path)
+    ended = Signal(object)
     room_needed = Signal()
 
     def __init__(
@@ -281,6 +283,8 @@ class TrainDialog(QDialog):
                 self._timer.stop()
                 if progress.stage == "done":
                     self.made.emit(self.run.out)
+                if progress.stage != "paused":
+                    self.ended.emit(self.run)
             self._show()
         elif self._query is None:
             self._timer.stop()

@@ -71,6 +71,7 @@ class Options:
         is_fresh: Start as a new user's window does, and remember nothing.
         data_dir: Keeps all files of this user; None for where the system wants them.
         continues: Open the last conversation, unless the run before crashed.
+        model: Load this model, a file or a folder, instead of the one that was loaded last.
     """
 
     theme: str | None = None
@@ -81,6 +82,7 @@ class Options:
     is_fresh: bool = False
     data_dir: Path | None = None
     continues: bool = False
+    model: Path | None = None
 
 
 class Application:
@@ -95,13 +97,28 @@ class Application:
     """
 
     def __init__(
-        self, bridge: EngineBridge, keeper: ModelKeeper, appearance: Appearance, window: MainWindow
+        self,
+        bridge: EngineBridge,
+        keeper: ModelKeeper,
+        appearance: Appearance,
+        window: MainWindow,
+        model: Path | None = None,
     ) -> None:
+        """Join the objects.
+
+        Args:
+            bridge: See above, as for the next three.
+            keeper: Has the model to begin with.
+            appearance: Is applied.
+            window: Isn't shown yet.
+            model: Takes the place of the keeper's model, where it can be opened.
+        """
         self.bridge = bridge
         self.keeper = keeper
         self.appearance = appearance
         self.window = window
         self.first_paint = FirstPaint(window)
+        self._model = model
 
     def open(self) -> None:
         """Show the window; the engine starts once it is visible."""
@@ -116,7 +133,10 @@ class Application:
 
     def _start_engine(self) -> None:
         self.bridge.start()
-        self.keeper.load()
+        if self._model is None:
+            self.keeper.load()
+        else:
+            self.window.dialogs.load_model(self._model, self.keeper.load)
         self.window.serve()
 
 
@@ -162,11 +182,18 @@ def build(options: Options) -> Application:
     keeper.unload_after(preferences.unload_minutes)
     keeper.use_device(preferences.device)
     appearance.apply()
-    return Application(bridge, keeper, appearance, window)
+    return Application(bridge, keeper, appearance, window, options.model)
 
 
 def _make_server(shared: SharedEngine, port: int, events: ServerEvents) -> RunningServer:
-    """Makes a server; what speaks HTTP is imported when it is turned on."""
+    """Makes a server; what speaks HTTP is imported when it is turned on.
+
+    Raises:
+        MissingExtraError: It isn't installed.
+    """
+    from medusa_core.api import SERVER_EXTRA
+
+    SERVER_EXTRA.need()
     from app.server.window_server import WindowServer
 
     return WindowServer(shared, port, events)
@@ -208,7 +235,7 @@ def run(options: Options, work: AfterPaint | None = None) -> int:
     instance, guard = SingleInstance(where.state), CrashGuard(where.state, where.log)
     serves = work is None and not options.is_fresh
     if serves and not instance.take():
-        return _raise_other(instance)
+        return _raise_other(instance, options.model)
     has_crashed = serves and guard.begin()
     loop = qasync.QEventLoop(qt)
     asyncio.set_event_loop(loop)
@@ -221,6 +248,7 @@ def run(options: Options, work: AfterPaint | None = None) -> int:
         if work is None:
             show_uncaught_errors(application.window.chat.errors.show_error, log_path)
             instance.raise_requested.connect(application.window.come_to_front)
+            instance.open_requested.connect(application.window.dialogs.load_model)
         continue_or_explain(application.window, has_crashed, options.continues)
         code: int = loop.run_until_complete((work or _serve_user)(application))
     if running is not None:
@@ -259,9 +287,9 @@ def continue_or_explain(window: MainWindow, has_crashed: bool, continues: bool) 
         window.history.open_last()
 
 
-def _raise_other(instance: SingleInstance) -> int:
+def _raise_other(instance: SingleInstance, model: Path | None) -> int:
     """Show the window that is open already; says so where it doesn't answer."""
-    if instance.raise_other():
+    if instance.raise_other(model):
         log.info("the window that is open already is shown")
         return 0
     log.error(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QCoreApplication, QObject, Qt
+from PySide6.QtCore import QCoreApplication, QObject, Qt, Signal
 from PySide6.QtWidgets import QDialog
 
+from app.desktop.folders import show_in_files
 from app.settings.declaration import SettingsPage
 from app.settings.hub import hub_settings
 from app.startup.crash import LAST_DUMP_NAME
@@ -44,7 +46,14 @@ class Dialogs(QObject):
         batch: Answers files; None until it is opened, or where nothing of this user is kept.
         diagnostics: What works here; None until it is opened.
         server: Lets other programs use the model; None until it is opened, or where it can't be.
+
+    Signals:
+        batch_ended: A batch (a `BatchJob`) is done, or has failed.
+        training_ended: A training (a `HeadsTraining`) is done, or has failed.
     """
+
+    batch_ended = Signal(object)
+    training_ended = Signal(object)
 
     def __init__(self, parts: WindowParts) -> None:
         super().__init__(parts.window)
@@ -202,6 +211,22 @@ class Dialogs(QObject):
         }
         return compose_report(checks, keeper.choice.name, keeper.status, logs)
 
+    # Folders --------------------------------------------------------------------------------------
+
+    def open_data_folder(self) -> None:
+        """Show in the file manager where conversations and other data lie."""
+        self._open(self._parts.folders.data)
+
+    def open_log_folder(self) -> None:
+        """Show in the file manager what the window tells of its work."""
+        self._open(self._parts.folders.log)
+
+    def _open(self, folder: Path) -> None:
+        if not show_in_files(folder):
+            self._parts.chat.errors.show_error(
+                self.tr("No file manager opens the folder."), self.tr("It is {0}.").format(folder)
+            )
+
     # Models, training, batch ----------------------------------------------------------------------
 
     def show_models(self) -> None:
@@ -225,7 +250,16 @@ class Dialogs(QObject):
         """A model was dropped on the window: take it among those that are here, and load it."""
         question = QCoreApplication.translate("Library", IS_MODEL)
         if confirms(self._parts.window, question, str(path)):
-            self._import = asyncio.ensure_future(self._import_and_load(path))
+            self.load_model(path)
+
+    def load_model(self, path: Path, otherwise: Callable[[], object] | None = None) -> None:
+        """Take a model among those that are here, and load it.
+
+        Args:
+            path: Its file or its folder.
+            otherwise: Called where it can't be loaded, once the reason is shown.
+        """
+        self._import = asyncio.ensure_future(self._import_and_load(path, otherwise))
 
     def show_batch(self) -> None:
         """Answer a file of prompts."""
@@ -301,8 +335,12 @@ class Dialogs(QObject):
         if self.models is not None:
             self.models.download(offer)
 
-    async def _import_and_load(self, path: Path) -> None:
-        await self._parts.models.import_and_load(path)
+    async def _import_and_load(
+        self, path: Path, otherwise: Callable[[], object] | None = None
+    ) -> None:
+        is_loading = await self._parts.models.import_and_load(path)
+        if not is_loading and otherwise is not None:
+            otherwise()
         if self.models is not None:
             await self.models.installed.refresh()
 
@@ -318,6 +356,7 @@ class Dialogs(QObject):
         dialog = TrainDialog(own, parts.appearance, history, parts.window)
         dialog.room_needed.connect(parts.keeper.sleep)
         dialog.made.connect(self._report_heads)
+        dialog.ended.connect(self.training_ended)
         return dialog
 
     def _report_heads(self, folder: Path) -> None:
@@ -335,6 +374,7 @@ class Dialogs(QObject):
             own = OwnBatches(self._parts.places.data / "batches")
             self.batch = BatchDialog(own, self._parts.layers_dir, self._parts.window)
             self.batch.room_needed.connect(self._parts.keeper.sleep)
+            self.batch.ended.connect(self.batch_ended)
         return self.batch
 
 

@@ -127,25 +127,29 @@ class KnownModels(QObject):
                 )
         self.changed.emit()
 
-    async def import_and_load(self, path: Path) -> None:
-        """Take a model among those that are here, and load it; a failure is shown."""
+    async def import_and_load(self, path: Path) -> bool:
+        """Take a model among those that are here, and load it; a failure is shown.
+
+        Returns:
+            Whether a model is being loaded.
+        """
         library = self.open_library()
         if library is None:
-            return
+            return False
         try:
             await asyncio.to_thread(library.add_folder, str(path))
             installed = await library.installed()
             self.list_installed(library, installed)
         except MedusaError as error:
             self._errors.show_error(error.message, error.hint)
-            return
+            return False
         heads = (one for one in installed if one.config is None and one.heads.num_heads)
         if any(one.folder == path for one in heads):
-            self._load_with(library, installed, path)
-        else:
-            self._keeper.load(self._choices.get(path, ModelChoice(path.name, path)))
+            return self._load_with(library, installed, path)
+        self._keeper.load(self._choices.get(path, ModelChoice(path.name, path)))
+        return True
 
-    def _load_with(self, library: Library, installed: Sequence[Installed], heads: Path) -> None:
+    def _load_with(self, library: Library, installed: Sequence[Installed], heads: Path) -> bool:
         """Load the chosen model with heads that were dropped, or say why it can't have them."""
         choice = self._keeper.choice
         here = (*installed, *library.built_in())
@@ -159,8 +163,9 @@ class KnownModels(QObject):
                 ),
                 self.tr("It is listed now: load its model with it under Models."),
             )
-            return
+            return False
         self._keeper.load(replace(choice, heads_dir=heads))
+        return True
 
     def entries(self, words: str) -> Sequence[Entry]:
         """Models for the palette."""

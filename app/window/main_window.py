@@ -43,6 +43,7 @@ from app.window.commands.window_commands import (
 from app.window.dialogs import Dialogs
 from app.window.effects import Effects
 from app.window.geometry import Panels, WindowState
+from app.window.job_notices import JobNotices
 from app.window.known_models import KnownModels
 from app.window.parts import WindowParts
 from app.window.remedies import Remedies
@@ -87,6 +88,7 @@ class MainWindow(QMainWindow):
         server: Lets other programs use the model; None where it can't be.
         dialogs: Settings, model manager and what else is around the chat.
         remedies: What helps against failures.
+        notices: Says what has ended while the user looks elsewhere.
         wants_restart: The application is to start again once the window is closed.
 
     Signals:
@@ -154,6 +156,7 @@ class MainWindow(QMainWindow):
         self._effects = Effects(parts)  # before dialogs, which show what has taken effect
         self.dialogs = Dialogs(parts)
         self.remedies = Remedies(parts, self.dialogs.show_diagnostics)
+        self.notices = JobNotices(parts, self.dialogs)
         self.commands.add(WindowCommands(parts, self.dialogs).all())
         self._state = (
             None if places is None else WindowState(self, places.state, _panels(self.insight))
@@ -224,6 +227,7 @@ class MainWindow(QMainWindow):
         if self.history is not None:
             self.history.close()
         self.dialogs.end_work()
+        self.notices.notifier.close()
         self.closed.emit()
 
     def _keep(self, history: History, datastore_dir: Path | None) -> None:
@@ -275,6 +279,7 @@ class MainWindow(QMainWindow):
         self._appearance.changed.connect(self.sidebar.restyle)
         self.models.changed.connect(self._offer_models)
         self.remedies.restart_requested.connect(self.restart)
+        self.notices.notifier.clicked.connect(self.come_to_front)
         self.commands.keys_changed.connect(
             lambda: settings.remember(shortcuts=self.commands.chosen)
         )

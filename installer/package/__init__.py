@@ -1,1 +1,1 @@
-"""Builds the packages: what people install who have no checkout; a file for each format."""
+"""Packages to install from: a module here that exports `SPEC` is a format of `package`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 import tempfile
@@ -55,8 +54,6 @@ def accelerate_row(
         num_tokens: Tokens to write.
         on_timed: Called with what is being done.
     """
-    if importlib.util.find_spec("accelerate") is None:
-        return OffloadRow(0.0, 0, 0, "accelerate isn't installed: pip install -e '.[peers]'")
     config = shape_config(shape)
     layer = 2 * _num_weights(config, 0)
     ends = 4 * config.vocab_size * config.hidden_size

@@ -32,6 +32,7 @@ from medusa_core.models.parts import (
 )
 from medusa_core.models.quant.random_blocks import random_blocks
 from medusa_core.models.rope import interleave_rows
+from medusa_core.system.extras import GGUF_WRITER
 
 # The architecture of each `model_type` that is written.
 _ARCHITECTURES = {
@@ -151,12 +152,9 @@ def _their_names(config: ModelConfig) -> Callable[[str], str]:
 
 
 def _gguf() -> Any:
-    try:
-        import gguf
-    except ImportError as error:
-        raise RequestError(
-            "The package gguf isn't installed.", "pip install 'medusa-chat[peers]'"
-        ) from error
+    GGUF_WRITER.need()
+    import gguf
+
     return gguf
 
 

@@ -11,21 +11,18 @@ from typing import Any
 import torch
 
 from medusa_core.errors import RequestError
+from medusa_core.system.extras import LLAMA_CPP
 
 
 def llama_cpp_module() -> Any:
     """llama-cpp-python.
 
     Raises:
-        RequestError: It isn't installed.
+        MissingExtraError: It isn't installed.
     """
-    try:
-        import llama_cpp
-    except ImportError as error:
-        raise RequestError(
-            "llama-cpp-python isn't installed.",
-            "pip install 'medusa-chat[peers]' builds it, which needs a C++ compiler.",
-        ) from error
+    LLAMA_CPP.need()
+    import llama_cpp
+
     return llama_cpp
 
 

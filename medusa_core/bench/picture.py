@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medusa_core.errors import PromptFileError, RequestError
+from medusa_core.system.extras import PLOTS_EXTRA
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,14 +17,11 @@ def new_picture(num: int) -> tuple[Figure, list[Axes]]:
     """An empty picture of so many diagrams.
 
     Raises:
-        RequestError: matplotlib isn't installed.
+        MissingExtraError: matplotlib isn't installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise RequestError(
-            "Plots need matplotlib.", "Install it: pip install -e '.[plots]'."
-        ) from error
+    PLOTS_EXTRA.need()
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(3 * num, 3.2), layout="constrained")
     return figure, list(figure.subplots(1, num))
 

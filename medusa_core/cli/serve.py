@@ -3,41 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import os
-import re
-import secrets
-import signal
-from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
-from typing import IO
 
-from medusa_core.cli.load_arguments import (
-    NO_HEADS,
-    add_model_arguments,
-    local_load_command,
-    model_dirs,
-)
-from medusa_core.client import Client
-from medusa_core.errors import RequestError
-from medusa_core.hub.library.find import folder_list
-from medusa_core.hub.settings import settings_from
-from medusa_core.messages import LoadModel
-from medusa_core.server.guard import is_loopback
-from medusa_core.server.installed_models import InstalledModels
+from medusa_core.cli.load_arguments import add_model_arguments
 from medusa_core.server.limits import Limits
-from medusa_core.server.request_log import JsonLog, RequestListener, RequestRecord
-from medusa_core.server.server import DEFAULT_PORT, Server, ServerOptions
-from medusa_core.system.running_models import RunningFile
-from medusa_core.system.user_folders import places
+from medusa_core.server.server_options import DEFAULT_PORT
+from medusa_core.system.extras import SERVER_EXTRA
 
-_KEY_VARIABLE = "MEDUSA_API_KEY"
-_SESSION = "server"
-_MOST_WAITING = 10_000
-_ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(\[[0-9a-f:.]+\]|[^\s/?#@:*,\[\]]+)(?::([0-9]{1,5}))?")
-_USUAL_PORTS = {("http", "80"), ("https", "443")}
+KEY_VARIABLE = "MEDUSA_API_KEY"
 
 
 def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +28,7 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
         "--api-key",
         default="",
         metavar="K",
-        help=f"what clients must send (default: {_KEY_VARIABLE}; else none on this computer, and "
+        help=f"what clients must send (default: {KEY_VARIABLE}; else none on this computer, and "
         "one that is made and printed elsewhere)",
     )
     group.add_argument(
@@ -84,117 +57,13 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_serve(args: argparse.Namespace) -> int:
-    """Serve until somebody ends it."""
-    options = _options(args)
-    with ExitStack() as stack:
-        on_request: RequestListener = _ignore
-        if args.json_log is not None:
-            on_request = JsonLog(stack.enter_context(_open_log(args.json_log)))
-        model_dir, _ = model_dirs(args)
-        source = InstalledModels(
-            model_dir,
-            settings_from(os.environ).cache_dir,
-            folder_list().read,
-            _loading(args, model_dir),
-        )
-        file = RunningFile(places().running, "serve")
-        stack.callback(file.close)
+    """Serve until somebody ends it.
 
-        def make_client() -> Client:
-            client = Client()
-            client.listen(file.hear)
-            return client
+    Raises:
+        MissingExtraError: What speaks HTTP isn't installed.
+    """
+    SERVER_EXTRA.need()
+    from medusa_core.cli.serving import serve_until_ended
 
-        def announce(address: str) -> None:
-            file.listen_at(address)
-            _announce(address, args, options, server)
-
-        server = Server(options, make_client, source, on_request)
-        asyncio.run(server.serve(announce))
+    serve_until_ended(args)
     return 0
-
-
-def _options(args: argparse.Namespace) -> ServerOptions:
-    """Where to listen and to whom; elsewhere than on this computer a key is made.
-
-    Raises:
-        RequestError: A number is out of range.
-    """
-    if not 0 <= args.port < 1 << 16 or not 0 <= args.queue <= _MOST_WAITING:
-        raise RequestError(
-            "--port or --queue is out of range.",
-            f"Choose a port below 65,536 and a queue of at most {_MOST_WAITING:,}.",
-        )
-    key = _given_key(args)
-    if not key and not is_loopback(args.host):
-        key = secrets.token_urlsafe(24)
-    if not key.isascii() or not key.isprintable() or key != key.strip():
-        raise RequestError(
-            "The key can't be sent in a header.",
-            "Choose one of ASCII letters, digits and marks, without space around it.",
-        )
-    limits = replace(Limits(), most_waiting=args.queue)
-    origins = frozenset(map(_origin, args.cors_origin))
-    return ServerOptions(args.host, args.port, key, origins, limits)
-
-
-def _origin(text: str) -> str:
-    """An origin as browsers write it.
-
-    Raises:
-        RequestError: It is none.
-    """
-    found = _ORIGIN.fullmatch(text.strip().rstrip("/").lower())
-    if found is None:
-        raise RequestError(
-            f"{text!r} is no origin of pages.",
-            "Write scheme and host, such as https://example.org; several are given one by one.",
-        )
-    scheme, host, port = found.groups()
-    is_usual = port is None or (scheme, port) in _USUAL_PORTS
-    return f"{scheme}://{host}" if is_usual else f"{scheme}://{host}:{port}"
-
-
-def _given_key(args: argparse.Namespace) -> str:
-    key: str = args.api_key or os.environ.get(_KEY_VARIABLE, "")
-    return key
-
-
-def _loading(args: argparse.Namespace, first: Path) -> Callable[[Path], LoadModel]:
-    """Makes commands to load models; heads and adapters that were named are the first one's."""
-
-    def command(path: Path) -> LoadModel:
-        named = argparse.Namespace(**vars(args))
-        if path.resolve() != first.resolve():
-            named.model = str(path)
-            named.heads = NO_HEADS if args.heads == NO_HEADS else ""
-            named.assistant = named.adapter = ""
-            named.phrases = None
-        return local_load_command(named, _SESSION)
-
-    return command
-
-
-def _announce(
-    address: str, args: argparse.Namespace, options: ServerOptions, server: Server
-) -> None:
-    """Say where the server is, and hear from now on who wants to end it."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: server.stop())
-    print(f"listening at {address}/v1")
-    if options.api_key != _given_key(args):
-        print(f"  key for clients, made for this run: {options.api_key}")
-    print("ready; Ctrl-C ends it", flush=True)
-
-
-def _ignore(record: RequestRecord) -> None:
-    """Nobody wants to know of requests."""
-
-
-def _open_log(path: Path) -> IO[str]:
-    try:
-        return path.open("a", encoding="utf-8")
-    except OSError as error:
-        raise RequestError(
-            f"{path} can't be written: {error.strerror or error}.", "Choose another --json-log."
-        ) from error

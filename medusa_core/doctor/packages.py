@@ -6,6 +6,7 @@ from functools import partial
 
 from medusa_core.doctor.check import Check, Examination
 from medusa_core.system.components import version_of
+from medusa_core.system.installation import command_to_mend
 
 # Beside torch, which the checks of the machine name.
 _NEEDED = (
@@ -19,7 +20,6 @@ _NEEDED = (
         "llguidance",
         "prompt_toolkit",
     ),
-    *("starlette", "uvicorn"),
 )
 _WINDOW = (
     *("PySide6-Essentials", "qasync", "markdown-it-py", "pygments", "pylatexenc", "pyqtgraph"),
@@ -30,6 +30,8 @@ _OPTIONAL = {
     "bitsandbytes": "4-bit and 8-bit models on a graphics card",
     "transformers": "comparing with transformers in bench",
     "scipy": "the best place for a batch's layers, by plan and bench --throughput",
+    "starlette": "the server for other programs",
+    "uvicorn": "the server for other programs",
     "ray": "layers on other machines",
     "llama-cpp-python": "comparing with llama.cpp in bench",
     "matplotlib": "drawing with bench --plot",
@@ -49,7 +51,7 @@ def _all_of(name: str, packages: tuple[str, ...]) -> Check:
     found = {package: version_of(package) for package in packages}
     missing = [package for package, version in found.items() if not version]
     if missing:
-        hint = "Install Medusa Chat again: python3 installer run"
+        hint = f"Install Medusa Chat again: {command_to_mend()}"
         return Check(name, False, f"Not installed: {', '.join(missing)}.", hint)
     listed = ", ".join(f"{package} {version}" for package, version in found.items())
     return Check(name, True, f"{listed}.")

@@ -22,7 +22,7 @@ from medusa_core.messages import (
     Role,
     StepDone,
 )
-from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.speculation.drafters.lineup import raced_drafters
 from medusa_core.speculation.tuning.costs import StepCosts
 from medusa_core.speculation.tuning.forms import RaceSums
 from medusa_core.speculation.tuning.tuner import Tuner
@@ -77,7 +77,7 @@ class DrafterRace:
         self.is_done = not questions
         self.num_answered = 0
         self._target, self._costs, self._most_s = target, costs, most_s
-        self._tuners = {spec.name: Tuner(target, costs) for spec in drafters_for(target)}
+        self._tuners = {spec.name: Tuner(target, costs) for spec in raced_drafters(target)}
         self._questions = list(questions)
         self._max_new_tokens = max_new_tokens
         self._place = -1  # before the first question everyone warms up on it

@@ -76,10 +76,25 @@ def plan_target(
         return plan
     raise PlanError(
         f"This model needs {-plan.free_bytes / GIB:.1f} GiB more than {budget.name} has free.",
-        f"It fits with a context of {plan.max_context:,} tokens; or choose a smaller weight format."
-        if plan.max_context
-        else "Choose a smaller weight format or a smaller model, or close other programs; or name "
-        "a folder for its layers with --tier-disk.",
+        _way_out(options, plan.max_context),
         missing_bytes=-plan.free_bytes,
         max_context=plan.max_context,
     )
+
+
+def _way_out(options: LoadOptions, max_context: int) -> str:
+    """What to do where a model doesn't fit."""
+    hint = (
+        "Choose a smaller weight format or a smaller model, or close other programs; or name a "
+        "folder for its layers with --tier-disk."
+    )
+    if max_context:
+        hint = (
+            f"It fits with a context of {max_context:,} tokens; or choose a smaller weight format."
+        )
+    elif options.has_disk:
+        hint = (
+            "Even with its layers on the disk, what stays in memory has no room: token vectors, "
+            "projection, cache and two layers. Give it more memory, or choose a smaller model."
+        )
+    return hint

@@ -115,7 +115,7 @@ class KeyStore:
         if self._is_given_up:
             raise _NoKeyringError("it didn't answer before")
         if self._keyring is None and portable_home() is not None:
-            raise _NoKeyringError("the program is portable")
+            raise _NoKeyringError("portable")
         answers: queue.SimpleQueue[tuple[_T | None, str]] = queue.SimpleQueue()
 
         def work() -> None:

@@ -7,7 +7,6 @@ import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 
 import uvicorn
@@ -24,33 +23,14 @@ from medusa_core.server.limits import Limits
 from medusa_core.server.metrics import Metrics
 from medusa_core.server.request_log import RequestListener
 from medusa_core.server.served_models import ModelSource, ServedModels
+from medusa_core.server.server_options import ServerOptions
 from medusa_core.server.session_pool import SessionPool
 
 log = logging.getLogger(__name__)
 
-DEFAULT_PORT = 8642
 _SPARE_SESSIONS = 16  # conversations that are read and rest
 _CLOSING_S = 1
 _UNSENT_BYTES = 64 << 10
-
-
-@dataclass(frozen=True, slots=True)
-class ServerOptions:
-    """Where a server listens, and to whom.
-
-    Attributes:
-        host: Address; who isn't on this computer needs the key.
-        port: 0 for any that is free.
-        api_key: What clients must know; empty for none, which only loopback allows.
-        origins: Of other sites whose pages may use it.
-        limits: What a request may cost.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = DEFAULT_PORT
-    api_key: str = ""
-    origins: frozenset[str] = frozenset()
-    limits: Limits = field(default_factory=Limits)
 
 
 class Server:

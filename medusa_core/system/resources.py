@@ -19,9 +19,9 @@ def program_root() -> Path:
 
 
 def resources_dir() -> Path:
-    """Folder of shipped files; `MEDUSA_RESOURCES` overrides it for packaged builds."""
-    override = os.environ.get("MEDUSA_RESOURCES")
-    return Path(override) if override else program_root() / "resources"
+    """Folder of shipped files: in the package where it was installed, else the checkout's."""
+    packed = Path(__file__).resolve().parents[1] / "_resources"
+    return packed if packed.is_dir() else program_root() / "resources"
 
 
 def models_dir() -> Path:

@@ -2013,6 +2013,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Vorausraten der Art {0} wird nicht unterstützt.</translation>
     </message>
     <message>
+        <source>Even with its layers on the disk, what stays in memory has no room: token vectors, projection, cache and two layers. Give it more memory, or choose a smaller model.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>Every path needs all of its prefixes in the tree.</source>
         <translation>Jeder Pfad braucht alle seine Anfänge im Baum.</translation>
     </message>
@@ -8708,12 +8712,12 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Nach Quelle</translation>
     </message>
     <message>
-        <source>Model too small to be sped up</source>
-        <translation>Modell zu klein, um schneller zu werden</translation>
+        <source>Fast even without guesses</source>
+        <translation>Auch ohne Vorausraten schnell</translation>
     </message>
     <message>
-        <source>A step of this model takes less than 2 ms, so drafting can&apos;t save time that anybody would notice. Tokens per step show what it saves with a large model.</source>
-        <translation>Ein Schritt dieses Modells dauert unter 2 ms; Vorausraten kann keine Zeit sparen, die jemand bemerkt. Token je Schritt zeigen, was es bei einem großen Modell spart.</translation>
+        <source>A step of this model takes less than 2 ms, so what guesses save is hard to notice. Tokens per step show what they save with a large model.</source>
+        <translation>Ein Schritt dieses Modells dauert unter 2 ms; was Vorausraten spart, bemerkt man kaum. Token je Schritt zeigen, was es bei einem großen Modell spart.</translation>
     </message>
     <message>
         <source>Tokens of the answer so far ÷ seconds of its decoding steps.</source>

@@ -32,6 +32,7 @@ from app.startup.single_instance import SingleInstance
 qt = QCoreApplication([])
 instance = SingleInstance(Path(sys.argv[1]))
 instance.raise_requested.connect(lambda: print("raised", flush=True))
+instance.open_requested.connect(lambda path: print("opened", ascii(path.name), flush=True))
 print(instance.take(), flush=True)
 qt.exec()
 """
@@ -57,6 +58,10 @@ def test_a_second_start_raises_the_first_and_a_killed_one_leaves_no_lock(
     assert second.raise_other()
     assert holder.stdout is not None
     assert holder.stdout.readline() == "raised\n"
+    odd = os.fsdecode(b"a \n\xff\xc3\xa4.gguf")
+    assert second.raise_other(tmp_path / odd)
+    assert holder.stdout.readline() == "raised\n"
+    assert holder.stdout.readline() == f"opened {odd!a}\n"
     assert elsewhere.take(), "another data directory has an instance of its own"
     elsewhere.release()
     os.kill(holder.pid, signal.SIGKILL)

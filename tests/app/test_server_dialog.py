@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 from app.server.requests_model import MOST_REQUESTS, RequestsModel
 from app.server.server_dialog import ServerDialog
 from app.server.server_keeper import ServerEvents, ServerKeeper, ServerPhase
-from medusa_core.errors import RequestError
+from medusa_core.errors import MissingExtraError, RequestError
 from medusa_core.server.request_log import RequestRecord
 from tests.app.conftest import Open
 from tests.app.driving import wait_ready
@@ -148,3 +148,17 @@ def test_the_choice_is_remembered_and_the_window_ends_its_server(
     window.close()
     assert not servers[0].is_running
     assert window.settings.values.serves
+
+
+def test_a_server_that_cannot_be_made_says_why(qtbot: QtBot) -> None:
+    def make(port: int, events: ServerEvents) -> ScriptedServer:
+        raise MissingExtraError("This needs uvicorn.", "Install it.")
+
+    dialog = ServerDialog(keeper := ServerKeeper(make), 8642)
+    qtbot.addWidget(dialog)
+    keeper.turn_on(8642)
+    assert keeper.status.phase is ServerPhase.FAILED
+    assert dialog.note.text() == "This needs uvicorn. Install it."
+    assert not dialog.switch.isChecked()
+    keeper.turn_off()
+    assert keeper.status.phase is ServerPhase.OFF

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from medusa_core.bench.disk_offload import accelerate_row, write_random
+from medusa_core.bench.disk_offload import write_random
 from medusa_core.bench.random_target import shape_config
 from medusa_core.engine.batch.room import sessions_for
 from medusa_core.engine.several import answer_all
@@ -103,12 +103,3 @@ def test_random_weights_in_16_bits_have_all_tensors_of_the_shape(tmp_path: Path)
     names = ModelFiles.open(tmp_path).checkpoint().names
     assert "model.embed_tokens.weight" in names
     assert sum(name.startswith("model.layers.1.") for name in names) >= 9
-
-
-def test_without_accelerate_the_row_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    row = accelerate_row("vicuna-7b", tmp_path, 1 << 30, 8, print)
-    assert row.tokens_per_s == 0
-    assert "isn't installed" in row.note

@@ -32,6 +32,7 @@ from medusa_core.messages import (
 from medusa_core.speculation.drafters.lineup import (
     drafter_registry,
     drafters_for,
+    raced_drafters,
 )
 from medusa_core.speculation.tuning.calibration import measure_costs
 from medusa_core.speculation.tuning.costs import (
@@ -67,7 +68,7 @@ def test_all_drafters_answer_all_questions(name: str, load: LoadTarget) -> None:
     race = DrafterRace(target, COSTS, QUESTIONS, 12)
     speeds = {speed.name: speed for speed in run(race)}
     assert race.num_answered == 2
-    assert set(speeds) == {spec.name for spec in drafters_for(target)}
+    assert set(speeds) == {spec.name for spec in raced_drafters(target)}
     assert speeds["none"].tau == speeds["none"].x_plain == 1.0
     assert all(speed.tau >= 1.0 and speed.tokens_per_s > 0 for speed in speeds.values())
     assert all(speed.draft_ms > 0 for speed in speeds.values())
@@ -88,14 +89,14 @@ def test_a_race_that_pauses_gives_its_room_back_and_goes_on(tiny: Target) -> Non
         race.advance()
     race.pause()
     assert tiny.caches.free_rows == free
-    assert len(run(race)) == len(drafters_for(tiny))
+    assert len(run(race)) == len(raced_drafters(tiny))
 
 
 def test_a_question_that_does_not_fit_counts_for_nobody(tiny: Target) -> None:
     long = "word " * 5000
     for questions in ((long, "one"), ("one", long), (long, "one", long)):
         race = DrafterRace(tiny, COSTS, questions, 6)
-        assert len(run(race)) == len(drafters_for(tiny))
+        assert len(run(race)) == len(raced_drafters(tiny))
         assert race.num_answered == 1
     assert run(DrafterRace(tiny, COSTS, (long,), 6)) == ()
 
@@ -114,7 +115,7 @@ def test_who_fails_leaves_the_race(tiny: Target, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(drafter_race, "Generation", Failing)
     free = tiny.caches.free_rows
     names = {speed.name for speed in run(DrafterRace(tiny, COSTS, QUESTIONS, 6))}
-    assert names == {spec.name for spec in drafters_for(tiny)} - {"medusa"}
+    assert names == {spec.name for spec in raced_drafters(tiny)} - {"medusa"}
     assert started.count("medusa") == 1
     assert tiny.caches.free_rows == free
 
@@ -149,13 +150,14 @@ def test_a_model_that_is_there_to_show_drafts_drafts_even_where_that_is_slower(
     assert drafters_for(tiny, speeds)[0].name == "none"
     assert drafters_for(tiny, speeds, shows_drafts=True)[0].name == "suffix"
     assert drafters_for(tiny, shows_drafts=True) == drafters_for(tiny)
-    assert {spec.name for spec in drafters_for(tiny, speeds, shows_drafts=True)} == set(slower)
+    offered = {spec.name for spec in drafters_for(tiny, speeds, shows_drafts=True)}
+    assert offered == {*slower, "lookahead"}
 
 
 def test_speeds_are_kept_for_the_drafters_that_were_compared(tiny: Target, tmp_path: Path) -> None:
     speeds = tuple(
         DrafterSpeed(name, 2.0, 9.0, 1.5, 0.1)
-        for name in sorted(spec.name for spec in drafters_for(tiny))
+        for name in sorted(spec.name for spec in raced_drafters(tiny))
     )
     known = ModelMeasurements(tmp_path, tiny, ())
     assert known.speeds() == ()
@@ -283,7 +285,10 @@ def test_the_engine_races_in_spare_time_and_remembers(
     raced = fresh.wait("race", Raced, Failed)
     assert isinstance(raced, Raced)
     assert raced.drafters[0].name == raced.speeds[0].name
-    assert {choice.name for choice in raced.drafters} == {speed.name for speed in raced.speeds}
+    assert {choice.name for choice in raced.drafters} == {
+        *(speed.name for speed in raced.speeds),
+        "lookahead",
+    }
     again = fresh.load(load_command(folders, tmp_path, "second"))
     assert isinstance(again, ModelLoaded)
     assert set(again.speeds) == set(raced.speeds)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from installer.errors import CommandError
-from installer.first_model import FILE
 from installer.layout import Layout
+from installer.model_file import FILE
 from installer.process import Output
 from installer.requirements import name_of
 
@@ -14,6 +14,7 @@ PYPROJECT = """
 [project]
 dependencies = ["torch>=2.11", "PySide6-Essentials>=6.11"]
 [project.optional-dependencies]
+server = ["starlette>=1.10"]
 test = ["pytest>=9"]
 """
 CONSTRAINTS = "torch==2.13.0\nuv==0.13.8\n"
@@ -40,6 +41,7 @@ class FakeMachine:
         self.layout = Layout(root)
         root.mkdir(exist_ok=True)
         self.layout.pyproject.write_text(PYPROJECT, encoding="utf-8")
+        self.layout.constraints.parent.mkdir(exist_ok=True)
         self.layout.constraints.write_text(CONSTRAINTS, encoding="utf-8")
         self.commands: list[str] = []
         self.nvidia_smi: str | None = None
@@ -78,6 +80,8 @@ class FakeMachine:
         self.before_install(command)
         if "download" in command:
             self.put_wheel(Path(command[command.index("--dest") + 1]))
+            return
+        if "install" not in command:
             return
         backend = next((a.partition("=")[2] for a in command if "--torch-backend" in a), "")
         for requirement in command[command.index("install") + 1 :]:

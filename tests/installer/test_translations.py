@@ -24,7 +24,7 @@ def german(machine: FakeMachine) -> Path:
 def compiled(machine: FakeMachine) -> list[str]:
     """Compile; returns the commands that took."""
     machine.commands.clear()
-    compile_translations(machine.layout, machine)
+    compile_translations(machine.layout, machine, machine.layout.program("pyside6-lrelease"))
     return machine.commands
 
 

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from medusa_core.__main__ import main
-from medusa_core.cli.serve import _origin
+from medusa_core.cli.serving import _origin
 from medusa_core.errors import RequestError
 from tests.server.served import Served
 

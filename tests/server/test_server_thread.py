@@ -17,7 +17,8 @@ from medusa_core.errors import MedusaError
 from medusa_core.messages import Event, LoadModel, ModelLoaded, Unload, Unloaded
 from medusa_core.server.limits import Limits
 from medusa_core.server.request_log import RequestRecord
-from medusa_core.server.server import Server, ServerOptions
+from medusa_core.server.server import Server
+from medusa_core.server.server_options import ServerOptions
 from medusa_core.server.server_thread import ServerThread
 from medusa_core.server.shared_engine import SharedEngine
 from medusa_core.server.sleeping_model import SleepingModel

@@ -38,11 +38,11 @@ MARKING_NAMES = {
 }
 MARK_CHARS = 11
 BARS_EM = 32  # in less room the words say it alone
-TOO_SMALL = QT_TRANSLATE_NOOP("StepsStrip", "Model too small to be sped up")
+TOO_SMALL = QT_TRANSLATE_NOOP("StepsStrip", "Fast even without guesses")
 TOO_SMALL_MEANING = QT_TRANSLATE_NOOP(
     "StepsStrip",
-    "A step of this model takes less than 2 ms, so drafting can't save time that anybody would "
-    "notice. Tokens per step show what it saves with a large model.",
+    "A step of this model takes less than 2 ms, so what guesses save is hard to notice. Tokens "
+    "per step show what they save with a large model.",
 )
 SPEED = QT_TRANSLATE_NOOP(
     "StepsStrip", "Tokens of the answer so far ÷ seconds of its decoding steps."

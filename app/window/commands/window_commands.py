@@ -22,7 +22,7 @@ _KEY = QKeySequence.StandardKey
 MENU: tuple[str | None, ...] = (
     *("tree", "steps", "equilibrium", "compare", "open-trace", None),
     *("palette", "models", "open-gguf", "batch", "server", "settings", "theme", None),
-    *("welcome", "diagnostics", "about", None, "quit"),
+    *("welcome", "diagnostics", "data-folder", "log-folder", "about", None, "quit"),
 )
 
 
@@ -178,6 +178,15 @@ class WindowCommands(QObject):
             ),
             AppCommand("welcome", self.tr("First steps…"), section, dialogs.show_welcome),
             AppCommand("diagnostics", self.tr("Diagnostics…"), section, dialogs.show_diagnostics),
+            AppCommand(
+                "data-folder",
+                self.tr("Open the data folder"),
+                section,
+                dialogs.open_data_folder,
+            ),
+            AppCommand(
+                "log-folder", self.tr("Open the log folder"), section, dialogs.open_log_folder
+            ),
             AppCommand(
                 "about",
                 self.tr("About Medusa Chat"),

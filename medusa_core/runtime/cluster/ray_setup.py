@@ -17,6 +17,7 @@ from types import ModuleType
 
 from medusa_core.errors import ClusterError
 from medusa_core.runtime.cluster.address import split_address
+from medusa_core.system.extras import CLUSTER_EXTRA
 from medusa_core.system.resources import program_root
 from medusa_core.system.user_folders import places
 
@@ -60,7 +61,8 @@ def load_ray(host: str) -> ModuleType:
         host: Where the cluster's head is; nobody else reaches a loopback address.
 
     Raises:
-        ClusterError: Ray isn't installed, or there is no token.
+        ClusterError: There is no token.
+        MissingExtraError: Ray isn't installed.
     """
     if TOKEN_VARIABLE not in os.environ:
         if not token_file().is_file():
@@ -81,12 +83,9 @@ def load_ray(host: str) -> ModuleType:
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     elif sys.platform in ("win32", "darwin"):
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "1"
-    try:
-        import ray
-    except ImportError as error:
-        raise ClusterError(
-            "Ray isn't installed, which clusters need.", "Install it: pip install -e '.[cluster]'"
-        ) from error
+    CLUSTER_EXTRA.need()
+    import ray
+
     logging.getLogger("ray").setLevel(logging.ERROR)
     module: ModuleType = ray
     return module

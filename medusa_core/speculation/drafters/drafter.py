@@ -77,6 +77,8 @@ class DrafterSpec:
             its guesses have no ranks.
         hint: What to do where it can't draft.
         is_offered: People choose among those; the others are there for `bench` to compare with.
+        is_raced: It is compared with the others on a model's first load, and may become the
+            default; else whoever wants it chooses it.
     """
 
     choice: DrafterChoice
@@ -88,6 +90,7 @@ class DrafterSpec:
     accuracies: Callable[[Target], Accuracies] = no_ranks
     hint: str = "Load Medusa heads for this model, or choose the drafter 'none'."
     is_offered: bool = True
+    is_raced: bool = True
 
     @property
     def name(self) -> str:

@@ -183,6 +183,7 @@ def grown_spec(
     sources: Sequence[str],
     preference: int,
     hint: str = "",
+    is_raced: bool = True,
 ) -> DrafterSpec:
     """A drafter that grows trees from some sources: those that serve a target, two at least.
 
@@ -191,6 +192,7 @@ def grown_spec(
         sources: Their names; a single one must serve.
         preference: As `DrafterSpec` has it.
         hint: What to do where it can't draft; empty for what its first source says.
+        is_raced: As `DrafterSpec` has it.
     """
     specs = [source_registry().get(name) for name in sources]
 
@@ -215,4 +217,5 @@ def grown_spec(
         weighs_rows=True,
         accuracies=accuracies_of if any(spec.is_ranked for spec in specs) else no_ranks,
         hint=hint,
+        is_raced=is_raced,
     )

@@ -32,7 +32,7 @@ def _alone(source: SourceSpec) -> DrafterSpec:
     """The drafter of one source."""
     info = source.info
     choice = source.alone or DrafterChoice(info.name, info.label.capitalize(), info.explanation)
-    return grown_spec(choice, (source.name,), source.preference)
+    return grown_spec(choice, (source.name,), source.preference, is_raced=source.is_raced)
 
 
 def serving_drafters(target: Target) -> tuple[DrafterSpec, ...]:
@@ -47,6 +47,11 @@ def fixed_tree_drafter() -> DrafterSpec:
     return min(fixed, key=lambda spec: spec.preference)
 
 
+def raced_drafters(target: Target) -> tuple[DrafterSpec, ...]:
+    """All that are compared with each other for a target, by preference."""
+    return tuple(spec for spec in drafters_for(target) if spec.is_raced)
+
+
 def drafters_for(
     target: Target, speeds: Sequence[DrafterSpeed] = (), *, shows_drafts: bool = False
 ) -> tuple[DrafterSpec, ...]:
@@ -58,7 +63,8 @@ def drafters_for(
         shows_drafts: Of those that draft, that is.
     """
     offered = [spec for spec in serving_drafters(target) if spec.is_offered]
-    able = [spec for spec in offered if spec.drafts] if shows_drafts else offered
+    raced = [spec for spec in offered if spec.is_raced]
+    able = [spec for spec in raced if spec.drafts] if shows_drafts else raced
     names = {spec.name for spec in able}
     known = {speed.name: speed.tokens_per_s for speed in speeds if speed.name in names}
     best = max(known.values(), default=0.0)

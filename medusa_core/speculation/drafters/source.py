@@ -181,6 +181,7 @@ class SourceSpec:
         rides: It takes rows of every step besides its drafts (`Rides`), so that it drafts alone.
         alone: The drafter of this source alone, where its name or words aren't those of `info`.
         preference: Of that drafter; as `DrafterSpec` has it.
+        is_raced: That drafter is; as `DrafterSpec` has it.
     """
 
     info: SourceInfo
@@ -194,6 +195,7 @@ class SourceSpec:
     rides: bool = False
     alone: DrafterChoice | None = None
     preference: int = 40
+    is_raced: bool = True
 
     @property
     def name(self) -> str:

@@ -15,7 +15,7 @@ import torch
 
 from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterSpeed, Tier
-from medusa_core.speculation.drafters.lineup import drafters_for
+from medusa_core.speculation.drafters.lineup import raced_drafters
 from medusa_core.speculation.tuning.calibration import measure_costs
 from medusa_core.speculation.tuning.costs import StepCosts
 from medusa_core.speculation.tuning.tuner import Tuner
@@ -73,7 +73,7 @@ class ModelMeasurements:
         if self._target.is_divided:
             return ()
         speeds = self._files.load(self._here, "speeds", _speeds_of) or ()
-        names = {spec.name for spec in drafters_for(self._target)}
+        names = {spec.name for spec in raced_drafters(self._target)}
         return speeds if names == {speed.name for speed in speeds} else ()
 
     def save_speeds(self, speeds: Sequence[DrafterSpeed]) -> None:

@@ -71,7 +71,7 @@ def main() -> int:
         build_sanitized(chosen.sanitize)
         return 0
     if lack := _compiler_lack():
-        print(f"{lack}: pip install -c constraints.txt -e '.[native]'")
+        print(f"{lack}: pip install -c installer/constraints.txt -e '.[native]'")
         return 1
     if not chosen.check:
         build(native_dir(), chosen.only)

@@ -176,4 +176,7 @@ SPEC = SourceSpec(
         looks_ahead=True,
     ),
     preference=60,
+    # Nowhere measured does it bring as much as the suffix tree, which costs no rows: 1.7 tokens
+    # per step against 2.0 where rows cost nothing.
+    is_raced=False,
 )

@@ -1,0 +1,205 @@
+"""Notifications of Linux desktops: `org.freedesktop.Notifications` on the session's bus.
+
+Qt's own D-Bus can't be used for it from Python: it writes no unsigned number, which `Notify` wants.
+
+Source: Desktop Notifications Specification 1.2 (freedesktop.org).
+"""
+
+from __future__ import annotations
+
+import html
+import logging
+import os
+import threading
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication, QObject, QSocketNotifier, Signal
+
+from app.desktop.desktop_notice import DesktopNotice
+
+log = logging.getLogger(__name__)
+
+_NAME = "org.freedesktop.Notifications"
+_PATH = "/org/freedesktop/Notifications"
+_PROGRAM, _DESKTOP_FILE = "Medusa Chat", "medusa-chat"
+_PATIENCE_S = 2.0
+_USUAL_TIME = -1  # the desktop knows how long
+_DEFAULT_ACTION = "default"  # a click on the notification itself
+
+
+class BusNotices(QObject):
+    """Shows notifications by the desktop's own service, and hears clicks on them.
+
+    Asking blocks, so each is sent in a thread of its own; what comes back is read when the socket
+    has something.
+
+    Signals:
+        clicked: As in `NoticeService`.
+        failed: As there: no bus, no service, or one that refuses or doesn't answer.
+        sent: The service has taken one.
+    """
+
+    clicked = Signal()
+    failed = Signal()
+    sent = Signal()
+
+    def __init__(self, icon: Path, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._icon = icon
+        self._lock = threading.Lock()
+        self._bus: _Bus | None = None
+        self._reader: QSocketNotifier | None = None
+        self.sent.connect(self._listen)
+        self.failed.connect(self.close)
+
+    def show(self, notice: DesktopNotice) -> None:
+        label = QCoreApplication.translate("Notices", "Show")
+        threading.Thread(
+            target=self._send, args=(notice, label), name="notification", daemon=True
+        ).start()
+
+    def close(self) -> None:
+        with self._lock:
+            self._drop()
+
+    def _send(self, notice: DesktopNotice, label: str) -> None:
+        """In a thread: ask the service."""
+        try:
+            with self._lock:
+                self._bus = self._bus or _Bus()
+                self._bus.notify(notice, self._icon, label)
+        except Exception as error:  # noqa: BLE001 - whatever a foreign service does costs no more
+            log.info("no notification by the desktop: %r", error)
+            self.failed.emit()
+        else:
+            self.sent.emit()
+
+    def _listen(self) -> None:
+        if self._bus is not None and self._reader is None:
+            self._reader = QSocketNotifier(self._bus.fileno, QSocketNotifier.Type.Read, self)
+            self._reader.activated.connect(self._read)
+        self._read()
+
+    def _read(self) -> None:
+        # A thread that asks reads, too, and `sent` follows.
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            is_clicked = self._bus is not None and self._bus.take_click()
+        except (OSError, RuntimeError) as error:
+            log.info("the session's bus is gone: %r", error)
+            is_clicked = False
+            self._drop()
+        finally:
+            self._lock.release()
+        if is_clicked:
+            self.clicked.emit()
+
+    def _drop(self) -> None:
+        """Forget the bus; the next notification looks for one again."""
+        if self._reader is not None:
+            self._reader.setEnabled(False)
+            self._reader.deleteLater()
+            self._reader = None
+        if self._bus is not None:
+            self._bus.close()
+            self._bus = None
+
+
+class _Bus:
+    """A connection to the session's bus, for notifications alone."""
+
+    def __init__(self) -> None:
+        """Connect; blocks.
+
+        Raises:
+            Exception: There is no bus, or nothing on it that shows notifications.
+        """
+        from jeepney import DBusAddress
+        from jeepney.io.blocking import open_dbus_connection
+
+        self._address = DBusAddress(_PATH, bus_name=_NAME, interface=_NAME)
+        self._connection = open_dbus_connection("SESSION", auth_timeout=_PATIENCE_S)
+        self._heard: deque[Any] = deque()
+        self._numbers: set[int] = set()
+        try:
+            self._hear()
+            (self._abilities,) = self._call("GetCapabilities")
+        except Exception:
+            self.close()
+            raise
+
+    @property
+    def fileno(self) -> int:
+        """What a click is heard on."""
+        number: int = self._connection.sock.fileno()
+        return number
+
+    def notify(self, notice: DesktopNotice, icon: Path, label: str) -> None:
+        """Show one; blocks.
+
+        Args:
+            notice: What it says.
+            icon: Picture of the program.
+            label: What a click does, in words.
+
+        Raises:
+            Exception: It isn't shown.
+        """
+        body = html.escape(notice.name) if "body-markup" in self._abilities else notice.name
+        actions = [_DEFAULT_ACTION, label] if "actions" in self._abilities else []
+        hints = {"desktop-entry": ("s", _DESKTOP_FILE)}
+        said = (_PROGRAM, 0, str(icon), notice.title, body, actions, hints, _USUAL_TIME)
+        (number,) = self._call("Notify", "susssasa{sv}i", said)
+        self._numbers.add(number)
+
+    def take_click(self) -> bool:
+        """Read what has come; whether one of ours was clicked.
+
+        Raises:
+            OSError: The bus is gone.
+        """
+        from jeepney import HeaderFields
+
+        try:
+            while True:
+                self._connection.recv_messages(timeout=0)
+        except TimeoutError:
+            pass  # that was all
+        is_clicked = False
+        while self._heard:
+            message = self._heard.popleft()
+            signal, (number, *rest) = message.header.fields[HeaderFields.member], message.body
+            if number not in self._numbers:
+                continue
+            if signal == "ActivationToken":  # lets the window come up under Wayland, by Qt
+                os.environ["XDG_ACTIVATION_TOKEN"] = str(rest[0])
+            elif signal == "ActionInvoked":
+                is_clicked = True
+            elif signal == "NotificationClosed":
+                self._numbers.discard(number)
+        return is_clicked
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+    def _hear(self) -> None:
+        """Let the bus bring what the service says."""
+        from jeepney import MatchRule, message_bus
+        from jeepney.io.blocking import Proxy
+
+        rule = MatchRule(type="signal", interface=_NAME, path=_PATH)
+        self._connection.filter(rule, queue=self._heard)
+        Proxy(message_bus, self._connection, timeout=_PATIENCE_S).AddMatch(rule)
+
+    def _call(self, method: str, signature: str | None = None, body: tuple[Any, ...] = ()) -> Any:
+        from jeepney import DBusErrorResponse, MessageType, new_method_call
+
+        message = new_method_call(self._address, method, signature, body)
+        reply = self._connection.send_and_get_reply(message, timeout=_PATIENCE_S)
+        if reply.header.message_type is MessageType.error:
+            raise DBusErrorResponse(reply)
+        return reply.body

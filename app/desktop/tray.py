@@ -1,0 +1,44 @@
+"""Notifications of Windows and macOS, by an icon that is there as long as they are."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import QSystemTrayIcon
+
+from app.desktop.desktop_notice import DesktopNotice
+
+_SHOWN_MS = 10_000
+
+
+class TrayNotices(QObject):
+    """Shows notifications by an icon in the tray.
+
+    Signals:
+        clicked: As in `NoticeService`.
+        failed: As there: this desktop has no tray.
+    """
+
+    clicked = Signal()
+    failed = Signal()
+
+    def __init__(self, icon: QIcon, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.icon = QSystemTrayIcon(icon, self)
+        self.icon.messageClicked.connect(self.clicked)
+        self.icon.activated.connect(lambda _reason: self.clicked.emit())
+        self._end = QTimer(self)
+        self._end.setSingleShot(True)
+        self._end.timeout.connect(self.icon.hide)
+
+    def show(self, notice: DesktopNotice) -> None:
+        if not (QSystemTrayIcon.isSystemTrayAvailable() and QSystemTrayIcon.supportsMessages()):
+            self.failed.emit()
+            return
+        self.icon.show()  # messages come from an icon that is seen
+        self.icon.showMessage(notice.title, notice.name, self.icon.icon(), _SHOWN_MS)
+        self._end.start(2 * _SHOWN_MS)
+
+    def close(self) -> None:
+        self._end.stop()
+        self.icon.hide()

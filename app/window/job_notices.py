@@ -1,0 +1,81 @@
+"""Says by the desktop what has ended while the user looks elsewhere."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from app.desktop.desktop_notice import DesktopNotice
+from app.desktop.notifier import Notifier
+from app.history.chat_title import title_of
+from app.window.parts import WindowParts
+from medusa_core.api import JobState
+from medusa_core.chats.conversation import Conversation, Turn
+from medusa_core.messages import StopReason
+
+if TYPE_CHECKING:
+    from app.window.dialogs import Dialogs
+    from medusa_core.api import BatchJob, DownloadJob, HeadsTraining, Library
+
+LONG_ANSWER_S = 20.0
+
+
+class JobNotices(QObject):
+    """Makes a notification of what ends: long answers, batches, downloads, trainings.
+
+    What it is about is named only if the user allows that.
+
+    Attributes:
+        notifier: Shows them.
+    """
+
+    def __init__(self, parts: WindowParts, dialogs: Dialogs) -> None:
+        super().__init__(parts.window)
+        self._settings = parts.settings
+        self._states: dict[int, JobState] = {}
+        self.notifier = Notifier(parts.window, parts.resources / "icons" / "app.svg")
+        parts.chat.ended.connect(self._answer_ended)
+        parts.models.opened.connect(self._watch_downloads)
+        dialogs.batch_ended.connect(self._batch_ended)
+        dialogs.training_ended.connect(self._training_ended)
+
+    def _answer_ended(self, conversation: Conversation, turn: Turn) -> None:
+        answer = turn.answer
+        is_stopped = answer.done is not None and answer.done.stop_reason is StopReason.CANCELLED
+        if is_stopped or time.time() - answer.created_s < LONG_ANSWER_S:
+            return
+        is_whole = answer.done is not None
+        title = self.tr("An answer is ready") if is_whole else self.tr("An answer broke off")
+        self._tell(title, title_of((conversation.turns or (turn,))[0].prompt.text))
+
+    def _batch_ended(self, job: BatchJob) -> None:
+        wish, state = job.wish, job.state()
+        is_done = state.stage == "done"
+        title = self.tr("A batch is done") if is_done else self.tr("A batch has stopped")
+        self._tell(title, "" if wish is None else Path(wish.out).name)
+
+    def _training_ended(self, run: HeadsTraining) -> None:
+        is_done = run.progress().stage == "done"
+        title = self.tr("Heads are trained") if is_done else self.tr("A training has stopped")
+        self._tell(title, run.out.name)
+
+    def _watch_downloads(self, library: Library) -> None:
+        self._states = {job.id: job.state for job in library.downloads.jobs}
+        library.downloads.subscribe(self._download_changed)
+
+    def _download_changed(self, job: DownloadJob) -> None:
+        before, self._states[job.id] = self._states.get(job.id), job.state
+        if job.state is before:
+            return
+        if job.state is JobState.READY:
+            self._tell(self.tr("A download is ready"), job.pair.model)
+        elif job.state is JobState.FAILED:
+            self._tell(self.tr("A download has failed"), job.pair.model)
+
+    def _tell(self, title: str, name: str) -> None:
+        chosen = self._settings.values
+        if chosen.notifies:
+            self.notifier.tell(DesktopNotice(title, name if chosen.names_in_notices else ""))

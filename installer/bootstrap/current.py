@@ -1,0 +1,56 @@
+"""Which version runs, which one ran before, and how often its start failed."""
+
+import json
+from dataclasses import asdict, dataclass
+
+from installer.bootstrap.files import write_whole
+from installer.bootstrap.folders import ProgramData
+from installer.bootstrap.version import version_key
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The record `current.json`.
+
+    Attributes:
+        version: what runs; None before the first installation.
+        before: what ran before it, and is kept.
+        failed_starts: of `version`, in a row.
+        failed: a version that was given up for the one before; it isn't offered again by itself.
+    """
+
+    version: str | None = None
+    before: str | None = None
+    failed_starts: int = 0
+    failed: str | None = None
+
+
+def read_current(data: ProgramData) -> Current:
+    """The record; where it can't be read, the newest version that is complete."""
+    try:
+        return _checked(json.loads(data.current.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        complete = data.complete_versions()
+        return Current(version=complete[0] if complete else None)
+
+
+def write_current(data: ProgramData, current: Current) -> None:
+    """Write the record whole or not at all.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    write_whole(data.current, json.dumps(asdict(current), indent=1) + "\n")
+
+
+def _checked(fields: object) -> Current:
+    """Raises TypeError where a field has another type."""
+    if not isinstance(fields, dict):
+        raise TypeError("not an object")
+    current = Current(**fields)
+    names = (current.version, current.before, current.failed)
+    if any(name is not None and version_key(name) is None for name in names):
+        raise TypeError("a version is none")
+    if type(current.failed_starts) is not int:
+        raise TypeError("failed_starts is no number")
+    return current

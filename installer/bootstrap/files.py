@@ -1,0 +1,92 @@
+"""Writing a small file whole, the size of a folder, and removing one."""
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all, also if the process is killed; only its owner reads it.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(_open_private(part), "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def copy_whole(source: Path, target: Path) -> None:
+    """Copy a file whole or not at all, also if the process is killed.
+
+    Raises:
+        OSError: it can't be read, or the copy can't be written.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        shutil.copyfile(source, part)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def folder_bytes(folder: Path) -> int:
+    """What the files below a folder take on the disk, each once; links aren't followed."""
+    seen: set[tuple[int, int]] = set()
+    total = 0
+    for about in _files_below(folder):
+        if about.st_nlink > 1:
+            if (about.st_dev, about.st_ino) in seen:
+                continue
+            seen.add((about.st_dev, about.st_ino))
+        total += about.st_size
+    return total
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder and all below it; a link is removed, what it names stays.
+
+    Raises:
+        OSError: something of it can't be removed.
+    """
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    elif folder.exists():
+        shutil.rmtree(folder, onerror=_make_writable)
+
+
+def _open_private(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+
+
+def _files_below(folder: Path) -> Iterator[os.stat_result]:
+    waiting = [str(folder)]
+    while waiting:
+        # A folder may go away while it is read.
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    else:
+                        yield entry.stat(follow_symlinks=False)
+
+
+def _make_writable(remove: Callable[[str], object], path: str, _: object) -> None:
+    """Try once more after a read-only file or folder has been made writable."""
+    for one in (os.path.dirname(path), path):  # noqa: PTH120
+        with suppress(OSError):
+            os.chmod(one, stat.S_IRWXU)  # noqa: PTH101
+    if os.path.lexists(path):
+        remove(path)

@@ -1,0 +1,82 @@
+"""The first start in a terminal, the twin of `window.py`."""
+
+from dataclasses import replace
+
+from installer.bootstrap import request
+from installer.bootstrap.folders import ProgramData
+from installer.bootstrap.installation import Wanted, install_version
+from installer.bootstrap.program import Program
+from installer.bootstrap.situation import Kind, Situation
+from installer.bootstrap.start import give_up
+from installer.bootstrap.terminal import (
+    TerminalReporter,
+    ask,
+    describe_installation,
+    is_conversation,
+    model_question,
+)
+from installer.console import say
+from installer.errors import SetupError
+
+NOT_SET_UP_STATUS = 2
+
+
+def set_up(data: ProgramData, program: Program, found: Situation, *, agrees: bool) -> bool:
+    """Ask, and install; returns whether the user wanted it.
+
+    Args:
+        data: where it goes.
+        program: the package.
+        found: nothing is installed, or what is installed is damaged.
+        agrees: don't ask.
+
+    Raises:
+        SetupError: nobody can be asked, or something stands in the way.
+    """
+    if found.kind is Kind.DAMAGED:
+        assert found.current is not None
+        say(f"Medusa Chat {found.current} isn't complete any more.")
+        wanted = request.installed(data, program, found.current)
+    else:
+        wanted = request.shipped(data, program)
+    if not agrees and not is_conversation():
+        raise SetupError(
+            "Medusa Chat isn't set up for this user yet.",
+            "medusa update --yes",
+            NOT_SET_UP_STATUS,
+        )
+    say(describe_installation(data, wanted))
+    if not (agrees or ask("Go on?", default=True)):
+        return False
+    if found.kind is Kind.FIRST:
+        wanted = replace(wanted, with_model=agrees or ask(model_question(), default=True))
+    carry_out(data, wanted, agrees=agrees)
+    return True
+
+
+def carry_out(data: ProgramData, wanted: Wanted, *, agrees: bool, is_repair: bool = False) -> None:
+    """Install, and print how it goes.
+
+    Raises:
+        SetupError: something stands in the way.
+    """
+    reporter = TerminalReporter(agrees=agrees)
+    try:
+        install_version(data, wanted, reporter, is_repair=is_repair)
+    finally:
+        reporter.end()
+    say(f"Medusa Chat {wanted.version} is ready.")
+
+
+def offer_version_before(data: ProgramData, found: Situation) -> None:
+    """Ask whether the version before shall run again.
+
+    Raises:
+        SetupError: that can't be written down.
+    """
+    say(
+        f"Medusa Chat {found.current} failed to start twice. What it said: {data.log}\n"
+        f"Version {found.before} is still here."
+    )
+    if ask(f"Use version {found.before} again?", default=True):
+        give_up(data)

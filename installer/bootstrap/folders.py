@@ -1,0 +1,227 @@
+"""Where things of this user lie: what the bootstrap makes, and what the program keeps."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from installer.bootstrap.version import version_key
+
+APP_NAME = "medusa-chat"
+HOME_VARIABLE = "MEDUSA_HOME"
+_NEW = ".new"
+_OLD = ".old"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramData:
+    """What the bootstrap makes for one user.
+
+    Attributes:
+        root: the folder; nothing of it is a conversation, a setting or a model that was fetched
+            by the program.
+    """
+
+    root: Path
+
+    @property
+    def versions(self) -> Path:
+        """Environments."""
+        return self.root / "versions"
+
+    @property
+    def current(self) -> Path:
+        """Which version runs."""
+        return self.root / "current.json"
+
+    @property
+    def settings(self) -> Path:
+        """Where packages come from."""
+        return self.root / "settings.json"
+
+    @property
+    def cache(self) -> Path:
+        """What uv has fetched."""
+        return self.root / "cache"
+
+    @property
+    def pythons(self) -> Path:
+        """Pythons that uv has fetched."""
+        return self.root / "python"
+
+    @property
+    def models(self) -> Path:
+        """The model of the first start."""
+        return self.root / "models"
+
+    @property
+    def log(self) -> Path:
+        """What uv said, and what a start said that failed."""
+        return self.root / "log"
+
+    @property
+    def wheels(self) -> Path:
+        """The program itself in each version that is installed, for repairs."""
+        return self.root / "wheels"
+
+    @property
+    def lock(self) -> Path:
+        """Held by who changes anything here."""
+        return self.root / "lock"
+
+    def environment(self, version: str) -> "EnvironmentFolder":
+        """The environment of a version, which may not be there."""
+        return EnvironmentFolder(self.versions / version)
+
+    def half_made(self) -> list[Path]:
+        """Environments that are being made or removed, or were when that was cut short."""
+        try:
+            paths = list(self.versions.iterdir())
+        except OSError:
+            return []
+        return [path for path in paths if path.name[:1] == "." and path.suffix in (_NEW, _OLD)]
+
+    def complete_versions(self) -> list[str]:
+        """Versions that can be started, the newest first."""
+        try:
+            names = [path.name for path in self.versions.iterdir()]
+        except OSError:
+            return []
+        known = [name for name in names if version_key(name) is not None]
+        complete = [name for name in known if self.environment(name).is_complete]
+        return sorted(complete, key=lambda name: version_key(name) or (), reverse=True)
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentFolder:
+    """An environment of one version.
+
+    Attributes:
+        root: its folder.
+    """
+
+    root: Path
+
+    @property
+    def stamp(self) -> Path:
+        """Written last: what was installed."""
+        return self.root / "installed.json"
+
+    @property
+    def new(self) -> "EnvironmentFolder":
+        """Where it is made; it takes its place when it is whole."""
+        return EnvironmentFolder(self.root.with_name(f".{self.root.name}{_NEW}"))
+
+    @property
+    def old(self) -> "EnvironmentFolder":
+        """Where it goes before it is removed: half of one is never in its place."""
+        return EnvironmentFolder(self.root.with_name(f".{self.root.name}{_OLD}"))
+
+    @property
+    def in_use(self) -> Path:
+        """Locked while a program of this environment runs; beside it, since it may be removed."""
+        return self.root.with_name(f".{self.root.name}.in-use")
+
+    @property
+    def python(self) -> Path:
+        """Its Python."""
+        return self.program("python")
+
+    def program(self, name: str) -> Path:
+        """One of its programs."""
+        if os.name == "nt":
+            return self.root / "Scripts" / f"{name}.exe"
+        return self.root / "bin" / name
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it was installed, and its Python is still there."""
+        return self.stamp.is_file() and self.python.exists()
+
+
+@dataclass(frozen=True, slots=True)
+class UserFolders:
+    """What the program itself keeps for this user.
+
+    Attributes:
+        config: the choices.
+        data: conversations, folders of models, what drafts were learned from.
+        state: downloads under way, the window's place.
+        log: what happened.
+        cache: what can be computed again.
+    """
+
+    config: Path
+    data: Path
+    state: Path
+    log: Path
+    cache: Path
+
+
+def program_data(
+    environ: Mapping[str, str] = os.environ, system: str = sys.platform
+) -> ProgramData:
+    """The folder of the bootstrap.
+
+    Args:
+        environ: environment variables.
+        system: `sys.platform`.
+    """
+    home = portable_home(environ)
+    if home is not None:
+        return ProgramData(home / "program")
+    return ProgramData(_data_home(environ, system) / f"{APP_NAME}-program")
+
+
+def user_folders(
+    environ: Mapping[str, str] = os.environ, system: str = sys.platform
+) -> UserFolders:
+    """The program's folders, as `medusa_core.system.user_folders` has them."""
+    home = portable_home(environ)
+    if home is not None:
+        names = ("config", "data", "state", "log", "cache")
+        return UserFolders(*(home / name for name in names))
+    own = _data_home(environ, system) / APP_NAME
+    if system == "win32":
+        own /= APP_NAME
+        return UserFolders(own, own, own, own / "Logs", own / "Cache")
+    if system == "darwin":
+        library = _home(environ) / "Library"
+        return UserFolders(
+            own, own, own, library / "Logs" / APP_NAME, library / "Caches" / APP_NAME
+        )
+    state = _xdg(environ, "XDG_STATE_HOME", ".local/state") / APP_NAME
+    return UserFolders(
+        _xdg(environ, "XDG_CONFIG_HOME", ".config") / APP_NAME,
+        own,
+        state,
+        state / "log",
+        _xdg(environ, "XDG_CACHE_HOME", ".cache") / APP_NAME,
+    )
+
+
+def portable_home(environ: Mapping[str, str]) -> Path | None:
+    """What `MEDUSA_HOME` names; None where it is unset or empty."""
+    named = environ.get(HOME_VARIABLE, "")
+    # An unknown user's name stays as it is here; `Path.expanduser` would raise.
+    return Path(os.path.expanduser(named)).absolute() if named.strip() else None  # noqa: PTH111
+
+
+def _data_home(environ: Mapping[str, str], system: str) -> Path:
+    if system == "win32":
+        local = environ.get("LOCALAPPDATA", "")
+        return Path(local) if local else _home(environ) / "AppData" / "Local"
+    if system == "darwin":
+        return _home(environ) / "Library" / "Application Support"
+    return _xdg(environ, "XDG_DATA_HOME", ".local/share")
+
+
+def _xdg(environ: Mapping[str, str], name: str, usual: str) -> Path:
+    named = environ.get(name, "")
+    return Path(named) if named.strip() else _home(environ) / usual
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    home = environ.get("USERPROFILE" if os.name == "nt" else "HOME", "")
+    return Path(home) if home else Path.home()

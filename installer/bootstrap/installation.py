@@ -1,0 +1,255 @@
+"""Makes a version and lets it run from now on: what, where, how large; then step by step."""
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from installer.bootstrap.commands import CancelledError, Commands, SystemCommands
+from installer.bootstrap.current import Current, read_current, write_current
+from installer.bootstrap.environment import (
+    Recipe,
+    discard_environment,
+    make_environment,
+    take_whole_one,
+)
+from installer.bootstrap.files import copy_whole, remove_folder
+from installer.bootstrap.first_model import has_first_model, provide_first_model
+from installer.bootstrap.folders import ProgramData
+from installer.bootstrap.in_use import is_in_use
+from installer.bootstrap.progress import Reporter, growth_told
+from installer.bootstrap.settings import AUTO, Settings
+from installer.bootstrap.sources import Sources, find_sources
+from installer.bootstrap.space import (
+    FIRST_MODEL,
+    Size,
+    check_space,
+    size_of_version,
+    still_needed,
+)
+from installer.bootstrap.uv import Log, Uv
+from installer.bootstrap.version import version_key
+from installer.errors import SetupError
+from installer.gpu import detect_gpus
+from installer.lock import installation_lock
+from installer.torch_choice import TorchBuild, TorchChoice, choose_torch
+
+CONSTRAINTS = "constraints.txt"
+ANOTHER_FOLDER = "Set MEDUSA_HOME to a folder that you may write to."
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be installed.
+
+    Attributes:
+        version: of the program.
+        wheel: its file.
+        constraints: the version of each package.
+        uv: the program uv.
+        choice: the build of torch, and why.
+        settings: where packages come from.
+        with_model: the model of the first start too.
+        packages: a folder of wheels that is looked at beside the other places; None for none.
+    """
+
+    version: str
+    wheel: Path
+    constraints: Path
+    uv: Path
+    choice: TorchChoice
+    settings: Settings
+    with_model: bool = False
+    packages: Path | None = None
+
+    def size(self) -> Size:
+        """About how large it is."""
+        size = size_of_version(self.choice.build)
+        return size + FIRST_MODEL if self.with_model else size
+
+
+def chosen_torch(settings: Settings, commands: Commands) -> TorchChoice:
+    """The build of the settings, else the one that suits this machine's cards.
+
+    Raises:
+        SetupError: the system has no such build.
+    """
+    if settings.torch == AUTO:
+        return choose_torch(sys.platform, detect_gpus(commands))
+    build = TorchBuild(settings.torch)
+    if sys.platform == "darwin" and build.is_cuda:
+        raise SetupError("There is no CUDA on macOS.", "--torch auto")
+    return TorchChoice(build, "it was chosen")
+
+
+def install_version(
+    data: ProgramData,
+    wanted: Wanted,
+    reporter: Reporter,
+    make_commands: Callable[[Path, int], Commands] = SystemCommands,
+    *,
+    is_repair: bool = False,
+) -> None:
+    """Make a version and make it the current one; the one before is kept, older ones are not.
+
+    Where it fails, what ran before still runs, and what was fetched is kept for the next time.
+
+    Args:
+        data: where it goes.
+        wanted: what.
+        reporter: hears how it goes.
+        make_commands: runs programs; replaced in tests.
+        is_repair: make it also where it is there already, and compare every file.
+
+    Raises:
+        SetupError: something stands in the way.
+        CancelledError: the user ended it.
+    """
+
+    def wait_or_end(seconds: float) -> None:
+        _end_if_cancelled(reporter)
+        time.sleep(seconds)
+
+    sources = find_sources(wanted.settings.mirror)
+    _make_folder(data)
+    with installation_lock(data.lock, wait_or_end, reporter.step, ANOTHER_FOLDER) as lock:
+        log = Log(data.log)
+        try:
+            commands = make_commands(data.root, lock.fileno())
+            _install(data, wanted, sources, _Teller(reporter, log), commands, is_repair)
+        except OSError as error:
+            raise _disk_error(data, error) from error
+        finally:
+            log.close()
+
+
+def _install(
+    data: ProgramData,
+    wanted: Wanted,
+    sources: Sources,
+    reporter: Reporter,
+    commands: Commands,
+    is_repair: bool,
+) -> None:
+    place = data.environment(wanted.version)
+    if wanted.packages is not None:
+        sources = sources.with_folder(wanted.packages)
+    uv = Uv(wanted.uv, data, commands, sources, reporter.line, reporter.is_cancelled)
+    total = wanted.size().installed
+    with growth_told(data.cache, total, reporter.amount):
+        # Another process may have made it while this one waited.
+        if is_repair or not (place.is_complete or take_whole_one(place)):
+            _check_is_idle(data, wanted.version)
+            check_space(data, wanted.size())
+            reporter.step(f"Making a place for version {wanted.version}")
+            recipe = _keep_recipe(data, wanted)
+            make_environment(place, recipe, uv, commands, reporter, thorough=is_repair)
+        if wanted.with_model and not has_first_model(data.models):
+            provide_first_model(data.models, uv, reporter)
+    make_current(data, wanted.version)
+    remove_older(data)
+
+
+def make_current(data: ProgramData, version: str) -> None:
+    """Let a version run from now on.
+
+    Raises:
+        OSError: that can't be written down.
+    """
+    current = read_current(data)
+    before = current.before if current.version == version else current.version
+    if before is not None and not data.environment(before).is_complete:
+        before = None
+    failed = None if current.failed == version else current.failed
+    write_current(data, Current(version, before, failed=failed))
+
+
+def remove_older(data: ProgramData) -> None:
+    """Remove what neither runs nor ran just before; what is in use stays for now."""
+    current = read_current(data)
+    kept = (current.version, current.before)
+    for folder in _subfolders(data.versions):
+        is_ours = version_key(folder.name) is not None
+        if is_ours and folder.name not in kept and not is_in_use(data, folder.name):
+            discard_environment(data.environment(folder.name))
+    for folder in data.half_made():
+        with suppress(OSError):
+            remove_folder(folder)
+    for folder in _subfolders(data.wheels):
+        if folder.name not in kept:
+            with suppress(OSError):
+                remove_folder(folder)
+
+
+def needed_bytes(data: ProgramData, wanted: Wanted) -> int:
+    """About how much larger the disk's load becomes."""
+    return still_needed(data, wanted.size())
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    try:
+        return [path for path in folder.iterdir() if path.is_dir()]
+    except OSError:
+        return []
+
+
+def _keep_recipe(data: ProgramData, wanted: Wanted) -> Recipe:
+    """Keep the wheel and the versions of its packages: the next package won't have them."""
+    folder = data.wheels / wanted.version
+    kept = []
+    for path, name in ((wanted.wheel, wanted.wheel.name), (wanted.constraints, CONSTRAINTS)):
+        target = folder / name
+        if path.absolute() != target.absolute():
+            copy_whole(path, target)
+        kept.append(target)
+    return Recipe(wanted.version, kept[0], kept[1], wanted.choice)
+
+
+def _check_is_idle(data: ProgramData, version: str) -> None:
+    if is_in_use(data, version):
+        raise SetupError(
+            f"Medusa Chat {version} is running.",
+            "Close it (its windows and its server), then go on.",
+        )
+
+
+def _make_folder(data: ProgramData) -> None:
+    try:
+        data.root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SetupError(f"{data.root} can't be made: {error.strerror}.", ANOTHER_FOLDER) from error
+
+
+def _disk_error(data: ProgramData, error: OSError) -> SetupError:
+    """What a disk that is full or can't be written is, in words."""
+    where = error.filename or data.root
+    return SetupError(
+        f"{where}: {error.strerror}.",
+        "Free some space, then try again; what was fetched is kept.",
+    )
+
+
+def _end_if_cancelled(reporter: Reporter) -> None:
+    if reporter.is_cancelled():
+        raise CancelledError
+
+
+class _Teller:
+    """A reporter that writes its lines into the log too."""
+
+    def __init__(self, reporter: Reporter, log: Log) -> None:
+        self.amount = reporter.amount
+        self.confirm = reporter.confirm
+        self.is_cancelled = reporter.is_cancelled
+        self._reporter = reporter
+        self._log = log
+
+    def step(self, text: str) -> None:
+        self._log.write(f"== {text}")
+        self._reporter.step(text)
+
+    def line(self, text: str) -> None:
+        self._log.write(text)
+        self._reporter.line(text)

@@ -1,0 +1,62 @@
+"""What an installation tells and asks on its way."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from installer.bootstrap.files import folder_bytes
+
+MEASURE_EVERY_S = 1.0
+
+
+class Reporter(Protocol):
+    """The window or the terminal; called from the thread that installs."""
+
+    def step(self, text: str) -> None:
+        """A new part begins."""
+        ...
+
+    def line(self, text: str) -> None:
+        """What uv says, for the log."""
+        ...
+
+    def amount(self, done: int, total: int) -> None:
+        """Bytes on the disk, of about how many in all."""
+        ...
+
+    def confirm(self, question: str) -> bool:
+        """Ask; returns whether the answer is yes."""
+        ...
+
+    def is_cancelled(self) -> bool:
+        """Whether the user wants to end it."""
+        ...
+
+
+@contextmanager
+def growth_told(
+    folder: Path, total: int, tell: Callable[[int, int], None], every_s: float = MEASURE_EVERY_S
+) -> Iterator[None]:
+    """Tell how large a folder has become while the body runs.
+
+    Args:
+        folder: it grows.
+        total: bytes that it is expected to reach.
+        tell: gets bytes and the total, in another thread.
+        every_s: seconds between two looks.
+    """
+    is_over = threading.Event()
+
+    def measure() -> None:
+        while not is_over.wait(every_s):
+            tell(folder_bytes(folder), total)
+
+    thread = threading.Thread(target=measure, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()

@@ -1,0 +1,106 @@
+"""From what a user asks for to what is installed: which wheel, which torch, from where."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from installer.bootstrap.commands import Commands, SystemCommands
+from installer.bootstrap.folders import ProgramData
+from installer.bootstrap.installation import CONSTRAINTS, Wanted, chosen_torch
+from installer.bootstrap.program import Program
+from installer.bootstrap.settings import Settings, read_settings, write_settings
+from installer.bootstrap.sources import find_sources
+from installer.bootstrap.version import newest_wheel, wheel_version
+from installer.errors import SetupError
+
+
+def shipped(data: ProgramData, program: Program, *, with_model: bool = False) -> Wanted:
+    """The version that the package brought.
+
+    Raises:
+        SetupError: the package is damaged.
+    """
+    return of_wheel(data, program, program.wheel(), program.constraints, with_model=with_model)
+
+
+def installed(data: ProgramData, program: Program, version: str) -> Wanted:
+    """A version that is installed, from what was kept of it; else the one of the package.
+
+    Raises:
+        SetupError: the package is damaged.
+    """
+    folder = data.wheels / version
+    try:
+        wheel = newest_wheel(folder)
+    except OSError:
+        wheel = None
+    if wheel is None or not (folder / CONSTRAINTS).is_file():
+        return shipped(data, program)
+    return of_wheel(data, program, wheel, folder / CONSTRAINTS)
+
+
+def of_wheel(
+    data: ProgramData,
+    program: Program,
+    wheel: Path,
+    constraints: Path,
+    *,
+    with_model: bool = False,
+    packages: Path | None = None,
+) -> Wanted:
+    """A wheel.
+
+    Raises:
+        SetupError: it isn't one of Medusa Chat.
+    """
+    version = wheel_version(wheel)
+    if version is None:
+        raise SetupError(
+            f"{wheel.name} is no wheel of Medusa Chat.", "Its name is medusa_chat-VERSION-….whl."
+        )
+    settings = read_settings(data)
+    return Wanted(
+        version=version,
+        wheel=wheel,
+        constraints=constraints,
+        uv=program.uv(),
+        choice=chosen_torch(settings, _commands()),
+        settings=settings,
+        with_model=with_model,
+        packages=packages,
+    )
+
+
+def with_settings(wanted: Wanted, settings: Settings) -> Wanted:
+    """The same with other settings.
+
+    Raises:
+        SetupError: the mirror is none, or the system has no such build of torch.
+    """
+    find_sources(settings.mirror)
+    return replace(wanted, settings=settings, choice=chosen_torch(settings, _commands()))
+
+
+def choose_settings(data: ProgramData, mirror: str | None, torch: str | None) -> None:
+    """Keep what was chosen for this and later installations; None leaves it as it is.
+
+    Raises:
+        SetupError: the mirror is none, or settings can't be written.
+    """
+    if mirror is None and torch is None:
+        return
+    settings = read_settings(data)
+    if mirror is not None:
+        find_sources(mirror)
+        settings = replace(settings, mirror=mirror)
+    if torch is not None:
+        settings = replace(settings, torch=torch)
+    try:
+        write_settings(data, settings)
+    except OSError as error:
+        raise SetupError(
+            f"{data.settings}: {error.strerror}.", "Set MEDUSA_HOME to a folder that you may write."
+        ) from error
+
+
+def _commands() -> Commands:
+    return SystemCommands(Path.cwd())

@@ -1,0 +1,90 @@
+"""How large an installation is, and whether there is room for it."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from installer.bootstrap.files import folder_bytes
+from installer.bootstrap.folders import ProgramData
+from installer.errors import SetupError
+from installer.torch_choice import TorchBuild
+
+MB = 1_000_000
+GB = 1000 * MB
+FLOOR_BYTES = GB // 2  # never fill a disk to its end
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """About how large something is.
+
+    Attributes:
+        download: bytes to fetch.
+        installed: bytes on the disk.
+    """
+
+    download: int
+    installed: int
+
+    def __add__(self, other: "Size") -> "Size":
+        return Size(self.download + other.download, self.installed + other.installed)
+
+
+FIRST_MODEL = Size(93 * MB, 94 * MB)
+PYTHON = Size(35 * MB, 110 * MB)
+# With torch 2.13 on Linux; CPU measured, CUDA by the sizes of its wheels.
+_SIZES = {
+    TorchBuild.CPU: Size(410 * MB, 1350 * MB),
+    TorchBuild.CU126: Size(2900 * MB, 6500 * MB),
+    TorchBuild.CU130: Size(2300 * MB, 5500 * MB),
+    TorchBuild.PIP: Size(300 * MB, 1100 * MB),
+}
+
+
+def size_of_version(build: TorchBuild) -> Size:
+    """An environment with all packages."""
+    return _SIZES[build]
+
+
+def free_bytes(path: Path) -> int:
+    """Free bytes where a folder is, or will be.
+
+    Raises:
+        OSError: that can't be found out.
+    """
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return shutil.disk_usage(path).free
+
+
+def still_needed(data: ProgramData, size: Size) -> int:
+    """Bytes that an installation will add to the disk: what was fetched before is used again."""
+    return max(0, size.installed - folder_bytes(data.cache))
+
+
+def check_space(data: ProgramData, size: Size, measure: Callable[[Path], int] = free_bytes) -> None:
+    """Refuse an installation that would fill the disk.
+
+    Args:
+        data: where it goes.
+        size: of all that will be installed.
+        measure: free bytes at a path; replaced in tests.
+
+    Raises:
+        SetupError: there is too little room.
+    """
+    needed = still_needed(data, size) + FLOOR_BYTES
+    free = measure(data.root)
+    if free < needed:
+        raise SetupError(
+            f"{shown_bytes(needed)} are needed in {data.root}; {shown_bytes(free)} are free.",
+            "Free some space, or set MEDUSA_HOME to a folder on a larger disk.",
+        )
+
+
+def shown_bytes(count: int) -> str:
+    """A number of bytes for people: 93 MB, 1.4 GB."""
+    if count < GB:
+        return f"{count / MB:.0f} MB"
+    return f"{count / GB:.1f} GB"

@@ -1,0 +1,167 @@
+"""Starts the installed program, and counts the starts of its window that fail."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+from installer.bootstrap.commands import without_other_pythons
+from installer.bootstrap.current import read_current, write_current
+from installer.bootstrap.folders import ProgramData
+from installer.bootstrap.in_use import hold_in_use
+from installer.bootstrap.program import Program
+from installer.errors import SetupError
+from installer.lock import installation_lock
+
+STARTED_VARIABLE = "MEDUSA_STARTED_FILE"
+START_LOG = "start.log"
+# What a shell says of a program that a user ended: Ctrl-C, hang-up, `kill`.
+_ENDED_BY_USER = (-1, -2, -15, 129, 130, 143)
+
+
+def run_command(data: ProgramData, program: Program, version: str, arguments: Sequence[str]) -> int:
+    """Become `medusa`; on Windows, where that is impossible, run it and return its status.
+
+    Raises:
+        SetupError: it can't be started.
+    """
+    command = [str(data.environment(version).program("medusa")), *arguments]
+    held = hold_in_use(data, version)
+    env = _environment(data, program)
+    try:
+        if os.name == "nt":
+            return subprocess.run(command, env=env, check=False).returncode
+        _become(command, env)
+    except OSError as error:
+        raise _damaged(version, error) from error
+    finally:
+        if held is not None:
+            held.close()
+
+
+def run_window(data: ProgramData, program: Program, version: str, arguments: Sequence[str]) -> int:
+    """Run `medusa-chat` and count whether it came up; returns its exit status.
+
+    Raises:
+        SetupError: it can't be started.
+    """
+    started = _new_marker(data)
+    command = [str(data.environment(version).program("medusa-chat")), *arguments]
+    env = {**_environment(data, program), STARTED_VARIABLE: str(started)}
+    held = hold_in_use(data, version)
+    try:
+        status = _run_and_keep_errors(data, command, env, held.fileno() if held else -1)
+    except OSError as error:
+        raise _damaged(version, error) from error
+    finally:
+        if held is not None:
+            held.close()
+        has_started = _is_written(started)
+        started.unlink(missing_ok=True)
+    if has_started:
+        note_start(data, version, failed=False)
+    elif status != 0 and status not in _ENDED_BY_USER:
+        note_start(data, version, failed=True)
+    return status
+
+
+def note_start(data: ProgramData, version: str, *, failed: bool) -> None:
+    """Count a start that failed, or begin to count anew; where nothing can be written, don't."""
+    count = read_current(data).failed_starts + 1 if failed else 0
+    with suppress(OSError, SetupError), installation_lock(data.lock):
+        current = read_current(data)
+        if current.version == version and current.failed_starts != count:
+            write_current(data, replace(current, failed_starts=count))
+
+
+def give_up(data: ProgramData) -> None:
+    """Let the version before run again; the one that fails isn't offered by itself any more.
+
+    Raises:
+        SetupError: that can't be written down.
+    """
+    try:
+        with installation_lock(data.lock):
+            current = read_current(data)
+            write_current(
+                data,
+                replace(
+                    current,
+                    version=current.before,
+                    before=None,
+                    failed_starts=0,
+                    failed=current.version,
+                ),
+            )
+    except OSError as error:
+        raise SetupError(f"{data.current}: {error.strerror}.", "Free some space.") from error
+
+
+def _environment(data: ProgramData, program: Program) -> dict[str, str]:
+    env = without_other_pythons(os.environ)
+    env["MEDUSA_BOOTSTRAP"] = str(program.launcher)
+    env.setdefault("MEDUSA_MODELS", str(data.models))
+    return env
+
+
+def _become(command: Sequence[str], env: Mapping[str, str]) -> NoReturn:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(command[0], list(command), dict(env))
+
+
+def _run_and_keep_errors(
+    data: ProgramData, command: Sequence[str], env: Mapping[str, str], held: int
+) -> int:
+    """Run the window; where nobody sees what it complains about, that goes into a file."""
+    inherited = (held,) if held >= 0 and os.name != "nt" else ()
+    log = None if _is_watched() else _open_log(data)
+    try:
+        with subprocess.Popen(
+            command, env=env, stderr=log, pass_fds=inherited, stdin=subprocess.DEVNULL
+        ) as child:
+            while True:
+                try:
+                    return child.wait()
+                except KeyboardInterrupt:
+                    continue  # the terminal has sent it to the window too, which ends by itself
+    finally:
+        if log is not None:
+            os.close(log)
+
+
+def _is_watched() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _open_log(data: ProgramData) -> int | None:
+    try:
+        data.log.mkdir(parents=True, exist_ok=True)
+        return os.open(data.log / START_LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError:
+        return None
+
+
+def _new_marker(data: ProgramData) -> Path:
+    """The name of a file that isn't there yet, for the window to write."""
+    try:
+        data.log.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return Path(tempfile.gettempdir()) / f"medusa-started-{os.getpid()}"
+    marker = data.log / f"started-{os.getpid()}"
+    with suppress(OSError):
+        marker.unlink(missing_ok=True)
+    return marker
+
+
+def _is_written(marker: Path) -> bool:
+    return marker.exists()
+
+
+def _damaged(version: str, error: OSError) -> SetupError:
+    return SetupError(f"Medusa Chat {version} can't be started: {error.strerror}.", "medusa repair")

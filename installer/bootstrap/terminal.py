@@ -1,0 +1,93 @@
+"""The first start, an update and a repair in a terminal: what is asked, and how it goes."""
+
+import sys
+
+from installer.bootstrap.folders import ProgramData
+from installer.bootstrap.installation import Wanted, needed_bytes
+from installer.bootstrap.sources import find_sources
+from installer.bootstrap.space import FIRST_MODEL, free_bytes, shown_bytes
+from installer.console import ProgressLine, say
+from installer.model_file import NAME
+
+
+class TerminalReporter:
+    """Prints steps, and one line of progress that overwrites itself.
+
+    Attributes:
+        agrees: every question is answered by yes.
+    """
+
+    def __init__(self, *, agrees: bool = False) -> None:
+        self.agrees = agrees
+        self._progress = ProgressLine()
+
+    def step(self, text: str) -> None:
+        """A new part begins."""
+        self._progress.clear()
+        say(f"{text} …")
+
+    def line(self, text: str) -> None:
+        """What uv says: shown until the next line."""
+        self._progress.show(text)
+
+    def amount(self, done: int, total: int) -> None:
+        """Bytes on the disk, of about how many in all."""
+        self._progress.show(f"{shown_bytes(done)} of about {shown_bytes(total)}")
+
+    def confirm(self, question: str) -> bool:
+        """Ask; without a terminal the answer is no."""
+        self._progress.clear()
+        return self.agrees or ask(question, default=False)
+
+    def is_cancelled(self) -> bool:
+        """Never: Ctrl-C ends it."""
+        return False
+
+    def end(self) -> None:
+        """Remove the line of progress."""
+        self._progress.clear()
+
+
+def is_conversation() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def ask(question: str, *, default: bool) -> bool:
+    """Ask for yes or no; without a terminal the answer is no."""
+    if not is_conversation():
+        return False
+    choices = "[Y/n]" if default else "[y/N]"
+    try:
+        answer = input(f"{question} {choices} ").strip().lower()
+    except EOFError:
+        return False
+    return answer.startswith("y") if answer else default
+
+
+def describe_installation(data: ProgramData, wanted: Wanted) -> str:
+    """What will be installed where, how large it is, and where it comes from.
+
+    Raises:
+        SetupError: the mirror is none.
+    """
+    size = wanted.size()
+    sources = find_sources(wanted.settings.mirror)
+    needed = shown_bytes(needed_bytes(data, wanted))
+    return "\n".join(
+        (
+            f"Medusa Chat {wanted.version} will be set up for this user:",
+            f"  into       {data.root}",
+            f"  download   about {shown_bytes(size.download)}, from {sources.described}",
+            f"  disk       about {needed} more; {shown_bytes(free_bytes(data.root))} are free",
+            f"  torch      {wanted.choice.build.value}: {wanted.choice.reason}",
+        )
+    )
+
+
+def model_question() -> str:
+    """Whether the model of the first start is wanted."""
+    return (
+        f"Also fetch {NAME} ({shown_bytes(FIRST_MODEL.download)}, licence Apache-2.0), a small "
+        "model to begin with?"
+    )

@@ -1,0 +1,54 @@
+"""Versions and their order (PEP 440, without epochs), and wheels by their names."""
+
+import re
+from pathlib import Path
+
+DISTRIBUTION = "medusa_chat"
+_VERSION = re.compile(
+    r"(?P<release>\d+(?:\.\d+)*)"
+    r"(?:(?P<stage>a|b|rc)(?P<stage_number>\d+))?"
+    r"(?:\.post(?P<post>\d+))?"
+    r"(?:\.dev(?P<dev>\d+))?"
+    r"(?:\+(?P<local>[a-z0-9]+(?:\.[a-z0-9]+)*))?"
+)
+_FINAL = "z"  # behind a, b and rc
+_WHEEL = re.compile(rf"{DISTRIBUTION}-(?P<version>[^-]+)-py3-none-any\.whl")
+
+
+def version_key(version: str) -> tuple[object, ...] | None:
+    """What sorts versions; None if it isn't one."""
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        return None
+    release = [int(part) for part in found["release"].split(".")]
+    while len(release) > 1 and release[-1] == 0:
+        release.pop()
+    stage = (found["stage"] or _FINAL, int(found["stage_number"] or 0))
+    if found["dev"] and not found["stage"] and not found["post"]:
+        stage = ("", 0)  # 1.0.dev1 comes before 1.0a1
+    post = int(found["post"]) if found["post"] else -1
+    dev = int(found["dev"]) if found["dev"] else 1 << 60
+    return (tuple(release), stage, post, dev, found["local"] or "")
+
+
+def is_newer(version: str, than: str) -> bool:
+    """Whether a version comes after another one; what is no version comes before all."""
+    return (version_key(version) or ()) > (version_key(than) or ())
+
+
+def wheel_version(path: Path) -> str | None:
+    """The version in the name of a wheel of Medusa Chat; None if it is something else."""
+    found = _WHEEL.fullmatch(path.name)
+    if found is None or version_key(found["version"]) is None:
+        return None
+    return found["version"]
+
+
+def newest_wheel(folder: Path) -> Path | None:
+    """The newest wheel of Medusa Chat in a folder; None if it holds none.
+
+    Raises:
+        OSError: the folder can't be read.
+    """
+    wheels = [path for path in folder.iterdir() if wheel_version(path) is not None]
+    return max(wheels, key=lambda path: version_key(wheel_version(path) or "") or (), default=None)

@@ -1,0 +1,34 @@
+"""PROGRAM: the folder that every system package carries."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from installer.bootstrap.carried import carried_files
+from installer.package.format import Job
+from installer.package.tools import python_with_pip
+from installer.package.uv_program import fetch_uv
+from installer.package.wheel import build_wheel
+
+ICON = Path("installer") / "share" / "icon.png"
+
+
+def fill_program(job: Job, folder: Path, system: str) -> None:
+    """Put the wheel, uv and what sets the program up into a folder.
+
+    Args:
+        job: what is built.
+        folder: PROGRAM, which is made.
+        system: one of `uv_program.BUILDS`.
+
+    Raises:
+        SetupError: the wheel can't be built, or uv can't be had.
+    """
+    folder.mkdir(parents=True)
+    for place, source in carried_files(job.layout.root).items():
+        target = folder / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+    shutil.copyfile(job.layout.root / ICON, folder / "icon.png")
+    build_wheel(replace(job, out=folder))
+    fetch_uv(system, folder, job.runner, str(python_with_pip(job)))

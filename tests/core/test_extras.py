@@ -1,0 +1,67 @@
+"""What isn't installed unless somebody asks for it, and what is said where it is missing."""
+
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from medusa_core.__main__ import main
+from medusa_core.bench.picture import new_picture
+from medusa_core.errors import MissingExtraError
+from medusa_core.runtime.cluster.ray_setup import TOKEN_VARIABLE, load_ray
+from medusa_core.system import extras, installation
+from medusa_core.system.extras import SERVER_EXTRA, Extra
+
+ROOT = Path(__file__).resolve().parents[2]
+ALL = [one for one in vars(extras).values() if isinstance(one, Extra)]
+
+
+def without(monkeypatch: pytest.MonkeyPatch, *modules: str) -> None:
+    """Let modules look as if they weren't installed."""
+    for name in modules:
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+@pytest.mark.parametrize("extra", ALL, ids=lambda extra: extra.modules[0])
+def test_each_extra_is_one_of_the_package(extra: Extra) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = " ".join(project["optional-dependencies"][extra.name])
+    assert all(name.replace("_", "-") in lines.replace("_", "-") for name in extra.modules)
+
+
+def test_serve_says_which_extra_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without(monkeypatch, "starlette", "uvicorn")
+    assert main(["serve", "--port", "0"]) == 1
+    said = capsys.readouterr().err
+    assert "starlette, uvicorn" in said
+    assert "[server]" in said
+
+
+def test_plots_and_clusters_say_which_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, "matplotlib", "ray")
+    with pytest.raises(MissingExtraError, match=r"\[plots\]"):
+        new_picture(1)
+    monkeypatch.setenv(TOKEN_VARIABLE, "0" * 64)
+    with pytest.raises(MissingExtraError, match=r"\[cluster\]"):
+        load_ray("127.0.0.1")
+
+
+def test_what_to_type_depends_on_how_the_program_was_installed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    without(monkeypatch, "starlette")
+
+    def hint() -> str:
+        with pytest.raises(MissingExtraError) as caught:
+            SERVER_EXTRA.need()
+        return caught.value.hint
+
+    assert "pip install -e '.[server]'" in hint()
+    monkeypatch.setattr(installation, "resources_dir", lambda: tmp_path / "_resources")
+    assert "pip install 'medusa-chat[server]'" in hint()
+    monkeypatch.setenv(installation.BOOTSTRAP_VARIABLE, str(tmp_path / "launch.py"))
+    assert f"{tmp_path / 'uv'} pip install --python" in hint()
+    assert installation.command_to_mend() == "medusa repair"
