@@ -1,12 +1,12 @@
 """The application's icon in the forms that systems want: PNG, ICO (Windows), ICNS (macOS)."""
 
 import struct
-from pathlib import Path
 
 from installer.package.format import Job
+from installer.package.tools import tool
 
 ICO_SIZES = (16, 20, 24, 32, 40, 48, 64, 128, 256)
-# What Apple calls each picture, and its width in pixels; some are another one at two pixels a point.
+# What Apple calls each picture, and its width in pixels. Some are others at two pixels a point.
 ICNS_TYPES = {
     "icp4": 16,
     "icp5": 32,
@@ -37,20 +37,21 @@ for size in map(int, sys.argv[3:]):
 """
 
 
-def draw_pictures(job: Job, python: Path, sizes: tuple[int, ...]) -> dict[int, bytes]:
+def draw_pictures(job: Job, sizes: tuple[int, ...]) -> dict[int, bytes]:
     """Draw the icon.
 
     Args:
         job: its work folder gets the pictures.
-        python: one with PySide6.
         sizes: widths in pixels.
 
     Returns:
         A PNG file of each width.
 
     Raises:
-        SetupError: it can't be drawn.
+        SetupError: PySide6, which draws it, is missing and can't be fetched, or fails.
     """
+    compiler = tool(job, "pyside6-lrelease", "pyside6-essentials")
+    python = compiler.with_name(f"python{compiler.suffix}")  # it has PySide6
     folder = job.work / "pictures"
     folder.mkdir(exist_ok=True)
     drawing = job.layout.root / "resources" / "icons" / "app.svg"

@@ -1,5 +1,6 @@
 ; The installer for one user: puts PROGRAM into a folder and tells Windows about it.
-; makensis gets VERSION, VERSION_NUMBERS, FILES (the folder that becomes PROGRAM), OUTPUT and ICON.
+; makensis gets VERSION, VERSION_NUMBERS, OUTPUT, ICON, PATH_TOOL (path.exe) and FILES, a list of
+; commands that put PROGRAM into $INSTDIR.
 
 Target amd64-unicode
 Unicode true
@@ -12,7 +13,6 @@ CRCCheck force
 
 !include MUI2.nsh
 !include WinVer.nsh
-!include x64.nsh
 !include FileFunc.nsh
 !include nsDialogs.nsh
 
@@ -96,7 +96,6 @@ FunctionEnd
 
 Function .onInit
   ${IfNot} ${AtLeastWin10}
-  ${OrIfNot} ${RunningX64}
     MessageBox MB_OK|MB_ICONSTOP "${NAME} needs Windows 10 or newer, 64 bit." /SD IDOK
     SetErrorLevel 2
     Abort
@@ -107,11 +106,15 @@ Section "${NAME}" SectionProgram
   SectionIn RO
   Call WaitUntilClosed
   Call RemoveProgram ; of the version before
+  !include "${FILES}"
   SetOutPath "$INSTDIR"
-  File /r "${FILES}/*"
   WriteUninstaller "$INSTDIR\Uninstall.exe"
 
-  CreateShortcut "$SMPROGRAMS\${NAME}.lnk" "$INSTDIR\MedusaChat.exe"
+  CreateDirectory "$SMPROGRAMS\${NAME}"
+  CreateShortcut "$SMPROGRAMS\${NAME}\${NAME}.lnk" "$INSTDIR\MedusaChat.exe"
+  ; The terminal stays open, so that the outcome can be read.
+  CreateShortcut "$SMPROGRAMS\${NAME}\Repair ${NAME}.lnk" "$SYSDIR\cmd.exe" \
+    '/k ""$INSTDIR\medusa.exe" repair"' "$INSTDIR\MedusaChat.exe"
   WriteRegStr HKCU "${UNINSTALL_KEY}" DisplayName "${NAME}"
   WriteRegStr HKCU "${UNINSTALL_KEY}" DisplayVersion "${VERSION}"
   WriteRegStr HKCU "${UNINSTALL_KEY}" Publisher "${NAME}"
@@ -119,7 +122,7 @@ Section "${NAME}" SectionProgram
   WriteRegStr HKCU "${UNINSTALL_KEY}" InstallLocation "$INSTDIR"
   WriteRegStr HKCU "${UNINSTALL_KEY}" UninstallString '"$INSTDIR\Uninstall.exe"'
   WriteRegStr HKCU "${UNINSTALL_KEY}" QuietUninstallString '"$INSTDIR\Uninstall.exe" /S'
-  WriteRegStr HKCU "${UNINSTALL_KEY}" ModifyPath '"$INSTDIR\medusa.exe" repair'
+  WriteRegDWORD HKCU "${UNINSTALL_KEY}" NoModify 1
   WriteRegDWORD HKCU "${UNINSTALL_KEY}" NoRepair 1
   ${GetSize} "$INSTDIR" "/S=0K" $0 $1 $2
   WriteRegDWORD HKCU "${UNINSTALL_KEY}" EstimatedSize $0
@@ -135,6 +138,11 @@ Section '"Open with" for GGUF models' SectionOpenWith
   WriteRegStr HKCU "${CLASSES}\Applications\MedusaChat.exe\SupportedTypes" ".gguf" ""
   WriteRegStr HKCU "${CLASSES}\Applications\MedusaChat.exe\shell\open\command" "" '"$INSTDIR\MedusaChat.exe" "%1"'
   System::Call 'shell32::SHChangeNotify(i 0x08000000, i 0, p 0, p 0)'
+SectionEnd
+
+Section 'Command "medusa" in terminals' SectionTerminal
+  StrCpy $0 add
+  Call ChangePath
 SectionEnd
 
 Section /o "Shortcut on the desktop" SectionDesktop
@@ -196,6 +204,21 @@ Function un.RemoveFolder
 gone:
 FunctionEnd
 
+; path.exe does $0 with $INSTDIR.
+!macro ChangePath prefix
+Function ${prefix}ChangePath
+  InitPluginsDir
+  File "/oname=$PLUGINSDIR\path.exe" "${PATH_TOOL}"
+  nsExec::Exec '"$PLUGINSDIR\path.exe" $0 "$INSTDIR"'
+  Pop $1
+  ${If} $1 != 0
+    DetailPrint "The list of folders with programs (Path) could not be changed."
+  ${EndIf}
+FunctionEnd
+!macroend
+!insertmacro ChangePath ""
+!insertmacro ChangePath "un."
+
 ; What the section above and those before it put into the folder; a file of somebody else stays.
 !macro RemoveProgram prefix
 Function ${prefix}RemoveProgram
@@ -221,7 +244,9 @@ Section Uninstall
     StrCpy $0 $Own
     Call un.RemoveFolder
   ${EndIf}
-  Delete "$SMPROGRAMS\${NAME}.lnk"
+  StrCpy $0 remove
+  Call un.ChangePath
+  RMDir /r "$SMPROGRAMS\${NAME}"
   Delete "$DESKTOP\${NAME}.lnk"
   DeleteRegKey HKCU "${UNINSTALL_KEY}"
   DeleteRegKey HKCU "${CLASSES}\${FILE_CLASS}"
@@ -238,5 +263,6 @@ SectionEnd
 !insertmacro MUI_FUNCTION_DESCRIPTION_BEGIN
   !insertmacro MUI_DESCRIPTION_TEXT ${SectionProgram} "The program and its entry in the start menu."
   !insertmacro MUI_DESCRIPTION_TEXT ${SectionOpenWith} "${NAME} is offered where a .gguf file is opened."
+  !insertmacro MUI_DESCRIPTION_TEXT ${SectionTerminal} "Terminals find the program as medusa: chats, the server, measurements."
   !insertmacro MUI_DESCRIPTION_TEXT ${SectionDesktop} "A shortcut on the desktop."
 !insertmacro MUI_FUNCTION_DESCRIPTION_END

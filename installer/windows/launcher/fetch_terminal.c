@@ -44,7 +44,7 @@ static int agrees(void) {
 }
 
 int fetch_python(void) {
-    static wchar_t text[LONGEST], mirror[LONGEST], path[LONGEST], words[1600];
+    static wchar_t text[LONGEST], mirror[LONGEST], path[LONGEST], words[WORDS];
     DWORD status = 1;
     _snwprintf(text, LONGEST - 1,
                L"Medusa Chat needs Python " PYTHON_VERSION L", a copy of its own (about 25 MB) in\n"
@@ -62,7 +62,7 @@ int fetch_python(void) {
     GetExitCodeProcess(uv, &status);
     CloseHandle(uv);
     if (status == 0 && find_python(L"python.exe", path)) return 1;
-    last_words(python_log(), words, 1600);
+    last_words(python_log(), words, WORDS);
     say(words);
     complain(L"\nPython could not be fetched. Is the network reachable? A mirror is named by the "
              L"variable UV_PYTHON_INSTALL_MIRROR.");

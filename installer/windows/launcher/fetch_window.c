@@ -31,24 +31,29 @@ static void show_working(HWND window, int working) {
     SendDlgItemMessageW(window, ID_PROGRESS, PBM_SETMARQUEE, working, 40);
 }
 
+static void show_state(HWND window, const wchar_t *text) {
+    SetDlgItemTextW(window, ID_STATE, text);
+    ShowWindow(GetDlgItem(window, ID_STATE), text[0] ? SW_SHOW : SW_HIDE);
+}
+
 static void begin(HWND window) {
     static wchar_t mirror[LONGEST];
     GetDlgItemTextW(window, ID_MIRROR, mirror, LONGEST);
     remember_mirror(mirror);
     fetching = start_fetch(mirror);
     if (!fetching) {
-        SetDlgItemTextW(window, ID_STATE,
-                        L"uv.exe could not be started. Install Medusa Chat again; if that doesn't "
-                        L"help, see whether a virus scanner holds it back.");
+        show_state(window,
+                   L"uv.exe could not be started. Install Medusa Chat again; if that doesn't "
+                   L"help, see whether a virus scanner holds it back.");
         return;
     }
-    SetDlgItemTextW(window, ID_STATE, L"Python is being fetched …");
+    show_state(window, L"Python is being fetched …");
     show_working(window, 1);
     CloseHandle(CreateThread(NULL, 0, wait_for_uv, window, 0, NULL));
 }
 
 static void end(HWND window, DWORD status) {
-    static wchar_t words[1600], text[2000], path[LONGEST];
+    static wchar_t words[WORDS], text[WORDS + 200], path[LONGEST];
     CloseHandle(fetching);
     fetching = NULL;
     show_working(window, 0);
@@ -56,10 +61,10 @@ static void end(HWND window, DWORD status) {
         EndDialog(window, 1);
         return;
     }
-    last_words(python_log(), words, 1600);
-    _snwprintf(text, 1999, L"Python could not be fetched. Is the network reachable? A mirror can be "
+    last_words(python_log(), words, WORDS);
+    _snwprintf(text, WORDS + 199, L"Python could not be fetched. Is the network reachable? A mirror can be "
                            L"named above.\r\n\r\n%ls", words);
-    SetDlgItemTextW(window, ID_STATE, text);
+    show_state(window, text);
 }
 
 static void fill(HWND window) {
@@ -76,6 +81,7 @@ static void fill(HWND window) {
     SendMessageW(window, WM_SETICON, ICON_BIG, (LPARAM)icon);
     SendMessageW(window, WM_SETICON, ICON_SMALL, (LPARAM)icon);
     show_working(window, 0);
+    show_state(window, L"");
 }
 
 static INT_PTR CALLBACK answer(HWND window, UINT message, WPARAM word, LPARAM more) {

@@ -45,7 +45,7 @@ static const wchar_t *start_log(void) {
     static wchar_t path[LONGEST];
     join(path, data_folder(), L"log");
     make_folders(path);
-    join(path, data_folder(), L"log\\start.log");
+    join(path, data_folder(), L"log\\launcher.log");
     return path;
 }
 #endif
@@ -63,13 +63,22 @@ static DWORD follow(HANDLE program) {
 }
 
 #ifndef TERMINAL
+// The user ended it, or didn't want it set up: installer/bootstrap/cli.py.
+static int is_wanted_end(DWORD status) { return status == 0 || status == 2 || status == 130; }
+
+// Say what the bootstrap complained about, else what the program did.
 static void explain(DWORD status) {
-    static wchar_t words[1600], text[LONGEST];
-    last_words(start_log(), words, 1600);
+    static wchar_t words[WORDS], log[LONGEST], text[LONGEST];
+    wcscpy(log, start_log());
+    last_words(log, words, WORDS);
+    if (!words[0]) {
+        join(log, data_folder(), L"log\\start.log");
+        last_words(log, words, WORDS);
+    }
     _snwprintf(text, LONGEST - 1,
                L"Medusa Chat ended with an error (%lu). \"Repair Medusa Chat\" in the start menu "
                L"mends what is installed; conversations stay.\n\n%ls\n\nAll of it: %ls",
-               status, words, start_log());
+               status, words, log);
     complain(text);
 }
 #endif
@@ -96,7 +105,7 @@ int main(void) {
     }
     DWORD status = follow(program);
 #ifndef TERMINAL
-    if (status) explain(status);
+    if (!is_wanted_end(status)) explain(status);
 #endif
     return (int)status;
 }

@@ -64,14 +64,17 @@ void remember_mirror(const wchar_t *mirror) {
     fclose(file);
 }
 
-// A folder as the address that uv takes; an address stays as it is.
+// A folder as the address that uv takes; an address stays as it is. A folder that holds packages too
+// has its Pythons in `python`, as installer/bootstrap/sources.py says.
 static void as_address(const wchar_t *mirror, wchar_t *address) {
-    static wchar_t whole[LONGEST];
+    static wchar_t whole[LONGEST], below[LONGEST];
     if (wcsstr(mirror, L"://")) {
         wcscpy(address, mirror);
         return;
     }
     GetFullPathNameW(mirror, LONGEST, whole, NULL);
+    join(below, whole, L"python");
+    if (PathIsDirectoryW(below)) wcscpy(whole, below);
     // \\server\share becomes file://server/share.
     wchar_t *out = address + swprintf(address, LONGEST, whole[0] == L'\\' ? L"file:" : L"file:///");
     for (const wchar_t *in = whole; *in && out < address + LONGEST - 4; in++) {
@@ -134,7 +137,7 @@ HANDLE start_fetch(const wchar_t *mirror) {
 }
 
 void last_words(const wchar_t *log, wchar_t *words, int size) {
-    char bytes[1600];
+    char bytes[1600], lines[2 * sizeof bytes];
     words[0] = 0;
     FILE *file = _wfopen(log, L"rb");
     if (!file) return;
@@ -146,5 +149,12 @@ void last_words(const wchar_t *log, wchar_t *words, int size) {
     fclose(file);
     // The first line may begin in the middle of a character.
     char *begin = cut && strchr(bytes, '\n') ? strchr(bytes, '\n') + 1 : bytes;
-    if (!MultiByteToWideChar(CP_UTF8, 0, begin, -1, words, size)) words[size - 1] = 0;
+    // Windows shows a line's end only where there are both characters.
+    char *out = lines;
+    for (char *in = begin; *in; in++) {
+        if (*in == '\n' && (in == begin || in[-1] != '\r')) *out++ = '\r';
+        *out++ = *in;
+    }
+    *out = 0;
+    if (!MultiByteToWideChar(CP_UTF8, 0, lines, -1, words, size)) words[size - 1] = 0;
 }

@@ -19,7 +19,10 @@ void remember_mirror(const wchar_t *mirror);
 // Returns the process, or NULL (GetLastError says why).
 HANDLE start_fetch(const wchar_t *mirror);
 
-// What uv said last, up to `size` characters.
+// Room for last_words().
+#define WORDS 3200
+
+// The end of a log, up to `size` characters; empty where there is none.
 void last_words(const wchar_t *log, wchar_t *words, int size);
 
 const wchar_t *python_log(void);
