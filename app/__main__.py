@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from typing import NoReturn
 
+from app.startup.streams import provide_streams, tell_problem
 from app.startup.surroundings import (
     qt_problem,
     screen_problem,
@@ -62,7 +63,7 @@ def main() -> int:
         except ImportError as error:
             problem = qt_problem(error)
     if problem is not None:
-        print(problem, file=sys.stderr)
+        tell_problem(problem)
         return EXIT_UNUSABLE
     if (problem := home_problem()) is not None:
         print(problem, file=sys.stderr)
@@ -93,9 +94,11 @@ def start_again(model: str | None) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     given = [one for one in sys.argv[1:] if one not in ("--continue", model)]
-    root = str(Path(__file__).resolve().parents[1])  # whatever folder it was started from
+    from medusa_core.api import import_places  # loaded already
+
+    places = import_places()  # whatever folder it was started from
     code = (
-        f"import sys; sys.path[0] = {root!r}; from app.__main__ import open_window; open_window()"
+        f"import sys; sys.path[:] = {places!r}; from app.__main__ import open_window; open_window()"
     )
     command = [sys.executable, "-c", code, "--continue", *given]
     if sys.platform == "win32":  # there a process can't become another one
@@ -119,6 +122,7 @@ def leave(code: int) -> NoReturn:
 
 def open_window() -> NoReturn:
     """Open the window, and end the process with it."""
+    provide_streams()
     leave(main())
 
 

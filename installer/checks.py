@@ -3,11 +3,14 @@
 import re
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from installer.console import say
 from installer.layout import Layout
-from installer.process import Runner
+from installer.process import Output, Runner
+
+LONGEST_S = 1800.0  # of a check beside the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +20,13 @@ class Check:
     Attributes:
         name: as the summary shows it.
         command: program of the environment, and its arguments.
+        is_beside: whether it runs beside the others, since it takes one core for long; its lines
+            are shown at the end.
     """
 
     name: str
     command: tuple[str, ...]
+    is_beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,7 @@ def all_checks(pytest_args: Sequence[str]) -> tuple[Check, ...]:
         Check("ruff check", ("ruff", "check", ".")),
         Check("ruff format", ("ruff", "format", "--check", ".")),
         Check("import contracts", ("lint-imports", "--no-logo")),
-        Check("mypy", ("mypy",)),
+        Check("mypy", ("mypy",), is_beside=True),
         Check("pytest", ("pytest", *_PARALLEL, *pytest_args)),
     )
 
@@ -73,7 +79,16 @@ def run_checks(
     Returns:
         Exit status: 0 if all passed.
     """
-    verdicts = [_run(layout, runner, check, env) for check in checks]
+    with ThreadPoolExecutor() as pool:
+        beside = {
+            check.name: pool.submit(_run_quietly, layout, runner, check, env)
+            for check in checks
+            if check.is_beside
+        }
+        shown = {
+            check.name: _run(layout, runner, check, env) for check in checks if not check.is_beside
+        }
+        verdicts = [shown.get(check.name) or _shown(check, beside[check.name]) for check in checks]
     say("\n== summary")
     for verdict in verdicts:
         say(str(verdict))
@@ -84,15 +99,33 @@ def run_checks(
 
 def _run(layout: Layout, runner: Runner, check: Check, env: Mapping[str, str]) -> Verdict:
     say(f"\n== {check.name}")
-    program, *arguments = check.command
     start = time.perf_counter()
-    output = runner.echo([str(layout.program(program)), *arguments], env)
-    return Verdict(
-        name=check.name,
-        passed=output.status == 0,
-        closing_line=_closing_line(output.text),
-        duration_s=time.perf_counter() - start,
-    )
+    output = runner.echo(_command(layout, check), env)
+    return _verdict(check, output, time.perf_counter() - start)
+
+
+def _run_quietly(
+    layout: Layout, runner: Runner, check: Check, env: Mapping[str, str]
+) -> tuple[Verdict, str]:
+    """The verdict, and what it printed."""
+    start = time.perf_counter()
+    output = runner.capture(_command(layout, check), LONGEST_S, env)
+    return _verdict(check, output, time.perf_counter() - start), output.text
+
+
+def _shown(check: Check, ran: "Future[tuple[Verdict, str]]") -> Verdict:
+    verdict, text = ran.result()
+    say(f"\n== {check.name}\n{text.rstrip()}")
+    return verdict
+
+
+def _command(layout: Layout, check: Check) -> list[str]:
+    program, *arguments = check.command
+    return [str(layout.program(program)), *arguments]
+
+
+def _verdict(check: Check, output: Output, duration_s: float) -> Verdict:
+    return Verdict(check.name, output.status == 0, _closing_line(output.text), duration_s)
 
 
 def _closing_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The commands of the installer: `run`, `test` and `package`."""
+"""The commands of the installer: `run`, `test`, `package` and `licences`."""
 
 import argparse
 import os
@@ -12,6 +12,7 @@ from installer.errors import SetupError
 from installer.first_model import provide_first_model
 from installer.launchers import provide_launchers
 from installer.layout import Layout, this_repository
+from installer.licences.command import write_licences
 from installer.package.command import add_arguments, build_packages
 from installer.process import Runner, SystemRunner
 from installer.qt_libraries import check_libraries
@@ -31,6 +32,9 @@ def main(argv: Sequence[str]) -> int:
     try:
         if options.command == "package":
             build_packages(layout, runner, options)
+            return 0
+        if options.command == "licences":
+            write_licences(layout)
             return 0
         carry_out = run_app if options.command == "run" else run_tests
         request = Request(options.command == "test", options.torch, not options.no_model)
@@ -76,7 +80,7 @@ def run_tests(layout: Layout, runner: Runner, request: Request, pytest_args: Seq
     offscreen = {"QT_QPA_PLATFORM": "offscreen"} if sys.platform.startswith("linux") else {}
     check_libraries(sys.platform, "offscreen")
     _prepare(layout, runner, request)
-    say("Running every check; about eight minutes on two cores.")
+    say("Running every check; about nine minutes on two cores.")
     return run_checks(layout, runner, all_checks(pytest_args), offscreen)
 
 
@@ -119,4 +123,6 @@ def _parser() -> argparse.ArgumentParser:
         )
     words = "build packages to install from"
     add_arguments(commands.add_parser("package", help=words, description=words.capitalize() + "."))
+    words = "write installer/LICENCES.md anew: whose work it holds and installs"
+    commands.add_parser("licences", help=words, description=words.capitalize() + ".")
     return parser

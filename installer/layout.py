@@ -55,6 +55,11 @@ class Layout:
         """Pins them and all that they need."""
         return self.root / "installer" / "constraints.txt"
 
+    @property
+    def licences(self) -> Path:
+        """Whose work it holds and installs; all packages carry it."""
+        return self.root / "installer" / "LICENCES.md"
+
     def program(self, name: str) -> Path:
         """Path of a program inside the environment."""
         if os.name == "nt":

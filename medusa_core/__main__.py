@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
+from medusa_core.cli.installed import PACKAGED, is_packaged, run_by_package
 from medusa_core.cli.program import CommandEntry, program_of_commands, run
 
 _DOES = "Language models on this computer, made fast by Medusa decoding."
@@ -20,6 +21,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
+    if words[:1] and words[0] in PACKAGED and ("--help" not in words or is_packaged()):
+        return run_by_package(words[0], words[1:])
     chosen = next((word for word in words if not word.startswith("-")), "")
     parser = program_of_commands("medusa", _DOES, COMMANDS, (chosen,))
     if not words:
@@ -120,6 +123,12 @@ def _history(parser: argparse.ArgumentParser) -> None:
     cli.add_arguments(parser)
 
 
+def _settings(parser: argparse.ArgumentParser) -> None:
+    from medusa_core.cli import settings as cli
+
+    cli.add_arguments(parser)
+
+
 def _plan(parser: argparse.ArgumentParser) -> None:
     from medusa_core.cli import plan as cli
 
@@ -146,6 +155,15 @@ def _eval(parser: argparse.ArgumentParser) -> None:
     cli.add_eval_arguments(parser)
 
 
+def _of_package(name: str) -> Callable[[argparse.ArgumentParser], None]:
+    """A command that the package carries out which brought the program."""
+
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        parser.set_defaults(run=lambda _: run_by_package(name, ()))
+
+    return add_arguments
+
+
 def _completion(parser: argparse.ArgumentParser) -> None:
     from medusa_core.cli.completion import add_completion_arguments, run_completion
 
@@ -157,7 +175,8 @@ COMMANDS = {
     "run": CommandEntry("Chat", "chat with a model in the terminal", _run),
     "generate": CommandEntry("", "answer one prompt, with all settings", _generate),
     "batch": CommandEntry("", "answer a file of prompts, many at a time", _batch),
-    "history": CommandEntry("", "export, import and check conversations", _history),
+    "history": CommandEntry("", "export and import conversations; or settings", _history),
+    "settings": CommandEntry("", "export and import settings and presets", _settings, False),
     "list": CommandEntry("Models", "models and heads on this computer", _of_library("list")),
     "pull": CommandEntry("", "fetch a model and its heads from the Hub", _pull),
     "show": CommandEntry("", "what a model is, by its files", _show),
@@ -172,10 +191,17 @@ COMMANDS = {
     "ps": CommandEntry("", "which models are loaded, and by whom", _ps),
     "serve-layers": CommandEntry("", "let other machines use layers of a model", _serve_layers),
     "doctor": CommandEntry("", "what works here, and what to do where it doesn't", _doctor),
+    "update": CommandEntry(
+        "", "install a newer version; or repair it, or uninstall it", _of_package("update")
+    ),
+    "repair": CommandEntry("", "make what is installed afresh", _of_package("repair"), False),
+    "uninstall": CommandEntry(
+        "", "remove the program of this user", _of_package("uninstall"), False
+    ),
     "completion": CommandEntry("", "let a shell complete commands and names", _completion),
     "bench": CommandEntry("Speed", "compare decoding modes and peers on prompts", _bench),
-    "train": CommandEntry("", "train heads for a model, or make a phrase table", _train),
-    "eval": CommandEntry("", "measure heads", _eval),
+    "train": CommandEntry("", "train heads or a phrase table; eval measures heads", _train),
+    "eval": CommandEntry("", "measure heads", _eval, False),
     "heads": CommandEntry("", "look at heads and other drafters, convert Medusa heads", _heads),
 }
 

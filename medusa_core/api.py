@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from medusa_core import __version__ as VERSION
 from medusa_core import messages
 from medusa_core.chats.attachments.attachment import (
     Attachment,
@@ -66,6 +67,7 @@ from medusa_core.memory.trained_heads import trained_bytes
 from medusa_core.remote.endpoints import Endpoint, Endpoints
 from medusa_core.system.extras import SERVER_EXTRA
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.installation import command_to_mend
 from medusa_core.system.jobs.batch.job import (
     BatchJob,
     BatchState,
@@ -88,8 +90,10 @@ from medusa_core.system.jobs.heads_training import (
 from medusa_core.system.jobs.trained_kinds import TRAINED_KINDS
 from medusa_core.system.resources import (
     calibrations_dir,
+    changelog_file,
     demo_heads_dir,
     demo_model_dir,
+    import_places,
     quantized_models_dir,
     resources_dir,
 )
@@ -101,6 +105,13 @@ from medusa_core.system.user_folders import (
 )
 
 if TYPE_CHECKING:
+    from medusa_core.chats.settings_file import (
+        NOT_EXPORTED,
+        SettingsFile,
+        exported_names,
+        read_settings_file,
+        write_settings_file,
+    )
     from medusa_core.doctor.check import Check
     from medusa_core.doctor.doctor import run_checks
     from medusa_core.doctor.report import compose_report
@@ -157,6 +168,7 @@ if TYPE_CHECKING:
     from medusa_core.system.components import (
         component_licences,
         component_versions,
+        licences_file,
     )
     from medusa_core.system.running_models import RunningFile
 
@@ -195,8 +207,21 @@ _LATER = {
         "medusa_core.loading.offload_forecast",
     ),
     "Check": "medusa_core.doctor.check",
-    **dict.fromkeys(("component_licences", "component_versions"), "medusa_core.system.components"),
+    **dict.fromkeys(
+        ("component_licences", "component_versions", "licences_file"),
+        "medusa_core.system.components",
+    ),
     "RunningFile": "medusa_core.system.running_models",
+    **dict.fromkeys(
+        (
+            "NOT_EXPORTED",
+            "SettingsFile",
+            "exported_names",
+            "read_settings_file",
+            "write_settings_file",
+        ),
+        "medusa_core.chats.settings_file",
+    ),
     "whoami": "medusa_core.hub.whoami",
     **dict.fromkeys(("forget_answers", "forget_strangers"), "medusa_core.models.datastore.folder"),
     "compose_report": "medusa_core.doctor.report",
@@ -344,8 +369,10 @@ def format_label(name: str) -> str:
 __all__ = [
     "APP_NAME",
     "DRAFTER_KINDS",
+    "NOT_EXPORTED",
     "SERVER_EXTRA",
     "TRAINED_KINDS",
+    "VERSION",
     "AdapterOffer",
     "AdapterShape",
     "AnswerState",
@@ -395,11 +422,14 @@ __all__ = [
     "Recording",
     "RunningFile",
     "SearchHit",
+    "SettingsFile",
     "Stored",
     "StoredAnswer",
     "calibrations_dir",
+    "changelog_file",
     "choices",
     "client_config",
+    "command_to_mend",
     "component_licences",
     "component_versions",
     "compose_report",
@@ -411,6 +441,7 @@ __all__ = [
     "endpoint_url",
     "export_gently",
     "export_page",
+    "exported_names",
     "first_words",
     "forecast",
     "forget_answers",
@@ -418,8 +449,10 @@ __all__ = [
     "format_bits",
     "format_label",
     "has_saved_token",
+    "import_places",
     "is_readable_by_others",
     "is_trace",
+    "licences_file",
     "measure_read_rate",
     "memory_now",
     "messages",
@@ -438,6 +471,7 @@ __all__ = [
     "read_attachment",
     "read_json",
     "read_rows",
+    "read_settings_file",
     "read_trace",
     "recommend",
     "refresh_endpoint",
@@ -461,6 +495,7 @@ __all__ = [
     "with_limit",
     "with_offline",
     "with_token",
+    "write_settings_file",
     "write_trace",
     "write_whole",
 ]

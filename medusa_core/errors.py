@@ -43,6 +43,7 @@ MedusaError
 ├── AttachmentError       a file whose text can't be attached to a message
 ├── PromptFileError       a file of prompts can't be read
 ├── PresetError           settings under a name that can't be read, changed or written
+├── SettingsFileError     a file of settings and presets that can't be read or written
 ├── TraceError            a recording can't be written or read
 ├── TrainingError         a training run can't start or go on
 └── BatchError            a batch can't start, or keep its answers
@@ -275,6 +276,10 @@ class PromptFileError(MedusaError):
 
 class PresetError(MedusaError):
     """Settings under a name that can't be read, changed or written."""
+
+
+class SettingsFileError(MedusaError):
+    """A file of settings and presets that can't be read or written."""
 
 
 class TraceError(MedusaError):

@@ -40,7 +40,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 
 SEED = 20_261_120
 OUR_LOGGERS = ("app", "medusa_core")
-THREAD_GRACE_S = 10.0
+THREAD_GRACE_S = 60.0
 MISSING = "real model missing: "  # as tests say it that are skipped for that
 WHOLE_EVERY = 20  # tests between two collections of everything
 

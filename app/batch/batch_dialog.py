@@ -23,6 +23,7 @@ from app.batch.batch_form import BatchForm
 from app.batch.batch_view import BatchView
 from app.i18n.engine_texts import error_text
 from app.widgets.closing import close_by_key
+from app.widgets.live_label import LiveLabel
 from app.widgets.questions import confirms
 from medusa_core.api import BatchJob, OwnBatches
 from medusa_core.errors import MedusaError
@@ -80,10 +81,7 @@ class BatchDialog(QDialog):
         self._about_label = QLabel()
         self._about_label.setWordWrap(True)
         self._about_label.setTextFormat(Qt.TextFormat.PlainText)
-        self.problem_label = QLabel()
-        self.problem_label.setObjectName("notice")
-        self.problem_label.setWordWrap(True)
-        self.problem_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.problem_label = LiveLabel()
         self.room_box = QCheckBox(self.tr("Unload the model that answers in the chat"))
         self.start_button = QPushButton(self.tr("Start"))
         self.pause_button = QPushButton()

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 from app.batch.results_model import ResultsModel
 from app.i18n.engine_texts import engine_text
 from app.i18n.words import QT_TRANSLATE_NOOP
+from app.widgets.live_label import LiveLabel
 from app.widgets.sizes import (
     duration,
     speed,
@@ -59,10 +60,7 @@ class BatchView(QWidget):
         self.bar.setRange(0, _FULL)
         self.bar.setTextVisible(False)
         self.bar.setAccessibleName(self.tr("Progress of the batch"))
-        self.problem_label = QLabel()
-        self.problem_label.setObjectName("notice")
-        self.problem_label.setWordWrap(True)
-        self.problem_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.problem_label = LiveLabel()
         self.results = ResultsModel()
         self.table = QTableView()
         self._build()

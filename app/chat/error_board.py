@@ -9,9 +9,9 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.chat.error_card import ErrorCard
-from app.chat.messages.announcer import Announcer
 from app.i18n.engine_texts import engine_text
 from app.theme.appearance import Appearance
+from app.widgets.announce import announce
 from medusa_core.messages import Failed
 
 MOST_EM = 16  # more than so high is scrolled
@@ -78,7 +78,7 @@ class ErrorBoard(QScrollArea):
         self._column.addWidget(card)
         self.show()
         self._fit()
-        Announcer(card).announce(f"{message} {hint}")
+        announce(card, card.accessibleName(), is_urgent=True)
         return card
 
     def show_failure(self, failed: Failed, about: About, *, can_retry: bool = False) -> None:

@@ -9,6 +9,7 @@ from app.chat.error_board import About
 from app.engine.model_keeper import ModelKeeper
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
+from app.widgets.announce import announce
 from medusa_core.loading.state import ModelStatus, Phase
 from medusa_core.messages import ModelLoaded
 
@@ -26,6 +27,8 @@ class ModelStatusView(QObject):
         self._keeper = keeper
         self._appearance = appearance
         keeper.changed.connect(self._show)
+        keeper.changed.connect(self._say_phase)
+        self._said = ""  # to those who listen
         self._show()
 
     def _show(self) -> None:
@@ -43,6 +46,14 @@ class ModelStatusView(QObject):
         elif status.phase is not Phase.ASLEEP and status.loaded is not None:
             page.offer(status.loaded)
             page.strip.show_model(status.loaded, status.calibrated)
+
+    def _say_phase(self) -> None:
+        """Read aloud that a model is loaded, or is being; its failure is read as an error."""
+        status = self._keeper.status
+        words = "" if status.phase is Phase.FAILED else self._words(status)
+        if words != self._said:
+            self._said = words
+            announce(self._page.header, words)
 
     def _learn(self, loaded: ModelLoaded) -> None:
         """Know the names and colours that came with a model."""

@@ -190,15 +190,16 @@ class PathView(QObject):
 def _fill(message: AnswerMessage, answer: Answer) -> None:
     """Show what there is of an answer."""
     steps = answer.all_steps()
-    if steps:
-        message.append(steps)
-    if answer.done is not None:
-        message.finish(answer.done)
-    elif not answer.is_running:
-        if not steps:
-            message.show_text(answer.text)
-        if answer.is_cut:
-            message.cut_short()
+    with message.unspoken():
+        if steps:
+            message.append(steps)
+        if answer.done is not None:
+            message.finish(answer.done)
+        elif not answer.is_running:
+            if not steps:
+                message.show_text(answer.text)
+            if answer.is_cut:
+                message.cut_short()
 
 
 def _is_same(a: Turn, b: Turn) -> bool:

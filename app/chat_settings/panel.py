@@ -45,6 +45,7 @@ from app.theme.appearance import Appearance
 from app.widgets.choices import offer
 from app.widgets.elided import ElidedBox
 from app.widgets.explain import explain, wrapped
+from app.widgets.naming import name_box
 from medusa_core.chats.presets import (
     Preset,
     Presets,
@@ -428,5 +429,5 @@ class ChatSettingsPanel(QFrame):
 
 def _box(name: str) -> ElidedBox:
     box = ElidedBox(4)
-    box.setAccessibleName(name)
+    name_box(box, name)
     return box

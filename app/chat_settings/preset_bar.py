@@ -21,6 +21,7 @@ from app.theme.appearance import Appearance
 from app.widgets.elided import ElidedBox
 from app.widgets.explain import explain, wrapped
 from app.widgets.file_dialogs import choose_file, choose_save_path
+from app.widgets.naming import name_box
 from medusa_core.chats.presets import (
     Preset,
     Presets,
@@ -58,7 +59,7 @@ class PresetBar(QWidget):
         self._ask_name = ask_name or self._ask_for_name
         self._settings = ChatSettings()
         self.box = ElidedBox(4)
-        self.box.setAccessibleName(self.tr("Preset"))
+        name_box(self.box, self.tr("Preset"))
         explain(
             self.box,
             self.tr("Settings under a name. Exact, Balanced and Creative set the sampling."),

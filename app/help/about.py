@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.theme.appearance import Appearance
-from medusa_core.api import component_licences, component_versions
+from medusa_core.api import component_licences, component_versions, licences_file
 
 NOTICE_TITLE = "Built with Llama"
 PAGES = (
@@ -61,8 +61,11 @@ class AboutDialog(QDialog):
         )
         self.versions = _lines(self.tr("Versions"), component_versions())
         self.licences = _lines(self.tr("Licences"), component_licences())
-        self.links = QLabel(" · ".join(f'<a href="{url}">{name}</a>' for name, url in PAGES))
-        self.links.setAccessibleName(self.tr("Links"))
+        texts = (self.tr("Licences of all parts"), licences_file().as_uri())
+        pages = (texts, *PAGES)
+        self.links = QLabel(" · ".join(f'<a href="{url}">{name}</a>' for name, url in pages))
+        names = ", ".join(name for name, _ in pages)
+        self.links.setAccessibleName(self.tr("Links: {0}").format(names))
         self.links.setTextInteractionFlags(
             Qt.TextInteractionFlag.LinksAccessibleByMouse
             | Qt.TextInteractionFlag.LinksAccessibleByKeyboard

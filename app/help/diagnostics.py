@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
@@ -26,6 +26,7 @@ from app.i18n.engine_texts import (
 from app.theme.appearance import Appearance
 from app.widgets.closing import close_by_key
 from app.widgets.file_dialogs import choose_save_path
+from app.widgets.live_label import LiveLabel
 from app.widgets.table import RowTable
 
 if TYPE_CHECKING:
@@ -70,10 +71,7 @@ class DiagnosticsDialog(QDialog):
         self.preview.setReadOnly(True)
         self.preview.setObjectName("reportText")
         self.preview.setAccessibleName(self.tr("Report"))
-        self.note = QLabel()
-        self.note.setObjectName("notice")
-        self.note.setWordWrap(True)
-        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        self.note = LiveLabel()
         self.save_button = QPushButton(self.tr("Save report…"))
         self.copy_button = QPushButton(self.tr("Copy report"))
         self.again_button = QPushButton(self.tr("Check again"))

@@ -26,6 +26,7 @@ from app.models.suggestion import (
     suggested,
 )
 from app.theme.appearance import Appearance
+from app.widgets.live_label import LiveLabel
 from app.widgets.sizes import on_disk
 from app.widgets.table import RowTable
 from medusa_core.api import Budget, Library, PairOffer
@@ -104,10 +105,7 @@ class ModelStep(WelcomeStep):
             (self.tr("Model"), self.tr("On this computer"), self.tr("Download")),
         )
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.note = QLabel(self.tr("Checking what fits this computer…"))
-        self.note.setObjectName("notice")
-        self.note.setWordWrap(True)
-        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        self.note = LiveLabel(self.tr("Checking what fits this computer…"))
         self.download_button = QPushButton(self.tr("Download"))
         self.column.addWidget(self.table, 1)
         self.column.addWidget(self.note)

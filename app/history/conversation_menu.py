@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from PySide6.QtCore import QCoreApplication, QObject, QPoint, Qt, Signal
+from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QInputDialog, QLineEdit, QMenu
 
 from app.chat.error_board import ErrorBoard
@@ -47,6 +48,7 @@ class ConversationMenu(QObject):
         super().__init__(sidebar)
         self._sidebar, self._history, self._journal = sidebar, history, journal
         self._files, self._errors = files, errors
+        self._last_trashed: tuple[str, ...] = ()
 
     def popup(self, place: QPoint) -> None:
         """Offer what can be done."""
@@ -101,13 +103,28 @@ class ConversationMenu(QObject):
         elif chosen:
             ids = tuple(one.id for one in chosen)
             self._journal.write(lambda h: h.trash(ids))
+            self._last_trashed = ids
             self.trashed.emit(ids)
+            self._sidebar.show_notice(_trashed_words(chosen))
 
     def restore_chosen(self) -> None:
         """Take what is selected out of the trash."""
         ids = tuple(one.id for one in self._chosen)
         self._journal.write(lambda h: h.restore(ids))
         self.changed.emit()
+
+    def undo_trash(self) -> None:
+        """Bring back what went into the trash last."""
+        ids, self._last_trashed = self._last_trashed, ()
+        if ids:
+            self._journal.write(lambda h: h.restore(ids))
+            self.changed.emit()
+            self._sidebar.select(ids[0])
+            self._sidebar.show_notice(
+                QCoreApplication.translate("History", "It is back.")
+                if len(ids) == 1
+                else QCoreApplication.translate("History", "They are back.")
+            )
 
     def empty_trash(self) -> None:
         """Delete all that is in the trash, if the user agrees."""
@@ -201,3 +218,17 @@ def _count(chosen: tuple[ConversationInfo, ...]) -> str:
         if len(chosen) == 1
         else QCoreApplication.translate("History", "{0} conversations").format(len(chosen))
     )
+
+
+def _trashed_words(chosen: tuple[ConversationInfo, ...]) -> str:
+    """What happened to conversations, and how it is undone."""
+    undo = QKeySequence(QKeySequence.StandardKey.Undo).toString(
+        QKeySequence.SequenceFormat.NativeText
+    )
+    if len(chosen) == 1:
+        words = QCoreApplication.translate("History", "“{0}” is in the trash. {1} brings it back.")
+        return words.format(chosen[0].title, undo)
+    words = QCoreApplication.translate(
+        "History", "{0} conversations are in the trash. {1} brings them back."
+    )
+    return words.format(len(chosen), undo)

@@ -311,6 +311,7 @@ class HistoryKeeper(QObject):
         sidebar.trash_shown.connect(self._show_trash)
         sidebar.menu_requested.connect(self._menu.popup)
         sidebar.trash_requested.connect(self._menu.trash_chosen)
+        sidebar.undo_requested.connect(self._menu.undo_trash)
         sidebar.empty_requested.connect(self._menu.empty_trash)
         self._menu.changed.connect(self.refresh)
         self._menu.trashed.connect(self.forget)

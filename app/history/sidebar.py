@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QListView,
     QPushButton,
@@ -23,6 +22,7 @@ from PySide6.QtWidgets import (
 from app.history.list_delegate import ListDelegate
 from app.history.list_model import ROW, ListModel, ListRow
 from app.theme.appearance import Appearance
+from app.widgets.live_label import LiveLabel
 from medusa_core.api import ConversationInfo
 
 _SEARCH_AFTER_MS = 120
@@ -34,10 +34,12 @@ class ConversationListView(QListView):
 
     Signals:
         delete_pressed: The key Delete.
+        undo_pressed: The keys for Undo.
         opened: The row at this place was chosen by click or Enter.
     """
 
     delete_pressed = Signal()
+    undo_pressed = Signal()
     opened = Signal(int)
 
     def __init__(self) -> None:
@@ -55,6 +57,8 @@ class ConversationListView(QListView):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Delete:
             self.delete_pressed.emit()
+        elif event.matches(QKeySequence.StandardKey.Undo):
+            self.undo_pressed.emit()
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self._open(self.currentIndex().row())
         else:
@@ -82,6 +86,7 @@ class Sidebar(QWidget):
         opened: This row (`ConversationInfo` or `SearchHit`) was chosen.
         menu_requested: A menu for the selected conversations is wanted, at this place.
         trash_requested: The selected conversations are to go into the trash.
+        undo_requested: What went there last is to come back.
         trash_shown: The trash is to be shown, or not.
         empty_requested: The trash is to be emptied.
         new_requested: A new conversation is wanted.
@@ -91,6 +96,7 @@ class Sidebar(QWidget):
     opened = Signal(object)
     menu_requested = Signal(QPoint)
     trash_requested = Signal()
+    undo_requested = Signal()
     trash_shown = Signal(bool)
     empty_requested = Signal()
     new_requested = Signal()
@@ -115,10 +121,8 @@ class Sidebar(QWidget):
         self.more_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.empty_button = QPushButton(self.tr("Empty trash…"))
         self.empty_button.hide()
-        self.notice_label = QLabel()
+        self.notice_label = LiveLabel()
         self.notice_label.setObjectName("sidebarNotice")
-        self.notice_label.setWordWrap(True)
-        self.notice_label.setTextFormat(Qt.TextFormat.PlainText)
         self.notice_label.hide()
         self._pause = QTimer(self)
         self._pause.setSingleShot(True)
@@ -215,6 +219,7 @@ class Sidebar(QWidget):
         self._pause.timeout.connect(lambda: self.search_changed.emit(self.search_edit.text()))
         self.list.opened.connect(lambda place: self.opened.emit(self.model.rows[place]))
         self.list.delete_pressed.connect(self.trash_requested)
+        self.list.undo_pressed.connect(self.undo_requested)
         self.list.customContextMenuRequested.connect(
             lambda at: self.menu_requested.emit(self.list.viewport().mapToGlobal(at))
         )

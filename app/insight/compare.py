@@ -23,6 +23,7 @@ from app.insight.compare_side import Side
 from app.insight.note import note
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
+from app.widgets.live_label import LiveLabel
 from app.widgets.numbers import Number
 from medusa_core.messages import (
     AUTO_GROWTH,
@@ -103,7 +104,7 @@ class CompareDialog(QDialog):
         self.edit = QLineEdit()
         self.start_button = QPushButton(self.tr("Start both"))
         self.stop_button = QPushButton(self.tr("Stop"))
-        self._verdict = note()
+        self._verdict = LiveLabel()
         self._build()
         self.resize(appearance.scale.px(72), appearance.scale.px(44))
 
@@ -248,7 +249,6 @@ class CompareDialog(QDialog):
             grid.addWidget(side, 0, column)
             grid.setColumnStretch(column, 1)
         self._verdict.setObjectName("verdict")
-        self._verdict.setAccessibleName(self.tr("Verdict"))
         column_ = QVBoxLayout(self)
         column_.addLayout(top)
         column_.addLayout(grid, 1)

@@ -13,6 +13,7 @@ from app.insight.words import micro
 from app.markdown.formats import Marking
 from app.theme.appearance import Appearance
 from app.widgets.choices import offer
+from app.widgets.naming import name_box
 from app.widgets.numbers import Number
 from medusa_core.messages import (
     GenerateSettings,
@@ -57,7 +58,7 @@ class Side(QWidget):
         )
         self._clock = QLabel("—")
         self._clock.setObjectName("compareClock")
-        self._clock.setAccessibleName(self.tr("Clock, {0}").format(name))
+        self._clock_name = self.tr("Clock, {0}").format(name)
         self._mode = QLabel()  # of this answer, whatever is chosen for the next
         self._mode.setObjectName("insightNote")
         self._view = ConversationView(appearance)
@@ -161,17 +162,17 @@ class Side(QWidget):
 
     def _show_clock(self) -> None:
         speed = self.num_tokens / self.clock_s if self.clock_s else 0.0
-        self._clock.setText(
-            self.tr("{0} · {1:,} tokens · {2:,.0f} tokens/s").format(
-                micro(self.clock_s), Number(self.num_tokens), Number(speed)
-            )
+        shown_text = self.tr("{0} · {1:,} tokens · {2:,.0f} tokens/s").format(
+            micro(self.clock_s), Number(self.num_tokens), Number(speed)
         )
+        self._clock.setText(shown_text)
+        self._clock.setAccessibleName(f"{self._clock_name}: {shown_text}")
         self._mode.setText("" if self.answer is None else self.answer.speaker)
 
 
 def _box(name: str, names: Mapping[Any, str]) -> QComboBox:
     box = QComboBox()
-    box.setAccessibleName(name)
+    name_box(box, name)
     for value, text in names.items():
         box.addItem(text, value)
     return box

@@ -58,7 +58,7 @@ class Docks(QObject):
         """Show a panel in front of the others."""
         self._docks[panel].show()
         self._docks[panel].raise_()
-        panel.setFocus()
+        _first_in(panel).setFocus()
 
     def is_seen(self, panel: QWidget | None) -> bool:
         """Whether a panel is open and no other one lies in front of it."""
@@ -80,3 +80,12 @@ class Docks(QObject):
             title = dock.titleBarWidget()
             assert isinstance(title, DockTitle)
             title.restyle()
+
+
+def _first_in(panel: QWidget) -> QWidget:
+    """What takes the keyboard of a panel, which by itself would say nothing to those who listen."""
+    tab = Qt.FocusPolicy.TabFocus
+    for child in panel.findChildren(QWidget):
+        if child.focusPolicy() & tab and child.isEnabled() and child.isVisibleTo(panel):
+            return child
+    return panel

@@ -14,6 +14,7 @@ from app.insight.equilibrium_table import ROWS, EquilibriumTable
 from app.insight.note import note
 from app.insight.verifications import Verifications
 from app.theme.appearance import Appearance
+from app.widgets.live_label import LiveLabel
 from medusa_core.messages import ChatMessage, Verified, Verify
 
 HELP = QT_TRANSLATE_NOOP(
@@ -69,7 +70,8 @@ class EquilibriumPanel(QWidget):
         self._use_button = QPushButton(self.tr("Verify the conversation"))
         self._verify_button = QPushButton(self.tr("Verify this text"))
         self._next_button = QPushButton(self.tr("Next difference"))
-        self._note = note()
+        self._note = LiveLabel()
+        self._note.setObjectName("insightNote")
         self._column = QVBoxLayout(self)
         self._build()
         self._connect()

@@ -17,11 +17,12 @@ from app.insight.step_parts import PARTS
 from app.insight.steps_facts import describe_answer, describe_step, memory_of
 from app.insight.steps_figures import StepFigures
 from app.insight.timeline import Timeline
-from app.insight.transport import Transport
+from app.insight.transport import Transport, is_led_by_keys
 from app.theme.appearance import Appearance
+from app.widgets.announce import announce
 from app.widgets.numbers import Number
 from medusa_core.loading.state import ModelStatus
-from medusa_core.messages import Calibrated, ModelLoaded
+from medusa_core.messages import Calibrated, ModelLoaded, StepTrace
 
 _SERIES = (1, 2, 5, 6, 3, 4)  # colours of the parts
 REDRAW_MS = 400  # while steps come in: drawing slows the engine
@@ -105,6 +106,7 @@ class StepsPanel(QWidget):
         self.facts = note()
         self.facts.setToolTip(QCoreApplication.translate("Insight", FACTS_MEANING))
         self._costs_drawn: object = None
+        self._said: StepTrace | None = None  # what was read aloud last
         self._waiting: list[tuple[Plot, Callable[[], None]]] = []
         # A timer of its own: calls that are posted for later come all in one turn of the loop.
         self._turn = QTimer(self)
@@ -174,6 +176,16 @@ class StepsPanel(QWidget):
             self._draw_soon()  # a marker that moves paints all plots anew
         else:
             self._move_markers()
+            self._say_step()
+
+    def _say_step(self) -> None:
+        """Read aloud what the user went to: the curve that has the focus, else the whole step."""
+        step = self._timeline.step
+        if step is None or step is self._said or not is_led_by_keys(self, self._timeline):
+            return
+        self._said = step
+        curve = next((plot for plot in self._over_time if plot.hasFocus()), None)
+        announce(self, self._transport.text if curve is None else curve.accessibleDescription())
 
     def _draw_soon(self) -> None:
         if self.isVisible() and not self._timer.isActive():

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication, QSize, Qt
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSlider, QToolButton, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QHBoxLayout,
+    QLabel,
+    QSlider,
+    QToolButton,
+    QWidget,
+)
 
 from app.insight.timeline import Timeline
 from app.theme.appearance import Appearance
@@ -108,6 +116,12 @@ class Transport(QWidget):
                 )
             )
         self.slider.setAccessibleDescription(self._label.text())
+
+
+def is_led_by_keys(panel: QWidget, timeline: Timeline) -> bool:
+    """Whether the user goes from step to step in a panel, and wants to hear of each."""
+    focused = QApplication.focusWidget()
+    return focused is not None and panel.isAncestorOf(focused) and not timeline.is_playing
 
 
 def describe_step(step: StepTrace) -> str:

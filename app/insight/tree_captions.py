@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 from app.i18n.setting_texts import setting_text
 from app.insight.layout import DrawnBlock, NodeState, TreeLayout
 from app.insight.tree_items import COLUMN_EM, GHOST_EM, NODE_EM, ROW_EM
+from app.insight.words import as_spoken
 from app.theme.appearance import Appearance
 from app.theme.legend import Legend, Mark
 
@@ -42,12 +43,27 @@ def describe_tree(layout: TreeLayout, legend: Legend) -> str:
     return "; ".join(_parts(layout, legend)) if layout.nodes else ""
 
 
+def outcome_of(layout: TreeLayout) -> str:
+    """Which guesses of a step were right, and what the model put behind them, in words."""
+    accepted = [node for node in layout.nodes if node.state is NodeState.ACCEPTED]
+    shown_text = QCoreApplication.translate("Insight", "{0} of {1} guesses accepted").format(
+        len(accepted), len(layout.drafts)
+    )
+    if accepted:
+        shown_text = QCoreApplication.translate("Insight", "{0}: {1}").format(
+            shown_text, ", ".join(as_spoken(node.text) for node in accepted)
+        )
+    ghost = next((node for node in layout.nodes if node.state is NodeState.GHOST), None)
+    if ghost is None:
+        return shown_text
+    own = QCoreApplication.translate("Insight", "then the model's own: {0}")
+    return f"{shown_text}; {own.format(as_spoken(ghost.text))}"
+
+
 def _parts(layout: TreeLayout, legend: Legend) -> Iterator[str]:
     yield shape_of(layout)
     if layout.drafts and not layout.num_of(NodeState.PLANNED):
-        yield QCoreApplication.translate("Insight", "accepted: {0}").format(
-            layout.num_of(NodeState.ACCEPTED)
-        )
+        yield outcome_of(layout)
     for block in layout.blocks:
         yield block_words(block, legend)
     if pruned := layout.num_of(NodeState.PRUNED):

@@ -20,14 +20,16 @@ from app.insight.note import note
 from app.insight.plan_bar import PlanBar
 from app.insight.timeline import Timeline
 from app.insight.token_card import as_text, card_of
-from app.insight.transport import Transport
+from app.insight.transport import Transport, is_led_by_keys
+from app.insight.tree_captions import outcome_of
 from app.insight.tree_items import describe
 from app.insight.tree_legend import TreeLegend, plan_samples, step_samples
 from app.insight.tree_table import TreeTable
 from app.insight.tree_view import TreeView
 from app.theme.appearance import Appearance
+from app.widgets.announce import announce
 from app.widgets.numbers import Number
-from medusa_core.messages import Calibrated, Planned
+from medusa_core.messages import Calibrated, Planned, StepTrace
 
 STEP, PLAN = 0, 1
 LIVE_MS = 250  # followed live: no eye reads trees faster, and drawing slows the engine
@@ -75,6 +77,7 @@ class TreePanel(QWidget):
         self._timeline = timeline
         self._appearance = appearance
         self._planned: Planned | None = None
+        self._said: StepTrace | None = None  # what was read aloud last
         self.tabs = QTabBar()
         self.tabs.setAccessibleName(self.tr("Which tree"))
         self.tabs.addTab(self.tr("This step"))
@@ -233,8 +236,18 @@ class TreePanel(QWidget):
     def _moved(self) -> None:
         if not self._timeline.follows:
             self._refresh()
+            self._say_step()
         elif not self._timer.isActive():  # a new chat, too: its first answer is about to come
             self._timer.start()
+
+    def _say_step(self) -> None:
+        """Read aloud what became of the step that the user went to."""
+        step = self._timeline.step
+        if step is None or step is self._said or not is_led_by_keys(self, self._timeline):
+            return
+        self._said, layout = step, self._layout()
+        outcome = outcome_of(layout) if layout.drafts else ""
+        announce(self.view, f"{self.transport.text}. {outcome}")
 
     def _ask_for_picture(self) -> None:
         self.view.show_layout(self._layout())  # while nodes are listed, it isn't drawn

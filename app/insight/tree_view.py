@@ -13,6 +13,7 @@ from app.insight.layout import TreeLayout
 from app.insight.tree_captions import BlockFrame, Caption, describe_tree, shape_of
 from app.insight.tree_items import Lines, NodeItem, describe, place_of
 from app.theme.appearance import Appearance
+from app.widgets.announce import announce
 
 MOST_ZOOM = 4.0
 ZOOM_STEP = 1.25
@@ -74,7 +75,10 @@ class TreeView(QGraphicsView):
         known = 0 <= index < len(self.layout_shown.nodes)
         nodes, legend = self.layout_shown.nodes, self._appearance.legend
         whole = describe_tree(self.layout_shown, legend)
-        self.setAccessibleDescription(describe(nodes[index], legend) if known else whole)
+        spoken = describe(nodes[index], legend) if known else whole
+        self.setAccessibleDescription(spoken)
+        if known and self.hasFocus():
+            announce(self, spoken)
         self.scene().update()
 
     def fit(self) -> None:

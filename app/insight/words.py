@@ -67,6 +67,16 @@ def as_typed(shown: str) -> str:
     return _CODE_POINT.sub(lambda found: _char(found[0], int(found[1], 16)), shown)
 
 
+def as_spoken(shown: str) -> str:
+    """A token for those who listen, to whom its signs for white space say nothing."""
+    words = as_typed(shown)
+    if words.strip():
+        return " ".join(words.split())
+    if "\n" in words:
+        return QCoreApplication.translate("Insight", "new line")
+    return QCoreApplication.translate("Insight", "space")
+
+
 def _readable(text: str, most_chars: int) -> str:
     shown = "".join(_SIGNS.get(char) or _shown(char) for char in text)
     return shown if len(shown) <= most_chars else shown[: most_chars - 1] + "…"

@@ -36,6 +36,8 @@ from app.models.suggestion import (
     suggested,
 )
 from app.theme.appearance import Appearance
+from app.widgets.live_label import LiveLabel
+from app.widgets.naming import name_box
 from app.widgets.numbers import Number
 from app.widgets.sizes import (
     library_text,
@@ -103,7 +105,7 @@ class DiscoverTab(QWidget):
         self.search_edit.setAccessibleName(self.tr("Search"))
         self.search_edit.setClearButtonEnabled(True)
         self.sort_box = QComboBox()
-        self.sort_box.setAccessibleName(self.tr("Order"))
+        name_box(self.sort_box, self.tr("Order"))
         for words, name in SORTS:
             self.sort_box.addItem(library_text(words), name)
         self.fits_box = QCheckBox(self.tr("Fits this computer"))
@@ -112,7 +114,7 @@ class DiscoverTab(QWidget):
         self.details = Details(appearance, self.tr("Download"))
         self.file_label = QLabel(self.tr("File"))
         self.file_box = QComboBox()
-        self.file_box.setAccessibleName(self.tr("File"))
+        name_box(self.file_box, self.tr("File"))
         self.details.head_row.addWidget(self.file_label)
         self.details.head_row.addWidget(self.file_box, 1)
         self.drafter_box = PublishedBox()
@@ -122,10 +124,7 @@ class DiscoverTab(QWidget):
         self.drafter_label.setTextFormat(Qt.TextFormat.PlainText)
         self.details.drafts_form.addRow(self.tr("Drafter"), self.drafter_box)
         self.details.drafts_form.addRow("", self.drafter_label)
-        self.status_label = QLabel()
-        self.status_label.setObjectName("notice")
-        self.status_label.setWordWrap(True)
-        self.status_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.status_label = LiveLabel()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_SEARCH_AFTER_MS)

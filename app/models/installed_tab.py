@@ -8,11 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import Qt, QUrl, Signal
+from PySide6.QtCore import QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLabel,
     QMenu,
     QPushButton,
     QSplitter,
@@ -37,6 +36,7 @@ from app.models.installed_rows import (
 from app.models.subject import Subject
 from app.theme.appearance import Appearance
 from app.widgets.file_dialogs import choose_file, choose_folder
+from app.widgets.live_label import LiveLabel
 from app.widgets.questions import confirms
 from app.widgets.sizes import (
     library_text,
@@ -116,14 +116,10 @@ class InstalledTab(QWidget):
         self.folder_button.setToolTip(
             self.tr("The folder for downloads; other programs share the default one.")
         )
-        self.problem_label = QLabel()
+        self.problem_label = LiveLabel()
         self.problem_label.setObjectName("problem")
         self.problem_label.hide()
-        self.status_label = QLabel()
-        self.status_label.setObjectName("notice")
-        for label in (self.problem_label, self.status_label):
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
+        self.status_label = LiveLabel()
         self._build()
         self._connect()
 

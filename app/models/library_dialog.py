@@ -8,13 +8,12 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QCoreApplication, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QSignalBlocker, QSize, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QTabWidget,
     QVBoxLayout,
@@ -37,6 +36,7 @@ from app.widgets.dropping import (
     accept_copy,
     is_model,
 )
+from app.widgets.live_label import LiveLabel
 from app.widgets.questions import confirms
 from medusa_core.api import (
     DownloadJob,
@@ -117,10 +117,7 @@ class LibraryDialog(QDialog):
         self.offline_box = QCheckBox(self.tr("Offline: nothing leaves this computer"))
         self.settings_button = QPushButton(self.tr("Settings…"))
         self.settings_button.setToolTip(self.tr("Device, Hub token, download location, idle time"))
-        self.notice_label = QLabel()
-        self.notice_label.setObjectName("notice")
-        self.notice_label.setWordWrap(True)
-        self.notice_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.notice_label = LiveLabel()
         self.resume_button = QPushButton(self.tr("Resume"))
         self.resume_button.hide()
         self._build()

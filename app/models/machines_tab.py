@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QFormLayout,
     QHBoxLayout,
@@ -21,6 +21,7 @@ from app.i18n.engine_texts import error_text
 from app.i18n.words import QT_TRANSLATE_NOOP
 from app.theme.appearance import Appearance
 from app.widgets.explain import explain
+from app.widgets.live_label import LiveLabel
 from app.widgets.numbers import Number
 from app.widgets.questions import confirms
 from app.widgets.sizes import library_text
@@ -96,10 +97,7 @@ class MachinesTab(QWidget):
         self.test_button = QPushButton(self.tr("Test"))
         explain(self.test_button, self.tr("Asks the machine for its models."))
         self.remove_button = QPushButton(self.tr("Remove"))
-        self.note = QLabel()
-        self.note.setObjectName("notice")
-        self.note.setWordWrap(True)
-        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        self.note = LiveLabel()
         self._build()
         self._connect_signals()
         self.show_machines()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -24,6 +24,7 @@ from app.server.requests_model import RequestsModel
 from app.server.server_keeper import ServerKeeper, ServerPhase
 from app.widgets.closing import close_by_key
 from app.widgets.explain import explain
+from app.widgets.live_label import LiveLabel
 
 _SIZE = QSize(760, 460)
 _LEAST_PORT, _MOST_PORT = 1024, 65535
@@ -72,10 +73,7 @@ class ServerDialog(QDialog):
         self.address_edit.setAccessibleName(self.tr("Address for programs"))
         self.copy_button = QPushButton(self.tr("Copy"))
         self.copy_button.setAccessibleName(self.tr("Copy the address"))
-        self.note = QLabel()
-        self.note.setObjectName("notice")
-        self.note.setWordWrap(True)
-        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        self.note = LiveLabel()
         self.requests = RequestsModel()
         self._table = self._make_table()
         self._build()

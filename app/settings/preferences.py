@@ -20,6 +20,7 @@ from app.settings.kinds import (
     FontKind,
     NumberKind,
     RecordKind,
+    TextKind,
     ToggleKind,
 )
 from app.theme.appearance import ThemeChoice
@@ -69,6 +70,7 @@ class Preferences:
         names_in_notices: It says which one, too.
         shows_panel: The side panel is open.
         has_seen_welcome: The page of the first start was shown.
+        seen_version: The version whose news the user knows; empty before the first start.
         shows_panel: The side panel is open.
         shortcuts: Keys of commands, by their names, where they aren't the usual ones.
         draft_models: Folders of draft models, by those of the models they draft for.
@@ -220,6 +222,7 @@ class Preferences:
         ),
     )
     has_seen_welcome: bool = setting(ToggleKind(), False)
+    seen_version: str = setting(TextKind(r"[\w.+-]{0,40}"), "")
     shows_panel: bool = setting(ToggleKind(), False)
     shortcuts: Mapping[str, str] = setting(RecordKind(_texts_from, dict), make_default=dict)
     draft_models: Mapping[str, str] = setting(RecordKind(_texts_from, dict), make_default=dict)

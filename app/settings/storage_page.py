@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QLineEdit, QPushButton, QWidget
 
 from app.desktop.folders import show_in_files
 from app.theme.appearance import Appearance
+from app.widgets.flow_layout import FlowLayout
 from app.widgets.sizes import on_disk
 
 
@@ -20,9 +21,13 @@ class StoragePage(QWidget):
 
     Signals:
         diagnostics_requested: The user wants to see them.
+        export_requested: Settings are to go into a file.
+        import_requested: Settings are to come out of one.
     """
 
     diagnostics_requested = Signal()
+    export_requested = Signal()
+    import_requested = Signal()
 
     def __init__(self, folders: Mapping[str, Path], keys: QWidget, appearance: Appearance) -> None:
         """Make the page.
@@ -81,11 +86,15 @@ class StoragePage(QWidget):
         self._grid.addWidget(button, row, 3)
 
     def _add_report(self) -> None:
-        button = QPushButton(self.tr("Diagnostics and report…"))
-        button.clicked.connect(self.diagnostics_requested)
-        row = QHBoxLayout()
-        row.addWidget(button)
-        row.addStretch(1)
+        row = FlowLayout(self.fontMetrics().height() // 2)
+        for text, requested in (
+            (self.tr("Export settings…"), self.export_requested),
+            (self.tr("Import settings…"), self.import_requested),
+            (self.tr("Diagnostics and report…"), self.diagnostics_requested),
+        ):
+            button = QPushButton(text)
+            button.clicked.connect(requested)
+            row.addWidget(button)
         self._grid.addLayout(row, self._grid.rowCount(), 0, 1, 4)
 
 

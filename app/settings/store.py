@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,13 @@ class SettingsStore(QObject):
             return
         self.remember(**{name: value})
         self.changed.emit(name)
+
+    def choose_all(self, values: Mapping[str, Any]) -> None:
+        """Take several values at once; whoever acts on one of them sees the others, too."""
+        changed = [name for name, value in values.items() if getattr(self.values, name) != value]
+        self.remember(**{name: values[name] for name in changed})
+        for name in changed:
+            self.changed.emit(name)
 
     def remember(self, **choices: Any) -> None:
         """Keep values that are in effect already; tells nobody."""

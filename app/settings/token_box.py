@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.i18n.engine_texts import error_text
 from app.widgets.flow_layout import FlowLayout
+from app.widgets.live_label import LiveLabel
 from medusa_core.api import HubSettings, has_saved_token, remove_user_token, save_user_token, whoami
 from medusa_core.errors import MedusaError
 
@@ -37,10 +38,7 @@ class TokenBox(QWidget):
         self.remove_button = QPushButton(self.tr("Remove"))
         self.check_button = QPushButton(self.tr("Check"))
         self.check_button.setToolTip(self.tr("Asks Hugging Face once whose token this is."))
-        self.note = QLabel()
-        self.note.setObjectName("notice")
-        self.note.setWordWrap(True)
-        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        self.note = LiveLabel()
         row = FlowLayout(self.fontMetrics().height() // 2)
         for button in (self.save_button, self.remove_button, self.check_button):
             row.addWidget(button)

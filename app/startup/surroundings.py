@@ -67,7 +67,9 @@ def qt_problem(error: ImportError) -> str:
         raise error
     if ".so" in str(error):
         return f"Qt can't be loaded: {error}. {INSTALL}\n{COMMAND_LINE}"
-    return f"Qt is not installed: {error}. Run: python3 installer run\n{COMMAND_LINE}"
+    from medusa_core.api import command_to_mend
+
+    return f"Qt is not installed: {error}. Install it: {command_to_mend()}\n{COMMAND_LINE}"
 
 
 def _answers(display: str) -> bool:

@@ -11,6 +11,7 @@ from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.plots import Plot
 from app.theme.appearance import Appearance
 from app.training.gain_words import gain_text
+from app.widgets.live_label import LiveLabel
 from app.widgets.sizes import (
     duration,
     speed,
@@ -53,10 +54,7 @@ class TrainRun(QWidget):
         self.bar.setRange(0, _FULL)
         self.bar.setTextVisible(False)
         self.bar.setAccessibleName(self.tr("Progress of this stage"))
-        self.problem_label = QLabel()
-        self.problem_label.setObjectName("notice")
-        self.problem_label.setWordWrap(True)
-        self.problem_label.setTextFormat(Qt.TextFormat.PlainText)
+        self.problem_label = LiveLabel()
         self.plot = Plot(
             self.tr("Best guess right, %"),
             self.tr(

@@ -27,12 +27,14 @@ from app.settings.preferences import (
 from app.startup.crash import CrashGuard
 from app.startup.first_paint import FirstPaint
 from app.startup.garbage import Garbage
+from app.startup.launcher import tell_launcher
 from app.startup.logs import (
     show_uncaught_errors,
     start_logging,
 )
 from app.startup.single_instance import SingleInstance
 from app.theme.appearance import Appearance, ThemeChoice
+from app.widgets.accessible_roles import give_roles
 from app.window.main_window import (
     TITLE,
     MainWindow,
@@ -122,6 +124,7 @@ class Application:
 
     def open(self) -> None:
         """Show the window; the engine starts once it is visible."""
+        self.first_paint.painted.connect(tell_launcher)
         self.first_paint.painted.connect(self._start_engine)
         self.window.restore()
         self.window.show()
@@ -166,6 +169,7 @@ def build(options: Options) -> Application:
         calibrations_dir=calibrations_dir(),
         datastore_dir=None if options.is_fresh else where.learned,
     )
+    give_roles()
     window = MainWindow(
         bridge,
         keeper,
@@ -306,7 +310,7 @@ async def _serve_user(application: Application) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, application.window.close)
-    application.first_paint.painted.connect(application.window.dialogs.welcome_once)
+    application.first_paint.painted.connect(application.window.dialogs.greet_once)
     application.first_paint.painted.connect(application.window.dialogs.go_on_with_batch)
     application.open()
     offering = asyncio.ensure_future(_offer_models(application))

@@ -12,6 +12,7 @@ from PySide6.QtCore import QCoreApplication, QObject, Qt, Signal
 from PySide6.QtWidgets import QDialog
 
 from app.desktop.folders import show_in_files
+from app.help.changelog import Release, own_releases, released_since
 from app.settings.declaration import SettingsPage
 from app.settings.hub import hub_settings
 from app.startup.crash import LAST_DUMP_NAME
@@ -21,7 +22,7 @@ from app.widgets.dropping import IS_MODEL
 from app.widgets.matching import Provider
 from app.widgets.questions import confirms
 from app.window.parts import WindowParts
-from medusa_core.api import OwnBatches, OwnHeads, with_token
+from medusa_core.api import VERSION, OwnBatches, OwnHeads, with_token
 from medusa_core.system.jobs.heads_gain import read_gain
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from app.settings.dialog import SettingsDialog
     from app.training.train_dialog import TrainDialog
     from app.window.commands.palette import Palette
+    from app.window.settings_exchange import SettingsExchange
     from medusa_core.api import Check, HubSettings, Library, PairOffer
 
 
@@ -86,6 +88,13 @@ class Dialogs(QObject):
         if parts.history is not None:
             providers.append(parts.history.entries)
         return Palette(parts.appearance, parts.window, providers)
+
+    @cached_property
+    def exchange(self) -> SettingsExchange:
+        """Exports and imports settings; made when it is needed first."""
+        from app.window.settings_exchange import SettingsExchange
+
+        return SettingsExchange(self._parts)
 
     def show_palette(self) -> None:
         """Let the user find a command."""
@@ -159,10 +168,30 @@ class Dialogs(QObject):
         dialog.open()
         model.look()
 
-    def welcome_once(self) -> None:
-        """Lead a new user through the first steps; nobody a second time."""
-        if not self._parts.settings.values.has_seen_welcome:
+    def greet_once(self) -> None:
+        """Lead a new user through the first steps; tell others what an update brought, once."""
+        settings = self._parts.settings
+        chosen = settings.values
+        if chosen.seen_version != VERSION:
+            settings.remember(seen_version=VERSION)
+        if not chosen.has_seen_welcome:
             self.show_welcome()
+        elif chosen.seen_version != VERSION:
+            news = released_since(own_releases(), chosen.seen_version, VERSION)
+            if news:
+                self._show_news(news)
+
+    def show_whats_new(self) -> None:
+        """Tell what all versions brought."""
+        self._show_news(own_releases())
+
+    def _show_news(self, releases: tuple[Release, ...]) -> None:
+        from app.help.whats_new import WhatsNewDialog
+
+        parts = self._parts
+        dialog = WhatsNewDialog(releases, parts.appearance, parts.window)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
 
     def _make_settings(self) -> SettingsDialog:
         from app.settings.keys_page import KeysPage
@@ -176,6 +205,8 @@ class Dialogs(QObject):
         keys = KeysPage(SettingsPage.STORAGE, parts.settings, parts.appearance)
         storage = StoragePage(self._folders(), keys, parts.appearance)
         storage.diagnostics_requested.connect(self.show_diagnostics)
+        storage.export_requested.connect(self.exchange.ask_to_export)
+        storage.import_requested.connect(self.exchange.ask_to_import)
         storage.measure()
         return settings_dialog(
             parts.settings, parts.commands, parts.appearance, tokens, storage, parts.window

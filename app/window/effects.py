@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
+from app.markdown.formats import Marking
 from app.settings.hub import hub_settings
 from app.theme.appearance import ThemeChoice
 from app.window.parts import WindowParts
@@ -39,6 +40,10 @@ class Effects(QObject):
             "models_dir": self._move_downloads,
             "layers_dir": self._move_layers,
             "serves": self.serve,
+            "server_port": self._move_server,
+            "marking": self._mark,
+            "shows_panel": lambda: parts.page.show_panel(store.values.shows_panel),
+            "shortcuts": lambda: parts.commands.use_keys(store.values.shortcuts),
         }
         keeper.go_offline(hub_settings(store.values).is_offline)
         store.changed.connect(self._act)
@@ -57,6 +62,16 @@ class Effects(QObject):
             server.turn_on(int(chosen.server_port))
         else:
             server.turn_off()
+
+    def _move_server(self) -> None:
+        """Programs find the server at another port from now on."""
+        server = self._parts.server
+        if server is not None and server.is_on:
+            server.turn_off()
+            self.serve()
+
+    def _mark(self) -> None:
+        self._parts.page.strip.choose_marking(Marking(self._parts.settings.values.marking))
 
     def _record(self) -> None:
         records = self._parts.settings.values.records

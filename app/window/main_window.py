@@ -150,6 +150,7 @@ class MainWindow(QMainWindow):
             insight=self.insight,
             history=self.history,
             commands=self.commands,
+            presets=presets,
             places=places,
             server=self.server,
         )

@@ -18,6 +18,7 @@ from app.theme.appearance import Appearance
 from app.window.commands.table import CommandTable
 from app.window.known_models import KnownModels
 from medusa_core.api import Places, places
+from medusa_core.chats.presets import Presets
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class WindowParts:
         insight: Shows how answers came to be.
         history: Keeps conversations; None where nothing is kept.
         commands: All that can be done, with its keys.
+        presets: Those of the program and of the user.
         places: Where this user's files lie; None keeps nothing of the window.
         server: Lets other programs use the model; None where it can't be.
     """
@@ -51,6 +53,7 @@ class WindowParts:
     insight: Insight
     history: HistoryKeeper | None
     commands: CommandTable
+    presets: Presets
     places: Places | None
     server: ServerKeeper | None = None
 

@@ -87,13 +87,15 @@ def make_environment(
     reporter.step(f"Fetching torch {torch.version}")
     uv.install(new.python, torch.arguments)
     reporter.step("Fetching the other packages")
-    uv.install(new.python, _requirements(recipe))
+    # Compiled now, since the first start would wait for it.
+    uv.install(new.python, ("--compile-bytecode", *_requirements(recipe)))
     if thorough:
         _replace_changed(new, recipe, torch, uv, reporter)
     reporter.step("Checking that it starts")
     _check_start(new, commands)
     stamp = Stamp(recipe.version, torch.version)
     if os.name != "nt":
+        reporter.step("Waiting for the disk")
         os.sync()  # after a power cut the stamp must not be all that is there
     write_whole(new.stamp, json.dumps(asdict(stamp), indent=1) + "\n")
     discard_environment(place)

@@ -7,7 +7,7 @@ from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.installation import Wanted, install_version
 from installer.bootstrap.program import Program
 from installer.bootstrap.situation import Kind, Situation
-from installer.bootstrap.start import give_up
+from installer.bootstrap.start import give_up, last_words
 from installer.bootstrap.terminal import (
     TerminalReporter,
     ask,
@@ -75,8 +75,8 @@ def offer_version_before(data: ProgramData, found: Situation) -> None:
         SetupError: that can't be written down.
     """
     say(
-        f"Medusa Chat {found.current} failed to start twice. What it said: {data.log}\n"
-        f"Version {found.before} is still here."
+        f"Medusa Chat {found.current} failed to start twice. What it said the last time:\n"
+        f"{last_words(data).strip() or 'nothing'}\nVersion {found.before} is still here."
     )
     if ask(f"Use version {found.before} again?", default=True):
         give_up(data)

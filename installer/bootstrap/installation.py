@@ -27,7 +27,6 @@ from installer.bootstrap.space import (
     Size,
     check_space,
     size_of_version,
-    still_needed,
 )
 from installer.bootstrap.uv import Log, Uv
 from installer.bootstrap.version import version_key
@@ -181,11 +180,6 @@ def remove_older(data: ProgramData) -> None:
         if folder.name not in kept:
             with suppress(OSError):
                 remove_folder(folder)
-
-
-def needed_bytes(data: ProgramData, wanted: Wanted) -> int:
-    """About how much larger the disk's load becomes."""
-    return still_needed(data, wanted.size())
 
 
 def _subfolders(folder: Path) -> list[Path]:

@@ -12,6 +12,7 @@ from installer.torch_choice import TorchBuild
 
 MB = 1_000_000
 GB = 1000 * MB
+LEAST_BYTES = 100 * MB  # the program itself, twice; compiled files
 FLOOR_BYTES = GB // 2  # never fill a disk to its end
 
 
@@ -58,9 +59,15 @@ def free_bytes(path: Path) -> int:
     return shutil.disk_usage(path).free
 
 
-def still_needed(data: ProgramData, size: Size) -> int:
-    """Bytes that an installation will add to the disk: what was fetched before is used again."""
-    return max(0, size.installed - folder_bytes(data.cache))
+def needed_size(data: ProgramData, size: Size) -> Size:
+    """What an installation will fetch and add to the disk: what was fetched before is used again.
+
+    Args:
+        data: has the cache.
+        size: of all that will be installed.
+    """
+    installed = max(size.installed - folder_bytes(data.cache), LEAST_BYTES)
+    return Size(round(size.download * installed / size.installed), installed)
 
 
 def check_space(data: ProgramData, size: Size, measure: Callable[[Path], int] = free_bytes) -> None:
@@ -74,7 +81,7 @@ def check_space(data: ProgramData, size: Size, measure: Callable[[Path], int] = 
     Raises:
         SetupError: there is too little room.
     """
-    needed = still_needed(data, size) + FLOOR_BYTES
+    needed = needed_size(data, size).installed + FLOOR_BYTES
     free = measure(data.root)
     if free < needed:
         raise SetupError(

@@ -1,6 +1,7 @@
 """Starts the installed program, and counts the starts of its window that fail."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from installer.lock import installation_lock
 
 STARTED_VARIABLE = "MEDUSA_STARTED_FILE"
 START_LOG = "start.log"
+SHOWN_BYTES = 20_000
 # What a shell says of a program that a user ended: Ctrl-C, hang-up, `kill`.
 _ENDED_BY_USER = (-1, -2, -15, 129, 130, 143)
 
@@ -102,6 +104,16 @@ def give_up(data: ProgramData) -> None:
         raise SetupError(f"{data.current}: {error.strerror}.", "Free some space.") from error
 
 
+def last_words(data: ProgramData) -> str:
+    """The end of what the window said when it was started last; empty where nothing was kept."""
+    try:
+        with (data.log / START_LOG).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - SHOWN_BYTES))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
 def _environment(data: ProgramData, program: Program) -> dict[str, str]:
     env = without_other_pythons(os.environ)
     env["MEDUSA_BOOTSTRAP"] = str(program.launcher)
@@ -121,18 +133,40 @@ def _run_and_keep_errors(
     """Run the window; where nobody sees what it complains about, that goes into a file."""
     inherited = (held,) if held >= 0 and os.name != "nt" else ()
     log = None if _is_watched() else _open_log(data)
+    signals = _SignalsFor()
     try:
         with subprocess.Popen(
             command, env=env, stderr=log, pass_fds=inherited, stdin=subprocess.DEVNULL
         ) as child:
-            while True:
-                try:
-                    return child.wait()
-                except KeyboardInterrupt:
-                    continue  # the terminal has sent it to the window too, which ends by itself
+            signals.go_to(child)
+            return child.wait()
     finally:
         if log is not None:
             os.close(log)
+
+
+class _SignalsFor:
+    """Whoever wants to end the launcher means the window, which ends by itself."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+        signal.signal(signal.SIGINT, lambda *_: None)  # the terminal sends Ctrl-C to both
+        if os.name != "nt":
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, lambda number, _: self._pass_on(number))
+
+    def go_to(self, child: "subprocess.Popen[bytes]") -> None:
+        """Pass them on from now on, and those that came before."""
+        self._child = child
+        for number in self._early:
+            child.send_signal(number)
+
+    def _pass_on(self, number: int) -> None:
+        if self._child is None:
+            self._early.append(number)
+        else:
+            self._child.send_signal(number)
 
 
 def _is_watched() -> bool:

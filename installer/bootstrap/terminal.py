@@ -2,10 +2,10 @@
 
 import sys
 
+from installer.bootstrap.facts import NAMES, describe
 from installer.bootstrap.folders import ProgramData
-from installer.bootstrap.installation import Wanted, needed_bytes
-from installer.bootstrap.sources import find_sources
-from installer.bootstrap.space import FIRST_MODEL, free_bytes, shown_bytes
+from installer.bootstrap.installation import Wanted
+from installer.bootstrap.space import FIRST_MODEL, shown_bytes
 from installer.console import ProgressLine, say
 from installer.model_file import NAME
 
@@ -66,23 +66,12 @@ def ask(question: str, *, default: bool) -> bool:
 
 
 def describe_installation(data: ProgramData, wanted: Wanted) -> str:
-    """What will be installed where, how large it is, and where it comes from.
-
-    Raises:
-        SetupError: the mirror is none.
-    """
-    size = wanted.size()
-    sources = find_sources(wanted.settings.mirror)
-    needed = shown_bytes(needed_bytes(data, wanted))
-    return "\n".join(
-        (
-            f"Medusa Chat {wanted.version} will be set up for this user:",
-            f"  into       {data.root}",
-            f"  download   about {shown_bytes(size.download)}, from {sources.described}",
-            f"  disk       about {needed} more; {shown_bytes(free_bytes(data.root))} are free",
-            f"  torch      {wanted.choice.build.value}: {wanted.choice.reason}",
-        )
-    )
+    """What will be installed where, how large it is, and where it comes from."""
+    lines = [f"Medusa Chat {wanted.version} will be set up for this user:"]
+    lines += [
+        f"  {name:<9} {fact}" for name, fact in zip(NAMES, describe(data, wanted), strict=True)
+    ]
+    return "\n".join(lines)
 
 
 def model_question() -> str:

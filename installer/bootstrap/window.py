@@ -9,21 +9,20 @@ from tkinter import filedialog, messagebox, ttk
 
 from installer.bootstrap import request
 from installer.bootstrap.commands import CancelledError
+from installer.bootstrap.facts import NAMES, describe
 from installer.bootstrap.folders import ProgramData
-from installer.bootstrap.installation import Wanted, install_version, needed_bytes
+from installer.bootstrap.installation import Wanted, install_version
 from installer.bootstrap.program import Program
 from installer.bootstrap.situation import Kind, Situation
-from installer.bootstrap.sources import find_sources
-from installer.bootstrap.space import FIRST_MODEL, free_bytes, shown_bytes
-from installer.bootstrap.start import give_up
+from installer.bootstrap.space import FIRST_MODEL, shown_bytes
+from installer.bootstrap.start import give_up, last_words
 from installer.bootstrap.window_reporter import WindowReporter
-from installer.bootstrap.window_style import RAISED, TEXT, WIDTH, apply_style, be_sharp
+from installer.bootstrap.window_style import RAISED, TEXT, WIDTH, apply_style, be_sharp, centre
 from installer.bootstrap.window_texts import texts_for
 from installer.errors import SetupError
 from installer.model_file import NAME
 
 DRAIN_EVERY_MS = 100
-FACTS = ("Folder", "Download", "On the disk", "torch")
 MIRROR_HINT = (
     "A folder of packages, or the address of your network's package index. Else leave it empty."
 )
@@ -72,11 +71,11 @@ class SetupWindow:
         self._wanted = self._first_wanted()
         self._reporter = WindowReporter(self)
         self._worker: threading.Thread | None = None
-        self._failure: SetupError | None = None
         root.title("Medusa Chat")
-        apply_style(root)
+        self._title_font = apply_style(root)
         self._build()
         self._show_facts()
+        centre(root)
         root.protocol("WM_DELETE_WINDOW", self.close)
         root.bind("<Escape>", lambda _: self.close())
         root.after(DRAIN_EVERY_MS, self._drain)
@@ -150,8 +149,8 @@ class SetupWindow:
 
     def _start_worker(self, *, is_repair: bool) -> None:
         self._reporter = WindowReporter(self)
-        self._failure = None
         self._status_label.configure(style="TLabel")
+        self._go.configure(text=self._texts.go)
         self._set_busy(True)
         self._worker = threading.Thread(target=self._work, args=(is_repair,), daemon=True)
         self._worker.start()
@@ -186,13 +185,13 @@ class SetupWindow:
         self.root.destroy()
 
     def _show_failure(self, error: SetupError) -> None:
-        self._failure = error
         self._status_label.configure(style="Danger.TLabel")
         self._status.set("\n".join(part for part in (error.message, error.mend) if part))
         self._amount.set("")
+        if self._worker is not None:  # more than a wrong choice
+            self._go.configure(text="Try again")
+            self._repair.grid()
         self._set_busy(False)
-        self._go.configure(text="Try again")
-        self._repair.grid()
 
     def _show_stopped(self) -> None:
         self._worker = None
@@ -232,9 +231,14 @@ class SetupWindow:
         self._build_choices(page)
         self._build_progress(page)
         self._build_buttons(page)
+        # Removed when all have their rows, so that they come back to them.
+        self._bar.grid_remove()
+        self._log.grid_remove()
+        if self._found.kind is not Kind.FAILING:
+            self._repair.grid_remove()
 
     def _build_facts(self, page: ttk.Frame) -> None:
-        self._facts = {name: tk.StringVar() for name in FACTS}
+        self._facts = {name: tk.StringVar() for name in NAMES}
         if self._found.kind is Kind.FAILING:
             return
         frame = ttk.Frame(page)
@@ -276,7 +280,6 @@ class SetupWindow:
     def _build_progress(self, page: ttk.Frame) -> None:
         self._bar = ttk.Progressbar(page, maximum=1.0)
         self._bar.grid(sticky="ew", pady=(18, 0))
-        self._bar.grid_remove()
         frame = ttk.Frame(page)
         frame.grid(sticky="ew", pady=(8, 0))
         frame.columnconfigure(0, weight=1)
@@ -299,7 +302,8 @@ class SetupWindow:
             pady=8,
         )
         self._log.grid(sticky="nsew", pady=(10, 0))
-        self._log.grid_remove()
+        if self._found.kind is Kind.FAILING:
+            self.show_line(last_words(self._data))
 
     def _build_buttons(self, page: ttk.Frame) -> None:
         frame = ttk.Frame(page)
@@ -309,8 +313,6 @@ class SetupWindow:
         self._show_log.grid(row=0, column=0)
         self._repair = ttk.Button(frame, text="Repair", command=self.repair)
         self._repair.grid(row=0, column=1, padx=(8, 0))
-        if self._found.kind is not Kind.FAILING:
-            self._repair.grid_remove()
         self._leave = ttk.Button(frame, text=self._texts.leave, command=self.leave)
         self._leave.grid(row=0, column=3)
         self._go = ttk.Button(
@@ -322,15 +324,9 @@ class SetupWindow:
 
     def _show_facts(self) -> None:
         wanted = replace(self._wanted, with_model=self._with_model.get())
-        size, choice = wanted.size(), wanted.choice
-        needed = shown_bytes(needed_bytes(self._data, wanted))
-        sources = find_sources(wanted.settings.mirror)
-        self._facts["Folder"].set(str(self._data.root))
-        self._facts["Download"].set(f"about {shown_bytes(size.download)}, from {sources.described}")
-        self._facts["On the disk"].set(
-            f"about {needed} more; {shown_bytes(free_bytes(self._data.root))} are free"
-        )
-        self._facts["torch"].set(f"{choice.build.value}: {choice.reason}")
+        facts = describe(self._data, wanted)
+        for value, text in zip(self._facts.values(), facts, strict=True):
+            value.set(text)
 
     def _browse(self) -> None:
         folder = filedialog.askdirectory(parent=self.root, title="Folder of packages")

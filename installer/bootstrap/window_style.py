@@ -6,6 +6,7 @@ import tkinter as tk
 from contextlib import suppress
 from tkinter import font, ttk
 
+_TITLE_SIZE = 1.5  # of ordinary text
 WIDTH = 560  # of the text, in pixels of an ordinary screen
 WINDOW = "#fbfbfa"
 SURFACE = "#ffffff"
@@ -27,8 +28,12 @@ def be_sharp() -> None:
             ctypes.windll.shcore.SetProcessDpiAwareness(1)
 
 
-def apply_style(root: tk.Tk) -> None:
-    """Set colours and fonts of all widgets."""
+def apply_style(root: tk.Tk) -> font.Font:
+    """Set colours and fonts of all widgets.
+
+    Returns:
+        The headline's font, which lives as long as this object.
+    """
     root.configure(background=WINDOW)
     style = ttk.Style(root)
     style.theme_use("clam")
@@ -42,21 +47,28 @@ def apply_style(root: tk.Tk) -> None:
         troughcolor=RAISED,
         focuscolor=ACCENT,
     )
-    _style_labels(style)
-    _style_buttons(style)
-    style.configure("TEntry", fieldbackground=SURFACE, padding=6, lightcolor=SURFACE)
-    style.map("TEntry", bordercolor=[("focus", ACCENT)], foreground=[("disabled", DISABLED)])
-    style.configure("Horizontal.TProgressbar", background=ACCENT, thickness=8, borderwidth=0)
-    style.map("TCheckbutton", background=[("active", WINDOW)], foreground=[("disabled", DISABLED)])
-    style.configure("TCheckbutton", indicatorbackground=SURFACE, indicatorforeground=ACCENT)
-
-
-def _style_labels(style: ttk.Style) -> None:
     title = font.nametofont("TkDefaultFont").copy()
-    title.configure(size=int(title.actual("size") * 1.6), weight="bold")
+    title.configure(size=int(title.actual("size") * _TITLE_SIZE), weight="bold")
     style.configure("Title.TLabel", font=title)
     style.configure("Muted.TLabel", foreground=MUTED)
     style.configure("Danger.TLabel", foreground=DANGER)
+    _style_buttons(style)
+    style.configure("TEntry", fieldbackground=SURFACE, padding=6, lightcolor=SURFACE)
+    style.map("TEntry", bordercolor=[("focus", ACCENT)], foreground=[("disabled", DISABLED)])
+    style.configure("Horizontal.TProgressbar", background=ACCENT, thickness=6, bordercolor=RAISED)
+    style.configure("Horizontal.TProgressbar", lightcolor=ACCENT, darkcolor=ACCENT)
+    style.map("TCheckbutton", background=[("active", WINDOW)], foreground=[("disabled", DISABLED)])
+    style.configure("TCheckbutton", indicatorbackground=SURFACE, indicatorforeground=ACCENT)
+    return title
+
+
+def centre(root: tk.Tk) -> None:
+    """Put the window into the middle of the screen."""
+    root.update_idletasks()
+    width, height = root.winfo_reqwidth(), root.winfo_reqheight()
+    left = max(0, (root.winfo_screenwidth() - width) // 2)
+    top = max(0, (root.winfo_screenheight() - height) // 3)
+    root.geometry(f"+{left}+{top}")
 
 
 def _style_buttons(style: ttk.Style) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -142,7 +142,7 @@ class Presets:
         Raises:
             PresetError: It is the name of a preset of the program, no name, or not to be written.
         """
-        return self._keep(Preset(self._checked(name), settings.as_json()))
+        return self._keep(Preset(checked_name(name), settings.as_json()))
 
     def rename(self, preset: Preset, name: str) -> Preset:
         """Give a preset of the user's another name.
@@ -152,7 +152,7 @@ class Presets:
         """
         if name.strip() == preset.name:
             return preset
-        renamed = Preset(self._free(self._checked(name)), preset.values)
+        renamed = Preset(self._free(checked_name(name)), preset.values)
         del self.own[preset.name]
         return self._keep(renamed)
 
@@ -205,17 +205,23 @@ class Presets:
             )
         return tuple(self._keep(Preset(self.unused_name(p.name), p.values)) for p in found)
 
-    def _checked(self, name: str) -> str:
-        name = name.strip()
-        if not name or len(name) > _MOST_NAME_CHARS or not name.isprintable():
-            raise PresetError(
-                "That is no name for a preset.", f"Choose 1 to {_MOST_NAME_CHARS} characters."
-            )
-        if name.casefold() in {preset.name.casefold() for preset in (*BUILTIN, RECOMMENDED)}:
-            raise PresetError(
-                f"{name} comes with Medusa Chat and can't be changed.", "Choose another name."
-            )
-        return name
+    def replace_own(self, own: Iterable[Preset], new_chats: ChatSettings | None) -> None:
+        """Keep these presets in place of the user's own, and let new chats begin so.
+
+        Raises:
+            PresetError: There are too many, or they can't be written; then nothing has changed.
+        """
+        before = self.own, self.new_chats
+        self.own, self.new_chats = {preset.name: preset for preset in own}, new_chats
+        try:
+            if len(self.own) > _MOST_PRESETS:
+                raise PresetError(
+                    f"{len(self.own)} presets are too many.", f"Keep at most {_MOST_PRESETS}."
+                )
+            self._write()
+        except PresetError:
+            self.own, self.new_chats = before
+            raise
 
     def _free(self, name: str) -> str:
         if name in self.own:
@@ -254,6 +260,24 @@ class Presets:
         new_chats = None if self.new_chats is None else self.new_chats.as_json()
         raw = {"format": _FORMAT, "new_chats": new_chats, "presets": presets}
         _write_json(raw, self._path)
+
+
+def checked_name(name: str) -> str:
+    """A name for a preset of the user's, without spaces around it.
+
+    Raises:
+        PresetError: It is none, or that of a preset of the program.
+    """
+    name = name.strip()
+    if not name or len(name) > _MOST_NAME_CHARS or not name.isprintable():
+        raise PresetError(
+            "That is no name for a preset.", f"Choose 1 to {_MOST_NAME_CHARS} characters."
+        )
+    if name.casefold() in {preset.name.casefold() for preset in (*BUILTIN, RECOMMENDED)}:
+        raise PresetError(
+            f"{name} comes with Medusa Chat and can't be changed.", "Choose another name."
+        )
+    return name
 
 
 def _raw(preset: Preset) -> dict[str, Any]:

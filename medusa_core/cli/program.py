@@ -30,11 +30,13 @@ class CommandEntry(NamedTuple):
         does: What it does, in a few words.
         add_arguments: Gives its parser the arguments, and the function that carries it out as
             `run`; imports what that takes.
+        is_listed: Whether it has a line of its own in help; another one's names it otherwise.
     """
 
     group: str
     does: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
+    is_listed: bool = True
 
 
 def program(name: str, does: str | None) -> argparse.ArgumentParser:
@@ -224,5 +226,6 @@ class _CommandParser(_Parser):
         lines += [
             f"  {entry.group:<8}{name:<{width}}{entry.does}"
             for name, entry in self._commands.items()
+            if entry.is_listed
         ]
         return "\n".join([*lines, _EXIT_STATUSES]) + "\n"

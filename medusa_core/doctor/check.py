@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from medusa_core.system.installation import command_to_mend
+
 log = logging.getLogger(__name__)
 
 
@@ -50,7 +52,9 @@ def _guarded(one: Examination) -> Check:
     except Exception as error:
         log.info("the check %s failed", one.name, exc_info=True)
         reason = f"{type(error).__name__}: {error}"
-        return Check(one.name, False, f"This can't be checked: {reason}.", _AGAIN)
+        return Check(one.name, False, f"This can't be checked: {reason}.", install_again())
 
 
-_AGAIN = "Install Medusa Chat again: python3 installer run"
+def install_again() -> str:
+    """The cure where a part of the program is missing or broken."""
+    return f"Install Medusa Chat again: {command_to_mend()}"

@@ -6,10 +6,10 @@ import os
 import platform
 import sys
 
-from medusa_core.doctor.check import Check, Examination
+from medusa_core.doctor.check import Check, Examination, install_again
 from medusa_core.errors import RequestError
+from medusa_core.system.installation import command_to_mend
 
-_INSTALL = "Install Medusa Chat again: python3 installer run"
 _GIB = 1 << 30
 _LEAST_RAM_BYTES = 4 * _GIB
 
@@ -37,10 +37,10 @@ def _torch() -> Check:
     try:
         import torch
     except (ImportError, OSError) as error:
-        return Check("PyTorch", False, f"PyTorch can't be loaded: {error}.", _INSTALL)
+        return Check("PyTorch", False, f"PyTorch can't be loaded: {error}.", install_again())
     product = torch.ones(4, 4) @ torch.ones(4, 4)
     if float(product.sum()) != 64:
-        return Check("PyTorch", False, "PyTorch multiplies wrongly here.", _INSTALL)
+        return Check("PyTorch", False, "PyTorch multiplies wrongly here.", install_again())
     build = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "for processors"
     return Check("PyTorch", True, f"PyTorch {torch.__version__} {build}.")
 
@@ -54,7 +54,7 @@ def _device() -> Check:
     except RequestError as error:
         return Check("Device", False, error.message, error.hint)
     if settled.note:
-        hint = "Install a PyTorch for this card: python3 installer run"
+        hint = f"Install a PyTorch for this card: {command_to_mend()}"
         return Check("Device", False, settled.note, hint)
     labels = {offer.device: offer.label for offer in offered_devices()}
     name = labels.get(str(settled.device), str(settled.device))
@@ -100,9 +100,11 @@ def _demo() -> Check:
 
     for folder in (demo_model_dir(), demo_heads_dir()):
         if not any(folder.glob("*.safetensors")):
-            return Check("Built-in model", False, f"Its weights are missing in {folder}.", _INSTALL)
+            return Check(
+                "Built-in model", False, f"Its weights are missing in {folder}.", install_again()
+            )
     try:
         _ = ModelFiles.open(demo_model_dir()).config  # which would say what is wrong
     except MedusaError as error:
-        return Check("Built-in model", False, error.message, _INSTALL)
+        return Check("Built-in model", False, error.message, install_again())
     return Check("Built-in model", True, "Llama-Pebble is here.")

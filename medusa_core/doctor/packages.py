@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from medusa_core.doctor.check import Check, Examination
+from medusa_core.doctor.check import Check, Examination, install_again
 from medusa_core.system.components import version_of
-from medusa_core.system.installation import command_to_mend
 
 # Beside torch, which the checks of the machine name.
 _NEEDED = (
@@ -51,8 +50,7 @@ def _all_of(name: str, packages: tuple[str, ...]) -> Check:
     found = {package: version_of(package) for package in packages}
     missing = [package for package, version in found.items() if not version]
     if missing:
-        hint = f"Install Medusa Chat again: {command_to_mend()}"
-        return Check(name, False, f"Not installed: {', '.join(missing)}.", hint)
+        return Check(name, False, f"Not installed: {', '.join(missing)}.", install_again())
     listed = ", ".join(f"{package} {version}" for package, version in found.items())
     return Check(name, True, f"{listed}.")
 

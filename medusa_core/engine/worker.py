@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from medusa_core.engine.preload import preload_torch_libraries
 from medusa_core.errors import EngineError
 from medusa_core.messages import Cancel, Command, Event, Failed, Message, Progress
+from medusa_core.system.installation import command_to_mend
 
 if TYPE_CHECKING:
     from medusa_core.engine.executor import Executor
@@ -90,7 +91,7 @@ class Worker:
                     first.request_id,
                     EngineError.__name__,
                     f"The engine can't start: {type(error).__name__}.",
-                    "Install Medusa Chat again (python3 installer run); the log has the details.",
+                    f"Install Medusa Chat again ({command_to_mend()}); the log has the details.",
                 )
             )
             return None

@@ -5,11 +5,14 @@ from __future__ import annotations
 import platform
 import sys
 from importlib import metadata
+from pathlib import Path
 
 from medusa_core.system.resources import (
     FIRST_MODEL_LICENCE,
     FIRST_MODEL_NAME,
     first_model_file,
+    program_root,
+    resources_dir,
 )
 
 _SHOWN = ("torch", "PySide6-Essentials", "transformers", "tokenizers", "safetensors")
@@ -54,6 +57,12 @@ def component_licences() -> dict[str, str]:
     found = {name: _licence(name) for name in _LIBRARIES if version_of(name)}
     fetched = {} if first_model_file() is None else {FIRST_MODEL_NAME: _FIRST_MODEL}
     return found | fetched | _SHIPPED
+
+
+def licences_file() -> Path:
+    """Whose work this is, part by part: packed beside the resources, or in a checkout."""
+    packed = resources_dir() / "LICENCES.md"
+    return packed if packed.is_file() else program_root() / "installer" / "LICENCES.md"
 
 
 def version_of(package: str) -> str:

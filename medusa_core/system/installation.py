@@ -8,7 +8,7 @@ import sys
 from enum import Enum
 from pathlib import Path
 
-from medusa_core.system.resources import program_root, resources_dir
+from medusa_core.system.resources import is_checkout
 
 BOOTSTRAP_VARIABLE = "MEDUSA_BOOTSTRAP"  # set by the launcher of a system package: its own file
 
@@ -25,8 +25,7 @@ def installation() -> Installation:
     """The way that this program runs in."""
     if os.environ.get(BOOTSTRAP_VARIABLE):
         return Installation.SYSTEM_PACKAGE
-    is_checkout = resources_dir() == program_root() / "resources"
-    return Installation.CHECKOUT if is_checkout else Installation.PIP
+    return Installation.CHECKOUT if is_checkout() else Installation.PIP
 
 
 def command_for_extra(extra: str) -> str:

@@ -6,11 +6,13 @@ import os
 import sys
 from pathlib import Path
 
-from medusa_core.system.user_folders import cache_dir
+from medusa_core.system.user_folders import cache_dir, places
 
 FIRST_MODEL_NAME = "SmolLM2 135M Instruct"
 FIRST_MODEL_LICENCE = "Apache-2.0"
 FIRST_MODEL_FILE = ("smollm2-135m-instruct", "SmolLM2-135M-Instruct.Q4_1.gguf")
+
+_PACKED = Path(__file__).resolve().parents[1] / "_resources"
 
 
 def program_root() -> Path:
@@ -18,16 +20,41 @@ def program_root() -> Path:
     return Path(__file__).resolve().parents[2]
 
 
+def import_places() -> list[str]:
+    """`sys.path` of a child process that runs this program from whatever folder."""
+    root = str(program_root())
+    inherited = [place for place in sys.path if place]  # "" is the folder it was started in
+    return inherited if root in inherited else [root, *inherited]
+
+
 def resources_dir() -> Path:
     """Folder of shipped files: in the package where it was installed, else the checkout's."""
-    packed = Path(__file__).resolve().parents[1] / "_resources"
-    return packed if packed.is_dir() else program_root() / "resources"
+    return program_root() / "resources" if is_checkout() else _PACKED
+
+
+def is_checkout() -> bool:
+    """Whether this program runs from its sources; else it was installed as a package."""
+    return not _PACKED.is_dir()
+
+
+def changelog_file() -> Path:
+    """What is new in each version: in the package where it was installed, else the checkout's."""
+    packed = resources_dir() / "changelog.md"
+    return packed if packed.is_file() else program_root() / "docs" / "changelog.md"
 
 
 def models_dir() -> Path:
-    """Where the installer puts models; `MEDUSA_MODELS` overrides it for packaged builds."""
+    """Where the model of the first start lies.
+
+    A checkout's installer puts it into the environment, which is the checkout's own; others keep it
+    among the user's data. Launchers of system packages name a folder in `MEDUSA_MODELS`.
+    """
     override = os.environ.get("MEDUSA_MODELS")
-    return Path(override) if override else Path(sys.prefix) / "share" / "medusa-chat" / "models"
+    if override:
+        return Path(override)
+    if is_checkout():
+        return Path(sys.prefix) / "share" / "medusa-chat" / "models"
+    return places().data / "models"
 
 
 def first_model_file() -> Path | None:

@@ -43,6 +43,11 @@ class Places:
         return self.data / "history.db"
 
     @property
+    def preferences(self) -> Path:
+        """The file of the window's choices."""
+        return self.config / "preferences.json"
+
+    @property
     def bandwidths(self) -> Path:
         """The file of how fast disks and cards bring layers, each measured once."""
         return self.state / "bandwidths.json"

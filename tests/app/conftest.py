@@ -25,7 +25,7 @@ from medusa_core.loading.choice import (
     ModelChoice,
     demo_choice,
 )
-from tests.app.driving import ask, wait_ready
+from tests.app.driving import TIMEOUT_MS, ask, wait_ready
 from tests.app.engine_says import RULES, SOURCES
 from tests.app.fakes import FakeEngine, Script
 
@@ -34,6 +34,13 @@ OpenWindow = Callable[..., MainWindow]
 Opened = tuple[MainWindow, FakeEngine]
 Open = Callable[..., Opened]
 Seen = tuple[MainWindow, AnswerMessage]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def patience() -> None:
+    """Waits end when what they wait for has come: pytest-qt's five seconds bind busy machines."""
+    for wait in (QtBot.waitUntil, QtBot.waitSignal, QtBot.waitSignals):
+        wait.__kwdefaults__["timeout"] = TIMEOUT_MS
 
 
 @pytest.fixture

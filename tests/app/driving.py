@@ -9,7 +9,7 @@ from app.chat.messages.answer_message import AnswerMessage
 from app.chat.messages.message_widgets import UserMessage
 from app.window.main_window import MainWindow
 
-TIMEOUT_MS = 60_000  # a real model on a machine that is busy with others
+TIMEOUT_MS = 240_000  # a real model on a machine that is busy with others
 
 
 def wait_ready(qtbot: QtBot, window: MainWindow) -> None:

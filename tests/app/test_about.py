@@ -14,7 +14,7 @@ from app.help.about import (
 )
 from app.theme.appearance import Appearance
 from app.window.main_window import MainWindow
-from medusa_core.api import resources_dir
+from medusa_core.api import licences_file, resources_dir
 from tests.app.fakes import FakeEngine, Script
 
 
@@ -45,5 +45,7 @@ def test_versions_and_licences_are_listed_and_links_open_only_when_clicked(
     assert "torch: Apache-2.0 AND" in licences
     assert "see its own files" not in licences
     assert opened == []
+    assert licences_file().as_uri() in dialog.links.text()
+    assert "## What ships with it" in licences_file().read_text(encoding="utf-8")
     dialog.links.linkActivated.emit(PAGES[0][1])
     assert opened == [PAGES[0][1]]

@@ -1,5 +1,6 @@
 """Whoever can't see the window hears of everything in it, and reaches it by keys."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,17 +8,32 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QAccessibleInterface
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QLineEdit, QTabWidget, QWidget
+from PySide6.QtWidgets import (
+    QAbstractScrollArea,
+    QApplication,
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QTableView,
+    QTabWidget,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from app.chat.messages.announcer import Announcer
 from app.chat.messages.text_view import TextView
+from app.chat.strip.strip_painting import HeadBars, StepBars
 from app.help.about import AboutDialog
 from app.help.diagnostics import DiagnosticsDialog
 from app.help.welcome_dialog import WelcomeDialog
+from app.insight.plots import Plot
+from app.insight.tree_legend import TreeLegend
+from app.insight.tree_view import TreeView
 from app.models.library_dialog import LibraryDialog
+from app.models.memory_bar import MemoryBar
 from app.settings.storage_page import StoragePage
 from app.theme.appearance import Appearance
+from app.widgets.accessible_roles import give_roles
 from medusa_core.api import HubSettings, Library
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
@@ -28,10 +44,19 @@ from tests.app.library.managing import settle
 __all__ = ["run"]
 
 
+@pytest.fixture(autouse=True)
+def roles(qapp: QApplication) -> None:
+    """As the application starts."""
+    give_roles()
+
+
 def spoken(widget: QWidget) -> str:
-    """What a screen reader calls a widget."""
+    """What a screen reader calls a widget: a box of choices by its label alone."""
     interface = QAccessible.queryAccessibleInterface(widget)
     assert isinstance(interface, QAccessibleInterface)
+    if isinstance(widget, QComboBox):
+        labels = interface.relations(QAccessible.RelationFlag.Label)
+        return " ".join(label.text(QAccessible.Text.Name) for label, _ in labels)
     return interface.text(QAccessible.Text.Name) or widget.accessibleName()
 
 
@@ -46,12 +71,52 @@ def focusable(root: QWidget) -> Iterator[QWidget]:
             yield widget
 
 
-def nameless(root: QWidget) -> list[str]:
-    return [
-        f"{type(widget).__name__} {widget.objectName()} in {type(widget.parentWidget()).__name__}"
-        for widget in focusable(root)
-        if not spoken(widget)
-    ]
+CODE = re.compile(r"\bQ[A-Z]\w+|\b[a-z]+[A-Z]\w*|\w_\w|\.py\b")
+MARKUP = re.compile(r"</?(qt|span|b|br|p|a|html)\b[^>]*>")
+# Their names are what they are about, such as a file of the user's.
+PICTURES = (StepBars, HeadBars, Plot, MemoryBar, TreeLegend, TreeView)
+
+
+def faults(root: QWidget) -> list[str]:
+    """What is wrong with a window for those who can't see it."""
+    found = []
+    for widget in focusable(root):
+        where = f"{type(widget).__name__} in {type(widget.parentWidget()).__name__}"
+        name = spoken(widget)
+        if not any(map(str.isalnum, name)):
+            found.append(f"no name: {where}, {name!r}")
+        if not isinstance(widget, QLabel) and CODE.search(name):
+            found.append(f"a name out of the code: {where}, {name!r}")
+    for widget in (root, *root.findChildren(QWidget)):
+        where = f"{type(widget).__name__} in {type(widget.parentWidget()).__name__}"
+        interface = QAccessible.queryAccessibleInterface(widget)
+        assert isinstance(interface, QAccessibleInterface)
+        said = interface.text(QAccessible.Text.Description)
+        if MARKUP.search(said):
+            found.append(f"markup is read: {where}, {said[:60]!r}")
+        if isinstance(widget, PICTURES) and interface.role() in NO_ROLES:
+            found.append(f"no role: {where}")
+        if isinstance(widget, QLabel) and not widget.isHidden() and is_unread(widget, interface):
+            found.append(f"its text isn't read: {where}, {widget.text()!r}")
+        if isinstance(widget, QTableView) and not all(heads := headers(widget)):
+            found.append(f"a column without a header: {where}, {heads}")
+    return found
+
+
+NO_ROLES = (QAccessible.Role.Client, QAccessible.Role.NoRole)
+
+
+def is_unread(label: QLabel, interface: QAccessibleInterface) -> bool:
+    """Whether a label's accessible name takes the place of its text."""
+    if not any(map(str.isalnum, label.text())) or "<" in label.text():
+        return False
+    said = interface.text(QAccessible.Text.Name).casefold()
+    return label.text().replace("&&", "&").strip("· ").casefold() not in said
+
+
+def headers(table: QTableView) -> list[str]:
+    model, across = table.model(), Qt.Orientation.Horizontal
+    return [str(model.headerData(n, across) or "") for n in range(model.columnCount())]
 
 
 def test_everything_in_the_window_has_a_name(qtbot: QtBot, open_fake: Open) -> None:
@@ -61,8 +126,9 @@ def test_everything_in_the_window_has_a_name(qtbot: QtBot, open_fake: Open) -> N
     window.insight.open_tree()
     window.insight.open_steps()
     window.insight.open_equilibrium()
-    window.insight.open_compare()
-    assert nameless(window) == [], nameless(window)
+    compare = window.insight.open_compare()
+    assert faults(window) == []
+    assert faults(compare) == []
 
 
 def test_everything_in_the_dialogs_has_a_name(
@@ -100,7 +166,7 @@ def test_everything_in_the_dialogs_has_a_name(
     assert len(dialogs) == 4
     assert window.dialogs.settings is not None
     for dialog in (*dialogs, window.dialogs.settings, window.dialogs.palette):
-        assert nameless(dialog) == [], type(dialog).__name__
+        assert faults(dialog) == [], type(dialog).__name__
 
 
 def test_tab_goes_from_the_composer_through_what_is_seen_and_comes_back(

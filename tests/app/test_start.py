@@ -16,6 +16,7 @@ from app.startup.logs import (
     FILE_NAME,
     show_uncaught_errors,
 )
+from app.startup.streams import provide_streams, tell_problem
 from medusa_core.api import demo_model
 from tests.tools.stalls import StallProbe, process_age_s
 
@@ -180,3 +181,15 @@ def test_the_probe_compares_streaming_with_silence(tmp_path: Path) -> None:
     assert json.loads(kept.read_text()) == figures
     assert figures["streaming_tokens_per_s"] > 0
     assert 0 < figures["ratio"] < 2
+
+
+def test_without_a_terminal_there_are_streams_that_go_nowhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    provide_streams()
+    sys.stdout.write("nobody reads this")
+    tell_problem("nor this")
+    sys.stdout.close()
+    sys.stderr.close()

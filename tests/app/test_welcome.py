@@ -31,7 +31,7 @@ def test_three_steps_are_shown_once_and_can_be_reached_again(
 ) -> None:
     window, _ = open_fake()
     wait_ready(qtbot, window)
-    window.dialogs.welcome_once()
+    window.dialogs.greet_once()
     (dialog,) = window.findChildren(WelcomeDialog)
     assert dialog.isVisible()
     assert dialog.steps.count() == 3
@@ -44,7 +44,7 @@ def test_three_steps_are_shown_once_and_can_be_reached_again(
     assert any("medusa-chat" in line for line in lines)
     dialog.next_button.click()
     qtbot.waitUntil(lambda: not window.findChildren(WelcomeDialog))
-    window.dialogs.welcome_once()
+    window.dialogs.greet_once()
     assert not window.findChildren(WelcomeDialog)
     assert load_preferences(tmp_path).has_seen_welcome
     window.commands.action("welcome").trigger()

@@ -1,9 +1,11 @@
 """Random targets of families whose configurations say more than a `TinySpec`."""
 
 import importlib
+import os
 from pathlib import Path
 
 import torch
+from filelock import FileLock
 
 from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_text_files
 
@@ -25,6 +27,17 @@ def write_peer(name: str, model: Path, heads: Path | None = None) -> None:
     if heads is not None:
         spec = TinySpec(hidden_size=peer.config.hidden_size, seed=31)
         write_heads(heads, random_heads(spec), ACCURACIES)
+
+
+def peer_folder(name: str) -> Path:
+    """One of the models of `peers.CONFIGS`, written by the first worker that asks; to read."""
+    folder = Path(os.environ["MEDUSA_TEST_SHARED"]) / "peers" / name
+    folder.parent.mkdir(exist_ok=True)
+    with FileLock(folder.with_name(f"{name}.lock")):
+        if not (done := folder.with_name(f"{name}.done")).exists():
+            importlib.import_module("tests.core.peers").peer_of(name).save_pretrained(folder)
+            done.touch()
+    return folder
 
 
 def write_guessing_peer(name: str, model: Path) -> None:

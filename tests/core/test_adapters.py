@@ -47,6 +47,7 @@ from tests.core.adapter_files import (
     sizes_of,
     write_lora,
 )
+from tests.core.by_turns import by_turns
 from tests.core.fakes import oracle_spec
 from tests.core.gguf_files import write_as_gguf
 from tests.core.laws import (
@@ -213,8 +214,7 @@ def test_beside_a_layer_it_is_what_merged_it_would_be(
         assert torch.allclose(layer.plus(x, residual.clone()), wanted + residual, atol=1e-12)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("way", "dtype"), by_turns(list(WAYS), ["float32", "bfloat16"]))
 def test_the_plan_counts_what_lies_beside_to_the_byte(
     way: str, dtype: str, packed_pair: PackedPair
 ) -> None:

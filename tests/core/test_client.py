@@ -30,7 +30,7 @@ Folders = dict[str, tuple[Path, Path]]
 
 
 def run(work: Coroutine[None, None, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, 120))
+    asyncio.run(asyncio.wait_for(work, 240))
 
 
 def load_command(folders: Folders) -> LoadModel:

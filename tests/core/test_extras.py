@@ -60,7 +60,7 @@ def test_what_to_type_depends_on_how_the_program_was_installed(
         return caught.value.hint
 
     assert "pip install -e '.[server]'" in hint()
-    monkeypatch.setattr(installation, "resources_dir", lambda: tmp_path / "_resources")
+    monkeypatch.setattr(installation, "is_checkout", lambda: False)
     assert "pip install 'medusa-chat[server]'" in hint()
     monkeypatch.setenv(installation.BOOTSTRAP_VARIABLE, str(tmp_path / "launch.py"))
     assert f"{tmp_path / 'uv'} pip install --python" in hint()

@@ -23,7 +23,9 @@ from medusa_core.runtime.runner.resident import ResidentRunner
 from medusa_core.runtime.runner.runner import PlacedTree
 from medusa_core.runtime.runner.static import StaticRunner
 from medusa_core.runtime.tree.shape import TokenTree
+from tests.core.by_turns import by_turns
 from tests.core.fakes import random_shape
+from tests.core.peer_files import peer_folder
 from tests.core.peers import CONFIGS, RENAMED, peer_of
 from tests.core.test_model_against_transformers import (
     TOKEN_IDS,
@@ -50,8 +52,7 @@ def test_a_family_under_another_name_is_the_same(model_type: str, tmp_path: Path
     assert our_logits(runner_of(renamed), TOKEN_IDS).equal(wanted)
 
 
-@pytest.mark.parametrize("max_shard_size", ["1GB", "30KB"], ids=["single", "sharded"])
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize(("name", "max_shard_size"), by_turns(list(CONFIGS), ["1GB", "30KB"]))
 def test_logits_are_those_of_transformers(name: str, max_shard_size: str, tmp_path: Path) -> None:
     peer = peer_of(name)
     peer.save_pretrained(tmp_path, max_shard_size=max_shard_size)
@@ -64,13 +65,11 @@ def test_logits_are_those_of_transformers(name: str, max_shard_size: str, tmp_pa
     )
 
 
-@pytest.mark.parametrize("kind", [ResidentRunner, StaticRunner])
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize(("name", "kind"), by_turns(list(CONFIGS), [ResidentRunner, StaticRunner]))
 def test_trees_and_chunks_are_paths_run_alone_at_the_edges_of_windows(
-    name: str, kind: type[ResidentRunner], tmp_path: Path
+    name: str, kind: type[ResidentRunner]
 ) -> None:
-    peer_of(name).save_pretrained(tmp_path)
-    resident = runner_of(tmp_path, "float64")
+    resident = runner_of(peer_folder(name), "float64")
     runner = kind(resident._model, resident._precision)
     whole = our_logits(resident, TOKEN_IDS)
     torch.testing.assert_close(our_logits(runner, TOKEN_IDS, chunk=7), whole, atol=1e-9, rtol=0)
@@ -95,9 +94,9 @@ def test_trees_and_chunks_are_paths_run_alone_at_the_edges_of_windows(
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_the_plan_knows_every_weight_to_the_byte(name: str, tmp_path: Path) -> None:
-    peer_of(name).save_pretrained(tmp_path)
-    config, model = ModelFiles.open(tmp_path).config, runner_of(tmp_path)._model
+def test_the_plan_knows_every_weight_to_the_byte(name: str) -> None:
+    folder = peer_folder(name)
+    config, model = ModelFiles.open(folder).config, runner_of(folder)._model
     formats = settle_formats(WeightFormats(), "float32", hardware_of(torch.device("cpu")))
     vectors = [block_parts(config, index).vectors for index in range(config.num_layers)]
     num_norms = sum(map(len, vectors)) + 1 + (config.traits.per_layer is not None)

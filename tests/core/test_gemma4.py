@@ -412,21 +412,21 @@ HOSTILE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_no_gemma_4_has_is_refused_at_once(name: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(ModelError) as caught:
         parse_config(E2B | HOSTILE[name], {})
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
     assert caught.value.hint
     assert len(caught.value.message) < 300
 
 
 def test_each_key_with_senseless_values_is_refused_or_read() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     values = (None, -1, 0, True, "x", [], {}, 1.5, 1 << 70, ["full_attention"])
     for key, value in product(E2B, values):
         with suppress(MedusaError):  # and nothing else
             parse_config(E2B | {key: value}, {})
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("size", ["e2b", "e4b", "12b", "31b"])

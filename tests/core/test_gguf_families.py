@@ -56,6 +56,7 @@ from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.rope import inverse_frequencies
 from medusa_core.models.traits import Factors, Traits
 from medusa_core.system.files.gguf import read_beginning, read_gguf
+from tests.core.by_turns import by_turns
 from tests.core.gguf_converter import convert
 from tests.core.gguf_files import LEAST_COLUMNS
 from tests.core.peers import (
@@ -377,8 +378,7 @@ def rounded(peer: PreTrainedModel, kind: str) -> None:
                 parameter.copy_(torch.from_numpy(numbers))
 
 
-@pytest.mark.parametrize("kind", ["q8_0", "q4_0"])
-@pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.parametrize(("name", "kind"), by_turns(list(BLOCKS), ["q8_0", "q4_0"]))
 def test_blocks_give_the_scores_of_their_numbers(name: str, kind: str, tmp_path: Path) -> None:
     peer = peer_of(name)
     rounded(peer, kind)

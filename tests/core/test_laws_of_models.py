@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from itertools import cycle
+from shutil import copytree
 
 import pytest
 
@@ -24,6 +25,7 @@ from medusa_core.speculation.rules.rule import (
 from tests.core.by_turns import by_turns
 from tests.core.fakes import oracle_spec
 from tests.core.laws import (
+    Run,
     check_cache,
     check_same_tokens,
     check_sources,
@@ -32,7 +34,8 @@ from tests.core.laws import (
     user_says,
 )
 from tests.core.pairs import serving_pairs
-from tests.core.peers import CONFIGS, peer_of
+from tests.core.peer_files import peer_folder
+from tests.core.peers import CONFIGS
 from tests.core.targets import add_phrases
 from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_text_files
 
@@ -76,10 +79,9 @@ def load_family(tmp_path_factory: pytest.TempPathFactory) -> LoadFamily:
     @cache
     def load(name: str) -> Target:
         folder = tmp_path_factory.mktemp("family")
-        peer = peer_of(name)
-        peer.save_pretrained(folder / "model")
+        copytree(peer_folder(name), folder / "model")
         write_text_files(folder / "model")
-        spec = TinySpec(hidden_size=peer.config.hidden_size)
+        spec = TinySpec(hidden_size=CONFIGS[name]().hidden_size)
         heads = write_heads(folder / "heads", random_heads(spec), ACCURACIES)
         add_phrases(folder / "model")
         return load_target(folder / "model", heads, LoadOptions("float64"))
@@ -106,10 +108,9 @@ def settings_of(rule: RuleSpec, drafter: str = "none") -> GenerateSettings:
     )
 
 
-def truth_of(target: Target, settings: GenerateSettings) -> list[int]:
-    """The prompt and how it goes on, a little further than asked."""
-    plain = decode(target, replace(plainly(settings), max_new_tokens=48), MESSAGES)
-    return [*plain.prompt_ids, *plain.token_ids]
+def oracle_of(plain: Run) -> DrafterSpec:
+    """An oracle that knows this answer."""
+    return oracle_spec([*plain.prompt_ids, *plain.token_ids])
 
 
 @pytest.mark.parametrize(("name", "rule"), by_turns(list(CONFIGS), EXACT))
@@ -117,14 +118,14 @@ def test_laws_1_to_3_hold_with_an_oracle_on_every_family(
     name: str, rule: RuleSpec, load_family: LoadFamily
 ) -> None:
     target, settings = load_family(name), settings_of(rule, "composite")
+    plain = decode(target, plainly(settings), MESSAGES)
     run = decode(
         target,
         settings,
         MESSAGES,
-        drafter=oracle_spec(truth_of(target, settings)),
+        drafter=oracle_of(plain),
         after_step=lambda session: check_cache(session, target, 1e-12),
     )
-    plain = decode(target, plainly(settings), MESSAGES)
     check_same_tokens(plain, run)
     check_sources(run)
     assert run.done.num_steps < plain.done.num_steps
@@ -152,8 +153,7 @@ def test_laws_1_and_2_no_drafter_changes_a_token_of_any_stored_type(
     target, settings = load_blocks(of), settings_of(rule)
     assert target.formats.linears.name == of
     plain = decode(target, settings, MESSAGES)
-    oracle = oracle_spec(truth_of(target, settings))
-    check_same_tokens(plain, decode(target, settings, MESSAGES, drafter=oracle))
+    check_same_tokens(plain, decode(target, settings, MESSAGES, drafter=oracle_of(plain)))
     for drafter in DRAFTERS:
         if drafter.serves(target):
             drafted = decode(target, replace(settings, drafter=drafter.name), MESSAGES)
@@ -170,6 +170,6 @@ def test_law_3_the_cache_of_any_stored_type_is_one_that_never_drafted(
         target,
         settings,
         MESSAGES,
-        drafter=oracle_spec(truth_of(target, settings)),
+        drafter=oracle_of(decode(target, settings, MESSAGES)),
         after_step=lambda session: check_cache(session, target, tolerance),
     )

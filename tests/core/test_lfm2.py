@@ -122,10 +122,10 @@ def test_a_senseless_configuration_is_refused_in_words(
 ) -> None:
     if raw is MOE and any(key.startswith("block_") for key in changes):
         changes, said = {"num_dense_layers": -1}, "num_dense_layers"
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(ModelError, match=said) as caught:
         parse_config(raw | changes, {})
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
     assert caught.value.hint
 
 

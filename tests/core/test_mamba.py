@@ -256,10 +256,10 @@ def test_sizes_that_do_not_fit_are_refused_in_words(
 ) -> None:
     raw = json.loads(CONFIGS[name]().to_json_string(use_diff=False))
     (tmp_path / "config.json").write_text(json.dumps(raw | changes))
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ModelError, match=why) as caught:
         _ = ModelFiles.open(tmp_path).config
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert caught.value.hint
 
 

@@ -243,8 +243,8 @@ def test_a_file_that_counts_its_layers_wrongly_is_refused_or_loads(
     key = f"{ARCHITECTURES[name]}.nextn_predict_layers".encode()
     path = tmp_path / "x.gguf"
     path.write_bytes(patched(files[name], key, struct.pack("<I", count), 4))
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(MedusaError) as caught:
         load_all(path)
     assert caught.value.hint
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2

@@ -54,7 +54,7 @@ def check(folder: Path, first: int, last: int) -> None:
 
 
 def test_damaged_checkpoints_are_refused_or_work(tmp_path: Path) -> None:
-    check(checkpoint(tmp_path / "whole", is_rooted=False), 0, 40)
+    check(checkpoint(tmp_path / "whole", is_rooted=False), 0, 24)
 
 
 def test_damaged_rooted_heads_are_refused_or_work(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_damaged_rooted_heads_are_refused_or_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("is_rooted", "first", "last"), [(False, 40, 1000), (True, 1030, 1400)])
+@pytest.mark.parametrize(("is_rooted", "first", "last"), [(False, 24, 1000), (True, 1030, 1400)])
 def test_more_damaged_checkpoints_are_refused_or_work(
     is_rooted: bool, first: int, last: int, tmp_path: Path
 ) -> None:

@@ -31,11 +31,11 @@ from medusa_core.system.native.binding import open_library
 from medusa_core.system.native.lanes import MOST_TAPS
 from tests.core import peers
 from tests.core.by_turns import by_turns
-from tests.core.fakes import oracle_spec, random_shape
+from tests.core.fakes import random_shape
 from tests.core.laws import check_cache, check_same_tokens, decode, plainly
 from tests.core.natives import libraries
 from tests.core.peers import CONFIGS, make_peer
-from tests.core.test_laws_of_models import EXACT, MESSAGES, settings_of, truth_of
+from tests.core.test_laws_of_models import EXACT, MESSAGES, oracle_of, settings_of
 from tests.core.test_model_against_transformers import TOKEN_IDS, peer_logits
 from tests.core.test_model_against_transformers import runner_of as resident_of
 from tests.core.tight import with_layers_below
@@ -336,7 +336,7 @@ def test_laws_1_to_3_hold_with_an_oracle_in_the_compiled_step(
         target,
         settings,
         MESSAGES,
-        drafter=oracle_spec(truth_of(target, settings)),
+        drafter=oracle_of(plain),
         after_step=lambda session: check_cache(session, target, 0.0),
     )
     check_same_tokens(plain, run)

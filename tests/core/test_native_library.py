@@ -7,7 +7,10 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from shutil import copytree
 from typing import cast
 
 import pytest
@@ -23,10 +26,11 @@ from medusa_core.system.native.binding import (
     system_name,
 )
 from medusa_core.system.native.build import (
+    RECORD,
     SOURCES,
-    SOURCES_HASH,
     ZIG_VERSION,
     build,
+    changes,
     hash_of_build,
     main,
 )
@@ -43,8 +47,79 @@ def test_this_machine_has_a_compiled_step() -> None:
 
 
 def test_what_ships_was_built_from_these_sources() -> None:
-    recorded = (native_dir() / SOURCES_HASH).read_text(encoding="ascii").strip()
-    assert recorded == hash_of_build(), "run python -m medusa_core.system.native.build, and commit"
+    assert changes(native_dir()) == [], "run python -m medusa_core.system.native.build, and commit"
+    recorded = (native_dir() / RECORD).read_text(encoding="ascii").splitlines()
+    assert len(recorded) == 1 + sum(len(sets) for *_, sets in building._BUILDS)
+
+
+# What a check is to find; each tells what it changed.
+
+
+def planted_bytes(ships: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    path = ships / "linux-x86_64" / "avx2.so"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    return "linux-x86_64/avx2.so"
+
+
+def planted_library(ships: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (ships / "linux-aarch64" / "sve.so").write_bytes(b"built elsewhere")
+    return "linux-aarch64/sve.so"
+
+
+def lost_library(ships: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (ships / "macos-aarch64" / "neon.dylib").unlink()
+    return "macos-aarch64/neon.dylib"
+
+
+def lost_record(ships: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (ships / RECORD).unlink()
+    return "windows-x86_64/avx2.dll"
+
+
+def other_flag(ships: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(building, "FLAGS", (*building.FLAGS, "-ffast-math"))
+    return building.RECIPE
+
+
+def other_compiler(ships: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(building, "ZIG_VERSION", "0.17.0")
+    return building.RECIPE
+
+
+def other_target(ships: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (system, folder, _, sets), *others = building._BUILDS
+    first = (system, folder, "x86_64-linux-gnu.2.31", sets)
+    monkeypatch.setattr(building, "_BUILDS", (first, *others))
+    return building.RECIPE
+
+
+def other_source(ships: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    sources = copytree(SOURCES, ships / "src")
+    (sources / "abi.c").write_text("/* another */", encoding="ascii")
+    monkeypatch.setattr(building, "hash_of_build", partial(hash_of_build, sources))
+    return building.RECIPE
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        *(planted_bytes, planted_library, lost_library, lost_record),
+        *(other_flag, other_compiler, other_target, other_source),
+    ],
+)
+def test_a_change_without_a_build_is_caught_without_a_compiler(
+    plant: Callable[[Path, pytest.MonkeyPatch], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ships = copytree(native_dir(), tmp_path / "native")
+    changed = plant(ships, monkeypatch)
+    monkeypatch.setattr(building, "native_dir", lambda: ships)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("sys.argv", ["build", "--check"])
+    assert main() == 1
+    assert changed in capsys.readouterr().out.split("Run it")[0]
 
 
 def test_a_build_without_its_compiler_says_how_to_get_it(

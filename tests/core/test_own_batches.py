@@ -126,7 +126,7 @@ def test_the_end_of_its_input_pauses_a_batch_and_the_next_start_ends_it(
     folders: Folders, tmp_path: Path
 ) -> None:
     prompts, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    prompts.write_text("".join(f'{{"id": {n}, "prompt": "say {n}"}}\n' for n in range(200)))
+    prompts.write_text("".join(f'{{"id": {n}, "prompt": "say {n}"}}\n' for n in range(80)))
     wish = BatchWish(str(prompts), str(out), str(folders["grouped"][0]), max_new_tokens=60)
     job = OwnBatches(tmp_path / "batches").begin(wish)
     job.start()
@@ -137,7 +137,7 @@ def test_the_end_of_its_input_pauses_a_batch_and_the_next_start_ends_it(
     assert job.wait(60)
     assert job.state().stage == "paused"
     num_done = len(read_rows(out)[0])
-    assert 0 < num_done < 200
+    assert 0 < num_done < 80
     assert main([*wish.arguments, "--together", "16"]) == 0
     rows, _ = read_rows(out)
-    assert sorted(int(row.id) for row in rows) == list(range(200))
+    assert sorted(int(row.id) for row in rows) == list(range(80))

@@ -171,7 +171,7 @@ def test_needs_are_known_when_the_command_has_told_them(
 
 
 def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -39,6 +39,7 @@ from medusa_core.speculation.rules.rule import (
     rule_registry,
 )
 from medusa_core.speculation.tuning.tuner import Tuner
+from tests.core.by_turns import by_turns
 from tests.core.conftest import TARGET_NAMES, Folders, options_of
 from tests.core.fakes import oracle_spec
 from tests.core.laws import (
@@ -82,8 +83,7 @@ def target_for(drafter: DrafterSpec, load_kind: LoadKind) -> Target:
     return next(target for target in targets if drafter.serves(target))
 
 
-@pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)
-@pytest.mark.parametrize("drafter", DRAFTERS, ids=lambda drafter: drafter.name)
+@pytest.mark.parametrize(("drafter", "rule"), by_turns(DRAFTERS, EXACT))
 def test_laws_1_to_3_hold_for_every_drafter(
     drafter: DrafterSpec, rule: RuleSpec, load_kind: LoadKind
 ) -> None:

@@ -103,10 +103,10 @@ def test_sizes_are_those_of_the_published_model() -> None:
 def test_a_senseless_configuration_is_refused_in_words(
     raw: dict[str, Any], changes: dict[str, Any], said: str
 ) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(ModelError, match=said) as caught:
         parse_config(raw | changes, {})
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
     assert caught.value.hint
 
 
@@ -128,10 +128,10 @@ def test_layers_of_another_kind_than_the_file_says_are_named(tmp_path: Path) -> 
     path = saved(tmp_path, CONFIGS["qwen 3.5"]()) / "config.json"
     kinds = ["full_attention", "linear_attention", "linear_attention", "linear_attention"]
     path.write_text(json.dumps(json.loads(path.read_text()) | {"layer_types": kinds}))
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(CheckpointError, match=r"layers\.0\.self_attn"):
         load_target(tmp_path)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def saved(folder: Path, config: Any) -> Path:

@@ -1,8 +1,9 @@
 """Law 7: answers that share a pass don't change each other's tokens."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import cycle, product
 
 import pytest
 from torch import Tensor
@@ -33,7 +34,7 @@ from medusa_core.speculation.drafters.lineup import (
     drafter_registry,
     serving_drafters,
 )
-from medusa_core.speculation.rules.rule import rule_registry
+from medusa_core.speculation.rules.rule import RuleSpec, rule_registry
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.resources import (
     demo_heads_dir,
@@ -50,15 +51,23 @@ _AT_ONCE = 4  # for more the caches of tiny targets have no room
 EXACT = [rule for rule in rule_registry().specs if rule.choice.is_exact]
 
 
-def requests_of(name: str, drafters: Sequence[DrafterSpec], num_tokens: int) -> list[Generate]:
-    """One request for every drafter and exact rule, each with a prompt and settings of its own."""
+def requests_of(
+    name: str, methods: Iterable[tuple[DrafterSpec, RuleSpec]], num_tokens: int
+) -> list[Generate]:
+    """One request for every drafter and rule, each with a prompt and settings of its own."""
     prompts = prompts_of(name)
     found = []
-    for number, (drafter, rule) in enumerate((d, r) for d in drafters for r in EXACT):
+    for number, (drafter, rule) in enumerate(methods):
         settings = settings_for(rule, num_tokens)
         its = replace(settings[number % len(settings)], drafter=drafter.name, tree_rows=12)
         found.append(Generate(str(number), "", prompts[number % len(prompts)], its))
     return found
+
+
+def methods_on(name: str, target: Target) -> list[tuple[DrafterSpec, RuleSpec]]:
+    """Drafters that serve a target, each with one exact rule by turns."""
+    turn = TARGET_NAMES.index(name)
+    return list(zip(serving_drafters(target), cycle(EXACT[turn % 2 :] + EXACT[: turn % 2])))
 
 
 def batched(requests: Sequence[Generate], size: int) -> Iterator[Sequence[Generate]]:
@@ -112,7 +121,7 @@ def test_answers_that_share_a_pass_are_those_that_each_would_be_alone(
     target = load(name, dtype)
     if dtype == "float32" and not isinstance(target.runner, NativeRunner):
         pytest.skip("equal but for ties, which float64 shows exactly")
-    requests = requests_of(name, serving_drafters(target), 24)
+    requests = requests_of(name, methods_on(name, target), 24)
     random.Random(3).shuffle(requests)
     for some in batched(requests, _AT_ONCE):
         together, largest = decode_together(target, some)
@@ -126,7 +135,7 @@ def test_answers_that_share_a_pass_are_those_that_each_would_be_alone(
 @pytest.mark.parametrize("name", TARGET_NAMES)
 def test_law_3_holds_for_every_cache_of_a_shared_pass(name: str, load: LoadTarget) -> None:
     target = load(name, "float64")
-    for some in batched(requests_of(name, serving_drafters(target), 12), _AT_ONCE):
+    for some in batched(requests_of(name, methods_on(name, target), 12), _AT_ONCE):
         decode_together(target, some, honest=target)
 
 
@@ -153,7 +162,7 @@ FAULTS: dict[str, Callable[[Target], Target]] = {
 
 def oracles(honest: Target) -> tuple[list[Generate], dict[str, DrafterSpec]]:
     """Requests with the oracle for each: true tokens at random ranks among wrong ones."""
-    requests = requests_of("grouped", [drafter_registry().get("none")], 40)
+    requests = requests_of("grouped", product([drafter_registry().get("none")], EXACT), 40)
     requests += [replace(r, session_id=f"{r.session_id} again") for r in requests]
     drafters = {}
     for number, request in enumerate(requests):

@@ -35,6 +35,7 @@ from medusa_core.messages import (
 from medusa_core.speculation.drafters.lineup import drafter_registry
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.speculation.rules.sampling import Sampler
+from tests.core.by_turns import by_turns
 from tests.core.laws import plain_scores, plain_states, user_says
 
 SETTINGS = GenerateSettings(
@@ -58,8 +59,9 @@ def recording(tiny: Target) -> Recording:
     return record(tiny, SETTINGS)[0]
 
 
-@pytest.mark.parametrize("rule", rule_registry().names)
-@pytest.mark.parametrize("drafter", drafter_registry().names)
+@pytest.mark.parametrize(
+    ("drafter", "rule"), by_turns(drafter_registry().names, rule_registry().names)
+)
 def test_recording_changes_nothing_and_tells_of_every_step(
     drafter: str, rule: str, target_of: Callable[[str], Target]
 ) -> None:

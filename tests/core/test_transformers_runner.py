@@ -44,7 +44,7 @@ from tests.core.laws import (
     user_says,
 )
 from tests.core.targets import add_phrases
-from tests.core.test_laws_of_models import settings_of, truth_of
+from tests.core.test_laws_of_models import settings_of
 from tests.core.test_together import decode_together
 from tests.core.tiny import (
     ACCURACIES,
@@ -182,14 +182,14 @@ def test_what_takes_trees_is_found_out_and_said(name: str, load: Load) -> None:
 @pytest.mark.parametrize(("name", "rule"), by_turns(list(WITH_TREES), EXACT))
 def test_laws_1_to_3_hold_with_an_oracle(name: str, rule: RuleSpec, load: Load) -> None:
     target, settings = load(name), settings_of(rule, "composite")
+    plain = decode(target, plainly(settings), MESSAGES)
     run = decode(
         target,
         settings,
         MESSAGES,
-        drafter=oracle_spec(truth_of(target, settings)),
+        drafter=oracle_spec([*plain.prompt_ids, *plain.token_ids]),
         after_step=lambda session: check_cache(session, target, TOLERANCE),
     )
-    plain = decode(target, plainly(settings), MESSAGES)
     check_same_tokens(plain, run)
     check_sources(run)
     assert run.done.num_steps < plain.done.num_steps

@@ -39,7 +39,7 @@ def wait_for(folder: Path, name: str, kind: str, number: int = 1) -> None:
     def num_stated() -> int:
         return sum(words[0] == kind for words in facts_of(folder, name))
 
-    before, end_s = num_stated(), time.monotonic() + 60
+    before, end_s = num_stated(), time.monotonic() + 240
     while num_stated() < before + number:
         assert time.monotonic() < end_s, f"{name} doesn't go on"
         time.sleep(0.005)

@@ -61,7 +61,7 @@ def test_processes_that_fetch_one_model_at_a_time_all_have_it_whole(
         subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
         for _ in range(NUM_DOWNLOADS)
     ]
-    output = [child.communicate(timeout=60)[0] for child in children]
+    output = [child.communicate(timeout=240)[0] for child in children]
     assert [child.returncode for child in children] == [0] * NUM_DOWNLOADS
     total = sum(list_repo(settings, repo).needed_bytes for repo in (MODEL, HEADS))
     assert sum(int(text) for text in output) == total, "each byte was fetched once"

@@ -21,6 +21,7 @@ from tests.imagined_card.tensor import CardFunctions, CardMode
 
 GIB = 1 << 30
 CAPABILITIES = ((6, 1), (7, 5), (8, 6), (8, 9))
+ON_CARDS = tuple((each,) for each in CAPABILITIES)  # as an axis of `by_turns`
 CARDS = pytest.mark.parametrize("capability", CAPABILITIES, ids=lambda c: f"sm{c[0]}{c[1]}")
 _LAUNCH_S = 1e-5
 _SHARED = 46  # multiprocessors, as an RTX 3070 has

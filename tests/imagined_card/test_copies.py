@@ -14,6 +14,7 @@ from medusa_core.messages import Generate, GenerateSettings, LoadOptions, StepDo
 from medusa_core.speculation.drafters.drafter import DrafterSpec
 from medusa_core.speculation.rules.rule import rule_registry
 from medusa_core.speculation.tuning.tuner import Tuner
+from tests.core.by_turns import by_turns
 from tests.core.fakes import oracle_spec
 from tests.core.laws import decode, plainly, take_step, user_says
 from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
@@ -58,11 +59,11 @@ def copies(
 
 
 @pytest.mark.parametrize(
-    ("name", "records", "graphs"),
-    [*product(SETTINGS, (False, True), (False,)), ("greedy", False, True), ("sample", True, True)],
+    ("name", "graphs", "records"),
+    by_turns(list(SETTINGS), list(product((False, True), (False, True)))),
 )
 def test_a_step_copies_at_most_twice_each_way(
-    name: str, records: bool, graphs: bool, folders: Folders
+    name: str, graphs: bool, records: bool, folders: Folders
 ) -> None:
     with imagined_card(graphs_pay=graphs) as card:
         target = load_target(*folders["grouped"], LoadOptions("", "cuda"))
@@ -72,8 +73,7 @@ def test_a_step_copies_at_most_twice_each_way(
     assert max(down for _, down in counted) <= MOST
 
 
-@pytest.mark.parametrize("records", [False, True])
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(("name", "records"), by_turns(list(SETTINGS), [False, True]))
 def test_long_paths_cost_no_further_copies(name: str, records: bool, folders: Folders) -> None:
     settings = SETTINGS[name]
     with imagined_card() as card:

@@ -15,12 +15,13 @@ from medusa_core.models.quant.format import (
     QuantSpec,
     quant_registry,
 )
+from tests.core.by_turns import by_turns
 from tests.core.fakes import oracle_spec
 from tests.core.laws import check_cache, check_same_tokens, decode, plain_scores, plainly, user_says
 from tests.core.test_loading import quantized_checkpoint
 from tests.core.test_mamba import wide
 from tests.core.tiny import ACCURACIES, TinySpec, random_heads, write_heads, write_tiny
-from tests.imagined_card.card import CARDS, imagined_card
+from tests.imagined_card.card import ON_CARDS, imagined_card
 from tests.imagined_card.tensor import CardMode
 
 WIDE = TinySpec(hidden_size=128, intermediate_size=256, num_layers=2, seed=51)
@@ -84,8 +85,7 @@ def test_int8_takes_numbers_beyond_the_range_of_float16() -> None:
         assert card.journal.kernels["cint8_vector_quant"] == 1
 
 
-@CARDS
-@FORMATS
+@pytest.mark.parametrize(("capability", "spec"), by_turns(ON_CARDS, ROUNDING))
 def test_every_format_decodes_on_every_card(
     spec: QuantSpec, capability: tuple[int, int], folders: dict[str, tuple[Path, Path]]
 ) -> None:
@@ -104,8 +104,7 @@ def test_every_format_decodes_on_every_card(
         assert ("cgemm_4bit" if spec.name.startswith("nf4") else "cint8_vector") in kernels
 
 
-@FORMATS
-@pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"])
+@pytest.mark.parametrize(("spec", "graphs"), by_turns(ROUNDING, [False, True]))
 def test_law_4_holds_and_memory_comes_back(
     graphs: bool, spec: QuantSpec, folders: dict[str, tuple[Path, Path]]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from itertools import product
 
 import pytest
 
@@ -13,6 +14,7 @@ from medusa_core.speculation.rules.rule import (
     RuleSpec,
     rule_registry,
 )
+from tests.core.by_turns import by_turns
 from tests.core.conftest import TARGET_NAMES, LoadTarget, options_of
 from tests.core.laws import (
     Tie,
@@ -23,7 +25,7 @@ from tests.core.laws import (
     plainly,
     user_says,
 )
-from tests.imagined_card.card import CARDS, imagined_card
+from tests.imagined_card.card import ON_CARDS, imagined_card
 from tests.imagined_card.conftest import Folders
 
 MESSAGES = user_says("Tell me a story about a lighthouse.")
@@ -36,7 +38,6 @@ METHODS = [
     *((drafter, rule, False) for drafter in drafter_registry().names for rule in ("greedy",)),
     *(("composite", rule, graphs) for rule in rule_registry().names for graphs in (False, True)),
 ]
-GRAPHS = pytest.mark.parametrize("graphs", [False, True], ids=["plain", "graphs"])
 
 
 _TARGETS = {
@@ -81,9 +82,9 @@ def test_every_family_writes_on_a_card_what_it_writes_on_the_cpu(
         check_same_tokens(expected, decode(there, settings, MESSAGES))
 
 
-@CARDS
-@GRAPHS
-@pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)
+@pytest.mark.parametrize(
+    ("capability", "graphs", "rule"), by_turns(ON_CARDS, list(product((False, True), EXACT)))
+)
 def test_drafts_change_tokens_at_ties_alone_in_the_dtype_of_each_card(
     capability: tuple[int, int],
     rule: RuleSpec,

@@ -58,8 +58,10 @@ class FakeMachine:
     def capture(
         self, command: Sequence[str], timeout_s: float, env: Mapping[str, str] | None = None
     ) -> Output:
-        """Answer for nvidia-smi, venv, a dry run of uv, lrelease and short Python programs."""
+        """Answer for nvidia-smi, venv, uv's dry run, lrelease, tools and short Python programs."""
         self.commands.append(" ".join(command))
+        if (tool := Path(command[0]).name) in self.tool_statuses:
+            return Output(self.tool_statuses[tool], f"{tool} is done\n")
         if command[0] == "nvidia-smi":
             status = None if self.nvidia_smi is None else 0
             return Output(status, self.nvidia_smi or "")

@@ -43,7 +43,8 @@ def test_the_wheel_holds_each_module_and_each_resource_and_nothing_else(
     }
     packed = {one.distribution_path for one in builder.recurse_included_files()}
     compiled = {name for name in packed if name.endswith(".qm")}
-    assert packed == modules | resources | compiled | {f"{RESOURCES}/changelog.md"}
+    written = {f"{RESOURCES}/changelog.md", f"{RESOURCES}/LICENCES.md"}
+    assert packed == modules | resources | compiled | written
 
 
 def test_a_compiled_translation_is_packed(builder: WheelBuilder) -> None:

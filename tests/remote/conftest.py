@@ -79,7 +79,7 @@ def make_certificate(certificate: Path, key: Path) -> None:
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     """Carry out a coroutine, for a bounded time."""
-    asyncio.run(asyncio.wait_for(work, 30))
+    asyncio.run(asyncio.wait_for(work, 240))
 
 
 def load_of(endpoint: FakeEndpoint, model_id: str = "small", **more: Any) -> LoadRemote:

@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx2
 
-START_S = 60.0
+START_S = 240.0
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -94,10 +94,10 @@ class Served:
     def post(self, path: str, body: Any, **headers: str) -> httpx2.Response:
         """Send JSON, or bytes as they are."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return httpx2.post(self.url(path), content=content, headers=headers, timeout=60)
+        return httpx2.post(self.url(path), content=content, headers=headers, timeout=240)
 
     def get(self, path: str, **headers: str) -> httpx2.Response:
-        return httpx2.get(self.url(path), headers=headers, timeout=60)
+        return httpx2.get(self.url(path), headers=headers, timeout=240)
 
     def chat(self, text: str, **fields: Any) -> dict[str, Any]:
         """One answer."""
@@ -140,7 +140,7 @@ class Served:
 
     def connect(self) -> socket.socket:
         """A plain connection."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=240)
 
     def raw(self, text: bytes) -> bytes:
         """What comes back where bytes are sent, until the server closes."""

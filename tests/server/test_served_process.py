@@ -83,7 +83,7 @@ def test_more_than_can_wait_are_told_to_come_back_and_a_signal_ends_all(
             assert reply.json()["error"]["type"] == "rate_limit_error"
             started = time.monotonic()
             assert process.stop(number) == 0
-            assert time.monotonic() - started < 5
+            assert time.monotonic() - started < 60  # not the end of what it writes
             waiting = b"".join(iter(partial(connection.recv, 1 << 16), b""))
             assert waiting.startswith(b"HTTP/1.1 503 ")
             assert b"The server is ending" in waiting

@@ -24,7 +24,7 @@ from medusa_core.server.shared_engine import SharedEngine
 from medusa_core.server.sleeping_model import SleepingModel
 from medusa_core.system.resources import demo_model_dir
 
-WAIT_S = 60.0
+WAIT_S = 240.0
 HELLO = {"messages": [{"role": "user", "content": "Hello there"}], "max_tokens": 4}
 
 

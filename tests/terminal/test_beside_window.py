@@ -18,7 +18,7 @@ from medusa_core.system.user_folders import places
 from tests.terminal.conftest import StartChat
 from tests.terminal.typing_at import READY, ROOT
 
-WAIT_S = 90.0
+WAIT_S = 240.0
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ _NOT_SHOWN = (
         "cli/run.py",
         "cli/serve.py",
         "cli/serve_layers.py",
+        "cli/settings.py",
         "cli/serving.py",
         "cli/train.py",
         "hub/gguf_choice.py",

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QAccessible
+
+from app.chat.estimates import rendered_text
 from app.chat.messages.sentences import SentenceStream
+from app.widgets.announce import announce
+
+_FENCES = ("```", "~~~")
 
 
 class Announcer:
@@ -18,20 +25,41 @@ class Announcer:
     def __init__(self, speaker: QObject) -> None:
         self._speaker = speaker
         self._sentences = SentenceStream()
+        self._is_code = False
+        self._is_quiet = False
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Take text that was there before: nobody wants to hear it again."""
+        self._is_quiet = True
+        yield
+        self._is_quiet = False
 
     def feed(self, text: str) -> None:
         """Announce the sentences that this text completes."""
         if QAccessible.isActive():
             for sentence in self._sentences.feed(text):
-                self.announce(sentence)
+                self._say(sentence)
 
-    def finish(self) -> None:
-        """Announce what is left."""
-        rest = self._sentences.finish()
-        if rest:
-            self.announce(rest)
+    def finish(self, ending: str = "") -> None:
+        """Announce what is left, and what is said of how the answer ended.
 
-    def announce(self, words: str) -> None:
-        """Announce something at once."""
-        if QAccessible.isActive():
-            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self._speaker, words))
+        Args:
+            ending: Nothing for an answer that came to its end.
+        """
+        self._say(self._sentences.finish())
+        if not self._is_quiet:
+            announce(self._speaker, ending)
+
+    def _say(self, sentence: str) -> None:
+        words = self._words(sentence)
+        if not self._is_quiet:
+            announce(self._speaker, words)
+
+    def _words(self, sentence: str) -> str:
+        """A sentence as it is shown, without the signs of Markdown; code as it is written."""
+        if sentence.startswith(_FENCES):
+            self._is_code = not self._is_code
+            return ""
+        words = sentence if self._is_code else rendered_text(sentence)
+        return words if any(map(str.isalnum, words)) or self._is_code else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from PySide6.QtCore import QCoreApplication, QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QGuiApplication
@@ -18,6 +19,7 @@ from app.chat.messages.figure_row import FigureRow
 from app.chat.messages.figures import (
     cut_figures,
     figures,
+    stop_figure,
 )
 from app.chat.messages.highlights import highlight_words
 from app.chat.messages.message_widgets import MessageWidget
@@ -214,6 +216,11 @@ class AnswerMessage(MessageWidget):
         """Say what is done before the first token."""
         self._waiting.setText(text)
 
+    def unspoken(self) -> AbstractContextManager[None]:
+        """What it is given inside was there before, and isn't read aloud."""
+        self.populate()
+        return self._announcer.quiet()
+
     def append(self, steps: tuple[StepDone, ...]) -> None:
         """Show what these steps added."""
         num_before = len(self.document.text)
@@ -235,7 +242,8 @@ class AnswerMessage(MessageWidget):
         self.document.finish(done)
         self._end_thought(done)
         self._show_behind()
-        self._announcer.finish()
+        was_cut = done.stop_reason in _CUT
+        self._announcer.finish(stop_figure(done).meaning if was_cut else "")
         self._waiting.setText(self.tr("No text."))
         self._show_text()
         self.row.show_figures(figures(done))

@@ -12,7 +12,7 @@ from app.chat.messages.figures import (
 )
 from app.chat.messages.version_row import VersionRow
 from app.theme.appearance import Appearance
-from app.widgets.explain import explain, wrapped
+from app.widgets.explain import explain
 from app.widgets.flow_layout import FlowLayout
 
 
@@ -111,5 +111,5 @@ class FigureRow(QWidget):
         button = QToolButton(self)
         button.setProperty("class", "action")
         button.setAccessibleName(name)
-        button.setToolTip(wrapped(tooltip))
+        explain(button, tooltip)
         return button

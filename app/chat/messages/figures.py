@@ -73,7 +73,7 @@ def speed_up(done: GenerationDone) -> float | None:
 def figures(done: GenerationDone) -> tuple[Figure, ...]:
     """What is said under an answer, in order."""
     if done.is_remote:
-        return (*_remote_speed(done), *_remote_drafts(done), _first_token(done), _stop(done))
+        return (*_remote_speed(done), *_remote_drafts(done), _first_token(done), stop_figure(done))
     speed = QCoreApplication.translate("Figures", "{number} tokens/s").format(
         number=f"{Number(done.decode_tokens_per_s):,.0f}"
     )
@@ -98,7 +98,7 @@ def figures(done: GenerationDone) -> tuple[Figure, ...]:
         ),
         *_speed_up(done),
         _first_token(done),
-        _stop(done),
+        stop_figure(done),
     )
 
 
@@ -135,7 +135,8 @@ def _first_token(done: GenerationDone) -> Figure:
     return Figure(QCoreApplication.translate("Figures", "Time to first token"), wait, meaning)
 
 
-def _stop(done: GenerationDone) -> Figure:
+def stop_figure(done: GenerationDone) -> Figure:
+    """Why an answer ended."""
     return Figure(
         QCoreApplication.translate("Figures", "Stop reason"),
         QCoreApplication.translate("Figures", STOP_WORDS[done.stop_reason]),

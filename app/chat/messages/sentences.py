@@ -16,8 +16,12 @@ class SentenceStream:
 
     def feed(self, text: str) -> tuple[str, ...]:
         """Take more text; returns the sentences that it completed."""
-        *whole, self._open = SENTENCE_END.split(self._open + text)
-        return tuple(sentence for sentence in (part.strip() for part in whole) if sentence)
+        text, start, whole = self._open + text, 0, []
+        for end in SENTENCE_END.finditer(text):
+            whole.append(text[start : end.end()].strip())
+            start = end.end()
+        self._open = text[start:]
+        return tuple(filter(None, whole))
 
     def finish(self) -> str:
         """The rest, which no end mark closed; may be empty."""

@@ -28,6 +28,7 @@ from app.theme.appearance import Appearance
 from app.theme.legend import Mark
 from app.widgets.elided import ElidedBox, ElidedLabel
 from app.widgets.explain import explain
+from app.widgets.naming import name_box
 from app.widgets.numbers import Number
 from medusa_core.messages import Calibrated, ModelLoaded, StepDone
 
@@ -82,7 +83,7 @@ class StepsStrip(QFrame):
         self.gain_label.setText(f"· {self.tr(TOO_SMALL)}")
         self.gain_label.hide()
         self.marks_box = ElidedBox(MARK_CHARS)
-        self.marks_box.setAccessibleName(self.tr("Marks in the text"))
+        name_box(self.marks_box, self.tr("Marks in the text"))
         for marking, name in MARKING_NAMES.items():
             self.marks_box.addItem(self.tr(name), marking)
         self.marks_box.setCurrentIndex(self.marks_box.count() - 1)

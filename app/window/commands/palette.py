@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.theme.appearance import Appearance
+from app.widgets.announce import announce
 from app.widgets.matching import Entry, Provider, matching
 from app.widgets.table import RowTable
 from app.window.commands.table import CommandTable
@@ -43,7 +44,8 @@ class Palette(QDialog):
             parent: The window.
             providers: Asked for entries, in this order.
         """
-        super().__init__(parent, Qt.WindowType.Popup)
+        # Not a popup, which screen readers are never told of.
+        super().__init__(parent, Qt.WindowType.Dialog | Qt.WindowType.FramelessWindowHint)
         self.setObjectName("palette")
         self.setWindowTitle(self.tr("Find a command"))
         self._appearance = appearance
@@ -52,7 +54,7 @@ class Palette(QDialog):
         self.edit = QLineEdit()
         self.edit.setAccessibleName(self.tr("Find a command"))
         self.edit.setPlaceholderText(self.tr("Type a command or a name"))
-        self.list = RowTable(self.tr("What was found"), ("", ""))
+        self.list = RowTable(self.tr("What was found"), (self.tr("Command"), self.tr("Keys")))
         self.list.horizontalHeader().hide()
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._nothing = QLabel(self.tr("No match."))
@@ -65,6 +67,7 @@ class Palette(QDialog):
         self.edit.textChanged.connect(self._search)
         self.edit.returnPressed.connect(self._run)
         self.list.cellClicked.connect(lambda *_: self._run())
+        self.list.itemSelectionChanged.connect(self._say_row)
 
     def open_over(self, window: QWidget) -> None:
         """Show it in the upper middle of a window."""
@@ -76,7 +79,13 @@ class Palette(QDialog):
         self.edit.clear()
         self._search("")
         self.show()
+        self.activateWindow()
         self.edit.setFocus()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.WindowDeactivate:
+            self.hide()  # whoever clicks beside it wants something else
+        return super().event(event)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         moves = isinstance(event, QKeyEvent) and event.key() in _MOVES
@@ -88,9 +97,23 @@ class Palette(QDialog):
     def _search(self, words: str) -> None:
         found = [entry for provider in self._providers for entry in provider(words.strip())]
         self.entries = tuple(found[:_MOST_SHOWN])
+        self.list.blockSignals(True)
         self.list.show_rows([(one.label, _behind(one)) for one in self.entries])
         self.list.selectRow(0)
+        self.list.blockSignals(False)
         self._nothing.setVisible(not self.entries)
+        if not self.entries:
+            announce(self.edit, self._nothing.text())
+        elif words:
+            self._say_row()
+
+    def _say_row(self) -> None:
+        """Read aloud what Enter would do: the list never has the focus."""
+        row = self.list.currentRow()
+        if self.isVisible() and 0 <= row < len(self.entries):
+            entry = self.entries[row]
+            place = self.tr("{0} of {1}").format(row + 1, len(self.entries))
+            announce(self.edit, ", ".join(filter(None, (entry.label, _behind(entry), place))))
 
     def _run(self) -> None:
         row = self.list.currentRow()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
     QKeySequenceEdit,
-    QLabel,
     QLineEdit,
     QPushButton,
     QVBoxLayout,
@@ -14,6 +12,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.widgets.flow_layout import FlowLayout
+from app.widgets.live_label import LiveLabel
 from app.widgets.matching import rank
 from app.widgets.table import RowTable
 from app.window.commands.command import AppCommand
@@ -41,10 +40,9 @@ class ShortcutsPage(QWidget):
         self.edit = QKeySequenceEdit()
         self.edit.setMaximumSequenceLength(1)
         self.edit.setAccessibleName(self.tr("New keys"))
-        self.note = QLabel()
-        self.note.setObjectName("notice")
-        self.note.setWordWrap(True)
-        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        for line in self.edit.findChildren(QLineEdit):  # what has the focus in it
+            line.setAccessibleName(self.tr("New keys"))
+        self.note = LiveLabel()
         self.take_button = QPushButton(self.tr("Use these keys"))
         self.none_button = QPushButton(self.tr("No keys"))
         self.reset_button = QPushButton(self.tr("Usual keys"))

@@ -101,6 +101,15 @@ class CommandTable(QObject):
         """Give a command its usual keys again."""
         self.choose_keys(name, "; ".join(self._commands[name].keys))
 
+    def use_keys(self, chosen: Mapping[str, str]) -> None:
+        """Take the keys of another computer, by the names of commands; others get usual ones."""
+        if self._chosen == dict(chosen):
+            return
+        self._chosen = dict(chosen)
+        for command in self._commands.values():
+            self._give_keys(command)
+        self.keys_changed.emit()
+
     def reset_all(self) -> None:
         """Give all commands their usual keys again."""
         for command in self._commands.values():

@@ -22,7 +22,7 @@ _KEY = QKeySequence.StandardKey
 MENU: tuple[str | None, ...] = (
     *("tree", "steps", "equilibrium", "compare", "open-trace", None),
     *("palette", "models", "open-gguf", "batch", "server", "settings", "theme", None),
-    *("welcome", "diagnostics", "data-folder", "log-folder", "about", None, "quit"),
+    *("welcome", "whats-new", "diagnostics", "data-folder", "log-folder", "about", None, "quit"),
 )
 
 
@@ -176,7 +176,20 @@ class WindowCommands(QObject):
             AppCommand(
                 "settings", self.tr("Settings…"), section, dialogs.show_settings, ("Ctrl+,",)
             ),
+            AppCommand(
+                "export-settings",
+                self.tr("Export settings…"),
+                section,
+                lambda: dialogs.exchange.ask_to_export(),
+            ),
+            AppCommand(
+                "import-settings",
+                self.tr("Import settings…"),
+                section,
+                lambda: dialogs.exchange.ask_to_import(),
+            ),
             AppCommand("welcome", self.tr("First steps…"), section, dialogs.show_welcome),
+            AppCommand("whats-new", self.tr("What’s new…"), section, dialogs.show_whats_new),
             AppCommand("diagnostics", self.tr("Diagnostics…"), section, dialogs.show_diagnostics),
             AppCommand(
                 "data-folder",

@@ -18,7 +18,7 @@ from types import ModuleType
 from medusa_core.errors import ClusterError
 from medusa_core.runtime.cluster.address import split_address
 from medusa_core.system.extras import CLUSTER_EXTRA
-from medusa_core.system.resources import program_root
+from medusa_core.system.resources import is_checkout, program_root
 from medusa_core.system.user_folders import places
 
 NAMESPACE, PREFIX = "medusa-layers", "layers-"
@@ -142,10 +142,11 @@ class RayNode:
         ]
         command += ["--include-log-monitor=false", "--disable-usage-stats", "--block"]
         command += ["--include-dashboard=false"] if "--head" in arguments else []
-        path = os.pathsep.join(filter(None, (str(program_root()), os.environ.get("PYTHONPATH"))))
+        # Stages import this program: a package's by themselves, a checkout's from here.
+        ours = (str(program_root()) if is_checkout() else "", os.environ.get("PYTHONPATH"))
         self._process = subprocess.Popen(
             command,
-            env={**os.environ, "PYTHONPATH": path},  # stages import what this program is made of
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, ours))},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # a Ctrl-C is for this program, which ends it

@@ -1,7 +1,8 @@
 """Builds the compiled step for every system: `python -m medusa_core.system.native.build [--check]`.
 
-One compiler, zig's, builds for all of them, on any of them, and gives the same bytes each time:
-`--check` builds into a temporary folder and says whether what ships is what the sources give. It
+One compiler, zig's, builds for all of them, on any of them, and gives the same bytes each time.
+A record lies beside what ships: a hash of all that it was built of, and one of each library.
+`--check` compares both, then builds into a temporary folder and compares each byte. The compiler
 is in the extra `native`; users don't need it.
 """
 
@@ -21,7 +22,8 @@ from medusa_core.system.native.binding import library_suffix
 from medusa_core.system.resources import native_dir
 
 SOURCES = Path(__file__).parent / "src"
-SOURCES_HASH = "sources.sha256"  # beside what ships: of what it was built, and how
+RECORD = "built.sha256"  # beside what ships: as sha256sum writes it
+RECIPE = "sources, commands and compiler"  # the name of their hash in the record
 ZIG_VERSION = "0.16.0"  # another one gives other bytes
 FLAGS = (
     *("-O3", "-std=c11", "-shared", "-fPIC", "-s", "-fno-sanitize=all", "-fno-math-errno"),
@@ -51,6 +53,7 @@ _BUILDS = (
     ("win32", "windows-x86_64", "x86_64-windows-gnu", _X86),
     ("darwin", "macos-aarch64", "aarch64-macos.11.0", {"neon": "apple_m1"}),
 )
+_ANEW = "Run it without --check, and commit what it writes."
 
 
 def main() -> int:
@@ -70,20 +73,41 @@ def main() -> int:
     if chosen.sanitize is not None:
         build_sanitized(chosen.sanitize)
         return 0
+    if chosen.check and (changed := changes(native_dir())):
+        print(f"Changed since it was built: {', '.join(changed)}. {_ANEW}")
+        return 1
     if lack := _compiler_lack():
         print(f"{lack}: pip install -c installer/constraints.txt -e '.[native]'")
         return 1
     if not chosen.check:
         build(native_dir(), chosen.only)
         if not chosen.only:  # else the others may be of older sources
-            (native_dir() / SOURCES_HASH).write_text(hash_of_build() + "\n", encoding="ascii")
+            (native_dir() / RECORD).write_text(record_of(native_dir()), encoding="ascii")
         return 0
     with tempfile.TemporaryDirectory() as folder:
         built = build(Path(folder), chosen.only)
         differing = [path for path in built if not _ships(path, Path(folder))]
     for path in differing:
-        print(f"{path.name} isn't what the sources give; run without --check, and commit.")
+        print(f"{path.parent.name}/{path.name} isn't what the sources give. {_ANEW}")
     return 1 if differing else 0
+
+
+def record_of(folder: Path) -> str:
+    """The hashes of what libraries in a folder are built of, and of each library, a line each."""
+    hashes = {RECIPE: hash_of_build()}
+    suffixes = {library_suffix(system) for system, *_ in _BUILDS}
+    for path in sorted(path for path in folder.glob("*/*") if path.suffix in suffixes):
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        hashes[path.relative_to(folder).as_posix()] = digest
+    return "".join(f"{digest}  {name}\n" for name, digest in hashes.items())
+
+
+def changes(folder: Path) -> list[str]:
+    """What differs from a folder's record; all of it where there is none."""
+    path = folder / RECORD
+    recorded = path.read_text(encoding="ascii").splitlines() if path.is_file() else []
+    differing = set(record_of(folder).splitlines()) ^ set(recorded)
+    return sorted({line.partition("  ")[2] for line in differing})
 
 
 def build(to: Path, only: str = "") -> list[Path]:
@@ -136,8 +160,16 @@ def build_sanitized(path: Path, cpu: str = "native") -> None:
 
 
 def hash_of_build(folder: Path = SOURCES) -> str:
-    """One hash of all that makes the libraries what they are: compiler, flags, CPUs and sources."""
-    whole = hashlib.sha256(repr((ZIG_VERSION, FLAGS, _BUILDS)).encode())
+    """One hash of all that makes the libraries what they are.
+
+    The compiler's version, each library's command with its flags, system and CPU, and the sources.
+    """
+    commands = [
+        (folder_name, name, _command(target, cpu))
+        for _, folder_name, target, instruction_sets in _BUILDS
+        for name, cpu in instruction_sets.items()
+    ]
+    whole = hashlib.sha256(repr((ZIG_VERSION, commands)).encode())
     for path in sorted(folder.iterdir()):
         whole.update(path.name.encode() + b"\0" + path.read_bytes())
     return whole.hexdigest()
@@ -153,8 +185,13 @@ def _compiler_lack() -> str:
 
 def _compile(sources: Path, path: Path, target: str, cpu: str) -> None:
     files = sorted(file.name for file in sources.glob("*.c"))
-    command = [sys.executable, "-m", "ziglang", "cc", *FLAGS, "-target", target, f"-mcpu={cpu}"]
+    command = [sys.executable, *_command(target, cpu)]
     subprocess.run([*command, "-o", path.name, *files], cwd=sources, check=True)
+
+
+def _command(target: str, cpu: str) -> tuple[str, ...]:
+    """What Python is asked to build for a system and a CPU, without files."""
+    return ("-m", "ziglang", "cc", *FLAGS, "-target", target, f"-mcpu={cpu}")
 
 
 def _ships(path: Path, folder: Path) -> bool:

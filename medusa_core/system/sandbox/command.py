@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from medusa_core.system.resources import program_root
+from medusa_core.system.resources import import_places
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +32,8 @@ class CommandProcess:
             OSError: The file can't be written, or the system starts no more processes.
         """
         self._output = output
-        places = [str(program_root()), *(place for place in sys.path if place)]
         code = (
-            f"import sys; sys.path[:] = {places!r}; "
+            f"import sys; sys.path[:] = {import_places()!r}; "
             "from medusa_core.__main__ import main; sys.exit(main(sys.argv[1:]))"
         )
         with output.open("wb") as file:

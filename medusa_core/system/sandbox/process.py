@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import psutil
 
-from medusa_core.system.resources import program_root
+from medusa_core.system.resources import import_places
 
 log = logging.getLogger(__name__)
 
@@ -158,7 +158,7 @@ def _start(module: str, stderr: IO[bytes]) -> subprocess.Popen[str]:
         if not any(word in name.upper() for word in _SECRETS)
     }
     environment |= {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
-    places = [str(program_root()), *(place for place in sys.path if place)]
+    places = import_places()
     code = f"import sys; sys.path[:] = {places!r}; from {module} import main; sys.exit(main())"
     return subprocess.Popen(
         [sys.executable, "-I", "-c", code],

@@ -71,8 +71,9 @@ def test_what_had_no_row_hangs_where_it_would_have_been() -> None:
     assert describe(second, LEGEND) == (
         "␣sat: offered, but not verified, 25.0 %; the model gave it 12.5 %"
     )
-    assert (
-        describe_tree(layout, LEGEND) == "tree of 5; accepted: 1; likely guesses without a row: 2"
+    assert describe_tree(layout, LEGEND) == (
+        "tree of 5; 1 of 5 guesses accepted: cat; then the model's own: ‹F0 9F›; "
+        "likely guesses without a row: 2"
     )
     many = [DroppedToken(chance % 4, 10 + chance, chance / 20) for chance in range(15, 0, -1)]
     step = with_pruned(trace(1, (0, 1)), *many)

@@ -70,7 +70,9 @@ def test_a_block_is_framed_in_the_colour_of_its_source(
     sources = appearance.legend.block_sources
     assert set(sources) >= {"dflash", "dspark"}
     view.show_layout(layout_of_step(chain(drafter="dspark"), block_sources=sources))
-    assert view.accessibleDescription().startswith("chain of 3; accepted: 1; DSpark: places 1 to 3")
+    spoken = view.accessibleDescription()
+    assert spoken.startswith("chain of 3; 1 of 3 guesses accepted: ")
+    assert "; DSpark: places 1 to 3" in spoken
     (frame,) = (item for item in view.scene().items() if isinstance(item, BlockFrame))
     nodes = {i.node.index: i for i in view.scene().items() if isinstance(i, NodeItem)}
     held = [

@@ -38,10 +38,5 @@ def test_every_module_of_the_installer_that_is_carried_is_needed(tmp_path: Path)
     bootstrap = ROOT / "installer" / "bootstrap"
     text = "\n".join(path.read_text(encoding="utf-8") for path in bootstrap.glob("*.py"))
     text += (ROOT / "installer" / "lock.py").read_text(encoding="utf-8")
-    unused = [
-        name
-        for name in shared
-        if name != "installer/__init__.py"
-        and f"from installer.{Path(name).stem} import" not in text
-    ]
-    assert not unused
+    names = {Path(name).stem for name in shared} - {"__init__"}
+    assert not {name for name in names if f"from installer.{name} import" not in text}

@@ -1,0 +1,49 @@
+"""What is new, for those who have updated; for others in the menu."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QTextBrowser, QVBoxLayout, QWidget
+
+from app.help.changelog import Release
+from app.theme.appearance import Appearance
+from app.widgets.closing import close_by_key
+
+
+class WhatsNewDialog(QDialog):
+    """The changes of some versions, the newest first.
+
+    Attributes:
+        text: They.
+    """
+
+    def __init__(
+        self, releases: Sequence[Release], appearance: Appearance, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("whatsNew")
+        self.setWindowTitle(self.tr("What’s new"))
+        title = QLabel(self.tr("What’s new in Medusa Chat"))
+        title.setObjectName("heroTitle")
+        self.text = QTextBrowser()
+        self.text.setAccessibleName(self.tr("Changes"))
+        self.text.setOpenLinks(False)
+        self.text.setMarkdown("\n\n".join(map(_markdown, releases)))
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.button(QDialogButtonBox.StandardButton.Close).setText(self.tr("Close"))
+        buttons.rejected.connect(self.reject)
+        scale = appearance.scale
+        column = QVBoxLayout(self)
+        column.setContentsMargins(scale.px(1.4), scale.px(1.0), scale.px(1.4), scale.px(1.0))
+        column.setSpacing(scale.px(0.8))
+        column.addWidget(title)
+        column.addWidget(self.text, 1)
+        column.addWidget(buttons)
+        close_by_key(self)
+        self.resize(scale.px(40), scale.px(30))
+
+
+def _markdown(release: Release) -> str:
+    lines = "\n".join(f"- {change}" for change in release.changes)
+    return f"### {release.version} ({release.date})\n\n{lines}"

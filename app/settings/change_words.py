@@ -1,0 +1,98 @@
+"""What a file of settings would change, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QCoreApplication
+
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.settings.editors import value_text
+from app.settings.kinds import ChoiceKind, NumberKind, SettingKind, ToggleKind
+from app.settings.preferences import DECLARATIONS
+from app.widgets.numbers import Number
+from medusa_core.chats.presets import Preset
+from medusa_core.chats.settings import ChatSettings
+
+# What no page shows under a name of its own.
+_LABELS = {
+    "marking": QT_TRANSLATE_NOOP("Settings", "Marked tokens"),
+    "shows_panel": QT_TRANSLATE_NOOP("Settings", "Settings of a chat are shown"),
+    "shortcuts": QT_TRANSLATE_NOOP("Settings", "Shortcuts"),
+    "serves": QT_TRANSLATE_NOOP("Settings", "Server"),
+    "server_port": QT_TRANSLATE_NOOP("Settings", "Port of the server"),
+}
+_NOTHING = "–"
+translate = QCoreApplication.translate
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """A line of what would change.
+
+    Attributes:
+        label: What changes, for people.
+        before: What it is now.
+        after: What it would be.
+    """
+
+    label: str
+    before: str
+    after: str
+
+
+def choice_change(name: str, before: Any, after: Any) -> SettingChange:
+    """Another value of a choice.
+
+    Args:
+        name: Its key.
+        before: What it is now.
+        after: What it would be.
+    """
+    declared = DECLARATIONS[name]
+    label = value_text(declared.label or _LABELS[name])
+    return SettingChange(label, _shown(declared.kind, before), _shown(declared.kind, after))
+
+
+def preset_change(name: str, before: Preset | None, after: Preset | None) -> SettingChange:
+    """A preset that comes, goes or changes."""
+    label = translate("Settings", "Preset {0}").format(name)
+    now = _NOTHING if before is None else translate("Settings", "there")
+    if after is None:
+        return SettingChange(label, now, _NOTHING)
+    new, other = translate("Settings", "new"), translate("Settings", "other values")
+    return SettingChange(label, now, new if before is None else other)
+
+
+def beginning_change(before: ChatSettings | None, after: ChatSettings | None) -> SettingChange:
+    """What new chats begin with."""
+    label = translate("Settings", "New chats begin with")
+    return SettingChange(label, _beginning(before), _beginning(after))
+
+
+def _shown(kind: SettingKind[Any], value: Any) -> str:
+    match kind:
+        case ToggleKind():
+            return translate("Settings", "on") if value else translate("Settings", "off")
+        case ChoiceKind(options=options):
+            return value_text(dict(options)[value])
+        case NumberKind(least=least, suffix=suffix, word_for_least=word, scale=scale):
+            if word and value == least:
+                return value_text(word)
+            return f"{Number(value * scale):.0f}{suffix}"
+    if isinstance(value, Mapping):
+        pairs = (f"{name}: {keys or _NOTHING}" for name, keys in sorted(value.items()))
+        return ", ".join(pairs) or _NOTHING
+    return str(value) or translate("Settings", "the usual")
+
+
+def _beginning(settings: ChatSettings | None) -> str:
+    if settings is None:
+        return translate("Settings", "the program’s choice")
+    usual = ChatSettings().as_json()
+    own = [name for name, value in settings.as_json().items() if value != usual[name]]
+    if not own:
+        return translate("Settings", "the usual")
+    return translate("Settings", "own values of {0}").format(", ".join(own))

@@ -1,0 +1,22 @@
+"""Tells the launcher of a system package that the window came up: it counts starts that fail."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+STARTED_VARIABLE = "MEDUSA_STARTED_FILE"
+log = logging.getLogger(__name__)
+
+
+def tell_launcher() -> None:
+    """Write the file that the launcher waits for, if one started this window."""
+    # Programs that are started from here aren't what the launcher waits for.
+    name = os.environ.pop(STARTED_VARIABLE, "")
+    if not name:
+        return
+    try:
+        Path(name).write_text("", encoding="utf-8")
+    except OSError as error:
+        log.warning("the launcher isn't told that the window came up: %s", error)

@@ -1,0 +1,25 @@
+"""A note that is read aloud when it says something else."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QWidget
+
+from app.widgets.announce import announce
+
+
+class LiveLabel(QLabel):
+    """Wrapped plain text about what has just happened, such as that a search found nothing."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(text, parent)
+        self.setObjectName("notice")
+        self.setWordWrap(True)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+
+    def setText(self, text: str) -> None:
+        """Show a text; those who listen hear it, as long as its window is open."""
+        is_new = text != self.text()
+        super().setText(text)
+        if is_new and self.window().isVisible():
+            announce(self, text)

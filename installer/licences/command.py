@@ -1,0 +1,34 @@
+"""`python3 installer licences`: writes LICENCES.md from the pinned packages and what ships."""
+
+from pathlib import Path
+
+from installer.console import say
+from installer.layout import Layout
+from installer.licences.document import document
+from installer.licences.installed import installed_parts
+from installer.licences.shipped import parts_of, shipped_parts
+
+
+def licences_of(layout: Layout) -> str:
+    """The text of LICENCES.md.
+
+    Raises:
+        SetupError: a part names no licence, or isn't there.
+    """
+    return document(
+        shipped_parts(layout.root),
+        parts_of("programs"),
+        installed_parts(layout),
+        parts_of("extras"),
+    )
+
+
+def write_licences(layout: Layout) -> Path:
+    """Write the file.
+
+    Raises:
+        SetupError: a part names no licence, or isn't there.
+    """
+    layout.licences.write_text(licences_of(layout), encoding="utf-8")
+    say(f"Wrote {layout.shown(layout.licences)}.")
+    return layout.licences

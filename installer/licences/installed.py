@@ -1,0 +1,126 @@
+"""Packages of the environment that people get, and what their metadata says of them."""
+
+import re
+from collections.abc import Iterable
+from importlib.metadata import Distribution, MetadataPathFinder, PackageMetadata
+from pathlib import Path
+
+from installer.errors import SetupError
+from installer.layout import Layout
+from installer.licences.part import Part
+from installer.licences.shipped import TABLE, known_parts
+from installer.requirements import name_of, read_requirements
+
+_SPDX = re.compile(r"(Apache|BSD|LGPL|GPL|MPL|PSF)-[0-9][A-Za-z0-9.-]*|MIT|ISC|AND|OR")
+_MOST_NAMES = 3
+
+
+def pins(layout: Layout) -> dict[str, str]:
+    """Versions by name, as constraints.txt pins them."""
+    lines = layout.constraints.read_text(encoding="utf-8").splitlines()
+    pinned = (line.split("#")[0].strip().partition("==") for line in lines)
+    return {normal(name): version for name, _, version in pinned if version}
+
+
+def installed_parts(layout: Layout) -> tuple[Part, ...]:
+    """The packages of whoever installs the program with its server, by name.
+
+    Raises:
+        SetupError: one isn't in the environment, or says nothing of its licence.
+    """
+    pinned, environment = pins(layout), site_packages(layout)
+    parts = []
+    for name in sorted(closure(layout)):
+        found = distribution(name, environment)
+        if found is None:
+            raise SetupError(f"{name} isn't in .venv.", "Run python3 installer test first.")
+        parts.append(part_of(name, found.metadata, pinned[name]))
+    return tuple(parts)
+
+
+def closure(layout: Layout) -> set[str]:
+    """Names of all pinned packages that the program needs on any system."""
+    pinned, environment = pins(layout), site_packages(layout)
+    needed: set[str] = set()
+    open_ones = [normal(name_of(one)) for one in read_requirements(layout, with_tests=False)]
+    while open_ones:
+        name = open_ones.pop()
+        # Libraries that torch's build for a card brings aren't pinned; the document names them.
+        if name in needed or name not in pinned:
+            continue
+        needed.add(name)
+        if (found := distribution(name, environment)) is not None:
+            open_ones += [normal(name_of(one)) for one in _needs(found)]
+    return needed
+
+
+def part_of(name: str, about: PackageMetadata, version: str) -> Part:
+    """What a package's metadata says.
+
+    Raises:
+        SetupError: it says nothing of its licence.
+    """
+    licence = _licence(name, about)
+    if not licence:
+        raise SetupError(
+            f"{name} {version} names no licence that is known here.",
+            f"Read it in its text, and add it to {TABLE.name}.",
+        )
+    files = about.get_all("License-File") or []
+    folder = f"{name.replace('-', '_')}-{version}.dist-info"
+    published = f"{known_parts()['published_at']}{licence.split()[0]}"
+    text = f"{folder}: {files[0]}" if files else published
+    return Part(name, licence, _authors(name, about), text, version)
+
+
+def distribution(name: str, environment: Path) -> Distribution | None:
+    """A package of an environment; None if it isn't there."""
+    context = MetadataPathFinder.Context(name=name, path=[str(environment)])
+    return next(iter(MetadataPathFinder.find_distributions(context)), None)
+
+
+def site_packages(layout: Layout) -> Path:
+    """Where the environment's packages lie."""
+    candidates = [
+        *layout.venv.glob("lib/python3*/site-packages"),
+        layout.venv / "Lib/site-packages",
+    ]
+    return candidates[0]
+
+
+def normal(name: str) -> str:
+    """A name as it is compared."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _needs(found: Distribution) -> Iterable[str]:
+    """Requirements on any system, without those of extras."""
+    return (one for one in found.requires or () if not re.search(r"\bextra\s*==", one))
+
+
+def _licence(name: str, about: PackageMetadata) -> str:
+    """An SPDX expression; empty where none can be told."""
+    known = known_parts()
+    if expression := known["read_in_text"].get(name) or _first(about, "License-Expression"):
+        return str(expression)
+    marks = [mark.rpartition(" :: ")[2] for mark in about.get_all("Classifier") or []]
+    for words in (_first(about, "License"), *marks):
+        said = str(known["by_words"].get(words, words))
+        if said and all(_SPDX.fullmatch(word) for word in said.split()):
+            return said
+    return ""
+
+
+def _authors(name: str, about: PackageMetadata) -> str:
+    fields = ("Author", "Author-email", "Maintainer", "Maintainer-email")
+    said = next(filter(None, (_first(about, field) for field in fields)), "")
+    names = [re.sub(r"\s*<[^>]*>", "", one).strip(' "') for one in re.split(r",(?![^<]*>)", said)]
+    names = [re.sub(r"\(http.*", "", one).strip() for one in names if one and "@" not in one]
+    if not names:
+        return f"The {name} authors"
+    more = " and others" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
+
+
+def _first(about: PackageMetadata, field: str) -> str:
+    return str((about.get_all(field) or [""])[0])

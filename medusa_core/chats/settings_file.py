@@ -1,0 +1,184 @@
+"""A file of all settings and presets, described by `resources/schemas/settings-1.json`.
+
+Whatever is wrong with a file is found before anything of it is used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import fastjsonschema
+
+from medusa_core import __version__
+from medusa_core.chats.presets import Preset, checked_name
+from medusa_core.chats.settings import ChatSettings
+from medusa_core.errors import CheckpointError, PresetError, SettingsFileError
+from medusa_core.system.files.json_file import read_json
+from medusa_core.system.resources import resources_dir
+
+NOT_EXPORTED = (
+    "Tokens, keys, conversations, models, other machines and what this computer runs on are not "
+    "in the file."
+)
+_FORMAT, _VERSION, _SCHEMA = "medusa-chat-settings", 1, "settings-1.json"
+_MOST_BYTES = 8 << 20
+_CHOOSE = "Choose a file that was written by “Export settings”."
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """What a file of settings holds.
+
+    Attributes:
+        preferences: Choices by name, as JSON has them.
+        presets: The user's own.
+        new_chats: What new chats begin with; None for the program's choice.
+        unknown: Names of what a newer version knows and this one leaves out.
+    """
+
+    preferences: Mapping[str, Any]
+    presets: tuple[Preset, ...] = ()
+    new_chats: ChatSettings | None = None
+    unknown: tuple[str, ...] = ()
+
+
+def exported_names() -> frozenset[str]:
+    """The choices that a file may hold: those that the schema names."""
+    return frozenset(_schema()["properties"]["preferences"]["properties"])
+
+
+def write_settings_file(settings: SettingsFile, path: Path) -> None:
+    """Write a file as a whole, or not at all.
+
+    Args:
+        settings: What it is to hold; of the choices those that the schema names.
+        path: The file.
+
+    Raises:
+        SettingsFileError: It can't be written.
+    """
+    names = exported_names()
+    chosen = {name: value for name, value in settings.preferences.items() if name in names}
+    raw = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "program": __version__,
+        "note": NOT_EXPORTED,
+        "preferences": chosen,
+        "new_chats": None if settings.new_chats is None else settings.new_chats.as_json(),
+        "presets": [{"name": one.name, "settings": dict(one.values)} for one in settings.presets],
+    }
+    try:
+        _validator()(raw)
+    except fastjsonschema.JsonSchemaValueException as error:
+        raise SettingsFileError(
+            f"The settings can't be exported: {_problem(error)}.",
+            "Start Medusa Chat once: it puts right what makes no sense.",
+        ) from error
+    part = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(raw, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise SettingsFileError(
+            f"{path} can't be written: {error.strerror or error}.",
+            "Choose another folder, or make room on the disk.",
+        ) from error
+
+
+def read_settings_file(path: Path) -> SettingsFile:
+    """Read a file, and check all of it.
+
+    Raises:
+        SettingsFileError: It can't be read, is of another kind or a newer version, or something in
+            it makes no sense.
+    """
+    try:
+        raw = read_json(path, _MOST_BYTES)
+    except CheckpointError as error:
+        raise SettingsFileError(error.message, _CHOOSE) from error
+    _check_kind(raw, path)
+    try:
+        _validator()(raw)
+    except fastjsonschema.JsonSchemaValueException as error:
+        raise SettingsFileError(
+            f"{path.name} can't be used: {_problem(error)}.",
+            "Correct it, or export the settings again.",
+        ) from error
+    names, unknown = exported_names(), set[str]()
+    unknown |= raw["preferences"].keys() - names
+    presets = []
+    for one in raw["presets"]:
+        name, values = _preset_name(one["name"], path), one["settings"]
+        unknown |= _check(values, f"the preset {name}", path)
+        known = {key: value for key, value in values.items() if key not in unknown}
+        presets.append(Preset(name, known))
+    if len({preset.name.casefold() for preset in presets}) < len(presets):
+        raise SettingsFileError(f"{path.name} holds two presets of one name.", "Rename one there.")
+    begin = raw["new_chats"]
+    if begin is not None:
+        unknown |= _check(begin, "the beginning of new chats", path)
+    return SettingsFile(
+        {name: value for name, value in raw["preferences"].items() if name in names},
+        tuple(presets),
+        None if begin is None else ChatSettings().with_json(begin),
+        tuple(sorted(unknown)),
+    )
+
+
+def _problem(error: fastjsonschema.JsonSchemaValueException) -> str:
+    return str(error.message).removeprefix("data.")
+
+
+def _check_kind(raw: Mapping[str, Any], path: Path) -> None:
+    if raw.get("format") != _FORMAT:
+        raise SettingsFileError(f"{path.name} is no file of settings.", _CHOOSE)
+    version = raw.get("version")
+    if isinstance(version, int) and version > _VERSION:
+        raise SettingsFileError(
+            f"{path.name} was written by a newer Medusa Chat.", "Update this one, then try again."
+        )
+
+
+def _preset_name(name: str, path: Path) -> str:
+    try:
+        return checked_name(name)
+    except PresetError as error:
+        raise SettingsFileError(
+            f"{path.name} holds a preset that is called {name!r}.", "Rename it there."
+        ) from error
+
+
+def _check(values: Mapping[str, Any], where: str, path: Path) -> set[str]:
+    """Check settings of a chat; returns the names that aren't known here."""
+    unknown = set()
+    for name, value in values.items():
+        try:
+            ChatSettings().with_value(name, value)
+        except KeyError:
+            unknown.add(name)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise SettingsFileError(
+                f"{path.name} can't be used: in {where}, {name} makes no sense: {error}.",
+                "Correct it, or export the settings again.",
+            ) from error
+    return unknown
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    text = (resources_dir() / "schemas" / _SCHEMA).read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+@cache
+def _validator() -> Callable[[object], object]:
+    validate: Callable[[object], object] = fastjsonschema.compile(_schema())
+    return validate

@@ -1,0 +1,94 @@
+"""`medusa settings`: the window's choices and all presets into a file, and out of one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from medusa_core.chats.presets import Presets
+from medusa_core.chats.settings_file import (
+    NOT_EXPORTED,
+    SettingsFile,
+    read_settings_file,
+    write_settings_file,
+)
+from medusa_core.errors import MedusaError, SettingsFileError
+from medusa_core.system.files.json_file import read_json
+from medusa_core.system.running_models import running_models
+from medusa_core.system.user_folders import Places, places
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `settings`, each command with the function that runs it as `run`."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    out = commands.add_parser("export", help="write all settings and presets into a file")
+    out.set_defaults(run=export_settings)
+    take = commands.add_parser("import", help="take settings and presets out of a file")
+    take.add_argument("--dry-run", action="store_true", help="check the file, and change nothing")
+    take.set_defaults(run=import_settings)
+    for command in (out, take):
+        command.add_argument("file", type=Path, metavar="FILE")
+        command.add_argument("--data-dir", type=Path, help="the folder that the window uses")
+
+
+def export_settings(args: argparse.Namespace) -> int:
+    """Write settings."""
+    where = places(args.data_dir)
+    write_settings_file(_settings_in(where), args.file)
+    print(f"settings and presets are in {args.file}")
+    print(NOT_EXPORTED)
+    return 0
+
+
+def import_settings(args: argparse.Namespace) -> int:
+    """Take settings; those of before are kept beside them."""
+    where = places(args.data_dir)
+    found = read_settings_file(args.file)
+    if found.unknown:
+        print(f"left out, as this version doesn't know them: {', '.join(found.unknown)}")
+    if args.dry_run:
+        print(f"{args.file} is sound: {_contents(found)}")
+        return 0
+    if any(one.program == "window" for one in running_models(where.running)):
+        raise SettingsFileError("Medusa Chat is open.", "Close it, or import the file there.")
+    before = where.config / "settings-before-import.json"
+    write_settings_file(_settings_in(where), before)
+    presets = Presets(where.config)
+    own = presets.own | {preset.name: preset for preset in found.presets}
+    presets.replace_own(own.values(), found.new_chats)
+    _write(_preferences_in(where) | dict(found.preferences), where.preferences)
+    print(f"taken: {_contents(found)}; what was there before is in {before}")
+    return 0
+
+
+def _contents(found: SettingsFile) -> str:
+    return f"{len(found.preferences)} settings, {len(found.presets)} presets"
+
+
+def _settings_in(where: Places) -> SettingsFile:
+    presets = Presets(where.config)
+    return SettingsFile(_preferences_in(where), tuple(presets.own.values()), presets.new_chats)
+
+
+def _preferences_in(where: Places) -> dict[str, Any]:
+    """The window's choices; none before it was opened first, or where they can't be read."""
+    try:
+        return read_json(where.preferences) if where.preferences.exists() else {}
+    except MedusaError as error:
+        raise SettingsFileError(
+            f"{where.preferences} can't be read.", "Start Medusa Chat once: it sets the file aside."
+        ) from error
+
+
+def _write(values: Mapping[str, Any], path: Path) -> None:
+    part = path.with_suffix(".part")
+    try:
+        part.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise SettingsFileError(
+            f"{path} can't be written: {error.strerror or error}.", "Make room on the disk."
+        ) from error

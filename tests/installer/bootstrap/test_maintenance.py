@@ -1,0 +1,298 @@
+"""`medusa update`, `repair`, `uninstall`: what is asked, refused and kept."""
+
+import functools
+import hashlib
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from installer.bootstrap import first_start, repair, request, uninstall, update
+from installer.bootstrap.current import Current, read_current, write_current
+from installer.bootstrap.folders import ProgramData, program_data, user_folders
+from installer.bootstrap.in_use import hold_in_use
+from installer.bootstrap.installation import Wanted
+from installer.bootstrap.program import Program
+from installer.bootstrap.settings import Settings, read_settings
+from installer.bootstrap.update_source import checked_version, find_update
+from installer.errors import SetupError
+from tests.installer.bootstrap.fakes import NO_CARD, installed, make_program, make_wheel
+
+OURS = {"medusa_core/__init__.py": ""}
+
+
+@pytest.fixture
+def data() -> ProgramData:
+    return program_data()
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Wanted]:
+    """What would be installed, instead of installing it."""
+    found: list[Wanted] = []
+
+    def note(data: ProgramData, wanted: Wanted, *_: object, **__: object) -> None:
+        found.append(wanted)
+
+    monkeypatch.setattr(first_start, "install_version", note)
+    monkeypatch.setattr(request, "chosen_torch", lambda *_: NO_CARD)
+    return found
+
+
+def test_the_first_update_sets_up_with_the_model(
+    data: ProgramData, program: Program, made: list[Wanted]
+) -> None:
+    assert update.run(data, program, ["--yes"]) == 0
+    assert (made[0].version, made[0].with_model) == ("1.0", True)
+    update.run(data, program, ["--yes", "--no-model"])
+    assert not made[1].with_model
+
+
+def test_what_is_installed_is_left_alone(
+    data: ProgramData, program: Program, made: list[Wanted]
+) -> None:
+    installed(data, "1.0")
+    assert update.run(data, program, []) == 0
+    installed(data, "1.1")
+    write_current(data, Current("1.1"))
+    assert update.run(data, program, ["--yes"]) == 0
+    assert not made
+
+
+def test_nobody_to_ask_is_an_error_with_the_command_to_type(
+    data: ProgramData, program: Program
+) -> None:
+    installed(data, "0.9")
+    for work, words in ((update, "update"), (repair, "repair"), (uninstall, "uninstall")):
+        with pytest.raises(SetupError) as caught:
+            work.run(data, program, [])
+        assert caught.value.mend == f"medusa {words} --yes"
+        assert caught.value.exit_status == 2
+
+
+def test_a_mirror_is_checked_before_it_is_kept(
+    data: ProgramData, program: Program, made: list[Wanted], tmp_path: Path
+) -> None:
+    with pytest.raises(SetupError, match="is no folder"):
+        update.run(data, program, ["--yes", "--mirror", str(tmp_path / "none")])
+    assert read_settings(data) == Settings()
+    make_wheel(tmp_path / "wheels", "torch", "1.0", {})
+    update.run(data, program, ["--yes", "--mirror", str(tmp_path / "wheels"), "--torch", "cpu"])
+    assert read_settings(data) == Settings(str(tmp_path / "wheels"), "cpu")
+    assert made[0].settings == read_settings(data)
+
+
+def test_a_failed_update_says_what_still_runs(
+    data: ProgramData, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(data, "0.9")
+
+    def fail(*_: object, **__: object) -> None:
+        raise SetupError("The disk became full.", "Free some space.")
+
+    monkeypatch.setattr(first_start, "install_version", fail)
+    with pytest.raises(SetupError, match=r"version 0\.9 still runs") as caught:
+        update.run(data, program, ["--yes"])
+    assert "disk became full" in caught.value.message
+
+
+def test_a_wheel_or_a_folder_is_installed_with_the_versions_beside_it(
+    data: ProgramData, program: Program, made: list[Wanted], tmp_path: Path
+) -> None:
+    installed(data, "1.0")
+    wheel = make_wheel(tmp_path / "new", "medusa-chat", "1.2", OURS)
+    make_wheel(tmp_path / "new", "medusa-chat", "1.1", OURS)
+    (tmp_path / "new" / "constraints.txt").write_text("torch==2.14.0\n", encoding="utf-8")
+    for source in (wheel, wheel.parent):
+        assert update.run(data, program, ["--yes", "--from", str(source)]) == 0
+        assert made[-1].version == "1.2"
+        assert "2.14.0" in made[-1].constraints.read_text(encoding="utf-8")
+    assert made[-1].packages == wheel.parent
+
+
+def test_versions_packed_in_a_wheel_come_first(
+    data: ProgramData, program: Program, tmp_path: Path
+) -> None:
+    packed = {**OURS, "medusa_core/_resources/constraints.txt": "torch==2.15.0\n"}
+    wheel = make_wheel(tmp_path / "new", "medusa-chat", "1.2", packed)
+    (wheel.parent / "constraints.txt").write_text("torch==2.14.0\n", encoding="utf-8")
+    wanted = find_update(data, program, str(wheel), agrees=True)
+    assert wanted.constraints.read_text(encoding="utf-8") == "torch==2.15.0\n"
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://93.184.216.34/simple", "https://8.8.8.8", "https://no-such-host.invalid/simple"],
+)
+def test_a_public_index_is_refused_since_anybody_could_take_the_name_there(
+    data: ProgramData, program: Program, address: str
+) -> None:
+    with pytest.raises(SetupError, match="anybody could") as caught:
+        find_update(data, program, address, agrees=True)
+    assert "--from FILE" in caught.value.mend
+
+
+@pytest.mark.parametrize("name", ["medusa_chat-1.2-py3-none-any.whl", "other-1.0-py3-none-any.whl"])
+def test_what_is_no_wheel_of_ours_is_refused(tmp_path: Path, name: str) -> None:
+    other = make_wheel(tmp_path, "other", "1.0", {})
+    for content in (other.read_bytes(), b"", b"PK\x05\x06" + bytes(18), other.read_bytes()[:90]):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(SetupError):
+            checked_version(tmp_path / name)
+
+
+class _Index(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """The folder of a project on an index of this computer, and the index's address."""
+    folder = tmp_path / "simple" / "medusa-chat"
+    folder.mkdir(parents=True)
+    handler = functools.partial(_Index, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield folder, f"http://127.0.0.1:{server.server_port}/simple"
+        server.shutdown()
+
+
+def publish(folder: Path, version: str, digest: str = "") -> Path:
+    wheel = make_wheel(folder, "medusa-chat", version, OURS)
+    digest = digest or hashlib.sha256(wheel.read_bytes()).hexdigest()
+    with (folder / "index.html").open("a", encoding="utf-8") as page:
+        page.write(f'<a href="{wheel.name}#sha256={digest}">{wheel.name}</a>\n')
+        page.write('<a href="file:///etc/medusa_chat-9-py3-none-any.whl">x</a><a>y</a>\n')
+    return wheel
+
+
+def test_the_newest_wheel_of_an_index_of_ones_own_is_fetched(
+    data: ProgramData, program: Program, index: tuple[Path, str]
+) -> None:
+    folder, address = index
+    for version in ("1.9", "1.10", "1.2"):
+        publish(folder, version)
+    wanted = find_update(data, program, address, agrees=True)
+    assert wanted.version == "1.10"
+    with pytest.raises(SetupError, match="Nothing was installed"):
+        find_update(data, program, address, agrees=False)
+
+
+def test_a_wheel_with_another_hash_than_promised_is_refused(
+    data: ProgramData, program: Program, index: tuple[Path, str]
+) -> None:
+    publish(index[0], "1.9", "0" * 64)
+    with pytest.raises(SetupError, match="other bytes"):
+        find_update(data, program, index[1], agrees=True)
+
+
+def test_an_index_without_it_or_without_an_answer_is_said(
+    data: ProgramData, program: Program, index: tuple[Path, str]
+) -> None:
+    (index[0] / "index.html").write_text("<a href='other-1.whl'>", encoding="utf-8")
+    with pytest.raises(SetupError, match="has no wheel"):
+        find_update(data, program, index[1], agrees=True)
+    with pytest.raises(SetupError, match="could not be read"):
+        find_update(data, program, "http://127.0.0.1:9/simple", agrees=True)
+
+
+def test_a_repair_uses_what_was_kept_of_the_installed_version(
+    data: ProgramData, program: Program, made: list[Wanted], tmp_path: Path
+) -> None:
+    installed(data, "0.9")
+    kept = make_wheel(data.wheels / "0.9", "medusa-chat", "0.9", OURS)
+    (kept.parent / "constraints.txt").write_text("torch==2.12.0\n", encoding="utf-8")
+    assert repair.run(data, program, ["--yes"]) == 0
+    assert made[0].wheel == kept
+    kept.unlink()
+    repair.run(data, program, ["--yes"])
+    assert made[1].version == program.version()
+
+
+def belongings_of_a_user(data: ProgramData) -> list[Path]:
+    installed(data, "1.0")
+    (data.root / "foreign.txt").touch()
+    own = user_folders()
+    folders = [own.data, own.config, own.state, own.cache]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "file").write_bytes(b"x" * 2_000_000)
+    return folders
+
+
+def test_uninstall_names_every_folder_with_its_size_and_keeps_data(
+    data: ProgramData, program: Program, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = belongings_of_a_user(data)[:3]
+    assert uninstall.run(data, program, ["--yes"]) == 0
+    said = capsys.readouterr().out
+    for folder in kept:
+        assert f"2 MB  {folder}" in said
+        assert (folder / "file").exists()
+    assert not data.versions.exists()
+    assert (data.root / "foreign.txt").exists()  # not ours
+    assert not user_folders().cache.exists()
+
+
+def test_uninstall_deletes_data_only_when_told(data: ProgramData, program: Program) -> None:
+    folders = belongings_of_a_user(data)
+    (data.root / "foreign.txt").unlink()
+    uninstall.run(data, program, ["--yes", "--delete-data"])
+    assert not any(folder.exists() for folder in (*folders, data.root))
+    assert uninstall.run(data, program, []) == 0  # there is nothing
+
+
+@pytest.mark.parametrize(
+    ("answers", "program_goes", "data_goes"), [("y y n", True, False), ("n n y", False, True)]
+)
+def test_uninstall_asks_for_each_kind(
+    data: ProgramData,
+    program: Program,
+    monkeypatch: pytest.MonkeyPatch,
+    answers: str,
+    program_goes: bool,
+    data_goes: bool,
+) -> None:
+    belongings_of_a_user(data)
+    monkeypatch.setattr("installer.bootstrap.terminal.is_conversation", lambda: True)
+    monkeypatch.setattr(uninstall, "is_conversation", lambda: True)
+    left = iter(answers.split())
+    monkeypatch.setattr("builtins.input", lambda _: next(left))
+    uninstall.run(data, program, [])
+    assert data.versions.exists() is not program_goes
+    assert user_folders().data.exists() is not data_goes
+
+
+def test_uninstall_waits_for_nobody_who_runs_it(data: ProgramData, program: Program) -> None:
+    belongings_of_a_user(data)
+    with (
+        hold_in_use(data, "1.0") or pytest.fail("not held"),
+        pytest.raises(SetupError, match="is running"),
+    ):
+        uninstall.run(data, program, ["--yes"])
+    assert data.environment("1.0").is_complete
+
+
+def test_setting_up_in_a_terminal_asks_for_the_program_and_for_the_model(
+    data: ProgramData, program: Program, made: list[Wanted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("installer.bootstrap.terminal", "installer.bootstrap.first_start"):
+        monkeypatch.setattr(f"{name}.is_conversation", lambda: True)
+    from installer.bootstrap.situation import look
+
+    for answers, goes, model in (("n", False, False), ("y n", True, False), ("\n y", True, True)):
+        left = iter(answers.split(" "))
+        monkeypatch.setattr("builtins.input", lambda _, left=left: next(left))
+        assert first_start.set_up(data, program, look(data, program), agrees=False) is goes
+        assert not goes or made[-1].with_model is model
+    assert read_current(data) == Current()
+
+
+def test_a_package_without_its_wheel_is_said(data: ProgramData, tmp_path: Path) -> None:
+    program = make_program(tmp_path / "bare")
+    program.wheel().unlink()
+    with pytest.raises(SetupError, match="holds no wheel"):
+        update.run(data, program, ["--yes"])
