@@ -1,4 +1,4 @@
-"""The application for macOS: what its files promise, and its scripts with a Mac's tools imitated."""
+"""The application for macOS: what its files promise; its scripts, with a Mac's tools imitated."""
 
 import os
 import plistlib
