@@ -234,6 +234,7 @@ def run(options: Options, work: AfterPaint | None = None) -> int:
     qt = QApplication(arguments)
     qt.setApplicationName(APP_NAME)
     qt.setApplicationDisplayName(TITLE)
+    qt.setDesktopFileName(APP_NAME)  # by it a desktop finds the icon and joins windows
     qt.setWindowIcon(QIcon(str(resources_dir() / "icons" / "app.svg")))  # of every window
     qt.setQuitOnLastWindowClosed(False)
     instance, guard = SingleInstance(where.state), CrashGuard(where.state, where.log)
