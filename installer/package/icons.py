@@ -1,6 +1,7 @@
 """The application's icon in the forms that systems want: PNG, ICO (Windows), ICNS (macOS)."""
 
 import struct
+from pathlib import Path
 
 from installer.package.format import Job
 from installer.package.tools import tool
@@ -19,6 +20,7 @@ ICNS_TYPES = {
     "ic13": 256,
     "ic14": 512,
 }
+BANNER_SIZE = (164, 314)  # of the pictures beside the first and the last page of NSIS's installers
 # Draws argv[1] once for each size after argv[2], which is the folder of the pictures.
 _DRAW = """
 import sys
@@ -35,6 +37,22 @@ for size in map(int, sys.argv[3:]):
     painter.end()
     assert image.save(f"{sys.argv[2]}/{size}.png")
 """
+# Draws argv[1] in the upper part of a banner of argv[3] by argv[4] pixels: argv[2], a BMP file.
+_DRAW_BANNER = """
+import sys
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtSvg import QSvgRenderer
+width, height = int(sys.argv[3]), int(sys.argv[4])
+image = QImage(width, height, QImage.Format.Format_RGB888)
+image.fill(QColor("#1f5f8b"))  # of the icon, whose edge is not to be seen
+painter = QPainter(image)
+painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+place = QRectF(width * 0.1, width * 0.2, width * 0.8, width * 0.8)
+QSvgRenderer(sys.argv[1]).render(painter, place)
+painter.end()
+assert image.save(sys.argv[2])
+"""
 
 
 def draw_pictures(job: Job, sizes: tuple[int, ...]) -> dict[int, bytes]:
@@ -50,15 +68,30 @@ def draw_pictures(job: Job, sizes: tuple[int, ...]) -> dict[int, bytes]:
     Raises:
         SetupError: PySide6, which draws it, is missing and can't be fetched, or fails.
     """
-    compiler = tool(job, "pyside6-lrelease", "pyside6-essentials")
-    python = compiler.with_name(f"python{compiler.suffix}")  # it has PySide6
     folder = job.work / "pictures"
     folder.mkdir(exist_ok=True)
-    drawing = job.layout.root / "resources" / "icons" / "app.svg"
     wanted = sorted(set(sizes))
-    command = [str(python), "-c", _DRAW, str(drawing), str(folder), *map(str, wanted)]
-    job.runner.stream(command, {"QT_QPA_PLATFORM": "offscreen"})
+    _draw(job, _DRAW, str(folder), *map(str, wanted))
     return {size: (folder / f"{size}.png").read_bytes() for size in wanted}
+
+
+def draw_banner(job: Job) -> Path:
+    """Draw the picture of NSIS's first and last page; returns a BMP file in the work folder.
+
+    Raises:
+        SetupError: as `draw_pictures`.
+    """
+    banner = job.work / "banner.bmp"
+    _draw(job, _DRAW_BANNER, str(banner), *map(str, BANNER_SIZE))
+    return banner
+
+
+def _draw(job: Job, script: str, *words: str) -> None:
+    compiler = tool(job, "pyside6-lrelease", "pyside6-essentials")
+    python = compiler.with_name(f"python{compiler.suffix}")  # it has PySide6
+    drawing = job.layout.root / "resources" / "icons" / "app.svg"
+    command = [str(python), "-c", script, str(drawing), *words]
+    job.runner.stream(command, {"QT_QPA_PLATFORM": "offscreen"})
 
 
 def ico_file(pictures: dict[int, bytes]) -> bytes:

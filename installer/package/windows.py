@@ -8,7 +8,7 @@ from installer.__main__ import NEWEST
 from installer.console import say
 from installer.errors import CommandError, SetupError
 from installer.package.format import Format, Job
-from installer.package.icons import ICO_SIZES, draw_pictures, ico_file
+from installer.package.icons import ICO_SIZES, draw_banner, draw_pictures, ico_file
 from installer.package.launchers import build_launchers, version_numbers
 from installer.package.program_folder import fill_program
 from installer.version import program_version
@@ -44,6 +44,7 @@ def build_windows(job: Job) -> Path:
         "VERSION_NUMBERS": version_numbers(version),
         "FILES": str(files),
         "ICON": str(icon),
+        "BANNER": str(draw_banner(job)),
         "PATH_TOOL": str(path_tool),
         "OUTPUT": str(built),
     }

@@ -1,6 +1,6 @@
 ; The installer for one user: puts PROGRAM into a folder and tells Windows about it.
-; makensis gets VERSION, VERSION_NUMBERS, OUTPUT, ICON, PATH_TOOL (path.exe) and FILES, a list of
-; commands that put PROGRAM into $INSTDIR.
+; makensis gets VERSION, VERSION_NUMBERS, OUTPUT, ICON, BANNER (a BMP file), PATH_TOOL (path.exe)
+; and FILES, a list of commands that put PROGRAM into $INSTDIR.
 
 Target amd64-unicode
 Unicode true
@@ -36,6 +36,7 @@ VIAddVersionKey LegalCopyright ""
 
 !define MUI_ICON "${ICON}"
 !define MUI_UNICON "${ICON}"
+!define MUI_WELCOMEFINISHPAGE_BITMAP "${BANNER}"
 !define MUI_ABORTWARNING
 !define MUI_WELCOMEPAGE_TEXT "This puts ${NAME} ${VERSION} on this computer, for you alone; no administrator is needed.$\r$\n$\r$\nAt the first start ${NAME} fetches what it runs with: Python, PyTorch and other packages. It says how much that is before it begins.$\r$\n$\r$\nClick Next to continue."
 !define MUI_COMPONENTSPAGE_SMALLDESC
@@ -253,6 +254,7 @@ Section Uninstall
   DeleteRegKey HKCU "${CLASSES}\Applications\MedusaChat.exe"
   DeleteRegValue HKCU "${CLASSES}\.gguf\OpenWithProgids" "${FILE_CLASS}"
   ; Only where nothing of others is in them.
+  DeleteRegKey /ifempty HKCU "${CLASSES}\Applications"
   DeleteRegKey /ifempty HKCU "${CLASSES}\.gguf\OpenWithProgids"
   DeleteRegKey /ifempty HKCU "${CLASSES}\.gguf"
   System::Call 'shell32::SHChangeNotify(i 0x08000000, i 0, p 0, p 0)'
