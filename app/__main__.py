@@ -28,7 +28,10 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--theme", choices=("system", "light", "dark", "contrast"), help="colours")
     options.add_argument("--platform", help="Qt's platform plugin, e.g. offscreen")
     options.add_argument(
-        "--data-dir", type=Path, metavar="FOLDER", help="keep all files of this user in a folder"
+        "--data-dir",
+        type=Path,
+        metavar="FOLDER",
+        help="keep settings, conversations and logs in a folder (MEDUSA_HOME: everything)",
     )
     options.add_argument(
         "--continue", action="store_true", dest="continues", help="open the last conversation"

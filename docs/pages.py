@@ -66,11 +66,16 @@ def _linked(link: re.Match[str], source: str, files: Mapping[str, str]) -> str:
     place = posixpath.relpath(files[wanted], here or ".") + (anchor and f"#{anchor}")
     if not link["picture"]:
         return f"[{link['text']}]({place})"
-    dark = wanted.replace("-light.", "-dark.")
-    if dark == wanted or dark not in files:
-        return f"![{link['text']}]({place})"
-    dark_place = posixpath.relpath(files[dark], here or ".")
-    return f"![{link['text']}]({place}#only-light)![{link['text']}]({dark_place}#only-dark)"
+    light, dark = place, place.replace("-light.", "-dark.")
+    if dark == light or wanted.replace("-light.", "-dark.") not in files:
+        return _picture(link["text"], light)
+    text = link["text"]
+    return _picture(text, light, "#only-light") + _picture(text, dark, "#only-dark")
+
+
+def _picture(text: str, place: str, theme: str = "") -> str:
+    """A picture that opens in its full size; `theme` is the part of the address that hides it."""
+    return f"[![{text}]({place}{theme})]({place})"
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -67,7 +67,7 @@ from medusa_core.memory.trained_heads import trained_bytes
 from medusa_core.remote.endpoints import Endpoint, Endpoints
 from medusa_core.system.extras import SERVER_EXTRA
 from medusa_core.system.files.json_file import read_json
-from medusa_core.system.installation import command_to_mend
+from medusa_core.system.installation import Installation, command_to_mend, installation
 from medusa_core.system.jobs.batch.job import (
     BatchJob,
     BatchState,
@@ -89,10 +89,13 @@ from medusa_core.system.jobs.heads_training import (
 )
 from medusa_core.system.jobs.trained_kinds import TRAINED_KINDS
 from medusa_core.system.resources import (
+    FIRST_MODEL_LICENCE,
+    FIRST_MODEL_NAME,
     calibrations_dir,
     changelog_file,
     demo_heads_dir,
     demo_model_dir,
+    first_model_file,
     import_places,
     quantized_models_dir,
     resources_dir,
@@ -116,6 +119,7 @@ if TYPE_CHECKING:
     from medusa_core.doctor.doctor import run_checks
     from medusa_core.doctor.report import compose_report
     from medusa_core.hub.drafters import DRAFTER_KINDS, DrafterOffer
+    from medusa_core.hub.first_model import FIRST_MODEL_BYTES, fetch_first_model
     from medusa_core.hub.library.library import (
         AdapterOffer,
         Installed,
@@ -223,6 +227,7 @@ _LATER = {
         "medusa_core.chats.settings_file",
     ),
     "whoami": "medusa_core.hub.whoami",
+    **dict.fromkeys(("FIRST_MODEL_BYTES", "fetch_first_model"), "medusa_core.hub.first_model"),
     **dict.fromkeys(("forget_answers", "forget_strangers"), "medusa_core.models.datastore.folder"),
     "compose_report": "medusa_core.doctor.report",
     "run_checks": "medusa_core.doctor.doctor",
@@ -281,6 +286,14 @@ def _start_remote_engine(on_event: EventSink) -> Engine:
 def demo_model() -> tuple[Path, Path]:
     """Folders of the embedded demo model and of its Medusa heads."""
     return demo_model_dir(), demo_heads_dir()
+
+
+def is_first_model_offered() -> bool:
+    """Whether the model of the first start isn't here, and nobody was asked for it.
+
+    A checkout's installer fetches it, and a system package asks before the first start.
+    """
+    return installation() is Installation.PIP and first_model_file() is None
 
 
 def with_offline(settings: HubSettings, is_offline: bool) -> HubSettings:
@@ -369,6 +382,9 @@ def format_label(name: str) -> str:
 __all__ = [
     "APP_NAME",
     "DRAFTER_KINDS",
+    "FIRST_MODEL_BYTES",
+    "FIRST_MODEL_LICENCE",
+    "FIRST_MODEL_NAME",
     "NOT_EXPORTED",
     "SERVER_EXTRA",
     "TRAINED_KINDS",
@@ -442,6 +458,7 @@ __all__ = [
     "export_gently",
     "export_page",
     "exported_names",
+    "fetch_first_model",
     "first_words",
     "forecast",
     "forget_answers",
@@ -450,6 +467,7 @@ __all__ = [
     "format_label",
     "has_saved_token",
     "import_places",
+    "is_first_model_offered",
     "is_readable_by_others",
     "is_trace",
     "licences_file",

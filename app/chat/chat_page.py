@@ -106,6 +106,10 @@ class ChatPage(QWidget):
         self._welcome.setVisible(not has_messages)
         self.conversation.setVisible(has_messages)
 
+    def add_card(self, card: QWidget) -> None:
+        """Show something above the composer, until whoever made it takes it away."""
+        self._cards.insertWidget(0, card)
+
     def find_words(self) -> None:
         """Look for words in the conversation: first for those that are selected."""
         if self.conversation.messages:
@@ -219,7 +223,7 @@ class ChatPage(QWidget):
         notes.setContentsMargins(12, 0, 12, 0)
         notes.addWidget(self._keys_label, 1)
         notes.addWidget(self.context_label)
-        column = QVBoxLayout(block)
+        self._cards = column = QVBoxLayout(block)
         column.setContentsMargins(0, 0, 0, 8)
         column.setSpacing(4)
         column.addWidget(self.errors)

@@ -53,6 +53,8 @@ class ListDelegate(QStyledItemDelegate):
         flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
         painter.drawText(line, flags | Qt.TextFlag.TextSingleLine, words)
         if isinstance(row, SearchHit):
+            is_selected = bool(state & QStyle.StateFlag.State_Selected)
+            painter.setPen(QColor(theme.text if is_selected else theme.muted))
             self._paint_snippet(painter, inside.adjusted(0, metrics.height(), 0, 0), row)
         painter.restore()
 
@@ -77,7 +79,7 @@ class ListDelegate(QStyledItemDelegate):
         painter.restore()
 
     def _paint_snippet(self, painter: QPainter, place: QRect, hit: SearchHit) -> None:
-        """The words around what was found, which stands out."""
+        """The words around what was found, which stands out; in the painter's colour."""
         text = hit.snippet.replace("\n", " ")
         layout = QTextLayout(text, self._font(hit, small=True))
         ranges = []
@@ -100,7 +102,6 @@ class ListDelegate(QStyledItemDelegate):
             line.setPosition(QPointF(0, top))
             top += line.height()
         layout.endLayout()
-        painter.setPen(QColor(self._appearance.theme.muted))
         layout.draw(painter, QPointF(place.topLeft()))
 
     def _font(self, row: ListRow, *, small: bool = False) -> QFont:

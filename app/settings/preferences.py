@@ -70,6 +70,7 @@ class Preferences:
         names_in_notices: It says which one, too.
         shows_panel: The side panel is open.
         has_seen_welcome: The page of the first start was shown.
+        has_declined_first_model: The user does without the model of the first start.
         seen_version: The version whose news the user knows; empty before the first start.
         shows_panel: The side panel is open.
         shortcuts: Keys of commands, by their names, where they aren't the usual ones.
@@ -221,6 +222,7 @@ class Preferences:
             "who see your screen can read them.",
         ),
     )
+    has_declined_first_model: bool = setting(ToggleKind(), False)
     has_seen_welcome: bool = setting(ToggleKind(), False)
     seen_version: str = setting(TextKind(r"[\w.+-]{0,40}"), "")
     shows_panel: bool = setting(ToggleKind(), False)

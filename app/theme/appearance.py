@@ -64,7 +64,9 @@ class Appearance(QObject):
         # Qt's own file dialog takes its icons from here.
         QIcon.setThemeSearchPaths([str(resources / "icons")])
         QIcon.setThemeName("files")
-        QGuiApplication.styleHints().colorSchemeChanged.connect(self._follow_system)
+        hints = QGuiApplication.styleHints()
+        hints.colorSchemeChanged.connect(self._follow_system)
+        hints.accessibility().contrastPreferenceChanged.connect(self._follow_system)
 
     def apply(self) -> None:
         """Apply font, palette and style sheet to the whole application."""
@@ -104,13 +106,20 @@ class Appearance(QObject):
 
     def _chosen(self) -> Theme:
         if self.choice is ThemeChoice.SYSTEM:
-            dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
-            return DARK if dark else LIGHT
+            hints = QGuiApplication.styleHints()
+            return theme_of_system(hints.colorScheme(), hints.accessibility().contrastPreference())
         return _THEMES[self.choice]
 
     def _follow_system(self) -> None:
         if self.choice is ThemeChoice.SYSTEM and self._chosen() is not self.theme:
             self.choose(ThemeChoice.SYSTEM)
+
+
+def theme_of_system(scheme: Qt.ColorScheme, contrast: Qt.ContrastPreference) -> Theme:
+    """The theme for what the user has told the system: more contrast comes first."""
+    if contrast is Qt.ContrastPreference.HighContrast:
+        return CONTRAST
+    return DARK if scheme is Qt.ColorScheme.Dark else LIGHT
 
 
 _THEMES = {ThemeChoice.LIGHT: LIGHT, ThemeChoice.DARK: DARK, ThemeChoice.CONTRAST: CONTRAST}

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QCoreApplication, QObject, Qt, Signal
 from PySide6.QtWidgets import QDialog
 
-from app.desktop.folders import show_in_files
-from app.help.changelog import Release, own_releases, released_since
 from app.settings.declaration import SettingsPage
 from app.settings.hub import hub_settings
 from app.startup.crash import LAST_DUMP_NAME
@@ -27,6 +25,7 @@ from medusa_core.system.jobs.heads_gain import read_gain
 
 if TYPE_CHECKING:
     from app.batch.batch_dialog import BatchDialog
+    from app.help.changelog import Release
     from app.help.diagnostics import DiagnosticsDialog
     from app.models.library_dialog import LibraryDialog
     from app.server.server_dialog import ServerDialog
@@ -177,12 +176,16 @@ class Dialogs(QObject):
         if not chosen.has_seen_welcome:
             self.show_welcome()
         elif chosen.seen_version != VERSION:
+            from app.help.changelog import own_releases, released_since
+
             news = released_since(own_releases(), chosen.seen_version, VERSION)
             if news:
                 self._show_news(news)
 
     def show_whats_new(self) -> None:
         """Tell what all versions brought."""
+        from app.help.changelog import own_releases
+
         self._show_news(own_releases())
 
     def _show_news(self, releases: tuple[Release, ...]) -> None:
@@ -253,6 +256,8 @@ class Dialogs(QObject):
         self._open(self._parts.folders.log)
 
     def _open(self, folder: Path) -> None:
+        from app.desktop.folders import show_in_files
+
         if not show_in_files(folder):
             self._parts.chat.errors.show_error(
                 self.tr("No file manager opens the folder."), self.tr("It is {0}.").format(folder)

@@ -42,6 +42,7 @@ from app.window.commands.window_commands import (
 )
 from app.window.dialogs import Dialogs
 from app.window.effects import Effects
+from app.window.first_model import FirstModel
 from app.window.geometry import Panels, WindowState
 from app.window.job_notices import JobNotices
 from app.window.known_models import KnownModels
@@ -88,6 +89,7 @@ class MainWindow(QMainWindow):
         server: Lets other programs use the model; None where it can't be.
         dialogs: Settings, model manager and what else is around the chat.
         remedies: What helps against failures.
+        first_model: Offers the model of the first start where it isn't here.
         notices: Says what has ended while the user looks elsewhere.
         wants_restart: The application is to start again once the window is closed.
 
@@ -158,6 +160,7 @@ class MainWindow(QMainWindow):
         self.dialogs = Dialogs(parts)
         self.remedies = Remedies(parts, self.dialogs.show_diagnostics)
         self.notices = JobNotices(parts, self.dialogs)
+        self.first_model = FirstModel(parts)
         self.commands.add(WindowCommands(parts, self.dialogs).all())
         self._state = (
             None if places is None else WindowState(self, places.state, _panels(self.insight))
@@ -221,6 +224,7 @@ class MainWindow(QMainWindow):
             self._state.save()
         if self.server is not None:
             self.server.turn_off()
+        self.first_model.stop()
         self.insight.close_all()
         self.page.composer.reader.stop()
         if self._traces is not None:

@@ -1,7 +1,6 @@
 """The commands of a system package: `medusa ...`, `medusa-chat ...`, and `update` and others."""
 
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from installer.bootstrap.commands import CancelledError
 from installer.bootstrap.folders import ProgramData, program_data
 from installer.bootstrap.program import Program
+from installer.bootstrap.screen import has_tk_screen
 from installer.bootstrap.situation import Kind, Situation, look
 from installer.bootstrap.start import run_command, run_window
 from installer.console import complain, say
@@ -86,19 +86,24 @@ def _run_command(
 def _run_window(data: ProgramData, program: Program, arguments: Sequence[str]) -> int:
     """`medusa-chat`: the window, or, where something is to be decided, a small one before it."""
     found = look(data, program)
-    if found.kind is not Kind.READY:
-        decided = _decide(data, program, found)
-        if decided is None:
-            return UNUSABLE_STATUS
-        found = decided
-    return run_window(data, program, _installed(found), arguments)
+    while True:
+        if found.kind is not Kind.READY:
+            decided = _decide(data, program, found)
+            if decided is None:
+                return UNUSABLE_STATUS
+            found = decided
+        status = run_window(data, program, _installed(found), arguments)
+        before, found = found, look(data, program)
+        has_failed_again = found.kind is Kind.FAILING and before.kind is not Kind.FAILING
+        if not (has_failed_again and has_tk_screen()):
+            return status
 
 
 def _decide(data: ProgramData, program: Program, found: Situation) -> Situation | None:
     """Let the user decide in a window, or in a terminal where no window can open."""
     from installer.bootstrap import first_start
 
-    if _has_screen():
+    if has_tk_screen():
         try:
             from installer.bootstrap import window
         except ImportError:
@@ -108,16 +113,10 @@ def _decide(data: ProgramData, program: Program, found: Situation) -> Situation 
     if found.kind is Kind.NEWER:
         return found
     if found.kind is Kind.FAILING:
-        first_start.offer_version_before(data, found)
+        first_start.offer_way_out(data, program, found)
     elif not first_start.set_up(data, program, found, agrees=False):
         return None
     return look(data, program)
-
-
-def _has_screen() -> bool:
-    if sys.platform in ("win32", "darwin"):
-        return True
-    return bool(os.environ.get("DISPLAY"))
 
 
 def _installed(found: Situation) -> str:

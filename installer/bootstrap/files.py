@@ -3,6 +3,7 @@
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -63,7 +64,7 @@ def remove_folder(folder: Path) -> None:
     if folder.is_symlink() or folder.is_file():
         folder.unlink()
     elif folder.exists():
-        shutil.rmtree(folder, onerror=_make_writable)
+        _remove_tree(folder)
 
 
 def _open_private(path: Path) -> int:
@@ -90,3 +91,14 @@ def _make_writable(remove: Callable[[str], object], path: str, _: object) -> Non
             os.chmod(one, stat.S_IRWXU)  # noqa: PTH101
     if os.path.lexists(path):
         remove(path)
+
+
+if sys.version_info >= (3, 12):
+
+    def _remove_tree(folder: Path) -> None:
+        shutil.rmtree(folder, onexc=_make_writable)
+
+else:
+
+    def _remove_tree(folder: Path) -> None:
+        shutil.rmtree(folder, onerror=_make_writable)

@@ -68,15 +68,20 @@ def carry_out(data: ProgramData, wanted: Wanted, *, agrees: bool, is_repair: boo
     say(f"Medusa Chat {wanted.version} is ready.")
 
 
-def offer_version_before(data: ProgramData, found: Situation) -> None:
-    """Ask whether the version before shall run again.
+def offer_way_out(data: ProgramData, program: Program, found: Situation) -> None:
+    """After starts that failed: ask whether the version before shall run, else for a repair.
 
     Raises:
-        SetupError: that can't be written down.
+        SetupError: something stands in the way.
     """
+    assert found.current is not None
     say(
         f"Medusa Chat {found.current} failed to start twice. What it said the last time:\n"
-        f"{last_words(data).strip() or 'nothing'}\nVersion {found.before} is still here."
+        f"{last_words(data).strip() or 'nothing'}"
     )
-    if ask(f"Use version {found.before} again?", default=True):
+    if found.before is not None and ask(f"Use version {found.before} again?", default=True):
         give_up(data)
+    elif ask("Repair it? Conversations, models and settings stay.", default=True):
+        carry_out(
+            data, request.installed(data, program, found.current), agrees=False, is_repair=True
+        )

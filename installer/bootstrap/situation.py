@@ -18,7 +18,7 @@ class Kind(enum.Enum):
     FIRST = "nothing is installed yet"
     DAMAGED = "what is installed isn't complete any more"
     NEWER = "the package brought a newer version"
-    FAILING = "it failed to start, and there is one before it"
+    FAILING = "it failed to start, again and again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def look(data: ProgramData, program: Program) -> Situation:
         return Situation(Kind.FIRST, shipped, None, None)
     if not data.environment(version).is_complete:
         return Situation(Kind.DAMAGED, shipped, version, before)
-    if record.failed_starts >= FAILED_STARTS and before is not None:
+    if record.failed_starts >= FAILED_STARTS:
         return Situation(Kind.FAILING, shipped, version, before)
     if is_newer(shipped, version) and shipped != record.failed:
         return Situation(Kind.NEWER, shipped, version, before)

@@ -16,6 +16,7 @@ from installer.bootstrap.current import read_current, write_current
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.in_use import hold_in_use
 from installer.bootstrap.program import Program
+from installer.bootstrap.screen import has_qt_screen
 from installer.errors import SetupError
 from installer.lock import installation_lock
 
@@ -67,7 +68,7 @@ def run_window(data: ProgramData, program: Program, version: str, arguments: Seq
         started.unlink(missing_ok=True)
     if has_started:
         note_start(data, version, failed=False)
-    elif status != 0 and status not in _ENDED_BY_USER:
+    elif status != 0 and status not in _ENDED_BY_USER and has_qt_screen(arguments):
         note_start(data, version, failed=True)
     return status
 
@@ -143,6 +144,8 @@ def _run_and_keep_errors(
     finally:
         if log is not None:
             os.close(log)
+            if sys.stderr is not None:
+                sys.stderr.write(last_words(data))
 
 
 class _SignalsFor:

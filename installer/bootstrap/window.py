@@ -84,10 +84,11 @@ class SetupWindow:
 
     def begin(self) -> None:
         """The button that goes on: install, or let the version before run again."""
-        if self._found.kind is Kind.FAILING:
+        found = self._found
+        if found.kind is Kind.FAILING and found.before is not None:
             self._attempt(lambda: give_up(self._data), self._finish)
         else:
-            self._install(is_repair=self._found.kind is Kind.DAMAGED)
+            self._install(is_repair=found.kind in (Kind.DAMAGED, Kind.FAILING))
 
     def repair(self) -> None:
         """Make it afresh, and compare every file."""
@@ -234,7 +235,7 @@ class SetupWindow:
         # Removed when all have their rows, so that they come back to them.
         self._bar.grid_remove()
         self._log.grid_remove()
-        if self._found.kind is not Kind.FAILING:
+        if self._found.kind is not Kind.FAILING or self._found.before is None:
             self._repair.grid_remove()
 
     def _build_facts(self, page: ttk.Frame) -> None:

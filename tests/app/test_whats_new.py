@@ -12,6 +12,7 @@ from app.settings.preferences import load_preferences
 from app.window.main_window import MainWindow
 from medusa_core.api import VERSION, changelog_file
 from tests.app.conftest import Open
+from tests.app.test_accessibility import faults
 
 TEXT = """# Changelog
 
@@ -86,6 +87,7 @@ def test_news_are_told_once_after_an_update_and_never_at_a_first_start(
     window.dialogs.greet_once()
     (dialog,) = shown(window)
     assert own_releases()[0].changes[0].replace("`", "") in dialog.text.toPlainText()
+    assert faults(dialog) == []
     assert "0.1.0" not in dialog.text.toPlainText()
     assert load_preferences(tmp_path).seen_version == VERSION
     dialog.close()

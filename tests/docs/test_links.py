@@ -101,8 +101,9 @@ def test_links_become_those_of_the_site() -> None:
     assert of("[w](https://w.org) [h](#here)") == "[w](https://w.org) [h](#here)"
     assert of("[d](docs/decisions)") == "[d](decisions/index.md)"
     assert of("[up](../a.md)", "docs/decisions/index.md") == "[up](../a.md)"
-    both = "![p](images/x-light.png#only-light)![p](images/x-dark.png#only-dark)"
-    assert of("![p](docs/images/x-light.png)") == both
+    light = "[![p](images/x-light.png#only-light)](images/x-light.png)"
+    dark = "[![p](images/x-dark.png#only-dark)](images/x-dark.png)"
+    assert of("![p](docs/images/x-light.png)") == light + dark
     assert of("```\n[a](docs/a.md)\n```") == "```\n[a](docs/a.md)\n```"
 
 

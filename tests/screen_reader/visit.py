@@ -105,6 +105,7 @@ def _settings(program: Program) -> Pages:
 
 def _others(program: Program) -> Pages:
     for title, command in (
+        ("new", "s new"),
         ("Server", "Server…"),
         ("Batch", "Batch…"),
         ("Diagnostics", "Diagnostics…"),

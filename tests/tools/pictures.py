@@ -1,8 +1,8 @@
-"""Makes all pictures of the documents: the tour's, and that of a terminal.
+"""Makes all pictures of the documents: the tour's, a terminal's, and that of the first start.
 
-python -m tests.tools.pictures [--models DIR] [--into docs/images]
+python -m tests.tools.pictures [--models DIR] [--program DIR] [--into docs/images]
 
-DIR holds the model of the first start as the installer lays it, by default the installer's own.
+Take them on a quiet machine: they show speeds.
 """
 
 from __future__ import annotations
@@ -19,25 +19,55 @@ import numpy as np
 import numpy.typing as npt
 from PySide6.QtGui import QImage
 
+from app.theme.appearance import ThemeChoice
 from medusa_core.system.resources import first_model_file
+from tests.tools.tour import STORY, Tour, take_tour
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
-# The screens of the tour that documents show.
+# Screens that documents show in both themes.
 SHOWN = (
-    *("empty", "answer", "tree", "steps", "equilibrium", "compare"),
-    *("panel", "models-discover", "server"),
+    *("empty", "answer", "panel", "tree-panel", "steps-panel", "equilibrium-panel", "compare"),
+    *("models-discover", "server"),
 )
-THEMES = ("light", "dark")
+THEMES = (ThemeChoice.LIGHT, ThemeChoice.DARK)
+# Narrower than the window opens, so that its text can be read on a page.
+WIDTH, HEIGHT = 1000, 720
+HEIGHT_WITH_PANELS = 1080
 NUM_COLOURS = 256
 _AT_ONCE = 512  # colours whose nearest ones are looked for together
 
 Colours = npt.NDArray[np.int32]  # [colours, 3]
 
 
+class DocumentsTour(Tour):
+    """The screens that documents show."""
+
+    async def _visit(self) -> None:
+        self._app.window.resize(WIDTH, HEIGHT)
+        await self._begin()
+        await self._ask(STORY, "answer")
+        await self._show_panel()
+        self._app.window.resize(WIDTH, HEIGHT_WITH_PANELS)
+        await self._visit_insight()
+        (await self._show_models()).close()
+        await self._visit_server()
+
+
 def main() -> int:
     """Make them; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.tools.pictures", description=__doc__)
-    parser.add_argument("--models", type=Path, metavar="DIR", help="sets MEDUSA_MODELS")
+    parser.add_argument(
+        "--models",
+        type=Path,
+        metavar="DIR",
+        help="holds the model of the first start (default: where the installer puts it)",
+    )
+    parser.add_argument(
+        "--program",
+        type=Path,
+        metavar="DIR",
+        help="a package's folder, of whose first start a picture is taken (default: none is)",
+    )
     parser.add_argument("--into", type=Path, default=IMAGES, metavar="DIR")
     chosen = parser.parse_args()
     if chosen.models is not None:
@@ -46,29 +76,31 @@ def main() -> int:
     if model is None:
         sys.stderr.write("The model of the first start isn't here; name its folder by --models.\n")
         return 1
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     chosen.into.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="pictures-") as folder:
-        for taken in _taken(Path(folder), model):
+        for taken in _taken(Path(folder), model, chosen.program):
             made = chosen.into / taken.name
             shrunk(QImage(str(taken))).save(str(made))
             sys.stdout.write(f"{made.name}: {made.stat().st_size:,} bytes\n")
     return 0
 
 
-def _taken(folder: Path, model: Path) -> Iterator[Path]:
+def _taken(folder: Path, model: Path, program: Path | None) -> Iterator[Path]:
     """Pictures as their tools take them."""
-    _run("tests.tools.tour", str(folder))
+    if program is not None:
+        yield _made_by("first_start_picture", program, folder / "first-start.png")
+    if take_tour(DocumentsTour, folder, THEMES, language="en", platform="offscreen"):
+        raise SystemExit(1)  # the tour has said why
     for screen in SHOWN:
         for theme in THEMES:
-            yield folder / f"{screen}-{theme}.png"
-    terminal = folder / "terminal.png"
-    _run("tests.tools.terminal_picture", str(model), str(terminal))
-    yield terminal
+            yield folder / f"{screen}-{theme.value}.png"
+    yield _made_by("terminal_picture", model, folder / "terminal.png")
 
 
-def _run(tool: str, *arguments: str) -> None:
-    subprocess.run([sys.executable, "-m", tool, *arguments], check=True)
+def _made_by(tool: str, of: Path, picture: Path) -> Path:
+    """A picture that a tool takes in a process of its own."""
+    subprocess.run([sys.executable, "-m", f"tests.tools.{tool}", str(of), str(picture)], check=True)
+    return picture
 
 
 def shrunk(picture: QImage, num_colours: int = NUM_COLOURS) -> QImage:

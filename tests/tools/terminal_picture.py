@@ -22,6 +22,7 @@ from medusa_core.system.resources import resources_dir
 from tests.terminal.typing_at import READY, Typist
 
 LINES, COLUMNS = 40, 88
+LOAD_S = 600.0
 PROMPT = "Write three sentences about a lighthouse and its keeper."
 FONT_PIXELS, MARGIN = 15, 14
 BACKGROUND, TEXT = "#16181d", "#d7dae0"
@@ -158,7 +159,7 @@ def led(model: str) -> Paper:
         command = ("run", model, *options, "--no-learned", "--data-dir", folder)
         chat = Typist(*command, size=(LINES, COLUMNS))
         try:
-            chat.wait_for(READY)
+            chat.wait_for(READY, LOAD_S)
             for line in (PROMPT, "/stats", "/tree", "/save lighthouse"):
                 chat.ask(line)
             chat.ask("/bye", "")

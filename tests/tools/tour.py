@@ -21,6 +21,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app.__main__ import leave
 from app.insight.track import Track
+from app.models.library_dialog import LibraryDialog
 from app.theme.appearance import ThemeChoice
 from app.window.application import (
     Application,
@@ -180,14 +181,8 @@ class Tour:
         return 0
 
     async def _visit(self) -> None:
-        chat, keeper = self._app.window.chat, self._app.keeper
-        await self._until(lambda: keeper.status.phase is not Phase.LOADING, LOAD_TIMEOUT_S)
-        if keeper.status.failed is not None:
-            raise TourError(keeper.status.failed.message)
-        await self._until(lambda: keeper.status.calibrated is not None, LOAD_TIMEOUT_S)
-        await self._take("empty")
-        # Prompts come again: answers to earlier ones would be guessed, every token of them.
-        self._app.window.settings.choose("learns", False)
+        chat = self._app.window.chat
+        await self._begin()
         self._shorten()
         chat.send(STORY)
         await self._until(self._has_streamed, ANSWER_TIMEOUT_S)
@@ -213,6 +208,16 @@ class Tour:
         await self._visit_server()
         await self._visit_streamed()
 
+    async def _begin(self) -> None:
+        """Wait for the model, and let it learn nothing: prompts come again."""
+        keeper = self._app.keeper
+        await self._until(lambda: keeper.status.phase is not Phase.LOADING, LOAD_TIMEOUT_S)
+        if keeper.status.failed is not None:
+            raise TourError(keeper.status.failed.message)
+        await self._until(lambda: keeper.status.calibrated is not None, LOAD_TIMEOUT_S)
+        await self._take("empty")
+        self._app.window.settings.choose("learns", False)
+
     async def _visit_chat(self) -> None:
         """Conversations, settings, and an answer with all that answers may hold."""
         window = self._app.window
@@ -227,9 +232,7 @@ class Tour:
         await self._until(lambda: bool(sidebar.model.rows), LOAD_TIMEOUT_S)
         await self._take("search", settle_s=0.4)
         sidebar.search_edit.clear()
-        window.page.show_panel(True)
-        await self._take("panel", settle_s=0.4)
-        window.page.show_panel(False)
+        await self._show_panel()
         chat.open(_written())
         await self._take("written", settle_s=0.6)
         for screen, show in (
@@ -243,6 +246,12 @@ class Tour:
             await self._take(screen, widget=dialog)
             dialog.close()
         chat.new_chat()
+
+    async def _show_panel(self) -> None:
+        """The settings of a chat."""
+        self._app.window.page.show_panel(True)
+        await self._take("panel", settle_s=0.4)
+        self._app.window.page.show_panel(False)
 
     async def _visit_insight(self) -> None:
         """The panels: a planned tree, an answer's steps, its table, and two modes."""
@@ -260,6 +269,7 @@ class Tour:
         assert track is not None
         insight.timeline.go(_reported_step(track))
         await self._take("tree")
+        await self._take("tree-panel", widget=tree)
         answer = chat.answers[-1]
         token = track.first_token(insight.timeline.index)
         answer.token_hovered.emit(token)
@@ -271,6 +281,7 @@ class Tour:
         steps = insight.open_steps()
         await self._until(lambda: len(steps.figures) > 0, LOAD_TIMEOUT_S)
         await self._take("steps", settle_s=1.0)
+        await self._take("steps-panel", settle_s=1.0, widget=steps)
         chat.new_chat()
         window.page.settings_panel.choose_rule("greedy")
         await self._ask(FACT)
@@ -282,6 +293,7 @@ class Tour:
         table.replace(place, WRONG.get(words[place], " mountain"))
         await self._until(lambda: table.shown.bonus is not None, LOAD_TIMEOUT_S)
         await self._take("equilibrium")
+        await self._take("equilibrium-panel", widget=table)
         insight.close_all()
         chat.use_tree_rows(0)
         compare = insight.open_compare()
@@ -293,12 +305,7 @@ class Tour:
 
     async def _visit_models(self) -> None:
         """The model manager, offline: the catalog, the built-in model, and a refused download."""
-        window = self._app.window
-        window.dialogs.show_models()
-        dialog = window.dialogs.models
-        assert dialog is not None
-        await self._until(lambda: dialog.discover.details.choice is not None, LOAD_TIMEOUT_S)
-        await self._take("models-discover", widget=dialog)
+        window, dialog = self._app.window, await self._show_models()
         dialog.tabs.setCurrentWidget(dialog.installed)
         choice = window.keeper.choice
         dialog.installed.add_folder(str(choice.heads_dir))
@@ -322,6 +329,15 @@ class Tour:
         details.stream_box.setChecked(True)
         await self._take("models-streamed", widget=dialog)
         dialog.close()
+
+    async def _show_models(self) -> LibraryDialog:
+        """What can be downloaded."""
+        self._app.window.dialogs.show_models()
+        dialog = self._app.window.dialogs.models
+        assert dialog is not None
+        await self._until(lambda: dialog.discover.details.choice is not None, LOAD_TIMEOUT_S)
+        await self._take("models-discover", widget=dialog)
+        return dialog
 
     async def _visit_server(self) -> None:
         """The server, with requests of a program that this is itself."""
@@ -413,6 +429,25 @@ def _library_in(folder: Path) -> Library:
     return Library(*lists, HubSettings(cache_dir=folder / "hub", is_offline=True))
 
 
+def take_tour(tour: type[Tour], folder: Path, themes: tuple[ThemeChoice, ...], **how: str) -> int:
+    """Open the application for a tour; returns the exit code.
+
+    Args:
+        tour: Which.
+        folder: Takes pictures and the index.
+        themes: In which colours.
+        how: Options of the application, such as its language.
+    """
+    with TemporaryDirectory(prefix="tour-") as user:
+        built = Options(
+            theme=themes[0].value,
+            data_dir=Path(user),
+            open_library=lambda: _library_in(folder / ".library"),
+            **how,
+        )
+        return run(built, lambda application: tour(application, folder, themes).run())
+
+
 def main() -> int:
     """Take the tour."""
     options = argparse.ArgumentParser(prog="python -m tests.tools.tour", description=__doc__)
@@ -422,17 +457,11 @@ def main() -> int:
     options.add_argument("--scale", type=float, default=1.0, help="pixels for each point")
     options.add_argument("--platform", default="offscreen", help="Qt's platform plugin")
     chosen = options.parse_args()
-    themes = [ThemeChoice(chosen.theme)] if chosen.theme else [ThemeChoice.LIGHT, ThemeChoice.DARK]
+    themes = (ThemeChoice(chosen.theme),) if chosen.theme else (ThemeChoice.LIGHT, ThemeChoice.DARK)
     os.environ["QT_SCALE_FACTOR"] = str(chosen.scale)  # Qt reads it at its start
-    with TemporaryDirectory(prefix="tour-") as user:
-        built = Options(
-            theme=themes[0].value,
-            language=chosen.language,
-            platform=chosen.platform,
-            data_dir=Path(user),
-            open_library=lambda: _library_in(chosen.folder / ".library"),
-        )
-        return run(built, lambda application: Tour(application, chosen.folder, tuple(themes)).run())
+    return take_tour(
+        Tour, chosen.folder, themes, language=chosen.language, platform=chosen.platform
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """A package and a machine on which uv does its work in no time."""
 
+import base64
+import hashlib
 import shutil
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -39,13 +41,19 @@ def make_wheel(
     }
     if scripts:
         texts[f"{about}/entry_points.txt"] = scripts
-    record = "".join(f"{one},,\n" for one in [*texts, f"{about}/RECORD"])
+    record = "".join(f"{one},{_digest(text)},{len(text)}\n" for one, text in texts.items())
+    record += f"{about}/RECORD,,\n"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{stem}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as wheel:
         for one, text in {**texts, f"{about}/RECORD": record}.items():
             wheel.writestr(one, text)
     return path
+
+
+def _digest(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def make_program(folder: Path, version: str = "1.0") -> Program:
@@ -162,8 +170,7 @@ class FakeMachine:
         about = libraries / f"{stem}-1.0.dist-info"
         about.mkdir(parents=True, exist_ok=True)
         (libraries / f"{stem}.py").write_text("damage" if self.is_damaging else "", "utf-8")
-        empty = "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
-        record = f"{stem}.py,sha256={empty},0\n{about.name}/RECORD,,\n"
+        record = f"{stem}.py,{_digest('')},0\n{about.name}/RECORD,,\n"
         (about / "RECORD").write_text(record, encoding="utf-8")
 
 

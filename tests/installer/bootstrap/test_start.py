@@ -63,8 +63,14 @@ def test_without_a_version_a_script_is_told_what_to_type(program: Program) -> No
     ],
 )
 def test_starts_that_fail_are_counted(
-    data: ProgramData, program: Program, script: str, before: int, after: int
+    data: ProgramData,
+    program: Program,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+    before: int,
+    after: int,
 ) -> None:
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
     installed(data, "1.0", chat=script)
     write_current(data, Current("1.0", failed_starts=before))
     launch(program, "medusa-chat")
@@ -75,8 +81,19 @@ def test_starts_that_fail_are_counted(
 def test_what_a_window_complains_about_is_kept(data: ProgramData, program: Program) -> None:
     installed(data, "1.0", chat="echo ImportError: libEGL >&2; exit 1")
     write_current(data, Current("1.0"))
-    launch(program, "medusa-chat")
+    assert "libEGL" in launch(program, "medusa-chat").stderr
     assert "libEGL" in (data.log / "start.log").read_text(encoding="utf-8")
+
+
+def test_without_a_screen_nothing_is_counted(
+    data: ProgramData, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("QT_QPA_PLATFORM", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    installed(data, "1.0", chat="exit 2")
+    write_current(data, Current("1.0"))
+    launch(program, "medusa-chat")
+    assert read_current(data).failed_starts == 0
 
 
 def test_after_two_the_version_before_is_offered_and_can_come_back(

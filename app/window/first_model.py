@@ -1,0 +1,103 @@
+"""The model of the first start, where no installer has fetched it: offered once."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Qt, Signal
+
+from app.i18n.engine_texts import error_text
+from app.models.first_model_card import FirstModelCard
+from app.window.parts import WindowParts
+from medusa_core.api import is_first_model_offered
+from medusa_core.errors import MedusaError
+from medusa_core.loading.choice import first_choice
+
+
+class FirstModel(QObject):
+    """Offers the model above the composer, and fetches it while the user goes on.
+
+    Attributes:
+        card: What is shown; None while nothing is.
+    """
+
+    _arrived = Signal(int)
+
+    def __init__(self, parts: WindowParts) -> None:
+        super().__init__(parts.window)
+        self._parts = parts
+        self.card: FirstModelCard | None = None
+        self._stop = threading.Event()
+        self._work: asyncio.Task[None] | None = None
+        self._arrived.connect(self._show_progress, Qt.ConnectionType.QueuedConnection)
+
+    def offer_once(self) -> None:
+        """Offer it to who chats with the demo model and hasn't declined."""
+        values = self._parts.settings.values
+        is_open = not (values.has_declined_first_model or values.is_offline)
+        if is_open and self._parts.keeper.choice.is_demo and is_first_model_offered():
+            self.offer()
+
+    def offer(self) -> None:
+        """Show the offer."""
+        if self.card is not None:
+            return
+        from medusa_core.api import FIRST_MODEL_BYTES
+
+        self.card = card = FirstModelCard(FIRST_MODEL_BYTES, self._parts.appearance)
+        card.wanted.connect(self.fetch)
+        card.declined.connect(self._decline)
+        card.stopped.connect(self.stop)
+        card.load_requested.connect(self._load)
+        self._parts.page.add_card(card)
+
+    def fetch(self) -> None:
+        """Fetch it in the background."""
+        self._stop = threading.Event()
+        self._work = asyncio.ensure_future(self._fetch(self._stop))
+
+    def stop(self) -> None:
+        """End the download; what has come is thrown away."""
+        self._stop.set()
+
+    async def _fetch(self, stop: threading.Event) -> None:
+        from medusa_core.api import fetch_first_model
+
+        self._show_progress(0)
+        try:
+            path = await asyncio.to_thread(fetch_first_model, self._arrived.emit, stop)
+        except MedusaError as error:
+            if self.card is not None:
+                self.card.show_problem(error_text(error))
+            return
+        if self.card is not None:
+            self._show_end(path)
+
+    def _show_end(self, path: Path | None) -> None:
+        assert self.card is not None
+        if path is None:  # the user has ended it
+            self.card.ask()
+        elif self._parts.keeper.choice.is_demo and not self._parts.chat.is_busy:
+            self._load()
+        else:
+            self.card.show_ready()
+
+    def _show_progress(self, num_bytes: int) -> None:
+        if self.card is not None and not self._stop.is_set():
+            self.card.show_progress(num_bytes)
+
+    def _decline(self) -> None:
+        self._parts.settings.remember(has_declined_first_model=True)
+        self._close_card()
+
+    def _load(self) -> None:
+        self._parts.keeper.load(first_choice())
+        self._close_card()
+
+    def _close_card(self) -> None:
+        if self.card is not None:
+            self.card.hide()
+            self.card.deleteLater()
+            self.card = None

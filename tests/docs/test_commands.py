@@ -1,0 +1,69 @@
+"""Commands of the documents are those that there are, with options that they have."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+from markdown_it import MarkdownIt
+
+from docs.pages import ROOT, site_files
+from installer.bootstrap.cli import MAINTENANCE
+from medusa_core.__main__ import COMMANDS
+from medusa_core.cli.program import program_of_commands
+
+PAGES = [page for page in site_files() if page.endswith(".md") and "changelog" not in page]
+NAMES = {*COMMANDS, *MAINTENANCE}
+CALL = re.compile(r"^(?:\S+=\S+ |\$ |.*\| )*(?:\S*/bin/)?medusa (?P<rest>[^#>|]*)")
+# Not those of the demo model's recipe, which has commands of the same names.
+ALONE = re.compile(rf"^(?!(?:train|eval) --)(?P<rest>(?:{'|'.join(sorted(NAMES))}) [^#>|]*--.*)")
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def written(page: str) -> Iterator[str]:
+    """The commands of a page without their first word."""
+    text = (ROOT / page).read_text("utf-8")
+    for token in MarkdownIt("commonmark").enable("table").parse(text):
+        if token.type == "fence":
+            lines = token.content.replace("\\\n", " ").split("\n")
+            yield from (found["rest"] for line in lines if (found := CALL.match(line)))
+        for child in token.children or ():
+            if child.type == "code_inline":
+                found = CALL.match(child.content) or ALONE.match(child.content)
+                if found:
+                    yield found["rest"]
+
+
+@cache
+def parser_of(command: str) -> argparse.ArgumentParser:
+    if command in MAINTENANCE:  # the launcher of a package does them without the program
+        parser = importlib.import_module(f"installer.bootstrap.{command}")._parser()
+        assert isinstance(parser, argparse.ArgumentParser)
+        return parser
+    program = program_of_commands("medusa", "", COMMANDS, (command,))
+    return subparsers(program)[command]
+
+
+def subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return dict(action.choices)
+    return {}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_of_a_page_exist_and_have_their_options(page: str) -> None:
+    for rest in written(page):
+        command, *words = rest.split() or [""]
+        if not re.fullmatch(r"[a-z][a-z-]+", command) or command == "help":
+            continue  # a placeholder, or only the program's name
+        assert command in NAMES, f"{page}: medusa {rest}"
+        parser = parser_of(command)
+        for word in words:
+            parser = subparsers(parser).get(word, parser)
+        unknown = set(FLAG.findall(rest)) - set(parser._option_string_actions)
+        assert not unknown, f"{page}: medusa {rest}"

@@ -1,0 +1,154 @@
+"""The model of the first start out of its package, with a fetcher that puts files into a folder."""
+
+import hashlib
+import importlib.util
+import shutil
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from installer import model_file
+from medusa_core.__main__ import main
+from medusa_core.errors import DiskFullError, HubError, IntegrityError, NetworkError
+from medusa_core.hub import first_model
+from medusa_core.hub.first_model import PAPERS, WORK, _Fetcher, fetch_first_model
+from medusa_core.system.resources import FIRST_MODEL_FILE, FIRST_MODEL_NAME
+
+FOLDER, FILE = FIRST_MODEL_FILE
+WEIGHTS = b"weights" * 1000
+PUTS = f"""
+import pathlib, sys
+package = pathlib.Path(sys.argv[1])
+about = package / "a-1.dist-info" / "licenses"
+about.mkdir(parents=True)
+(package / "a").mkdir()
+(about / "LICENSE").write_bytes(b"Apache")
+(about.parent / "METADATA").write_bytes(b"Name: a")
+(package / "a" / {FILE!r}).write_bytes(b"weights" * 1000)
+"""
+
+
+EXPECTED = first_model.SHA256
+
+
+@pytest.fixture(autouse=True)
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the model goes; a fetcher's weights are those that are expected."""
+    monkeypatch.setenv("MEDUSA_MODELS", str(tmp_path / "models"))
+    monkeypatch.setattr(first_model, "SHA256", hashlib.sha256(WEIGHTS).hexdigest())
+    return tmp_path / "models" / FOLDER
+
+
+def fetch_by(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    """Let a script be what fetches."""
+    fetcher = _Fetcher((sys.executable, "-c", code), {})
+    monkeypatch.setattr(first_model, "_fetcher", lambda: fetcher)
+
+
+def fetch() -> tuple[Path | None, list[int]]:
+    """Fetch; returns the file, and what was told of how much is here."""
+    told: list[int] = []
+    return fetch_first_model(told.append, threading.Event()), told
+
+
+def test_the_model_and_its_papers_are_left_and_nothing_else(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch_by(monkeypatch, PUTS)
+    path, told = fetch()
+    assert path == models / FILE
+    assert path.read_bytes() == WEIGHTS
+    assert {one.name for one in models.iterdir()} == {FILE, *PAPERS, ".lock"}
+    assert told
+
+
+def test_a_stop_ends_the_fetcher_soon(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetch_by(monkeypatch, "import time; time.sleep(600)")
+    stop = threading.Event()
+    threading.Timer(0.3, stop.set).start()
+    began = time.monotonic()
+    assert fetch_first_model(lambda _: None, stop) is None
+    assert time.monotonic() - began < 60
+    assert not (models / WORK).exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [
+        ("import sys; sys.exit('ERROR: no such host')", NetworkError, "no such host"),
+        ("import sys; sys.exit('[Errno 28] No space left on device')", DiskFullError, "full"),
+        (PUTS.replace("* 1000", "* 999"), IntegrityError, "other bytes"),
+        (PUTS.replace(FILE, "x.gguf"), IntegrityError, "holds no"),
+        (PUTS.replace("METADATA", "OTHER"), IntegrityError, "METADATA"),
+    ],
+)
+def test_what_fails_is_told_and_leaves_no_model(
+    models: Path, monkeypatch: pytest.MonkeyPatch, code: str, kind: type[HubError], words: str
+) -> None:
+    fetch_by(monkeypatch, code)
+    with pytest.raises(kind, match=words) as caught:
+        fetch()
+    assert caught.value.hint
+    assert {one.name for one in models.iterdir()} <= {".lock"}
+
+
+def test_a_second_program_does_not_fetch_it_again(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch_by(monkeypatch, PUTS)
+    models.mkdir(parents=True)
+    with FileLock(models / ".lock"), pytest.raises(HubError, match="Another program"):
+        fetch()
+
+
+def test_a_full_disk_is_noticed_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 9, 1))
+    with pytest.raises(DiskFullError, match="are needed"):
+        fetch()
+
+
+def test_a_folder_that_cannot_be_written_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "models").write_text("a file")
+    with pytest.raises(HubError, match="can't be written"):
+        fetch()
+
+
+def test_pip_fetches_where_it_is_and_uv_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert first_model._fetcher().command[:3] == (sys.executable, "-m", "pip")
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "pip" else find(name)
+    )
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
+    assert first_model._fetcher().command[0] == "/bin/uv"
+    (tmp_path / "uv").touch()
+    monkeypatch.setenv("MEDUSA_BOOTSTRAP", str(tmp_path / "launch.py"))
+    assert first_model._fetcher().command[0] == str(tmp_path / "uv")
+    monkeypatch.delenv("MEDUSA_BOOTSTRAP")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(HubError, match="Neither pip nor uv"):
+        first_model._fetcher()
+
+
+def test_it_is_the_model_that_the_installer_fetches() -> None:
+    assert (first_model.PACKAGE, EXPECTED) == (model_file.PACKAGE, model_file.SHA256)
+    assert (FIRST_MODEL_NAME, FOLDER, FILE) == (model_file.NAME, model_file.FOLDER, model_file.FILE)
+    assert (PAPERS, WORK) == (model_file.PAPERS, model_file.WORK)
+
+
+def test_pull_fetches_it_by_name_once(
+    models: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fetch_by(monkeypatch, PUTS)
+    assert main(["pull", "SmolLM2-135M-Instruct"]) == 0
+    assert str(models / FILE) in capsys.readouterr().out
+    fetch_by(monkeypatch, "import sys; sys.exit('again?')")
+    assert main(["pull", "smollm2-135m-instruct"]) == 0
