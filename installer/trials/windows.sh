@@ -65,8 +65,11 @@ start_display() {
     export DISPLAY=":$display"
 }
 
-# wine makes no valid standard input of /dev/null.
-win() { : | wine "$@"; }
+# Python under wine takes pipes, but neither /dev/null nor files.
+win() {
+    : | wine "$@" 2>&1 | cat
+    return "${PIPESTATUS[1]}"
+}
 
 zig() {
     if command -v python-zig > /dev/null; then python-zig "$@"; else python3 -m ziglang "$@"; fi

@@ -1,19 +1,22 @@
 """Imitates a mirror of Pythons on loopback: `mirror.py FILE SYSTEM` prints its address and serves.
 
-It has one archive. Under `/mirror` it answers every name with it, in the layout that uv's own list
-has; uv then compares the bytes with those it knows. `/list.json` is a list of its own, with the
-bytes of that archive.
+Under `/mirror` it answers every name, in the layout that uv's own list has, with an archive of
+nothing; uv compares its bytes with those it knows. `/list.json` is a list of its own, which has the
+file that was given.
 
 Source: uv's documentation of `--mirror` and of `UV_PYTHON_DOWNLOADS_JSON_URL`.
 """
 
 import hashlib
 import http.server
+import io
 import json
 import sys
+import tarfile
 from pathlib import Path
 
 NAME = "cpython-3.13.2"
+PLACE = "/own/python.tar.gz"
 
 
 def listing(archive: bytes, address: str, system: str) -> bytes:
@@ -27,7 +30,7 @@ def listing(archive: bytes, address: str, system: str) -> bytes:
         "minor": 13,
         "patch": 2,
         "prerelease": "",
-        "url": f"{address}/own/python.tar.gz",
+        "url": address + PLACE,
         "sha256": hashlib.sha256(archive).hexdigest(),
         "variant": None,
         "build": "20250302",
@@ -35,13 +38,25 @@ def listing(archive: bytes, address: str, system: str) -> bytes:
     return json.dumps({f"{NAME}-{system}-x86_64-none": entry}).encode()
 
 
+def empty_archive() -> bytes:
+    """A packed folder `python`, with nothing in it."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        folder = tarfile.TarInfo("python")
+        folder.type = tarfile.DIRTYPE
+        folder.mode = 0o755
+        archive.addfile(folder)
+    return packed.getvalue()
+
+
 def main() -> None:
     """Serve until this process is ended."""
-    archive, system = Path(sys.argv[1]).read_bytes(), sys.argv[2]
+    archive, system, nothing = Path(sys.argv[1]).read_bytes(), sys.argv[2], empty_archive()
 
     class Answers(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = listing(archive, address, system) if "list.json" in self.path else archive
+            known = {PLACE: archive, "/list.json": listing(archive, address, system)}
+            body = known.get(self.path, nothing)
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
