@@ -67,7 +67,7 @@ from medusa_core.memory.trained_heads import trained_bytes
 from medusa_core.remote.endpoints import Endpoint, Endpoints
 from medusa_core.system.extras import SERVER_EXTRA
 from medusa_core.system.files.json_file import read_json
-from medusa_core.system.installation import Installation, command_to_mend, installation
+from medusa_core.system.installation import command_to_mend
 from medusa_core.system.jobs.batch.job import (
     BatchJob,
     BatchState,
@@ -95,7 +95,6 @@ from medusa_core.system.resources import (
     changelog_file,
     demo_heads_dir,
     demo_model_dir,
-    first_model_file,
     import_places,
     quantized_models_dir,
     resources_dir,
@@ -119,7 +118,11 @@ if TYPE_CHECKING:
     from medusa_core.doctor.doctor import run_checks
     from medusa_core.doctor.report import compose_report
     from medusa_core.hub.drafters import DRAFTER_KINDS, DrafterOffer
-    from medusa_core.hub.first_model import FIRST_MODEL_BYTES, fetch_first_model
+    from medusa_core.hub.first_model import (
+        FIRST_MODEL_BYTES,
+        fetch_first_model,
+        is_first_model_offered,
+    )
     from medusa_core.hub.library.library import (
         AdapterOffer,
         Installed,
@@ -227,7 +230,10 @@ _LATER = {
         "medusa_core.chats.settings_file",
     ),
     "whoami": "medusa_core.hub.whoami",
-    **dict.fromkeys(("FIRST_MODEL_BYTES", "fetch_first_model"), "medusa_core.hub.first_model"),
+    **dict.fromkeys(
+        ("FIRST_MODEL_BYTES", "fetch_first_model", "is_first_model_offered"),
+        "medusa_core.hub.first_model",
+    ),
     **dict.fromkeys(("forget_answers", "forget_strangers"), "medusa_core.models.datastore.folder"),
     "compose_report": "medusa_core.doctor.report",
     "run_checks": "medusa_core.doctor.doctor",
@@ -286,14 +292,6 @@ def _start_remote_engine(on_event: EventSink) -> Engine:
 def demo_model() -> tuple[Path, Path]:
     """Folders of the embedded demo model and of its Medusa heads."""
     return demo_model_dir(), demo_heads_dir()
-
-
-def is_first_model_offered() -> bool:
-    """Whether the model of the first start isn't here, and nobody was asked for it.
-
-    A checkout's installer fetches it, and a system package asks before the first start.
-    """
-    return installation() is Installation.PIP and first_model_file() is None
 
 
 def with_offline(settings: HubSettings, is_offline: bool) -> HubSettings:

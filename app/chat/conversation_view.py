@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from itertools import pairwise
 
 from PySide6.QtCore import QCoreApplication, QEvent, QRect, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtGui import QFocusEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
@@ -65,6 +65,9 @@ class ConversationView(QScrollArea):
         self._jump.setAccessibleName(self.tr("Go to the end"))
         self._jump.clicked.connect(self.follow_end)
         self._jump.hide()
+        self._focus_line = QFrame(self)  # a frame of the style sheet would be painted slowly
+        self._focus_line.setObjectName("focusLine")
+        self._focus_line.hide()
         self._is_settling = False
         self._has_new = False
         # One message at a time, between two frames.
@@ -153,6 +156,16 @@ class ConversationView(QScrollArea):
         self._jump.move(
             (self.width() - self._jump.width()) // 2, self.height() - self._jump.height() - gap
         )
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self._focus_line.setGeometry(0, 0, self._appearance.scale.px(0.15), self.height())
+        self._focus_line.raise_()
+        self._focus_line.show()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self._focus_line.hide()
 
     def _build_column(self) -> tuple[QWidget, QVBoxLayout]:
         """The column of messages, centred in the page that scrolls."""

@@ -12,6 +12,7 @@ from app.i18n.words import QT_TRANSLATE_NOOP
 from app.insight.layout import TreeLayout
 from app.insight.tree_captions import BlockFrame, Caption, describe_tree, shape_of
 from app.insight.tree_items import Lines, NodeItem, describe, place_of
+from app.insight.words import as_spoken
 from app.theme.appearance import Appearance
 from app.widgets.announce import announce
 
@@ -66,20 +67,24 @@ class TreeView(QGraphicsView):
         """Draw a tree."""
         self.layout_shown = layout
         self.chosen = -1
-        self.setAccessibleDescription(describe_tree(layout, self._appearance.legend))
+        self.setAccessibleDescription(self._spoken(-1))
         self._draw()
 
     def choose(self, index: int) -> None:
         """Frame a node, and say what it is."""
         self.chosen = index
-        known = 0 <= index < len(self.layout_shown.nodes)
-        nodes, legend = self.layout_shown.nodes, self._appearance.legend
-        whole = describe_tree(self.layout_shown, legend)
-        spoken = describe(nodes[index], legend) if known else whole
-        self.setAccessibleDescription(spoken)
-        if known and self.hasFocus():
-            announce(self, spoken)
+        self.setAccessibleDescription(self._spoken(index))
+        if index >= 0 and self.hasFocus():
+            announce(self, self._spoken(index))
         self.scene().update()
+
+    def _spoken(self, index: int) -> str:
+        """A node for those who listen; the whole tree where there is none."""
+        nodes, legend = self.layout_shown.nodes, self._appearance.legend
+        if not 0 <= index < len(nodes):
+            return describe_tree(self.layout_shown, legend)
+        text = nodes[index].text
+        return as_spoken(text) + describe(nodes[index], legend).removeprefix(text)
 
     def fit(self) -> None:
         """Show the whole tree, as large as it fits; from now on, too."""

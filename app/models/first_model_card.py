@@ -52,6 +52,7 @@ class FirstModelCard(QFrame):
         self.label.setTextFormat(Qt.TextFormat.PlainText)
         self.bar = QProgressBar()
         self.bar.setRange(0, _STEPS)
+        self.bar.setTextVisible(False)
         self.bar.setAccessibleName(self.tr("Progress of the download"))
         self.fetch_button = QPushButton()
         self.decline_button = QPushButton(self.tr("Do without"))

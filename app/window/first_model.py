@@ -11,7 +11,6 @@ from PySide6.QtCore import QObject, Qt, Signal
 from app.i18n.engine_texts import error_text
 from app.models.first_model_card import FirstModelCard
 from app.window.parts import WindowParts
-from medusa_core.api import is_first_model_offered
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import first_choice
 
@@ -35,6 +34,8 @@ class FirstModel(QObject):
 
     def offer_once(self) -> None:
         """Offer it to who chats with the demo model and hasn't declined."""
+        from medusa_core.api import is_first_model_offered
+
         values = self._parts.settings.values
         is_open = not (values.has_declined_first_model or values.is_offline)
         if is_open and self._parts.keeper.choice.is_demo and is_first_model_offered():

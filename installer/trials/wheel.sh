@@ -12,7 +12,7 @@ main() {
     rm -rf "$PLACE"
     mkdir -p "$PLACE/dist"
     # The environment's own: nothing of the checkout is on its path.
-    cd "$PLACE"
+    cd "$PLACE" || exit
     export MEDUSA_HOME="$PLACE/home"
     step "build the wheel" env -C "$CHECKOUT" "$PYTHON" installer package --wheel --out "$PLACE/dist"
     wheel=$(echo "$PLACE"/dist/medusa_chat-*.whl)
@@ -20,7 +20,7 @@ main() {
     step "make an environment" "$PYTHON" -m venv env
     pip=("$PROGRAMS/python" -m pip install --quiet --constraint "$CHECKOUT/installer/constraints.txt")
     [ -z "$MIRROR" ] || pip+=(--no-index --find-links "$MIRROR")
-    step "pip install" "${pip[@]}" "$wheel[server]"
+    step "pip install" "${pip[@]}" "${wheel}[server]"
     note "environment" "" "$(size_of env)"
     check "both commands are there" test -x "$PROGRAMS/medusa" -a -x "$PROGRAMS/medusa-chat"
     check "it says its version" "$PROGRAMS/medusa" --version

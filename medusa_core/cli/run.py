@@ -24,8 +24,10 @@ from medusa_core.cli.load_arguments import (
 )
 from medusa_core.client import Client
 from medusa_core.errors import MedusaError, RequestError
+from medusa_core.hub.first_model import is_first_model_offered
 from medusa_core.hub.library.find import loadable_models
 from medusa_core.messages import ModelLoaded, Progress, StopReason
+from medusa_core.system.resources import FIRST_MODEL_FILE, FIRST_MODEL_NAME
 from medusa_core.system.running_models import RunningFile
 from medusa_core.system.user_folders import Places, places
 from medusa_core.terminal.chat import ChosenModel, TerminalChat
@@ -151,6 +153,9 @@ async def _talk(
 ) -> None:
     """Read and answer, line by line."""
     screen.remark(f"{harmless(chat.description)} · /help")
+    if is_first_model_offered():
+        name = FIRST_MODEL_FILE[0]
+        screen.remark(f"medusa pull {name} fetches {FIRST_MODEL_NAME}, a small chat model (93 MB)")
     while not commands.is_over:
         try:
             line = await editor.read()

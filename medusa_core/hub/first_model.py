@@ -23,8 +23,13 @@ from filelock import FileLock, Timeout
 
 from medusa_core.errors import DiskFullError, HubError, IntegrityError, NetworkError
 from medusa_core.hub.watch import Stopped
-from medusa_core.system.installation import BOOTSTRAP_VARIABLE
-from medusa_core.system.resources import FIRST_MODEL_FILE, FIRST_MODEL_NAME, models_dir
+from medusa_core.system.installation import BOOTSTRAP_VARIABLE, Installation, installation
+from medusa_core.system.resources import (
+    FIRST_MODEL_FILE,
+    FIRST_MODEL_NAME,
+    first_model_file,
+    models_dir,
+)
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +56,14 @@ class _Fetcher:
 
     command: tuple[str, ...]
     environment: Mapping[str, str]
+
+
+def is_first_model_offered() -> bool:
+    """Whether the model of the first start isn't here, and nobody was asked for it.
+
+    A checkout's installer fetches it, and a system package asks before the first start.
+    """
+    return installation() is Installation.PIP and first_model_file() is None
 
 
 def fetch_first_model(fetched: Callable[[int], None], stop: threading.Event) -> Path | None:

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
     QAccessibleEvent,
     QAccessibleInterface,
+    QImage,
 )
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -31,6 +32,11 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.messages.announcer import Announcer
 from app.chat.messages.text_view import TextView
+from app.help.whats_new import WhatsNewDialog
+from app.models.first_model_card import FirstModelCard
+from app.settings.change_words import SettingChange
+from app.settings.exchange import SettingsImport
+from app.settings.import_dialog import ImportSettingsDialog
 from app.settings.storage_page import StoragePage
 from app.theme.appearance import Appearance
 from app.widgets.accessible_roles import GROUPS, PICTURES, give_roles
@@ -174,6 +180,18 @@ def test_everything_in_the_dialogs_has_a_name(
         assert faults(dialog) == [], type(dialog).__name__
 
 
+def test_what_is_only_shown_at_times_has_a_name(qtbot: QtBot, appearance: Appearance) -> None:
+    planned = SettingsImport(
+        {}, (), None, (SettingChange("Theme", "Light", "Dark"),), ("Not this.",)
+    )
+    card = FirstModelCard(90 << 20, appearance)
+    for widget in (ImportSettingsDialog("mine.json", planned, appearance), card):
+        qtbot.addWidget(widget)
+        assert faults(widget) == [], type(widget).__name__
+    card.show_progress(1 << 20)
+    assert faults(card) == []
+
+
 def test_what_nobody_could_read_is_found(qtbot: QtBot) -> None:
     window = QWidget()
     qtbot.addWidget(window)
@@ -218,6 +236,56 @@ def test_tab_goes_from_the_composer_through_what_is_seen_and_comes_back(
     assert QApplication.focusWidget() is start
     assert len(seen) == len(set(seen)) > 3
     assert all(widget.isVisible() and spoken(widget) for widget in seen)
+
+
+def picture_around(widget: QWidget) -> QImage:
+    QApplication.processEvents()
+    window = widget.window()
+    place = QRect(widget.mapTo(window, QPoint(0, 0)), widget.size())
+    return window.grab(place.adjusted(-3, -3, 3, 3)).toImage()
+
+
+def unseen_focus(root: QWidget, elsewhere: QWidget) -> list[str]:
+    """What looks with the keyboard as it looks without."""
+    found = []
+    for widget in focusable(root):
+        is_shown = widget.isVisible() and not widget.visibleRegion().isEmpty()
+        if widget is elsewhere or not is_shown or not widget.isEnabled():
+            continue
+        widget.setFocus(Qt.FocusReason.TabFocusReason)
+        elsewhere.setFocus(Qt.FocusReason.TabFocusReason)
+        before = picture_around(widget)
+        widget.setFocus(Qt.FocusReason.TabFocusReason)
+        if widget.hasFocus() and picture_around(widget) == before:
+            found.append(f"{type(widget).__name__} {spoken(widget)}")
+    return found
+
+
+def test_whatever_has_the_keyboard_shows_it(qtbot: QtBot, open_fake: Open, run: Run) -> None:
+    window, _ = open_fake()
+    wait_ready(qtbot, window)
+    ask(qtbot, window, "Hello")
+    window.insight.open_tree()
+
+    async def work() -> None:
+        window.dialogs.show_settings()
+        (storage,) = window.findChildren(StoragePage)
+        assert storage._work is not None
+        await storage._work
+
+    run(work)
+    window.dialogs.show_whats_new()
+    settings = window.dialogs.settings
+    assert settings is not None
+    (news,) = window.findChildren(WhatsNewDialog)
+    window.activateWindow()
+    assert unseen_focus(window, window.page.composer.edit) == []
+    news.activateWindow()
+    assert unseen_focus(news, news.findChildren(QPushButton)[0]) == []
+    settings.activateWindow()
+    for page in range(settings.pages.count()):
+        settings.names.setCurrentRow(page)
+        assert unseen_focus(settings, settings.names) == [], page
 
 
 def shows_text(message: QWidget) -> bool:
@@ -332,7 +400,7 @@ def test_who_goes_from_step_to_step_hears_which_guesses_were_right(
     qtbot.waitUntil(tree.view.hasFocus)
     QTest.keyClick(tree.view, Qt.Key.Key_Right)
     QTest.keyClick(tree.view, Qt.Key.Key_Right)
-    assert announced[-1].startswith("␣two: accepted, from head 1")
+    assert announced[-1].startswith("two: accepted, from head 1")
     window.page.composer.edit.setFocus()
     announced.clear()
     window.insight.timeline.go(3)

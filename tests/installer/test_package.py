@@ -61,7 +61,12 @@ def test_the_wheel_names_its_programs_extras_licences_and_version(builder: Wheel
     assert "bitsandbytes" in base
     assert not {"starlette", "uvicorn", "ray", "matplotlib"} & base
     licences = {Path(name).name for name in about.license_files}
-    assert {"LICENSE-Inter.txt", "codebooks.LICENSE.txt", "ATTRIBUTION.md"} <= licences
+    assert {
+        "LICENCES.md",
+        "LICENSE-Inter.txt",
+        "codebooks.LICENSE.txt",
+        "ATTRIBUTION.md",
+    } <= licences
 
 
 def test_the_changelog_begins_with_this_version() -> None:

@@ -261,7 +261,7 @@ class Bus:
     def type(self, text: str) -> None:
         """Type a text."""
         for char in text:
-            Atspi.generate_keyboard_event(Atspi_keysym(char), None, Atspi.KeySynthType.SYM)
+            Atspi.generate_keyboard_event(_keysym(char), None, Atspi.KeySynthType.SYM)
             self.pause(POLL_S)
 
     def _key(self, code: int, kind: Atspi.KeySynthType) -> None:
@@ -277,6 +277,6 @@ class Bus:
         self.heard.append(heard)
 
 
-def Atspi_keysym(char: str) -> int:
-    """The X keysym of a character of Latin-1."""
-    return 0xFF0D if char == "\n" else ord(char)
+def _keysym(char: str) -> int:
+    """The X keysym of a character: Latin-1's are its codes, others begin at 2²⁴."""
+    return ord(char) if ord(char) < 0x100 else 0x1000000 + ord(char)

@@ -81,6 +81,19 @@ def load_a_model(program: Program) -> str:
     return " / ".join(said)
 
 
+def use_the_menu(program: Program) -> str:
+    """Open the window's menu, hear an entry, and leave it."""
+    program.tab_to(program.window, "push button", "Menu")
+    program.bus.press("Space", 0.5)
+    program.bus.forget()
+    program.bus.press("Down", 0.3)
+    program.bus.press("Down", 0.3)
+    heard = [one.data for one in program.bus.heard if "focused" in one.kind and one.detail]
+    program.bus.press("Escape", 0.5)
+    _demand(len(heard) > 1 and all(heard), f"the entries of the menu aren't heard: {heard}")
+    return " / ".join(heard)
+
+
 def read_the_tree(program: Program) -> str:
     """Open the tree, go from step to step, and hear what was accepted."""
     ask(program, STORY)
@@ -171,6 +184,7 @@ TASKS = {
         stop,
         read_a_verdict,
         load_a_model,
+        use_the_menu,
         read_the_tree,
         change_a_setting,
         read_an_error,

@@ -12,8 +12,8 @@ pytestmark = [
 ]
 TOURS = ("welcome", "chat", "panels", "models", "settings", "others")
 TASKS = (
-    *("write_and_hear", "stop", "read_a_verdict", "load_a_model", "read_the_tree"),
-    *("change_a_setting", "read_an_error", "undo_a_deleted_chat"),
+    *("write_and_hear", "stop", "read_a_verdict", "load_a_model", "use_the_menu"),
+    *("read_the_tree", "change_a_setting", "read_an_error", "undo_a_deleted_chat"),
 )
 
 

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QPushButton
 
 from app.models.first_model_card import FirstModelCard
 from app.window.main_window import MainWindow
-from medusa_core import api
 from medusa_core.errors import NetworkError
+from medusa_core.hub import first_model
 from medusa_core.system.installation import Installation
 from medusa_core.system.resources import FIRST_MODEL_FILE
 from tests.app.conftest import Open
@@ -26,7 +26,7 @@ SIZE = 93_000_000
 def window(open_fake: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MainWindow:
     """A window of a package that pip has installed, with the demo model."""
     monkeypatch.setenv("MEDUSA_MODELS", str(tmp_path / "models"))
-    monkeypatch.setattr(api, "installation", lambda: Installation.PIP)
+    monkeypatch.setattr(first_model, "installation", lambda: Installation.PIP)
     return open_fake()[0]
 
 
@@ -137,7 +137,7 @@ def test_who_declines_is_not_asked_again(window: MainWindow) -> None:
 def test_where_an_installer_has_asked_it_is_not_offered(
     window: MainWindow, monkeypatch: pytest.MonkeyPatch, way: Installation
 ) -> None:
-    monkeypatch.setattr(api, "installation", lambda: way)
+    monkeypatch.setattr(first_model, "installation", lambda: way)
     window.first_model.offer_once()
     assert window.first_model.card is None
 
