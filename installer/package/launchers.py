@@ -17,7 +17,7 @@ LIBRARIES = ("-lshlwapi", "-lshell32", "-lcomctl32", "-lgdi32", "-luser32", "-la
 SHARED = ("launcher.c", "folders.c", "python.c")
 WINDOW = ("-Wl,--subsystem,windows",)  # no terminal opens with it
 # What is built of what, and with which flags.
-PROGRAMS = {
+PROGRAMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "MedusaChat.exe": ((*SHARED, "fetch_window.c"), WINDOW),
     "medusa.exe": ((*SHARED, "fetch_terminal.c"), ("-DTERMINAL",)),
 }
