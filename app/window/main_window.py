@@ -257,7 +257,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle(TITLE)
         self.setMinimumSize(MIN_SIZE)
         self.resize(START_SIZE)
-        split = QSplitter()
+        split = QSplitter(self)  # taking it later would style all that is in it once more
         split.setObjectName("sides")
         split.setChildrenCollapsible(False)
         split.addWidget(self.sidebar)
