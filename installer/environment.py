@@ -38,8 +38,7 @@ def prepare_environment(layout: Layout, runner: Runner) -> None:
 def missing_packages(layout: Layout, names: list[str]) -> list[str]:
     """Those of `names` whose metadata is not in the environment; only lists directories."""
     present = set()
-    pattern = "Lib/site-packages" if sys.platform == "win32" else "lib/python3.*/site-packages"
-    for record in layout.venv.glob(f"{pattern}/*.dist-info"):
+    for record in layout.site_packages.glob("*.dist-info"):
         present.add(_canonical(record.name.partition("-")[0]))
     return [name for name in names if _canonical(name) not in present]
 

@@ -60,6 +60,12 @@ class Layout:
         """Whose work it holds and installs; all packages carry it."""
         return self.root / "installer" / "LICENCES.md"
 
+    @property
+    def site_packages(self) -> Path:
+        """Where the environment's packages lie."""
+        found = self.venv.glob("lib/python3.*/site-packages")
+        return next(found, self.venv / "Lib" / "site-packages")
+
     def program(self, name: str) -> Path:
         """Path of a program inside the environment."""
         if os.name == "nt":

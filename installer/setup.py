@@ -16,10 +16,12 @@ from installer.requirements import name_of, read_requirements
 from installer.space import check_space
 from installer.stamp import Stamp, fingerprint, read_stamp, write_stamp
 from installer.torch_choice import TorchBuild, TorchChoice, choose_torch
-from installer.torch_install import install_torch, is_satisfied
+from installer.torch_install import NOT_COMPILED, install_torch, is_satisfied
 
 AUTO = "auto"
 CHECK_TIMEOUT_S = 180.0
+COMPILE_TIMEOUT_S = 900.0
+NEVER_IMPORTED = r"[\\/]tests?[\\/]"  # tests that packages bring
 NO_NETWORK = (
     "name resolution",
     "Name or service not known",
@@ -90,6 +92,7 @@ def _install(layout: Layout, runner: Runner, request: Request) -> None:
     with _marked_unfinished(layout):
         installed = install_torch(layout, runner, choice)
         _install_requirements(layout, runner, with_tests=with_tests)
+        _compile(layout, runner)
         _check(layout, runner)
     write_stamp(layout, Stamp(fingerprint(layout), with_tests, requested, installed.value))
     say("The installation is complete.")
@@ -111,7 +114,16 @@ def _install_requirements(layout: Layout, runner: Runner, *, with_tests: bool) -
         f"Installing {len(requirements)} packages and what they need; a few minutes the first time."
     )
     command = [str(layout.python), "-m", "pip", "--disable-pip-version-check", "install"]
-    runner.stream([*command, "--constraint", str(layout.constraints), *requirements])
+    runner.stream([*command, NOT_COMPILED, "--constraint", str(layout.constraints), *requirements])
+
+
+def _compile(layout: Layout, runner: Runner) -> None:
+    """Compile all modules on all cores; pip does it on one, and uv not at all.
+
+    A package may hold files that are none of this Python; they matter as little as to pip.
+    """
+    command = [str(layout.python), "-m", "compileall", "-q", "-j", "0", "-x", NEVER_IMPORTED]
+    runner.capture([*command, str(layout.site_packages)], COMPILE_TIMEOUT_S)
 
 
 def _check(layout: Layout, runner: Runner) -> None:

@@ -10,6 +10,7 @@ from installer.process import Runner
 from installer.torch_choice import TorchBuild, TorchChoice
 
 PROBE_TIMEOUT_S = 12.0
+NOT_COMPILED = "--no-compile"  # all modules are compiled at the end, on all cores
 PROBE_ENV: Mapping[str, str] = {"UV_HTTP_TIMEOUT": "8", "UV_HTTP_RETRIES": "0"}
 
 
@@ -28,10 +29,7 @@ def pinned(layout: Layout, name: str) -> str:
 
 def installed_torch(layout: Layout) -> str | None:
     """Version of torch in the environment with its build (`2.13.0+cu126`), from its metadata."""
-    site_packages = (
-        "Lib/site-packages" if sys.platform == "win32" else "lib/python3.*/site-packages"
-    )
-    for record in layout.venv.glob(f"{site_packages}/torch-*.dist-info/RECORD"):
+    for record in layout.site_packages.glob("torch-*.dist-info/RECORD"):
         return record.parent.name.removeprefix("torch-").removesuffix(".dist-info")
     return None
 
@@ -87,7 +85,9 @@ def _install_through_pip(layout: Layout, runner: Runner) -> None:
     say("Installing torch.")
     reinstall = ["--force-reinstall", "--no-deps"] if installed_torch(layout) else []
     constraint = ["--constraint", str(layout.constraints)]
-    runner.stream([*_pip(layout), "install", *reinstall, *constraint, pinned(layout, "torch")])
+    runner.stream(
+        [*_pip(layout), "install", NOT_COMPILED, *reinstall, *constraint, pinned(layout, "torch")]
+    )
     say(f"pip gave torch {installed_torch(layout)}.")
 
 

@@ -104,6 +104,8 @@ from medusa_core.system.user_folders import (
     Places,
     places,
     prepare_home,
+    with_home,
+    without_home,
 )
 
 if TYPE_CHECKING:
@@ -508,9 +510,11 @@ __all__ = [
     "whoami",
     "with_attachments",
     "with_cache",
+    "with_home",
     "with_limit",
     "with_offline",
     "with_token",
+    "without_home",
     "write_settings_file",
     "write_trace",
     "write_whole",

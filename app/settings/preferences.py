@@ -25,7 +25,7 @@ from app.settings.kinds import (
 )
 from app.theme.appearance import ThemeChoice
 from app.theme.fonts import MAX_ZOOM, MIN_ZOOM, ZOOM_STEP
-from medusa_core.api import read_json
+from medusa_core.api import read_json, with_home, without_home
 from medusa_core.errors import CheckpointError
 from medusa_core.loading.choice import (
     ModelChoice,
@@ -247,7 +247,7 @@ def load_preferences(folder: Path) -> Preferences:
     """
     path = folder / FILE_NAME
     try:
-        saved = read_json(path) if path.exists() else {}
+        saved = with_home(read_json(path)) if path.exists() else {}
     except (CheckpointError, OSError) as error:
         log.warning("%s is set aside: %s", path, error)
         with suppress(OSError):  # on a disk that can't be written it stays where it is
@@ -276,7 +276,7 @@ def save_preferences(preferences: Preferences, folder: Path) -> None:
             name: declared.kind.write(getattr(preferences, name))
             for name, declared in DECLARATIONS.items()
         }
-        part.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+        part.write_text(json.dumps(without_home(saved), indent=1) + "\n", encoding="utf-8")
         part.replace(path)
     except OSError as error:
         log.warning("%s can't be written: %s", path, error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import Enum
+from functools import cache
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
@@ -60,7 +61,7 @@ class Appearance(QObject):
         self.scale = FontScale(zoom, family or TEXT_FAMILY)
         self.legend = Legend()
         self.theme = self._chosen()
-        QApplication.setStyle("Fusion")
+        _take_fusion()
         # Qt's own file dialog takes its icons from here.
         QIcon.setThemeSearchPaths([str(resources / "icons")])
         QIcon.setThemeName("files")
@@ -113,6 +114,12 @@ class Appearance(QObject):
     def _follow_system(self) -> None:
         if self.choice is ThemeChoice.SYSTEM and self._chosen() is not self.theme:
             self.choose(ThemeChoice.SYSTEM)
+
+
+@cache
+def _take_fusion() -> None:
+    """Take Qt's own style; once, since every widget that there is would be styled anew."""
+    QApplication.setStyle("Fusion")
 
 
 def theme_of_system(scheme: Qt.ColorScheme, contrast: Qt.ContrastPreference) -> Theme:

@@ -19,6 +19,7 @@ MAX_ZOOM = 2.0
 ZOOM_STEP = 0.1
 
 
+@cache
 def load_fonts(folder: Path) -> None:
     """Make the fonts of a folder known to Qt; a broken file costs its looks only."""
     for path in sorted(folder.glob("*.[ot]tf")):

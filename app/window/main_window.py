@@ -161,7 +161,7 @@ class MainWindow(QMainWindow):
         self.remedies = Remedies(parts, self.dialogs.show_diagnostics)
         self.notices = JobNotices(parts, self.dialogs)
         self.first_model = FirstModel(parts)
-        self.commands.add(WindowCommands(parts, self.dialogs).all())
+        self.commands.add((*WindowCommands(parts, self.dialogs).all(), self.first_model.command()))
         self._state = (
             None if places is None else WindowState(self, places.state, _panels(self.insight))
         )
@@ -257,7 +257,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle(TITLE)
         self.setMinimumSize(MIN_SIZE)
         self.resize(START_SIZE)
-        split = QSplitter()
+        split = QSplitter(self)  # taking it later would style all that is in it once more
         split.setObjectName("sides")
         split.setChildrenCollapsible(False)
         split.addWidget(self.sidebar)

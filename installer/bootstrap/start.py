@@ -23,6 +23,7 @@ from installer.lock import installation_lock
 STARTED_VARIABLE = "MEDUSA_STARTED_FILE"
 START_LOG = "start.log"
 SHOWN_BYTES = 20_000
+_SIGNALLED = 128  # and the signal's number: as a shell says it
 # What a shell says of a program that a user ended: Ctrl-C, hang-up, `kill`.
 _ENDED_BY_USER = (-1, -2, -15, 129, 130, 143)
 
@@ -70,7 +71,7 @@ def run_window(data: ProgramData, program: Program, version: str, arguments: Seq
         note_start(data, version, failed=False)
     elif status != 0 and status not in _ENDED_BY_USER and has_qt_screen(arguments):
         note_start(data, version, failed=True)
-    return status
+    return status if status >= 0 else _SIGNALLED - status
 
 
 def note_start(data: ProgramData, version: str, *, failed: bool) -> None:

@@ -10,7 +10,6 @@ from installer.bootstrap.environment import discard_environment
 from installer.bootstrap.files import folder_bytes, remove_folder
 from installer.bootstrap.folders import ProgramData, user_folders
 from installer.bootstrap.in_use import is_in_use
-from installer.bootstrap.installation import ANOTHER_FOLDER
 from installer.bootstrap.program import Program
 from installer.bootstrap.space import shown_bytes
 from installer.bootstrap.terminal import ask, is_conversation
@@ -121,7 +120,7 @@ def _remove_program(data: ProgramData) -> None:
         SetupError: a version runs.
         OSError: something can't be removed.
     """
-    with installation_lock(data.lock, mend=ANOTHER_FOLDER):
+    with installation_lock(data.lock, mend="Make its disk writable, then run again."):
         versions = data.complete_versions()
         if running := [version for version in versions if is_in_use(data, version)]:
             raise SetupError(

@@ -123,6 +123,8 @@ class Uv:
             "UV_PYTHON_INSTALL_DIR": str(self.data.pythons),
             "UV_PYTHON_PREFERENCE": "system",
             "UV_NO_PROGRESS": "1",
+            # A computer that is busy, or sleeps for a while, is no failure.
+            "UV_COMPILE_BYTECODE_TIMEOUT": "0",
             "NO_COLOR": "1",
         }
         return {**_kept_variables(os.environ), **self.sources.env, **own}

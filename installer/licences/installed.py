@@ -28,7 +28,7 @@ def installed_parts(layout: Layout) -> tuple[Part, ...]:
     Raises:
         SetupError: one isn't in the environment, or says nothing of its licence.
     """
-    pinned, environment = pins(layout), site_packages(layout)
+    pinned, environment = pins(layout), layout.site_packages
     parts = []
     for name in sorted(closure(layout)):
         found = distribution(name, environment)
@@ -40,7 +40,7 @@ def installed_parts(layout: Layout) -> tuple[Part, ...]:
 
 def closure(layout: Layout) -> set[str]:
     """Names of all pinned packages that the program needs on any system."""
-    pinned, environment = pins(layout), site_packages(layout)
+    pinned, environment = pins(layout), layout.site_packages
     needed: set[str] = set()
     open_ones = [normal(name_of(one)) for one in read_requirements(layout, with_tests=False)]
     while open_ones:
@@ -77,15 +77,6 @@ def distribution(name: str, environment: Path) -> Distribution | None:
     """A package of an environment; None if it isn't there."""
     context = MetadataPathFinder.Context(name=name, path=[str(environment)])
     return next(iter(MetadataPathFinder.find_distributions(context)), None)
-
-
-def site_packages(layout: Layout) -> Path:
-    """Where the environment's packages lie."""
-    candidates = [
-        *layout.venv.glob("lib/python3*/site-packages"),
-        layout.venv / "Lib/site-packages",
-    ]
-    return candidates[0]
 
 
 def normal(name: str) -> str:

@@ -18,7 +18,7 @@ from medusa_core.chats.settings_file import (
 from medusa_core.errors import MedusaError, SettingsFileError
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.running_models import running_models
-from medusa_core.system.user_folders import Places, places
+from medusa_core.system.user_folders import Places, places, with_home, without_home
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,17 +76,20 @@ def _settings_in(where: Places) -> SettingsFile:
 def _preferences_in(where: Places) -> dict[str, Any]:
     """The window's choices; none before it was opened first, or where they can't be read."""
     try:
-        return read_json(where.preferences) if where.preferences.exists() else {}
+        kept = read_json(where.preferences) if where.preferences.exists() else {}
     except MedusaError as error:
         raise SettingsFileError(
             f"{where.preferences} can't be read.", "Start Medusa Chat once: it sets the file aside."
         ) from error
+    found: dict[str, Any] = with_home(kept)
+    return found
 
 
 def _write(values: Mapping[str, Any], path: Path) -> None:
     part = path.with_suffix(".part")
     try:
-        part.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(without_home(values), indent=1) + "\n", encoding="utf-8")
         part.replace(path)
     except OSError as error:
         raise SettingsFileError(

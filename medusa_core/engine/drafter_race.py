@@ -32,7 +32,6 @@ from medusa_core.system.resources import prompts_dir
 log = logging.getLogger(__name__)
 
 PLAIN = "none"
-_WARM_TOKENS = 4
 # Few and short questions: somebody may be waiting to ask.
 _USUAL, _USUAL_TOKENS, _USUAL_S = 8, 48, 120.0
 
@@ -80,7 +79,9 @@ class DrafterRace:
         self._tuners = {spec.name: Tuner(target, costs) for spec in raced_drafters(target)}
         self._questions = list(questions)
         self._max_new_tokens = max_new_tokens
-        self._place = -1  # before the first question everyone warms up on it
+        # Everyone answers the first question once before it counts: what a chat's drafter has
+        # learned after its first answer, all of the race have learned too.
+        self._place = -1
         self._left = self._order()
         self._round: dict[str, RaceSums] = {}
         self._sums: defaultdict[str, RaceSums] = defaultdict(RaceSums)
@@ -139,10 +140,7 @@ class DrafterRace:
         )
 
     def _begin(self, name: str) -> _Answer:
-        warms = self._place < 0
-        settings = GenerateSettings(
-            drafter=name, max_new_tokens=_WARM_TOKENS if warms else self._max_new_tokens
-        )
+        settings = GenerateSettings(drafter=name, max_new_tokens=self._max_new_tokens)
         messages_of = (ChatMessage(Role.USER, self._questions[max(0, self._place)]),)
         session = Session(self._target)
         try:

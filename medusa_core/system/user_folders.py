@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
@@ -19,6 +21,7 @@ from medusa_core.errors import StorageError
 APP_NAME = "medusa-chat"
 HOME_VARIABLE = "MEDUSA_HOME"
 _OWN = 0o700
+_MARK = f"${{{HOME_VARIABLE}}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,40 @@ def portable_home(environment: Mapping[str, str] | None = None) -> Path | None:
         return None
     # An unknown user's name stays as it is here; `Path.expanduser` would raise.
     return Path(os.path.expanduser(named)).absolute()  # noqa: PTH111
+
+
+def without_home(value: Any) -> Any:
+    """JSON as a portable program keeps it: paths in its folder don't say where that lies.
+
+    So a stick may have another letter, or the folder another name, at the next start.
+    """
+    home = portable_home()
+    return value if home is None else _each_text(value, partial(_leave_home, home))
+
+
+def with_home(value: Any) -> Any:
+    """What `without_home` was given, from where the folder lies now."""
+    home = portable_home()
+    return value if home is None else _each_text(value, partial(_enter_home, home))
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """JSON with other texts, also as the names of values."""
+    if isinstance(value, dict):
+        return {change(name): _each_text(one, change) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_each_text(one, change) for one in value]
+    return change(value) if isinstance(value, str) else value
+
+
+def _leave_home(home: Path, text: str) -> str:
+    if not text.startswith(str(home)) or not Path(text).is_relative_to(home):
+        return text
+    return f"{_MARK}/{Path(text).relative_to(home).as_posix()}"
+
+
+def _enter_home(home: Path, text: str) -> str:
+    return str(home / text.removeprefix(f"{_MARK}/")) if text.startswith(f"{_MARK}/") else text
 
 
 def prepare_home() -> None:

@@ -32,7 +32,7 @@ from tests.app.test_accessibility import faults
 # What belongs to one computer, or isn't a choice.
 STAYS = {
     *("model", "draft_models", "device"),
-    *("has_read_hint", "has_seen_welcome", "seen_version"),
+    *("has_read_hint", "has_seen_welcome", "has_declined_first_model", "seen_version"),
 }
 OTHERS = {
     "theme": "dark",

@@ -104,7 +104,7 @@ def load_blocks() -> LoadBlocks:
 def settings_of(rule: RuleSpec, drafter: str = "none") -> GenerateSettings:
     """Under the rule that draws, a setting that draws often."""
     return GenerateSettings(
-        rule=rule.name, drafter=drafter, temperature=0.8, top_k=40, seed=3, max_new_tokens=40
+        rule=rule.name, drafter=drafter, temperature=0.8, top_k=40, seed=3, max_new_tokens=32
     )
 
 

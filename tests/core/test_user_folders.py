@@ -4,19 +4,31 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.__main__ import main as open_window
+from app.settings.preferences import Preferences, load_preferences, save_preferences
 from app.startup import portable
 from medusa_core.__main__ import main
 from medusa_core.errors import StorageError
+from medusa_core.hub.library.find import folder_list
+from medusa_core.hub.library.library_import import FolderList
 from medusa_core.hub.settings import save_token, settings_from
 from medusa_core.remote.keys import KeyStore
 from medusa_core.runtime.cluster.ray_setup import token_file
 from medusa_core.system.resources import calibrations_dir, quantized_models_dir
-from medusa_core.system.user_folders import HOME_VARIABLE, places, portable_home, prepare_home
+from medusa_core.system.user_folders import (
+    HOME_VARIABLE,
+    places,
+    portable_home,
+    prepare_home,
+    with_home,
+    without_home,
+)
+from tests.core.tiny import TinySpec, write_tiny
 
 ROOT = Path(__file__).resolve().parents[2]
 # What asks the system where a user's files lie, and who may: for the folders themselves, for those
@@ -145,6 +157,31 @@ def test_tokens_and_keys_stay_in_its_folder(home: Path, monkeypatch: pytest.Monk
     assert not store.save_key("http://x", "secret"), "a file has it"
     assert KeyStore(places().config).key_of("http://x") == "secret"
     assert {path.name for path in home.rglob("*") if path.is_file()} == {"token", "keys.json"}
+
+
+def test_paths_in_its_folder_are_found_where_it_lies_next_time(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = home / "huggingface" / "hub" / "tiny"
+    write_tiny(model, TinySpec())
+    chosen = replace(Preferences(), models_dir=str(home / "m"), draft_models={str(model): "/x"})
+    save_preferences(chosen, places().config)
+    FolderList(places().data / "folders.json").add(model)
+    kept = (places().config / "preferences.json").read_text()
+    assert "on a stick" not in kept
+    assert '"models_dir": "${MEDUSA_HOME}/m"' in kept
+    moved = home.rename(tmp_path / "elsewhere")
+    monkeypatch.setenv(HOME_VARIABLE, str(moved))
+    assert folder_list().read() == (moved / "huggingface" / "hub" / "tiny",)
+    found = load_preferences(places().config)
+    assert found.models_dir == str(moved / "m")
+    assert found.draft_models == {str(moved / "huggingface" / "hub" / "tiny"): "/x"}
+    monkeypatch.delenv(HOME_VARIABLE)
+    beside = ["/on a stick", f"{home}er/x", 3, None, {"a": str(home)}]
+    assert with_home(without_home(beside)) == beside
+    monkeypatch.setenv(HOME_VARIABLE, str(home))
+    assert without_home(beside) == [*beside[:4], {"a": "${MEDUSA_HOME}/."}]
+    assert with_home(without_home(beside)) == beside
 
 
 @pytest.mark.parametrize("package", ["app", "medusa_core"])

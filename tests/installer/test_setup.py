@@ -26,6 +26,19 @@ def test_first_start_installs_torch_before_what_depends_on_it(machine: FakeMachi
     assert is_ready(machine.layout, Request())
 
 
+def test_modules_are_compiled_once_on_all_cores_before_one_is_loaded(machine: FakeMachine) -> None:
+    machine.index_reachable = False
+    commands = install(machine)
+    (compiles,) = (i for i, c in enumerate(commands) if " compileall " in c)
+    assert "-j 0" in commands[compiles]
+    assert commands[compiles].endswith(str(machine.site_packages))
+    assert next(i for i, c in enumerate(commands) if "import torch" in c) > compiles
+    by_pip = [c for c in commands[:compiles] if "pip install" in c or " pip " in c]
+    written = [c for c in by_pip if " install " in c and "uv" not in c]
+    assert written
+    assert all("--no-compile" in c for c in written)
+
+
 def test_second_start_runs_no_command(machine: FakeMachine) -> None:
     install(machine)
     assert install(machine) == []

