@@ -9,7 +9,7 @@
 PLACE="$WORK/windows"
 HERE="$CHECKOUT/installer/windows/trial"
 SHOTS="$PLACE/pictures"
-export WINEPREFIX="$PLACE/wine" WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml="
+export WINEPREFIX="$PLACE/wine" WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml,winedbg.exe="
 export PATH="$PATH:/usr/lib/wine"
 export UV_HTTP_TIMEOUT=600 UV_HTTP_RETRIES=0 # wine writes files slowly
 CHILDREN=()
@@ -160,7 +160,8 @@ unknown_bytes() {
 
 fetch_python() {
     export UV_PYTHON_DOWNLOADS_JSON_URL=$MIRROR_ADDRESS/list.json
-    win "$PROGRAM/medusa.exe" --yes > "$PLACE/said" 2>&1 || true
+    # Nothing that makes an environment: there wine ends in a function that it lacks.
+    win "$PROGRAM/medusa.exe" repair --yes > "$PLACE/said" 2>&1 || true
     cat "$PLACE/said"
     [ -n "$(find "$DATA/python" -name pythonw.exe)" ]
 }
