@@ -106,11 +106,12 @@ wait_for_window() {
 
 shot() { import -window root "$SHOTS/$1.png"; }
 
-# Files of the user, and what Windows knows of programs.
+# Files of the user, and what Windows knows of programs. The uninstaller runs from a copy in ~nsu.tmp,
+# which Windows removes at its next start; keys that a real Windows always has are of no matter.
 state() {
-    find "$WINEPREFIX/drive_c/users" -type f | sort
+    find "$WINEPREFIX/drive_c/users" -type f -not -path '*/~nsu*' | sort
     for key in 'Software\Classes' Environment 'Software\Microsoft\Windows\CurrentVersion\Uninstall'; do
-        win reg query "HKCU\\$key" /s 2> /dev/null | tr -d '\r' || true
+        win reg query "HKCU\\$key" /s | tr -d '\r' | sed '/^$/d; /^reg: /d' || true
     done
 }
 
