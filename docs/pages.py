@@ -14,7 +14,12 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = "docs"
-AT_THE_ROOT = {"README.md": "index.md", "ARCHITECTURE.md": "architecture.md"}
+# Pages that lie elsewhere, and their places on the site.
+ELSEWHERE = {
+    "README.md": "index.md",
+    "ARCHITECTURE.md": "architecture.md",
+    "installer/LICENCES.md": "licences.md",
+}
 ASSETS = {"resources/icons/app.svg": "assets/app.svg"}
 _LINK = re.compile(r"(?P<picture>!?)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<to>[^()\s]+)\)")
 _FENCE = re.compile(r"^\s*(```|~~~)")
@@ -29,7 +34,7 @@ def site_files() -> Mapping[str, str]:
         for kind in ("*.md", "*.png")
         for path in sorted(docs.rglob(kind))
     }
-    return AT_THE_ROOT | ASSETS | found
+    return ELSEWHERE | ASSETS | found
 
 
 def rewritten(markdown: str, source: str, files: Mapping[str, str]) -> str:

@@ -67,3 +67,10 @@ def test_commands_of_a_page_exist_and_have_their_options(page: str) -> None:
             parser = subparsers(parser).get(word, parser)
         unknown = set(FLAG.findall(rest)) - set(parser._option_string_actions)
         assert not unknown, f"{page}: medusa {rest}"
+
+
+def test_every_command_is_in_the_table_of_the_terminal_page() -> None:
+    table = (ROOT / "docs" / "terminal.md").read_text("utf-8").partition("## Commands")[2]
+    rows = (line.split(" | ")[0] for line in table.splitlines() if line.startswith("| `"))
+    told = {word for row in rows for word in re.findall(r"[a-z-]+", row)}
+    assert set(COMMANDS) - told == set()
