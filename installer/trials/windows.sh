@@ -9,7 +9,7 @@
 PLACE="$WORK/windows"
 HERE="$CHECKOUT/installer/windows/trial"
 SHOTS="$PLACE/pictures"
-export WINEPREFIX="$PLACE/wine" WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml="
+export WINEPREFIX="$PLACE/wine" WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml,winedbg.exe="
 export PATH="$PATH:/usr/lib/wine"
 export UV_HTTP_TIMEOUT=600 UV_HTTP_RETRIES=0 # wine writes files slowly
 CHILDREN=()
@@ -106,11 +106,12 @@ wait_for_window() {
 
 shot() { import -window root "$SHOTS/$1.png"; }
 
-# Files of the user, and what Windows knows of programs.
+# Files of the user, and what Windows knows of programs. The uninstaller runs from a copy in ~nsu.tmp,
+# which Windows removes at its next start; keys that a real Windows always has are of no matter.
 state() {
-    find "$WINEPREFIX/drive_c/users" -type f | sort
+    find "$WINEPREFIX/drive_c/users" -type f -not -path '*/~nsu*' | sort
     for key in 'Software\Classes' Environment 'Software\Microsoft\Windows\CurrentVersion\Uninstall'; do
-        win reg query "HKCU\\$key" /s 2> /dev/null | tr -d '\r' || true
+        win reg query "HKCU\\$key" /s | tr -d '\r' | sed '/^$/d; /^reg: /d' || true
     done
 }
 
@@ -160,7 +161,8 @@ unknown_bytes() {
 
 fetch_python() {
     export UV_PYTHON_DOWNLOADS_JSON_URL=$MIRROR_ADDRESS/list.json
-    win "$PROGRAM/medusa.exe" --yes > "$PLACE/said" 2>&1 || true
+    # Nothing that makes an environment: there wine ends in a function that it lacks.
+    win "$PROGRAM/medusa.exe" repair --yes > "$PLACE/said" 2>&1 || true
     cat "$PLACE/said"
     [ -n "$(find "$DATA/python" -name pythonw.exe)" ]
 }
