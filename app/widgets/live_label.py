@@ -18,8 +18,8 @@ class LiveLabel(QLabel):
         self.setTextFormat(Qt.TextFormat.PlainText)
 
     def setText(self, text: str) -> None:
-        """Show a text; those who listen hear it, as long as its window is open."""
-        is_new = text != self.text()
+        """Show a text; those who listen hear it, as long as what it lies in is open."""
+        is_new, around = text != self.text(), self.parentWidget()
         super().setText(text)
-        if is_new and self.window().isVisible():
+        if is_new and around is not None and around.isVisible():
             announce(self, text)

@@ -10,7 +10,9 @@ from PySide6.QtCore import QObject, Qt, Signal
 
 from app.i18n.engine_texts import error_text
 from app.models.first_model_card import FirstModelCard
+from app.window.commands.command import AppCommand, Section
 from app.window.parts import WindowParts
+from medusa_core.api import FIRST_MODEL_NAME
 from medusa_core.errors import MedusaError
 from medusa_core.loading.choice import first_choice
 
@@ -41,6 +43,11 @@ class FirstModel(QObject):
         if is_open and self._parts.keeper.choice.is_demo and is_first_model_offered():
             self.offer()
 
+    def command(self) -> AppCommand:
+        """What gets it later: for who has declined, or lost it."""
+        words = self.tr("Chat with {0}").format(FIRST_MODEL_NAME)
+        return AppCommand("first-model", words, Section.APPLICATION, self._bring)
+
     def offer(self) -> None:
         """Show the offer."""
         if self.card is not None:
@@ -56,6 +63,9 @@ class FirstModel(QObject):
 
     def fetch(self) -> None:
         """Fetch it in the background."""
+        if self.card is not None and self._parts.settings.values.is_offline:
+            self.card.show_problem(self.tr("Offline mode is on: nothing is fetched."))
+            return
         self._stop = threading.Event()
         self._work = asyncio.ensure_future(self._fetch(self._stop))
 
@@ -88,6 +98,13 @@ class FirstModel(QObject):
     def _show_progress(self, num_bytes: int) -> None:
         if self.card is not None and not self._stop.is_set():
             self.card.show_progress(num_bytes)
+
+    def _bring(self) -> None:
+        choice = first_choice()
+        if choice.is_demo:
+            self.offer()
+        else:
+            self._parts.keeper.load(choice)
 
     def _decline(self) -> None:
         self._parts.settings.remember(has_declined_first_model=True)

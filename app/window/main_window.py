@@ -161,7 +161,7 @@ class MainWindow(QMainWindow):
         self.remedies = Remedies(parts, self.dialogs.show_diagnostics)
         self.notices = JobNotices(parts, self.dialogs)
         self.first_model = FirstModel(parts)
-        self.commands.add(WindowCommands(parts, self.dialogs).all())
+        self.commands.add((*WindowCommands(parts, self.dialogs).all(), self.first_model.command()))
         self._state = (
             None if places is None else WindowState(self, places.state, _panels(self.insight))
         )

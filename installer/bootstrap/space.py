@@ -91,7 +91,9 @@ def check_space(data: ProgramData, size: Size, measure: Callable[[Path], int] = 
 
 
 def shown_bytes(count: int) -> str:
-    """A number of bytes for people: 93 MB, 1.4 GB."""
+    """A number of bytes for people: 4 kB, 93 MB, 1.4 GB."""
+    if count < MB:
+        return f"{count / 1000:.0f} kB"
     if count < GB:
         return f"{count / MB:.0f} MB"
     return f"{count / GB:.1f} GB"

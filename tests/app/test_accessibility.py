@@ -40,6 +40,7 @@ from app.settings.import_dialog import ImportSettingsDialog
 from app.settings.storage_page import StoragePage
 from app.theme.appearance import Appearance
 from app.widgets.accessible_roles import GROUPS, PICTURES, give_roles
+from app.widgets.live_label import LiveLabel
 from app.widgets.naming import name_box
 from medusa_core.api import HubSettings, Library, places
 from tests.app.conftest import Open
@@ -405,6 +406,20 @@ def test_who_goes_from_step_to_step_hears_which_guesses_were_right(
     announced.clear()
     window.insight.timeline.go(3)
     assert announced == [], "elsewhere nobody waits for it"
+
+
+def test_a_note_is_heard_while_what_it_lies_in_is_open(qtbot: QtBot, announced: list[str]) -> None:
+    panel = QWidget()
+    qtbot.addWidget(panel)
+    note = LiveLabel(parent=panel)
+    note.setText("Nobody is here yet.")
+    note.hide()
+    panel.show()
+    note.setText("Nothing was found.")
+    note.setText("Nothing was found.")
+    panel.hide()
+    note.setText("Nobody is here any more.")
+    assert announced == ["Nothing was found."]
 
 
 def test_the_palette_says_what_enter_would_do(

@@ -587,7 +587,7 @@ def test_transformers_looks_up_the_same_text(
 
 @pytest.mark.parametrize(
     ("peer", "says"),
-    [("transformers-assisted", "--assistant"), ("llamacpp", "medusa-chat[peers]")],
+    [("transformers-assisted", "--assistant"), ("llamacpp", "[peers]")],
 )
 def test_peers_say_what_they_lack(
     peer: str,

@@ -1,6 +1,7 @@
 """pyproject.toml and constraints.txt agree with each other and with what is installed."""
 
 import re
+import tomllib
 from importlib import metadata
 
 import pytest
@@ -15,6 +16,7 @@ LAYOUT = this_repository()
 LINUX_ONLY_WITH_CUDA = re.compile(r"^(nvidia|cuda|triton)\b")
 ONLY_ON_WINDOWS = {"colorama"}
 ONLY_TO_INSTALL = {"uv"}
+ONLY_FOR_PACKAGES = {"ziglang"}  # also in the extra `native`, since the compiled step needs it
 
 
 def pins() -> dict[str, str]:
@@ -43,7 +45,11 @@ def closure() -> set[str]:
 
 
 def test_every_distribution_of_the_closure_is_pinned_and_nothing_else() -> None:
-    assert set(pins()) - ONLY_ON_WINDOWS - ONLY_TO_INSTALL == closure() - ONLY_ON_WINDOWS
+    others = ONLY_ON_WINDOWS | ONLY_TO_INSTALL | ONLY_FOR_PACKAGES
+    assert set(pins()) - others == closure() - ONLY_ON_WINDOWS
+    project = tomllib.loads(LAYOUT.pyproject.read_text(encoding="utf-8"))["project"]
+    native = project["optional-dependencies"]["native"]
+    assert native == [f"{name}=={pins()[name]}" for name in ONLY_FOR_PACKAGES]
 
 
 @pytest.mark.parametrize("line", read_requirements(LAYOUT, with_tests=True))

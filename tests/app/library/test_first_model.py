@@ -126,11 +126,16 @@ def test_a_failure_is_told_and_can_be_tried_again(
     assert shown(card) == [card.fetch_button, card.decline_button]
 
 
-def test_who_declines_is_not_asked_again(window: MainWindow) -> None:
+def test_who_declines_is_not_asked_again_but_can_ask_for_it(window: MainWindow) -> None:
     offered(window).decline_button.click()
     assert window.first_model.card is None
     window.first_model.offer_once()
     assert window.first_model.card is None
+    window.commands.action("first-model").trigger()
+    assert window.first_model.card is not None
+    window.settings.remember(is_offline=True)
+    window.first_model.card.fetch_button.click()
+    assert "Offline mode" in window.first_model.card.label.text()
 
 
 @pytest.mark.parametrize("way", [Installation.CHECKOUT, Installation.SYSTEM_PACKAGE])
