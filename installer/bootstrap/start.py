@@ -17,6 +17,8 @@ from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.in_use import hold_in_use
 from installer.bootstrap.program import Program
 from installer.bootstrap.screen import has_qt_screen
+from installer.bootstrap.settings import read_settings
+from installer.bootstrap.sources import mirror_sources
 from installer.errors import SetupError
 from installer.lock import installation_lock
 
@@ -120,6 +122,10 @@ def _environment(data: ProgramData, program: Program) -> dict[str, str]:
     env = without_other_pythons(os.environ)
     env["MEDUSA_BOOTSTRAP"] = str(program.launcher)
     env.setdefault("MEDUSA_MODELS", str(data.models))
+    if mirror := read_settings(data).mirror:
+        # For what the program itself lets uv fetch. A mirror that is away now stops no start.
+        with suppress(SetupError):
+            env |= mirror_sources(mirror).variables()
     return env
 
 
