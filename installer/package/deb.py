@@ -48,6 +48,7 @@ def build_deb(job: Job) -> Path:
     _write_debian(job, source / "debian", releases)
     _write_share(job, source / "share", releases)
     _write_launchers(source / "bin")
+    _write_docs(job, source / "doc")
     _write_helps(job, source)
     fill_program(job, source / "program", UV_BUILDS[architecture])
     _build(job, source, seconds_of(releases[0]))
@@ -127,6 +128,11 @@ def _write_launchers(folder: Path) -> None:
         program = folder / name
         program.write_text(LAUNCHER.format(name=name), encoding="utf-8")
         program.chmod(0o755)
+
+
+def _write_docs(job: Job, folder: Path) -> None:
+    folder.mkdir()
+    shutil.copyfile(job.layout.licences, folder / "LICENCES.md")
 
 
 def _write_helps(job: Job, source: Path) -> None:

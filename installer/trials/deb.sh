@@ -180,9 +180,10 @@ window() { # USER FILE
 
 # The first start in the small window: its button is pressed, then the chat's window opens.
 first_start_in_a_window() { # USER
-    local made=.local/share/medusa-chat-program/current.json
+    local program=.local/share/medusa-chat-program
+    # As somebody who looks after computers leaves it behind.
+    [ -z "$MIRROR" ] || as "$1" "mkdir -p $program; echo '{\"mirror\": \"/mirror\", \"torch\": \"auto\"}' > $program/settings.json"
     on_screen "$1" "
-        ${MIRROR:+export UV_NO_INDEX=1 UV_FIND_LINKS=/mirror}
         medusa-chat > window.log 2>&1 &
         launcher=\$!
         xdotool windowfocus --sync \$(find_window)
@@ -191,7 +192,7 @@ first_start_in_a_window() { # USER
         xdotool key Return
         sleep 8
         scrot --overwrite progress.png
-        while [ ! -e $made ]; do kill -0 \$launcher; sleep 1; done
+        for _ in \$(seq 1800); do [ -e $program/current.json ] && break; kill -0 \$launcher; sleep 1; done
         for _ in \$(seq 300); do [ -z \"\$(ls .local/state/medusa-chat/loaded)\" ] || break; sleep 1; done
         medusa ps | grep -i smollm2
         scrot --overwrite chat.png

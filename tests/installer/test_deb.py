@@ -47,6 +47,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     deb._write_debian(job, folder / "debian", releases)
     deb._write_share(job, folder / "share", releases)
     deb._write_launchers(folder / "bin")
+    deb._write_docs(job, folder / "doc")
     return folder
 
 
@@ -124,6 +125,8 @@ def test_what_is_installed_is_what_the_builder_writes(source: Path) -> None:
     missing = [one for one in patterns if not list(source.glob(one))]
     written_by_the_program = {f"completions/{name}" for name in deb.COMPLETIONS.values()}
     assert set(missing) == {"program/*", *written_by_the_program}
+    documents = (DEBIAN / "medusa-chat.docs").read_text(encoding="utf-8").split()
+    assert all((source / name).is_file() for name in documents)
     manuals = (DEBIAN / "medusa-chat.manpages").read_text(encoding="utf-8").split()
     assert manuals == [f"man/{name}.1" for name in deb.PROGRAMS]
 
