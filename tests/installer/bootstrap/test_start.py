@@ -16,6 +16,7 @@ from installer.bootstrap.program import Program
 from installer.bootstrap.settings import Settings, write_settings
 from installer.bootstrap.situation import Kind, look
 from installer.bootstrap.start import give_up, note_start
+from installer.lock import installation_lock
 from tests.installer.bootstrap.fakes import installed
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="programs are scripts of a shell here")
@@ -212,3 +213,20 @@ def _wait_until_idle(data: ProgramData) -> None:
     while is_in_use(data, "1.0"):
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_a_start_as_usual_waits_for_no_installation(data: ProgramData) -> None:
+    installed(data, "1.0")
+    write_current(data, Current("1.0"))
+    data.lock.parent.mkdir(parents=True, exist_ok=True)
+    with installation_lock(data.lock):
+        note_start(data, "1.0", failed=False)  # would wait for ever for the lock of this process
+
+
+def test_where_nothing_can_be_written_no_file_of_all_users_is_used(
+    data: ProgramData, program: Program
+) -> None:
+    installed(data, "1.0", chat='echo "<$MEDUSA_STARTED_FILE>"')
+    write_current(data, Current("1.0"))
+    data.log.touch()  # no folder can be made there
+    assert launch(program, "medusa-chat").stdout == "<>\n"
