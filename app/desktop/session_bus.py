@@ -61,8 +61,12 @@ class BusNotices(QObject):
         ).start()
 
     def close(self) -> None:
-        with self._lock:
-            self._drop()
+        # A thread that asks may wait for seconds, the window mustn't; what it opens ends with it.
+        if self._lock.acquire(blocking=False):
+            try:
+                self._drop()
+            finally:
+                self._lock.release()
 
     def _send(self, notice: DesktopNotice, label: str) -> None:
         """In a thread: ask the service."""
@@ -88,8 +92,8 @@ class BusNotices(QObject):
             return
         try:
             is_clicked = self._bus is not None and self._bus.take_click()
-        except (OSError, RuntimeError) as error:
-            log.info("the session's bus is gone: %r", error)
+        except (OSError, RuntimeError, ValueError, IndexError) as error:
+            log.info("the session's bus is gone, or says what makes no sense: %r", error)
             is_clicked = False
             self._drop()
         finally:

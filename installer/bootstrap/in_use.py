@@ -20,7 +20,7 @@ if os.name != "nt":
         except OSError:
             return None
         with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_SH)  # who looks whether it is held holds it for an instant
         os.set_inheritable(file.fileno(), True)
         return file
 

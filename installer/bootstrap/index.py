@@ -7,9 +7,15 @@ import hashlib
 from html.parser import HTMLParser
 from http.client import HTTPException
 from pathlib import Path
-from urllib.error import URLError
-from urllib.parse import unquote, urldefrag, urljoin, urlsplit
-from urllib.request import Request, urlopen
+from urllib.error import HTTPError, URLError
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
+from urllib.request import (
+    HTTPBasicAuthHandler,
+    HTTPPasswordMgrWithPriorAuth,
+    OpenerDirector,
+    Request,
+    build_opener,
+)
 
 from installer.bootstrap.sources import shown_address
 from installer.bootstrap.version import version_key, wheel_version
@@ -26,7 +32,7 @@ def fetch_wheel(address: str, folder: Path) -> Path:
     """Download the newest wheel.
 
     Args:
-        address: of the index, as pip's --index-url.
+        address: of the index, as pip's --index-url; may hold a user name and a password.
         folder: gets the file; what it held before is removed.
 
     Raises:
@@ -34,15 +40,18 @@ def fetch_wheel(address: str, folder: Path) -> Path:
     """
     page = f"{address.rstrip('/')}/{PROJECT}/"
     try:
-        links = _links(page)
+        opener, bare_page = _signed_in(page)
+        links = _links(opener, bare_page)
         if not links:
             raise SetupError(f"{shown_address(address)} has no wheel of Medusa Chat.")
         name = max(links, key=lambda one: version_key(wheel_version(Path(one)) or "") or ())
         folder.mkdir(parents=True, exist_ok=True)
         for earlier in folder.iterdir():
             earlier.unlink()
-        _download(links[name], folder / name)
+        _download(opener, links[name], folder / name)
     except (URLError, HTTPException, OSError, ValueError) as error:
+        if isinstance(error, HTTPError):
+            error.close()  # it is the answer, too
         raise SetupError(
             f"{shown_address(page)} could not be read: {error}.", "Check the address."
         ) from error
@@ -62,10 +71,22 @@ class _Links(HTMLParser):
             self.found.append(address)
 
 
-def _links(page: str) -> dict[str, str]:
+def _signed_in(page: str) -> tuple[OpenerDirector, str]:
+    """What opens addresses of a page's host by the name and password in it; the page without."""
+    parts = urlsplit(page)
+    host = parts.netloc.rpartition("@")[2]
+    passwords = HTTPPasswordMgrWithPriorAuth()
+    if parts.username:
+        root = f"{parts.scheme}://{host}/"
+        user, password = unquote(parts.username), unquote(parts.password or "")
+        passwords.add_password(None, root, user, password, is_authenticated=True)
+    return build_opener(HTTPBasicAuthHandler(passwords)), urlunsplit(parts._replace(netloc=host))
+
+
+def _links(opener: OpenerDirector, page: str) -> dict[str, str]:
     """Wheels by their names, and where they are."""
     request = Request(page, headers={"Accept": "text/html"})
-    with urlopen(request, timeout=TIMEOUT_S) as answer:
+    with opener.open(request, timeout=TIMEOUT_S) as answer:
         text = answer.read(MAX_PAGE_BYTES).decode("utf-8", "replace")
         base = answer.geturl()
     parser = _Links()
@@ -79,7 +100,7 @@ def _links(page: str) -> dict[str, str]:
     return wheels
 
 
-def _download(address: str, target: Path) -> None:
+def _download(opener: OpenerDirector, address: str, target: Path) -> None:
     """Download a file and compare it with the hash that the index names.
 
     Raises:
@@ -87,7 +108,7 @@ def _download(address: str, target: Path) -> None:
     """
     bare, fragment = urldefrag(address)
     digest, size = hashlib.sha256(), 0
-    with urlopen(bare, timeout=TIMEOUT_S) as answer, target.open("wb") as file:
+    with opener.open(bare, timeout=TIMEOUT_S) as answer, target.open("wb") as file:
         while block := answer.read(BLOCK_BYTES):
             digest.update(block)
             file.write(block)

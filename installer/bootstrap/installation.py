@@ -172,7 +172,8 @@ def remove_older(data: ProgramData) -> None:
     for folder in _subfolders(data.versions):
         is_ours = version_key(folder.name) is not None
         if is_ours and folder.name not in kept and not is_in_use(data, folder.name):
-            discard_environment(data.environment(folder.name))
+            with suppress(SetupError):  # the next installation tries again; this one is done
+                discard_environment(data.environment(folder.name))
     for folder in data.half_made():
         with suppress(OSError):
             remove_folder(folder)

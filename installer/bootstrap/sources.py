@@ -25,6 +25,12 @@ _UV_VARIABLES = (
     "UV_FIND_LINKS",
     "UV_NO_INDEX",
 )
+# What uv's options are called where its environment gives them.
+_VARIABLES = {
+    "--no-index": "UV_NO_INDEX",
+    "--find-links": "UV_FIND_LINKS",
+    "--default-index": "UV_DEFAULT_INDEX",
+}
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
@@ -43,6 +49,14 @@ class Sources:
     env: Mapping[str, str] = field(default_factory=dict)
     described: str = "the public package index"
     is_folder: bool = False
+
+    def variables(self) -> dict[str, str]:
+        """The same for a uv that somebody else calls."""
+        given = iter(self.options)
+        found = {
+            _VARIABLES[option]: "1" if option == "--no-index" else next(given) for option in given
+        }
+        return {**self.env, **found}
 
     def with_folder(self, folder: Path) -> "Sources":
         """The same, and a folder of wheels beside them."""

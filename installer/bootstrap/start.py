@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -17,6 +16,8 @@ from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.in_use import hold_in_use
 from installer.bootstrap.program import Program
 from installer.bootstrap.screen import has_qt_screen
+from installer.bootstrap.settings import read_settings
+from installer.bootstrap.sources import mirror_sources
 from installer.errors import SetupError
 from installer.lock import installation_lock
 
@@ -56,7 +57,9 @@ def run_window(data: ProgramData, program: Program, version: str, arguments: Seq
     """
     started = _new_marker(data)
     command = [str(data.environment(version).program("medusa-chat")), *arguments]
-    env = {**_environment(data, program), STARTED_VARIABLE: str(started)}
+    env = _environment(data, program)
+    if started is not None:
+        env[STARTED_VARIABLE] = str(started)
     held = hold_in_use(data, version)
     try:
         status = _run_and_keep_errors(data, command, env, held.fileno() if held else -1)
@@ -65,8 +68,9 @@ def run_window(data: ProgramData, program: Program, version: str, arguments: Seq
     finally:
         if held is not None:
             held.close()
-        has_started = _is_written(started)
-        started.unlink(missing_ok=True)
+        has_started = started is not None and started.exists()
+        if started is not None:
+            started.unlink(missing_ok=True)
     if has_started:
         note_start(data, version, failed=False)
     elif status != 0 and status not in _ENDED_BY_USER and has_qt_screen(arguments):
@@ -76,7 +80,10 @@ def run_window(data: ProgramData, program: Program, version: str, arguments: Seq
 
 def note_start(data: ProgramData, version: str, *, failed: bool) -> None:
     """Count a start that failed, or begin to count anew; where nothing can be written, don't."""
-    count = read_current(data).failed_starts + 1 if failed else 0
+    failed_before = read_current(data).failed_starts
+    if not (failed or failed_before):
+        return  # the usual case waits for no installation
+    count = failed_before + 1 if failed else 0
     with suppress(OSError, SetupError), installation_lock(data.lock):
         current = read_current(data)
         if current.version == version and current.failed_starts != count:
@@ -120,6 +127,10 @@ def _environment(data: ProgramData, program: Program) -> dict[str, str]:
     env = without_other_pythons(os.environ)
     env["MEDUSA_BOOTSTRAP"] = str(program.launcher)
     env.setdefault("MEDUSA_MODELS", str(data.models))
+    if mirror := read_settings(data).mirror:
+        # For what the program itself lets uv fetch. A mirror that is away now stops no start.
+        with suppress(SetupError):
+            env |= mirror_sources(mirror).variables()
     return env
 
 
@@ -185,20 +196,20 @@ def _open_log(data: ProgramData) -> int | None:
         return None
 
 
-def _new_marker(data: ProgramData) -> Path:
-    """The name of a file that isn't there yet, for the window to write."""
+def _new_marker(data: ProgramData) -> Path | None:
+    """The name of a file that isn't there yet, for the window to write.
+
+    None where nothing can be written: then nothing can be counted, and in a folder of all users
+    somebody else's link could wait under that name.
+    """
     try:
         data.log.mkdir(parents=True, exist_ok=True)
     except OSError:
-        return Path(tempfile.gettempdir()) / f"medusa-started-{os.getpid()}"
+        return None
     marker = data.log / f"started-{os.getpid()}"
     with suppress(OSError):
         marker.unlink(missing_ok=True)
     return marker
-
-
-def _is_written(marker: Path) -> bool:
-    return marker.exists()
 
 
 def _damaged(version: str, error: OSError) -> SetupError:

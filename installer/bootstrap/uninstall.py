@@ -57,9 +57,14 @@ def run(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
     if not options.yes and not is_conversation():
         raise SetupError("Nobody can be asked here.", "medusa uninstall --yes", UNANSWERED_STATUS)
     wanted = [one for one in found if _is_wanted(one, options)]
+    if wanted:
+        _check_nothing_runs(data)
     for one in wanted:
+        links = [(folder, folder.resolve()) for folder in one.folders if folder.is_symlink()]
         _remove(data, one)
         say(f"Removed: {one.what.lower()}.")
+        for link, named in links:
+            say(f"{link} is a link; what is left of the folder that it names is in {named}.")
     for one in found:
         if one not in wanted:
             say(f"Kept: {one.what.lower()}.")
@@ -121,13 +126,10 @@ def _remove_program(data: ProgramData) -> None:
         OSError: something can't be removed.
     """
     with installation_lock(data.lock, mend="Make its disk writable, then run again."):
-        versions = data.complete_versions()
-        if running := [version for version in versions if is_in_use(data, version)]:
-            raise SetupError(
-                f"Medusa Chat {running[0]} is running.",
-                "Close it (its windows and its server), then run again.",
-            )
-        for version in versions:  # before the rest, so that no half of one can be started
+        _check_nothing_runs(data)
+        for (
+            version
+        ) in data.complete_versions():  # before the rest, so that no half of one can be started
             discard_environment(data.environment(version))
         for path in (data.current, data.settings):
             path.unlink(missing_ok=True)
@@ -136,8 +138,22 @@ def _remove_program(data: ProgramData) -> None:
         if not _runs_from(data.pythons):
             remove_folder(data.pythons)
     data.lock.unlink(missing_ok=True)
-    if data.root.is_dir() and not any(data.root.iterdir()):
+    if not data.root.is_symlink() and not any(data.root.iterdir()):
         data.root.rmdir()
+
+
+def _check_nothing_runs(data: ProgramData) -> None:
+    """What runs writes into the folders of data, too.
+
+    Raises:
+        SetupError: a version runs.
+    """
+    for version in data.complete_versions():
+        if is_in_use(data, version):
+            raise SetupError(
+                f"Medusa Chat {version} is running.",
+                "Close it (its windows and its server), then run again.",
+            )
 
 
 def _runs_from(folder: Path) -> bool:

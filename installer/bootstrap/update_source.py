@@ -48,8 +48,8 @@ def find_update(data: ProgramData, program: Program, source: str, *, agrees: boo
         if path.is_dir():
             packages = path
         wheel = _from_folder(path)
-    version = checked_version(wheel)
-    constraints = _constraints(data, program, wheel, version)
+    checked_version(wheel)
+    constraints = _constraints(data, program, wheel)
     return request.of_wheel(data, program, wheel, constraints, packages=packages)
 
 
@@ -112,10 +112,11 @@ def _from_index(data: ProgramData, address: str, *, agrees: bool) -> Path:
     return wheel
 
 
-def _constraints(data: ProgramData, program: Program, wheel: Path, version: str) -> Path:
+def _constraints(data: ProgramData, program: Program, wheel: Path) -> Path:
     """The versions of its packages: packed in the wheel, beside it, or those of the package."""
     packed = _member(wheel, PACKED_CONSTRAINTS)
-    target = data.wheels / version / CONSTRAINTS
+    # Not where those of an installed version are kept: the user may still say no.
+    target = data.wheels / "wanted" / CONSTRAINTS
     try:
         if packed is not None:
             write_whole(target, packed)

@@ -36,6 +36,10 @@ def read_releases(layout: Layout) -> tuple[Release, ...]:
         elif line.startswith("- ") and releases:
             last = releases[-1]
             releases[-1] = Release(last.version, last.day, (*last.lines, line[2:].strip()))
+        elif line.startswith("  ") and releases and releases[-1].lines:  # goes on in the next line
+            last = releases[-1]
+            longer = f"{last.lines[-1]} {line.strip()}"
+            releases[-1] = Release(last.version, last.day, (*last.lines[:-1], longer))
     return tuple(releases)
 
 

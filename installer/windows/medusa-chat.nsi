@@ -236,11 +236,30 @@ FunctionEnd
 !insertmacro RemoveProgram ""
 !insertmacro RemoveProgram "un."
 
+!macro RemovePart name
+  StrCpy $0 "$Data\${name}"
+  Call un.RemoveFolder
+!macroend
+
+; What bootstrap and launcher make: MEDUSA_HOME may name a folder with a `program` of somebody else.
+Function un.RemoveData
+  !insertmacro RemovePart versions
+  !insertmacro RemovePart wheels
+  !insertmacro RemovePart cache
+  !insertmacro RemovePart models
+  !insertmacro RemovePart python
+  !insertmacro RemovePart log
+  Delete "$Data\current.json"
+  Delete "$Data\settings.json"
+  Delete "$Data\lock"
+  Delete "$Data\python-mirror.txt"
+  RMDir "$Data"
+FunctionEnd
+
 Section Uninstall
   Call un.WaitUntilClosed
   Call un.RemoveProgram
-  StrCpy $0 $Data
-  Call un.RemoveFolder
+  Call un.RemoveData
   ${If} $DeleteOwn == 1
     StrCpy $0 $Own
     Call un.RemoveFolder

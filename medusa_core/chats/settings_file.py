@@ -116,9 +116,10 @@ def read_settings_file(path: Path) -> SettingsFile:
     presets = []
     for one in raw["presets"]:
         name, values = _preset_name(one["name"], path), one["settings"]
-        unknown |= _check(values, f"the preset {name}", path)
-        known = {key: value for key, value in values.items() if key not in unknown}
+        left_out = _check(values, f"the preset {name}", path)
+        known = {key: value for key, value in values.items() if key not in left_out}
         presets.append(Preset(name, known))
+        unknown |= left_out
     if len({preset.name.casefold() for preset in presets}) < len(presets):
         raise SettingsFileError(f"{path.name} holds two presets of one name.", "Rename one there.")
     begin = raw["new_chats"]

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from medusa_core.system.resources import program_root
+from medusa_core.system.installation import BOOTSTRAP_VARIABLE
+from medusa_core.system.resources import is_checkout
 
-BOOTSTRAP_VARIABLE = "MEDUSA_BOOTSTRAP"
 _OWN_STREAMS = 3  # standard input, output and error
 _MOST_FILES = 1024
 PACKAGED = ("update", "repair", "uninstall")
@@ -51,9 +51,8 @@ def run_by_package(name: str, arguments: Sequence[str]) -> int:
         if os.name == "nt":
             return subprocess.run(command, check=False).returncode
         _become(command)
-    is_checkout = (program_root() / "pyproject.toml").is_file()
-    instead = (_IN_CHECKOUT if is_checkout else _BY_PIP)[name]
-    where = "in this checkout" if is_checkout else "where pip installed it"
+    instead = (_IN_CHECKOUT if is_checkout() else _BY_PIP)[name]
+    where = "in this checkout" if is_checkout() else "where pip installed it"
     print(f"Medusa Chat runs {where}. There it is:\n  {instead}", file=sys.stderr)
     return 1
 

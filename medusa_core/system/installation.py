@@ -8,8 +8,10 @@ import sys
 from enum import Enum
 from pathlib import Path
 
+from medusa_core import __version__
 from medusa_core.system.resources import is_checkout
 
+_WHEEL = f"medusa_chat-{__version__}-py3-none-any.whl"
 BOOTSTRAP_VARIABLE = "MEDUSA_BOOTSTRAP"  # set by the launcher of a system package: its own file
 
 
@@ -46,5 +48,6 @@ def command_to_mend() -> str:
     return {
         Installation.CHECKOUT: "python3 installer run",
         Installation.SYSTEM_PACKAGE: "medusa repair",
-        Installation.PIP: "pip install --force-reinstall medusa-chat",
+        # No index has it: whatever is offered there by its name comes from somebody else.
+        Installation.PIP: f"pip install --force-reinstall {_WHEEL}",
     }[installation()]

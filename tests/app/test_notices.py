@@ -160,6 +160,12 @@ def test_a_bus_that_goes_away_is_looked_for_again(qtbot: QtBot, bus: QDBusConnec
     notices.close()
 
 
+def test_closing_waits_for_no_service_that_is_slow(qtbot: QtBot) -> None:
+    notices = BusNotices(ICON)
+    with notices._lock:  # a thread that asks
+        notices.close()
+
+
 class Shown(QObject):
     """A service that shows nothing."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from medusa_core import __version__
 from medusa_core.__main__ import main
 from medusa_core.bench.picture import new_picture
 from medusa_core.errors import MissingExtraError
@@ -62,6 +63,7 @@ def test_what_to_type_depends_on_how_the_program_was_installed(
     assert "pip install -e '.[server]'" in hint()
     monkeypatch.setattr(installation, "is_checkout", lambda: False)
     assert "pip install 'medusa-chat[server]'" in hint()
+    assert f"--force-reinstall medusa_chat-{__version__}-py3" in installation.command_to_mend()
     monkeypatch.setenv(installation.BOOTSTRAP_VARIABLE, str(tmp_path / "launch.py"))
     assert f"{tmp_path / 'uv'} pip install --python" in hint()
     assert installation.command_to_mend() == "medusa repair"

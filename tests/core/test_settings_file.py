@@ -122,6 +122,12 @@ def test_what_a_newer_version_knows_is_left_out_and_named(path: Path) -> None:
     assert found.presets == (Preset("New", {"top_k": 5}),)
 
 
+def test_a_choice_that_is_not_known_hides_no_setting_of_its_name(path: Path) -> None:
+    presets = [{"name": "New", "settings": {"top_k": 5}}]
+    found = read_settings_file(changed(path, preferences={"top_k": 9}, presets=presets))
+    assert found.presets == (Preset("New", {"top_k": 5}),)
+
+
 def test_presets_are_replaced_all_or_none(tmp_path: Path) -> None:
     presets = Presets(tmp_path / "config")
     presets.save("Mine", ChatSettings(seed=3))

@@ -16,7 +16,7 @@ from installer import manual
 from installer.bootstrap.launch import OLDEST
 from installer.errors import SetupError
 from installer.launchers import declared_programs
-from installer.layout import this_repository
+from installer.layout import Layout, this_repository
 from installer.package import deb
 from installer.package.changelog import debian_changelog, read_releases
 from installer.package.format import Job
@@ -105,6 +105,14 @@ def test_a_changelog_line_may_be_long_and_hold_marks() -> None:
     written = debian_changelog((type(release)("9", release.day, (line,)),), "A <a@b.c>")
     assert "`" not in written
     assert " ".join(written.split("*")[1].split("--")[0].split()) == line.replace("`", "").strip()
+
+
+def test_a_change_may_go_on_in_the_next_line(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    text = "# Changelog\n\n## 9.0 (2026-01-02)\n\n- One that\n  goes on.\n- Two.\n"
+    (tmp_path / "docs" / "changelog.md").write_text(text, encoding="utf-8")
+    (release,) = read_releases(Layout(tmp_path))
+    assert release.lines == ("One that goes on.", "Two.")
 
 
 def test_it_needs_the_libraries_of_the_window_and_the_python_of_the_first_start(

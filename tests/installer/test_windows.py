@@ -11,6 +11,7 @@ import pytest
 
 from installer.bootstrap.carried import carried_files
 from installer.bootstrap.cli import UNUSABLE_STATUS
+from installer.bootstrap.folders import ProgramData
 from installer.errors import CommandError, SetupError
 from installer.layout import this_repository
 from installer.package import launchers, windows
@@ -63,6 +64,16 @@ def test_the_uninstaller_removes_all_that_is_carried() -> None:
     carried = {name for name in carried_files(LAYOUT.root) if not name.startswith("installer/")}
     made = {"medusa_chat-*.whl", "uv.exe", "icon.png", *launchers.PROGRAMS}
     assert deleted == carried | made
+
+
+def test_the_uninstaller_removes_what_the_bootstrap_makes_and_nothing_beside_it() -> None:
+    made = ProgramData(Path("data"))
+    names = [name for name, one in vars(ProgramData).items() if isinstance(one, property)]
+    paths = {getattr(made, name).name for name in names}
+    folders = set(re.findall(r"insertmacro RemovePart (\w+)", SCRIPT))
+    files = set(re.findall(r'Delete "\$Data\\(.+)"', SCRIPT))
+    assert folders | files == paths | {"python-mirror.txt"}
+    assert "StrCpy $0 $Data\n" not in SCRIPT
 
 
 def test_each_key_that_is_written_is_removed() -> None:

@@ -23,10 +23,10 @@ def test_a_checkout_says_what_to_type(
 
 @pytest.mark.parametrize("name", PACKAGED)
 def test_what_pip_installed_is_pips(
-    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(BOOTSTRAP_VARIABLE, raising=False)
-    monkeypatch.setattr(installed, "program_root", lambda: tmp_path)
+    monkeypatch.setattr(installed, "is_checkout", lambda: False)
     assert main([name]) == 1
     assert "pip" in capsys.readouterr().err
 

@@ -8,9 +8,9 @@ import pytest
 
 from installer.bootstrap import installation
 from installer.bootstrap.commands import CancelledError
-from installer.bootstrap.current import Current, read_current
+from installer.bootstrap.current import Current, read_current, write_current
 from installer.bootstrap.environment import read_stamp
-from installer.bootstrap.folders import ProgramData
+from installer.bootstrap.folders import EnvironmentFolder, ProgramData
 from installer.bootstrap.in_use import hold_in_use
 from installer.bootstrap.installation import install_version
 from installer.bootstrap.program import Program
@@ -310,3 +310,19 @@ def test_an_unknown_folder_beside_the_versions_is_left_alone(
     install(data, program, machine)
     assert diary.exists()
     assert not data.environment("0.9").root.exists()
+
+
+def test_an_older_version_that_cannot_be_removed_spoils_no_update(
+    data: ProgramData, machine: FakeMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(data, "0.8")
+
+    def refuse(place: EnvironmentFolder) -> None:
+        if place.root.name == "0.8":
+            raise SetupError("in use")
+
+    monkeypatch.setattr(installation, "discard_environment", refuse)
+    write_current(data, Current("0.9"))
+    installed(data, "0.9")
+    install(data, make_program(tmp_path / "new", "1.0"), machine)
+    assert read_current(data) == Current("1.0", before="0.9")

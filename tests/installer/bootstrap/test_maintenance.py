@@ -1,5 +1,6 @@
 """`medusa update`, `repair`, `uninstall`: what is asked, refused and kept."""
 
+import base64
 import functools
 import hashlib
 import http.server
@@ -112,6 +113,17 @@ def test_a_wheel_or_a_folder_is_installed_with_the_versions_beside_it(
     assert made[-1].packages == wheel.parent
 
 
+def test_a_wheel_that_is_looked_at_changes_nothing_of_what_is_installed(
+    data: ProgramData, program: Program, tmp_path: Path
+) -> None:
+    kept = data.wheels / "1.2" / "constraints.txt"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("torch==2.13.0\n", encoding="utf-8")
+    packed = {**OURS, "medusa_core/_resources/constraints.txt": "torch==2.15.0\n"}
+    find_update(data, program, str(make_wheel(tmp_path, "medusa-chat", "1.2", packed)), agrees=True)
+    assert kept.read_text(encoding="utf-8") == "torch==2.13.0\n"
+
+
 def test_versions_packed_in_a_wheel_come_first(
     data: ProgramData, program: Program, tmp_path: Path
 ) -> None:
@@ -144,6 +156,14 @@ def test_what_is_no_wheel_of_ours_is_refused(tmp_path: Path, name: str) -> None:
 
 
 class _Index(http.server.SimpleHTTPRequestHandler):
+    wanted: str | None = None
+
+    def do_GET(self) -> None:
+        if self.wanted is None or self.headers["Authorization"] == self.wanted:
+            super().do_GET()
+        else:
+            self.send_error(401)
+
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         pass
 
@@ -179,6 +199,23 @@ def test_the_newest_wheel_of_an_index_of_ones_own_is_fetched(
     assert wanted.version == "1.10"
     with pytest.raises(SetupError, match="Nothing was installed"):
         find_update(data, program, address, agrees=False)
+
+
+def test_a_name_and_a_password_in_an_address_are_sent_and_not_shown(
+    data: ProgramData,
+    program: Program,
+    index: tuple[Path, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    publish(index[0], "1.9")
+    secret = base64.b64encode(b"me:s3:cret").decode()
+    monkeypatch.setattr(_Index, "wanted", f"Basic {secret}")
+    own = index[1].replace("//", "//me:s3%3Acret@")
+    assert find_update(data, program, own, agrees=True).version == "1.9"
+    with pytest.raises(SetupError, match="401") as caught:
+        find_update(data, program, own.replace("s3", "s4"), agrees=True)
+    assert "cret" not in caught.value.message + capsys.readouterr().out
 
 
 def test_a_wheel_with_another_hash_than_promised_is_refused(
@@ -274,6 +311,36 @@ def test_uninstall_waits_for_nobody_who_runs_it(data: ProgramData, program: Prog
     ):
         uninstall.run(data, program, ["--yes"])
     assert data.environment("1.0").is_complete
+
+
+def test_data_stay_while_the_program_runs(
+    data: ProgramData, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = belongings_of_a_user(data)
+    monkeypatch.setattr(uninstall, "is_conversation", lambda: True)
+    monkeypatch.setattr(uninstall, "ask", lambda question, *, default: "conversa" in question)
+    with (
+        hold_in_use(data, "1.0") or pytest.fail("not held"),
+        pytest.raises(SetupError, match="is running"),
+    ):
+        uninstall.run(data, program, [])
+    assert all((folder / "file").exists() for folder in folders)
+
+
+def test_folders_that_are_links_to_another_disk_are_named(
+    data: ProgramData, program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = belongings_of_a_user(data)
+    (data.root / "foreign.txt").unlink()
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    for name, folder in (("program", data.root), ("chats", folders[0])):
+        folder.rename(disk / name)
+        folder.symlink_to(disk / name)
+    assert uninstall.run(data, program, ["--yes", "--delete-data"]) == 0
+    assert (disk / "chats" / "file").exists()  # who made the link decides
+    assert f"is in {disk / 'chats'}" in capsys.readouterr().out
+    assert not any((disk / "program").iterdir())
 
 
 def test_setting_up_in_a_terminal_asks_for_the_program_and_for_the_model(

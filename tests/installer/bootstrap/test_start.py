@@ -13,8 +13,10 @@ from installer.bootstrap.current import Current, read_current, write_current
 from installer.bootstrap.folders import ProgramData, program_data
 from installer.bootstrap.in_use import is_in_use
 from installer.bootstrap.program import Program
+from installer.bootstrap.settings import Settings, write_settings
 from installer.bootstrap.situation import Kind, look
 from installer.bootstrap.start import give_up, note_start
+from installer.lock import installation_lock
 from tests.installer.bootstrap.fakes import installed
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="programs are scripts of a shell here")
@@ -43,6 +45,23 @@ def test_a_command_becomes_the_installed_program(data: ProgramData, program: Pro
     done = launch(program, "medusa", "generate", "-p", "two words")
     assert done.returncode == 3
     assert done.stdout == f"generate -p two words {program.launcher} {data.models}\n"
+
+
+def test_the_program_fetches_from_the_same_mirror(
+    data: ProgramData, program: Program, tmp_path: Path
+) -> None:
+    mirror = tmp_path / "mirror"
+    mirror.mkdir()
+    (mirror / "one-1.0-py3-none-any.whl").touch()
+    installed(data, "1.0", run='echo "$UV_NO_INDEX $UV_FIND_LINKS $UV_DEFAULT_INDEX"')
+    write_current(data, Current("1.0"))
+    for place, heard in (
+        (str(mirror), f"1 {mirror} \n"),
+        ("https://mirror.example/simple", "  https://mirror.example/simple\n"),
+        (str(tmp_path / "gone"), "  \n"),
+    ):
+        write_settings(data, Settings(place))
+        assert launch(program, "medusa", "hi").stdout == heard
 
 
 def test_without_a_version_a_script_is_told_what_to_type(program: Program) -> None:
@@ -194,3 +213,20 @@ def _wait_until_idle(data: ProgramData) -> None:
     while is_in_use(data, "1.0"):
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_a_start_as_usual_waits_for_no_installation(data: ProgramData) -> None:
+    installed(data, "1.0")
+    write_current(data, Current("1.0"))
+    data.lock.parent.mkdir(parents=True, exist_ok=True)
+    with installation_lock(data.lock):
+        note_start(data, "1.0", failed=False)  # would wait for ever for the lock of this process
+
+
+def test_where_nothing_can_be_written_no_file_of_all_users_is_used(
+    data: ProgramData, program: Program
+) -> None:
+    installed(data, "1.0", chat='echo "<$MEDUSA_STARTED_FILE>"')
+    write_current(data, Current("1.0"))
+    data.log.touch()  # no folder can be made there
+    assert launch(program, "medusa-chat").stdout == "<>\n"
