@@ -165,11 +165,13 @@ window() { # USER FILE
         for _ in \$(seq 300); do grep -qr $2 .config/medusa-chat && break; sleep 1; done
         medusa ps
         grep -r $2 .config/medusa-chat
-        xdotool key Escape type '$PROMPT'
-        xdotool key Return
-        for _ in \$(seq 60); do
-            medusa history export said.md > /dev/null && grep -q '$PROMPT' said.md && break
-            sleep 2
+        is_said() { medusa history export said.md > /dev/null && grep -q '$PROMPT' said.md; }
+        for _ in 1 2 3; do
+            # No window manager gives it the focus again.
+            xdotool windowfocus --sync \$(find_window) key Escape
+            xdotool type '$PROMPT'
+            xdotool key Return
+            for _ in 1 2 3 4 5 6 7 8; do is_said && break 2; sleep 2; done
         done
         scrot --overwrite handed-over.png
         grep '$PROMPT' said.md
