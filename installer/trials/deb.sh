@@ -118,7 +118,8 @@ prepare() {
     in_root apt-get update
     # What every desktop has, and this root hasn't.
     in_root apt-get install --yes --no-install-recommends shared-mime-info desktop-file-utils \
-        xdg-utils libglib2.0-bin xvfb xauth xdotool scrot procps
+        xdg-utils libglib2.0-bin xvfb xauth xdotool scrot openbox \
+        procps
 }
 
 install_package() { # VERSION
@@ -147,6 +148,8 @@ on_screen() {
         screen=\$!
         export DISPLAY=:7 QT_QPA_PLATFORM=xcb
         for _ in \$(seq 100); do xdotool getdisplaygeometry > /dev/null 2>&1 && break; sleep 0.1; done
+        # Without one no window gets the keyboard again once another had it.
+        openbox > openbox.log 2>&1 &
         find_window() { timeout 180 xdotool search --sync --onlyvisible --name '^Medusa Chat' | head -n 1; }
         $2
         kill \$screen
@@ -159,7 +162,7 @@ window() { # USER FILE
         began=\$(date +%s.%N)
         medusa-chat > window.log 2>&1 &
         launcher=\$!
-        xdotool windowfocus --sync \$(find_window)
+        xdotool windowactivate --sync \$(find_window)
         awk -v from=\$began -v to=\$(date +%s.%N) 'BEGIN { printf \"%.1f\n\", to - from }' > window.seconds
         medusa-chat $2
         for _ in \$(seq 300); do grep -qr $2 .config/medusa-chat && break; sleep 1; done
@@ -167,8 +170,7 @@ window() { # USER FILE
         grep -r $2 .config/medusa-chat
         is_said() { medusa history export said.md > /dev/null && grep -q '$PROMPT' said.md; }
         for _ in 1 2 3; do
-            # No window manager gives it the focus again.
-            xdotool windowfocus --sync \$(find_window) key Escape
+            xdotool windowactivate --sync \$(find_window) key Escape
             xdotool type '$PROMPT'
             xdotool key Return
             for _ in 1 2 3 4 5 6 7 8; do is_said && break 2; sleep 2; done
@@ -188,7 +190,7 @@ first_start_in_a_window() { # USER
     on_screen "$1" "
         medusa-chat > window.log 2>&1 &
         launcher=\$!
-        xdotool windowfocus --sync \$(find_window)
+        xdotool windowactivate --sync \$(find_window)
         sleep 2
         scrot --overwrite first-start.png
         xdotool key Return
