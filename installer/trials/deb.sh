@@ -193,7 +193,10 @@ first_start_in_a_window() { # USER
         sleep 8
         scrot --overwrite progress.png
         for _ in \$(seq 1800); do [ -e $program/current.json ] && break; kill -0 \$launcher; sleep 1; done
-        for _ in \$(seq 300); do [ -z \"\$(ls .local/state/medusa-chat/loaded)\" ] || break; sleep 1; done
+        for _ in \$(seq 300); do
+            grep -qs '\"model\": \"[^\"]' .local/state/medusa-chat/loaded/* && break
+            sleep 1
+        done
         medusa ps | grep -i smollm2
         scrot --overwrite chat.png
         kill -TERM \$(pgrep -P \$launcher)
