@@ -77,7 +77,9 @@ def belongings(data: ProgramData) -> Iterator[Belongings]:
     """What there is of this user, the program first."""
     own = user_folders()
     # In a folder that the user has named, `cache` and `log` may be those of others, too.
-    is_shared = portable_home(os.environ) is not None
+    portable = portable_home(os.environ)
+    is_shared = portable is not None
+    hub = () if portable is None else (portable / "huggingface",)
     groups = (
         Belongings("The program for this user", (data.root,), is_data=False),
         Belongings("Caches and logs", (own.cache, own.log), is_data=is_shared),
@@ -86,6 +88,8 @@ def belongings(data: ProgramData) -> Iterator[Belongings]:
             (own.data, own.config, own.state),
             is_data=True,
         ),
+        # Elsewhere all programs share them, so they stay.
+        Belongings("Models from the Hub and the token for it", hub, is_data=True),
     )
     for group in groups:
         there = tuple(dict.fromkeys(one for one in group.folders if one.is_dir()))
