@@ -1,6 +1,7 @@
 """`medusa uninstall`: names the folders of this user with their sizes, and asks what goes."""
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from installer.bootstrap.environment import discard_environment
 from installer.bootstrap.files import folder_bytes, remove_folder
-from installer.bootstrap.folders import ProgramData, user_folders
+from installer.bootstrap.folders import ProgramData, portable_home, user_folders
 from installer.bootstrap.in_use import is_in_use
 from installer.bootstrap.program import Program
 from installer.bootstrap.space import shown_bytes
@@ -27,7 +28,7 @@ class Belongings:
     Attributes:
         what: in a few words.
         folders: those that exist.
-        is_data: whether the user made or chose what is in them.
+        is_data: whether the user may have made what is in them.
     """
 
     what: str
@@ -75,14 +76,20 @@ def run(data: ProgramData, program: Program, argv: Sequence[str]) -> int:
 def belongings(data: ProgramData) -> Iterator[Belongings]:
     """What there is of this user, the program first."""
     own = user_folders()
+    # In a folder that the user has named, `cache` and `log` may be those of others, too.
+    portable = portable_home(os.environ)
+    is_shared = portable is not None
+    hub = () if portable is None else (portable / "huggingface",)
     groups = (
         Belongings("The program for this user", (data.root,), is_data=False),
-        Belongings("Caches and logs", (own.cache, own.log), is_data=False),
+        Belongings("Caches and logs", (own.cache, own.log), is_data=is_shared),
         Belongings(
             "Conversations, settings and what was trained or learned",
             (own.data, own.config, own.state),
             is_data=True,
         ),
+        # Elsewhere all programs share them, so they stay.
+        Belongings("Models from the Hub and the token for it", hub, is_data=True),
     )
     for group in groups:
         there = tuple(dict.fromkeys(one for one in group.folders if one.is_dir()))

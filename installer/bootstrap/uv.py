@@ -143,7 +143,8 @@ class Log:
             folder.mkdir(parents=True, exist_ok=True)
             if self.path.exists():
                 self.path.replace(folder / f"{LOG_NAME}.1")
-            self._file = self.path.open("w", encoding="utf-8")
+            # Names of folders may be no text.
+            self._file = self.path.open("w", encoding="utf-8", errors="backslashreplace")
 
     def write(self, line: str) -> None:
         """Append a line."""

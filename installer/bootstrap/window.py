@@ -165,6 +165,9 @@ class SetupWindow:
         except SetupError as error:
             failure = error
             reporter.events.put(lambda: self._show_failure(failure))
+        except Exception as error:  # noqa: BLE001 - else the window would wait for ever
+            unforeseen = SetupError(f"That went wrong: {error!r}.", "Try again.")
+            reporter.events.put(lambda: self._show_failure(unforeseen))
         else:
             reporter.events.put(self._finish)
 

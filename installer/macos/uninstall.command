@@ -6,8 +6,13 @@ command="$HOME/.local/bin/medusa"
 
 if [ -x "$app/Contents/MacOS/medusa" ]; then
     "$app/Contents/MacOS/medusa" uninstall "$@"
+    data="${MEDUSA_HOME:+$MEDUSA_HOME/program}"
+    data="${data:-$HOME/Library/Application Support/medusa-chat-program}"
+    if [ -d "$data/versions" ]; then
+        echo "Medusa Chat stays, as you wished."
+        exit 0
+    fi
     # What the launcher keeps, where the rest is gone.
-    data="$HOME/Library/Application Support/medusa-chat-program"
     if [ ! -d "$data/python" ]; then
         rm -rf "$data/log" "$data/python-mirror.txt"
         rmdir "$data" 2>/dev/null || true

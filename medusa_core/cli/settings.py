@@ -70,6 +70,8 @@ def _contents(found: SettingsFile) -> str:
 
 def _settings_in(where: Places) -> SettingsFile:
     presets = Presets(where.config)
+    if presets.trouble is not None:  # a file without them would look as if there were none
+        raise presets.trouble
     return SettingsFile(_preferences_in(where), tuple(presets.own.values()), presets.new_chats)
 
 

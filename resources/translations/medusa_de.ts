@@ -5718,6 +5718,17 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
 </context>
 <context>
+    <name>FirstModel</name>
+    <message>
+        <source>Chat with {0}</source>
+        <translation>Chatten mit {0}</translation>
+    </message>
+    <message>
+        <source>Offline mode is on: nothing is fetched.</source>
+        <translation>Der Offline-Modus ist an: Es wird nichts geholt.</translation>
+    </message>
+</context>
+<context>
     <name>FirstModelCard</name>
     <message>
         <source>Progress of the download</source>

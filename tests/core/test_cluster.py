@@ -5,7 +5,7 @@ import random
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -60,7 +60,7 @@ from tests.core.fakes import oracle_spec
 from tests.core.laws import check_cache, check_same_tokens, decode, plain_states, plainly, user_says
 from tests.core.peers import CONFIGS, peer_of
 from tests.core.targets import PEERS
-from tests.core.test_together import decode_together, requests_of
+from tests.core.test_together import EXACT, decode_together, requests_of
 from tests.core.tiny import write_text_files
 
 ADDRESS = "10.0.0.1:6379"  # nobody is asked there: the way to the machines is given
@@ -158,7 +158,7 @@ def test_law_7_sessions_that_share_a_pass_over_machines_get_their_own_texts(
     name: str, divided: Divided, load: LoadTarget
 ) -> None:
     whole, (target, cluster) = load(name, "float64"), divided(name)
-    requests = requests_of(name, serving_drafters(target), 12)
+    requests = requests_of(name, product(serving_drafters(target), EXACT), 12)
     random.Random(3).shuffle(requests)
     together, largest = decode_together(target, requests[:4], honest=whole)
     assert largest == 4

@@ -189,3 +189,12 @@ def test_the_command_line_changes_nothing_under_an_open_window(
     window.close()
     assert main(["settings", "import", str(changed(path, version=7))]) == 1
     assert not (home / "settings-before-import.json").exists()
+
+
+def test_presets_that_cannot_be_read_are_not_exported_as_none(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / "presets.json").write_text("{", encoding="utf-8")
+    assert main(["settings", "export", str(tmp_path / "all.json")]) == 1
+    assert "presets.damaged" in capsys.readouterr().err
+    assert not (tmp_path / "all.json").exists()

@@ -261,7 +261,11 @@ def test_installing_and_removing_leaves_nothing(mac: Mac) -> None:
     command = mac.home / ".local" / "bin" / "medusa"
     assert mac.run(command, "a b").returncode == 0
     assert mac.said()[-2:] == ["medusa", "a b"]
-    shutil.rmtree(mac.data / "python")  # as `medusa uninstall` does
+    (mac.data / "versions").mkdir()
+    assert mac.run(archive / "uninstall.command").returncode == 0
+    assert installed.exists()  # the user answered no to everything
+    for name in ("versions", "python"):  # as `medusa uninstall` does
+        shutil.rmtree(mac.data / name)
     mac.program(mac.root / "python-copy", '#!/bin/sh\nrm -r "$UV_PYTHON_INSTALL_DIR"\n')
     removed = mac.run(archive / "uninstall.command", "--yes")
     assert removed.returncode == 0, removed.stderr

@@ -23,7 +23,7 @@ def complete(*typed: str) -> list[str]:
 
 def test_commands_options_choices_and_models_are_completed() -> None:
     assert complete("") == list(COMMANDS)
-    assert complete("se") == ["serve", "serve-layers"]
+    assert complete("se") == ["settings", "serve", "serve-layers"]
     assert complete("run", "") == list(MODELS)
     assert complete("run", "org/") == ["org/tiny/tiny-Q4_0"]
     assert complete("show", "l") == ["llama-pebble"]

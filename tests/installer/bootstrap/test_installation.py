@@ -15,6 +15,7 @@ from installer.bootstrap.in_use import hold_in_use
 from installer.bootstrap.installation import install_version
 from installer.bootstrap.program import Program
 from installer.bootstrap.settings import Settings
+from installer.bootstrap.uv import Log
 from installer.errors import SetupError
 from tests.installer.bootstrap.fakes import (
     FakeMachine,
@@ -326,3 +327,10 @@ def test_an_older_version_that_cannot_be_removed_spoils_no_update(
     installed(data, "0.9")
     install(data, make_program(tmp_path / "new", "1.0"), machine)
     assert read_current(data) == Current("1.0", before="0.9")
+
+
+def test_the_log_takes_names_that_are_no_text(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.write("> uv venv /home/j\udcf6rg")
+    log.close()
+    assert "rg" in log.path.read_text(encoding="utf-8")

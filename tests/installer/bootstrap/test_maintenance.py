@@ -327,6 +327,27 @@ def test_data_stay_while_the_program_runs(
     assert all((folder / "file").exists() for folder in folders)
 
 
+def test_a_folder_that_the_user_named_loses_no_cache_unasked(
+    program: Program,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("MEDUSA_HOME", str(tmp_path / "stick"))
+    belongings_of_a_user(program_data())
+    token = tmp_path / "stick" / "huggingface" / "token"
+    token.parent.mkdir()
+    token.touch()
+    assert uninstall.run(program_data(), program, ["--yes"]) == 0
+    assert (user_folders().cache / "file").exists()
+    assert token.exists()
+    assert f"{token.parent}\n" in capsys.readouterr().out
+    assert not program_data().versions.exists()
+    uninstall.run(program_data(), program, ["--yes", "--delete-data"])
+    assert not user_folders().cache.exists()
+    assert not token.parent.exists()
+
+
 def test_folders_that_are_links_to_another_disk_are_named(
     data: ProgramData, program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

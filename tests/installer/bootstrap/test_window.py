@@ -171,6 +171,18 @@ def test_a_failure_shows_what_to_do_and_offers_a_repair(opening: Opening) -> Non
     assert opened.window.starts
 
 
+def test_what_nobody_foresaw_ends_the_work_too(opening: Opening) -> None:
+    opened = opening(Kind.FIRST)
+
+    def fail(reporter: Reporter) -> None:
+        raise ValueError("a name that is no text")
+
+    opened.work = fail
+    opened.press("Start")
+    opened.wait(lambda: "Try again" in opened.texts())
+    assert any("a name that is no text" in text for text in opened.texts())
+
+
 def test_progress_and_a_question_are_shown(
     opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
