@@ -47,7 +47,8 @@ def test_a_chat_streams_marks_keeps_names_and_goes_on(
     chat = start_chat()
     assert "context 1,024 · /help" in chat.wait_for(READY)
     assert "There is no answer yet" in chat.ask("/stats")
-    chat.ask("/set tree_rows 8")  # on a busy machine the engine might choose to guess nothing
+    chat.ask("/set tree_rows 8")  # on a busy machine the engine might choose to guess nothing,
+    chat.ask("/set growth tree")  # or find that guesses don't pay
     answer = chat.ask("Tell me a story about a dog.")
     assert UNDERLINED.search(chat.seen), "no accepted token is marked"
     story = answer.split("dog.", 1)[1].split("\n\n>")[0].strip()
