@@ -23,11 +23,10 @@ _UV_VARIABLES = (
     "UV_INDEX_URL",
     "UV_EXTRA_INDEX_URL",
     "UV_FIND_LINKS",
-    "UV_NO_INDEX",
 )
 # What uv's options are called where its environment gives them.
 _VARIABLES = {
-    "--no-index": "UV_NO_INDEX",
+    "--no-index": "UV_OFFLINE",  # it has no variable of its own
     "--find-links": "UV_FIND_LINKS",
     "--default-index": "UV_DEFAULT_INDEX",
 }

@@ -53,7 +53,7 @@ def test_the_program_fetches_from_the_same_mirror(
     mirror = tmp_path / "mirror"
     mirror.mkdir()
     (mirror / "one-1.0-py3-none-any.whl").touch()
-    installed(data, "1.0", run='echo "$UV_NO_INDEX $UV_FIND_LINKS $UV_DEFAULT_INDEX"')
+    installed(data, "1.0", run='echo "$UV_OFFLINE $UV_FIND_LINKS $UV_DEFAULT_INDEX"')
     write_current(data, Current("1.0"))
     for place, heard in (
         (str(mirror), f"1 {mirror} \n"),
