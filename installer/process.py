@@ -12,6 +12,8 @@ from installer.console import ProgressLine, say
 from installer.errors import CommandError, SetupError
 
 KEPT_LINES = 200
+# Windows alone has it: no console window flashes up.
+NO_CONSOLE = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +69,7 @@ class SystemRunner:
         self, command: Sequence[str], timeout_s: float, env: Mapping[str, str] | None = None
     ) -> Output:
         """Run a short command silently; a missing program or a time-out gives status None."""
-        try:
-            done = subprocess.run(
-                command,
-                cwd=self.root,
-                env=_environment(env),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                timeout=timeout_s,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return Output(status=None, text=str(error))
-        return Output(status=done.returncode, text=done.stdout)
+        return captured(command, self.root, timeout_s, _environment(env))
 
     def stream(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         """Run a long command with one line of progress.
@@ -147,9 +134,46 @@ class SystemRunner:
                 return child.wait()
 
 
+def captured(
+    command: Sequence[str], folder: Path, timeout_s: float, env: Mapping[str, str]
+) -> Output:
+    """Run a short command silently.
+
+    Args:
+        command: the program and its arguments.
+        folder: its working directory.
+        timeout_s: seconds after which it is ended.
+        env: its whole environment.
+
+    Returns:
+        Its output; status None where the program is missing or its time was over.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=timeout_s,
+            check=False,
+            creationflags=NO_CONSOLE,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Output(status=None, text=str(error))
+    return Output(status=done.returncode, text=done.stdout)
+
+
+def without_other_pythons(env: Mapping[str, str]) -> dict[str, str]:
+    """An environment without what would lead a child to another Python."""
+    others = ("PYTHONHOME", "PYTHONPATH", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV", "CONDA_PREFIX")
+    return {name: value for name, value in env.items() if name not in others}
+
+
 def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
     """Environment of a child: ours and `extra`, without what would lead it to another Python."""
-    env = {**os.environ, **(extra or {})}
-    for name in ("PYTHONHOME", "PYTHONPATH", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV"):
-        env.pop(name, None)
-    return env
+    return without_other_pythons({**os.environ, **(extra or {})})

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QIcon
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.desktop.desktop_notice import DesktopNotice, NoticeService
+from app.desktop.notification import DesktopNotification, NoticeService
 from app.desktop.screenless import SCREENLESS
 
 _WITH_TRAY = ("windows", "cocoa")
@@ -36,7 +36,7 @@ class Notifier(QObject):
         """Whether the user looks at something else."""
         return QGuiApplication.applicationState() is not Qt.ApplicationState.ApplicationActive
 
-    def tell(self, notice: DesktopNotice) -> None:
+    def notify(self, notification: DesktopNotification) -> None:
         """Show one, unless the user looks at the window."""
         if not self.is_needed:
             return
@@ -45,7 +45,7 @@ class Notifier(QObject):
         if self.service is None:
             self.ask_for_attention()
         else:
-            self.service.show(notice)
+            self.service.show(notification)
 
     def use(self, service: NoticeService) -> None:
         """Let this show them."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QObject, QSocketNotifier, Signal
 
-from app.desktop.desktop_notice import DesktopNotice
+from app.desktop.notification import DesktopNotification
 
 log = logging.getLogger(__name__)
 
@@ -54,10 +54,10 @@ class BusNotices(QObject):
         self.sent.connect(self._listen)
         self.failed.connect(self.close)
 
-    def show(self, notice: DesktopNotice) -> None:
+    def show(self, notification: DesktopNotification) -> None:
         label = QCoreApplication.translate("Notices", "Show")
         threading.Thread(
-            target=self._send, args=(notice, label), name="notification", daemon=True
+            target=self._send, args=(notification, label), name="notification", daemon=True
         ).start()
 
     def close(self) -> None:
@@ -68,12 +68,12 @@ class BusNotices(QObject):
             finally:
                 self._lock.release()
 
-    def _send(self, notice: DesktopNotice, label: str) -> None:
+    def _send(self, notification: DesktopNotification, label: str) -> None:
         """In a thread: ask the service."""
         try:
             with self._lock:
                 self._bus = self._bus or _Bus()
-                self._bus.notify(notice, self._icon, label)
+                self._bus.notify(notification, self._icon, label)
         except Exception as error:  # noqa: BLE001 - whatever a foreign service does costs no more
             log.info("no notification by the desktop: %r", error)
             self.failed.emit()
@@ -141,21 +141,25 @@ class _Bus:
         number: int = self._connection.sock.fileno()
         return number
 
-    def notify(self, notice: DesktopNotice, icon: Path, label: str) -> None:
+    def notify(self, notification: DesktopNotification, icon: Path, label: str) -> None:
         """Show one; blocks.
 
         Args:
-            notice: What it says.
+            notification: What it says.
             icon: Picture of the program.
             label: What a click does, in words.
 
         Raises:
             Exception: It isn't shown.
         """
-        body = html.escape(notice.name) if "body-markup" in self._abilities else notice.name
+        body = (
+            html.escape(notification.name)
+            if "body-markup" in self._abilities
+            else notification.name
+        )
         actions = [_DEFAULT_ACTION, label] if "actions" in self._abilities else []
         hints = {"desktop-entry": ("s", _DESKTOP_FILE)}
-        said = (_PROGRAM, 0, str(icon), notice.title, body, actions, hints, _USUAL_TIME)
+        said = (_PROGRAM, 0, str(icon), notification.title, body, actions, hints, _USUAL_TIME)
         (number,) = self._call("Notify", "susssasa{sv}i", said)
         self._numbers.add(number)
 

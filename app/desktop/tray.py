@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QSystemTrayIcon
 
-from app.desktop.desktop_notice import DesktopNotice
+from app.desktop.notification import DesktopNotification
 
 _SHOWN_MS = 10_000
 
@@ -31,12 +31,12 @@ class TrayNotices(QObject):
         self._end.setSingleShot(True)
         self._end.timeout.connect(self.icon.hide)
 
-    def show(self, notice: DesktopNotice) -> None:
+    def show(self, notification: DesktopNotification) -> None:
         if not (QSystemTrayIcon.isSystemTrayAvailable() and QSystemTrayIcon.supportsMessages()):
             self.failed.emit()
             return
         self.icon.show()  # messages come from an icon that is seen
-        self.icon.showMessage(notice.title, notice.name, self.icon.icon(), _SHOWN_MS)
+        self.icon.showMessage(notification.title, notification.name, self.icon.icon(), _SHOWN_MS)
         self._end.start(2 * _SHOWN_MS)
 
     def close(self) -> None:

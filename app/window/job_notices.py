@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from app.desktop.desktop_notice import DesktopNotice
+from app.desktop.notification import DesktopNotification
 from app.desktop.notifier import Notifier
 from app.history.chat_title import title_of
 from app.window.parts import WindowParts
@@ -78,4 +78,6 @@ class JobNotices(QObject):
     def _tell(self, title: str, name: str) -> None:
         chosen = self._settings.values
         if chosen.notifies:
-            self.notifier.tell(DesktopNotice(title, name if chosen.names_in_notices else ""))
+            self.notifier.notify(
+                DesktopNotification(title, name if chosen.names_in_notices else "")
+            )

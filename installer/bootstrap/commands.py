@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from installer.errors import SetupError
-from installer.process import KEPT_LINES, Output
+from installer.process import (
+    KEPT_LINES,
+    NO_CONSOLE,
+    Capturer,
+    Output,
+    captured,
+    without_other_pythons,
+)
 
 POLL_S = 0.2
 END_WAIT_S = 5.0
@@ -20,14 +27,8 @@ class CancelledError(Exception):
     """The user doesn't want it any more."""
 
 
-class Commands(Protocol):
+class Commands(Capturer, Protocol):
     """Runs programs on behalf of the bootstrap."""
-
-    def capture(
-        self, command: Sequence[str], timeout_s: float, env: Mapping[str, str] | None = None
-    ) -> Output:
-        """Run a short command silently; a missing program or a time-out gives status None."""
-        ...
 
     def follow(
         self,
@@ -57,24 +58,8 @@ class SystemCommands:
         self, command: Sequence[str], timeout_s: float, env: Mapping[str, str] | None = None
     ) -> Output:
         """Run a short command silently; a missing program or a time-out gives status None."""
-        try:
-            done = subprocess.run(
-                command,
-                cwd=self.folder,
-                env=without_other_pythons(os.environ if env is None else env),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=timeout_s,
-                check=False,
-                creationflags=_NO_CONSOLE,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return Output(status=None, text=str(error))
-        return Output(status=done.returncode, text=done.stdout)
+        env = without_other_pythons(os.environ if env is None else env)
+        return captured(command, self.folder, timeout_s, env)
 
     def follow(
         self,
@@ -102,7 +87,7 @@ class SystemCommands:
                 encoding="utf-8",
                 errors="replace",
                 pass_fds=(self.held,) if can_inherit else (),
-                creationflags=_NO_CONSOLE,
+                creationflags=NO_CONSOLE,
             )
         except OSError as error:
             raise SetupError(f"{command[0]} could not be started: {error}.") from error
@@ -112,12 +97,6 @@ class SystemCommands:
             except BaseException:
                 _end(child)  # nothing of ours may go on writing after the lock is released
                 raise
-
-
-def without_other_pythons(env: Mapping[str, str]) -> dict[str, str]:
-    """An environment without what would lead a child to another Python."""
-    others = ("PYTHONHOME", "PYTHONPATH", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV", "CONDA_PREFIX")
-    return {name: value for name, value in env.items() if name not in others}
 
 
 def _listen(
@@ -154,6 +133,3 @@ def _end(child: "subprocess.Popen[str]") -> None:
         child.wait(END_WAIT_S)
     except subprocess.TimeoutExpired:
         child.kill()
-
-
-_NO_CONSOLE = getattr(subprocess, "CREATE_NO_WINDOW", 0)

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-from installer.bootstrap.commands import without_other_pythons
 from installer.bootstrap.current import read_current, write_current
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.in_use import hold_in_use
@@ -20,6 +19,7 @@ from installer.bootstrap.settings import read_settings
 from installer.bootstrap.sources import mirror_sources
 from installer.errors import SetupError
 from installer.lock import installation_lock
+from installer.process import without_other_pythons
 
 STARTED_VARIABLE = "MEDUSA_STARTED_FILE"
 START_LOG = "start.log"

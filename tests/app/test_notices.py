@@ -17,7 +17,7 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.desktop.desktop_notice import DesktopNotice
+from app.desktop.notification import DesktopNotification
 from app.desktop.notifier import Notifier
 from app.desktop.session_bus import BusNotices
 from app.desktop.tray import TrayNotices
@@ -107,7 +107,7 @@ def test_a_notification_is_shown_and_a_click_on_it_is_heard(
     service = serve(bus, "actions", "body", "body-markup")
     notices = BusNotices(ICON)
     with qtbot.waitSignal(notices.sent):
-        notices.show(DesktopNotice("An answer is ready", "a < b & c"))
+        notices.show(DesktopNotification("An answer is ready", "a < b & c"))
     said = service.shown[0]
     assert said[:5] == ["Medusa Chat", 0, str(ICON), "An answer is ready", "a &lt; b &amp; c"]
     assert said[5] == ["default", "Show"]
@@ -117,7 +117,7 @@ def test_a_notification_is_shown_and_a_click_on_it_is_heard(
     with qtbot.waitSignal(notices.clicked):
         service.tell(bus, "ActionInvoked", 1, "default")
     with qtbot.waitSignal(notices.sent):
-        notices.show(DesktopNotice("Another one"))
+        notices.show(DesktopNotification("Another one"))
     notices.close()
     assert len(clicks) == 1
 
@@ -127,7 +127,7 @@ def test_a_service_that_can_do_little_gets_little(qtbot: QtBot, bus: QDBusConnec
     service = serve(bus)
     notices = BusNotices(ICON)
     with qtbot.waitSignal(notices.sent):
-        notices.show(DesktopNotice("Title", "a < b"))
+        notices.show(DesktopNotification("Title", "a < b"))
     assert service.shown[0][4:6] == ["a < b", []]
     notices.close()
 
@@ -138,11 +138,11 @@ def test_without_a_service_or_a_bus_the_window_asks_for_attention(
 ) -> None:
     notices = BusNotices(ICON)
     with qtbot.waitSignal(notices.failed):
-        notices.show(DesktopNotice("Nobody serves"))
+        notices.show(DesktopNotification("Nobody serves"))
     notices.close()
     monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere")
     with qtbot.waitSignal(notices.failed):
-        notices.show(DesktopNotice("No bus"))
+        notices.show(DesktopNotification("No bus"))
 
 
 @needs_bus
@@ -150,12 +150,12 @@ def test_a_bus_that_goes_away_is_looked_for_again(qtbot: QtBot, bus: QDBusConnec
     service = serve(bus)
     notices = BusNotices(ICON)
     with qtbot.waitSignal(notices.sent):
-        notices.show(DesktopNotice("One"))
+        notices.show(DesktopNotification("One"))
     assert notices._bus is not None
     notices._bus._connection.sock.shutdown(socket.SHUT_RDWR)
     qtbot.waitUntil(lambda: notices._bus is None)
     with qtbot.waitSignal(notices.sent):
-        notices.show(DesktopNotice("Two"))
+        notices.show(DesktopNotification("Two"))
     assert [said[3] for said in service.shown] == ["One", "Two"]
     notices.close()
 
@@ -173,9 +173,9 @@ class Shown(QObject):
 
     def __init__(self) -> None:
         super().__init__()
-        self.notices: list[DesktopNotice] = []
+        self.notices: list[DesktopNotification] = []
 
-    def show(self, notice: DesktopNotice) -> None:
+    def show(self, notice: DesktopNotification) -> None:
         self.notices.append(notice)
 
     def close(self) -> None:
@@ -185,7 +185,7 @@ class Shown(QObject):
 def test_a_tray_that_is_not_there_says_so(qtbot: QtBot) -> None:
     tray = TrayNotices(QIcon())
     with qtbot.waitSignal(tray.failed):
-        tray.show(DesktopNotice("Title"))
+        tray.show(DesktopNotification("Title"))
     tray.close()
 
 
@@ -198,12 +198,12 @@ def test_where_nothing_shows_it_the_window_asks_for_attention(
     monkeypatch.setattr(QApplication, "alert", lambda widget: asked.append(widget))
     monkeypatch.setattr(Notifier, "is_needed", True)
     notifier = Notifier(window, ICON)
-    notifier.tell(DesktopNotice("No desktop"))
+    notifier.notify(DesktopNotification("No desktop"))
     assert asked == [window]
     service = Shown()
     notifier.use(service)
-    notifier.tell(DesktopNotice("Shown"))
-    assert (asked, service.notices) == ([window], [DesktopNotice("Shown")])
+    notifier.notify(DesktopNotification("Shown"))
+    assert (asked, service.notices) == ([window], [DesktopNotification("Shown")])
     service.failed.emit()
     assert asked == [window, window]
 
@@ -218,7 +218,7 @@ def test_nothing_is_told_while_the_user_looks(
     for state in Qt.ApplicationState:
         monkeypatch.setattr(QApplication, "applicationState", lambda state=state: state)
         monkeypatch.setattr("app.desktop.notifier.QGuiApplication", QApplication)
-        notifier.tell(DesktopNotice(state.name))
+        notifier.notify(DesktopNotification(state.name))
     assert "ApplicationActive" not in {notice.title for notice in service.notices}
     assert len(service.notices) == len(Qt.ApplicationState) - 1
 
@@ -244,10 +244,10 @@ def test_long_answers_are_told_without_what_they_are_about(
     assert service.notices == []
     monkeypatch.setattr(job_notices, "LONG_ANSWER_S", 0.0)
     ask(qtbot, window, "And of Spain?")
-    assert service.notices == [DesktopNotice("An answer is ready")]
+    assert service.notices == [DesktopNotification("An answer is ready")]
     window.settings.choose("names_in_notices", True)
     ask(qtbot, window, "And of Italy?")
-    assert service.notices[1:] == [DesktopNotice("An answer is ready", "A short one")]
+    assert service.notices[1:] == [DesktopNotification("An answer is ready", "A short one")]
     window.settings.choose("notifies", False)
     ask(qtbot, window, "And of Malta?")
     assert len(service.notices) == 2
@@ -309,6 +309,6 @@ def test_other_jobs_are_told_and_a_click_brings_the_window_up(
     library.tell(1, JobState.READY)
     library.tell(1, JobState.READY)
     assert service.notices[4:] == [
-        DesktopNotice("A download has failed", "org/tiny"),
-        DesktopNotice("A download is ready", "org/tiny"),
+        DesktopNotification("A download has failed", "org/tiny"),
+        DesktopNotification("A download is ready", "org/tiny"),
     ]

@@ -1,6 +1,7 @@
 """Which drafter is fastest here: the race, what is kept of it, and what is learned meanwhile."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from medusa_core.loading.target import Target
 from medusa_core.messages import (
     Calibrate,
     Cancel,
+    ChatMessage,
     DrafterSpeed,
     Failed,
     Generate,
@@ -80,6 +82,29 @@ def test_all_drafters_answer_all_questions(name: str, load: LoadTarget) -> None:
         assert speed.step_x == pytest.approx(1 + (speed.num_rows - 1) / 63)
         assert f"{speed.tau:.1f} tokens" in speed.why
     assert target.caches.free_rows == free
+
+
+def test_everyone_answers_the_first_question_once_before_it_counts(
+    tiny: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str, int]] = []
+
+    def noted(
+        race: str, request: str, messages: tuple[ChatMessage, ...], settings: GenerateSettings
+    ) -> Generate:
+        asked.append((settings.drafter, messages[0].content, settings.max_new_tokens))
+        return Generate(race, request, messages, settings)
+
+    monkeypatch.setattr("medusa_core.engine.drafter_race.Generate", noted)
+    race = DrafterRace(tiny, COSTS, QUESTIONS, 12)
+    run(race)
+    names = {spec.name for spec in raced_drafters(tiny)}
+    first, second = QUESTIONS
+    assert Counter(asked) == {
+        **{(name, first, 12): 2 for name in names},
+        **{(name, second, 12): 1 for name in names},
+    }
+    assert race.num_answered == 2
 
 
 def test_a_race_that_pauses_gives_its_room_back_and_goes_on(tiny: Target) -> None:

@@ -374,8 +374,12 @@ def test_no_layer_lies_on_a_disk_that_nobody_named() -> None:
 
 def test_too_small_a_budget_is_refused(model: tuple[Path, Path]) -> None:
     options = replace(with_layers_below(*model, LoadOptions("float32", "cpu"), 1), memory_gib=1e-5)
-    with pytest.raises(PlanError, match="more than"):
+    with pytest.raises(PlanError, match="more than") as refused:
         load_target(*model, options)
+    assert ("on the disk" in refused.value.hint) is options.has_disk
+    with pytest.raises(PlanError, match="more than") as refused:
+        load_target(*model, replace(options, tier_disk=None))
+    assert "--tier-disk" in refused.value.hint
     with pytest.raises(RequestError, match="less than nothing"):
         load_target(*model, replace(options, memory_gib=-1))
 

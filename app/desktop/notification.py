@@ -9,7 +9,7 @@ from PySide6.QtCore import SignalInstance
 
 
 @dataclass(frozen=True, slots=True)
-class DesktopNotice:
+class DesktopNotification:
     """What the user is told while they look elsewhere.
 
     Attributes:
@@ -33,7 +33,7 @@ class NoticeService(Protocol):
     def clicked(self) -> SignalInstance: ...
     @property
     def failed(self) -> SignalInstance: ...
-    def show(self, notice: DesktopNotice) -> None:
+    def show(self, notification: DesktopNotification) -> None:
         """Show one; returns at once."""
 
     def close(self) -> None:
