@@ -1,0 +1,33 @@
+"""Programs that are run silently: what they say, and the environment that they get."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from installer.bootstrap.commands import SystemCommands
+from installer.process import Capturer, SystemRunner
+
+OTHERS = ("PYTHONHOME", "PYTHONPATH", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV", "CONDA_PREFIX")
+
+
+@pytest.mark.parametrize("kind", [SystemRunner, SystemCommands])
+def test_a_silent_program_is_led_to_no_other_python(
+    kind: type[SystemRunner] | type[SystemCommands],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runner: Capturer = kind(tmp_path)
+    for name in OTHERS:
+        monkeypatch.setenv(name, str(tmp_path))
+    names = "import os; print(*sorted(os.environ), os.getcwd())"
+    done = runner.capture([sys.executable, "-I", "-c", names], 60.0)
+    assert done.status == 0
+    reported = done.text.split()
+    assert set(OTHERS).isdisjoint(reported)
+    assert "PATH" in reported
+    assert Path(reported[-1]).samefile(tmp_path)
+    assert runner.capture([str(tmp_path / "absent")], 60.0).status is None
+    slow = [sys.executable, "-c", "import time; time.sleep(60)"]
+    assert runner.capture(slow, 0.2, dict(os.environ)).status is None
