@@ -44,6 +44,7 @@ from medusa_core.messages.events import (
     VerifiedToken,
 )
 from medusa_core.messages.load_options import LoadOptions
+from medusa_core.messages.policy import Policy, Shares
 from medusa_core.messages.records import (
     AUTO_GROWTH,
     CHAIN,
@@ -149,11 +150,13 @@ __all__ = [
     "Overflow",
     "Placement",
     "Planned",
+    "Policy",
     "Progress",
     "Race",
     "Raced",
     "Role",
     "RuleChoice",
+    "Shares",
     "SourceInfo",
     "StepDone",
     "StepLogprobs",

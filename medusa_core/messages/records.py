@@ -444,7 +444,7 @@ class HeadsShape:
 
 
 class Tier(str, Enum):
-    """Where a layer's weights lie."""
+    """Where a layer's weights, or its keys and values, lie."""
 
     DEVICE = "device"
     MEMORY = "memory"
@@ -459,17 +459,36 @@ class Placement:
         tiers: Of every layer.
         layer_bytes: Of every layer the bytes that are brought.
         buffer_bytes: Of the device's memory what the brought layers pass through.
-        prompt_rows: Most rows of a prompt that a pass takes: layers come once for all of them.
+        prompt_rows: Most rows of a prompt that are computed at once: layers come once for all of
+            them.
+        pass_rows: Rows of prompts that a pass reads, batch by batch; 0 for no more than are
+            computed at once.
+        cache_tiers: Of every layer where its keys and values lie; empty where all lie on the
+            device.
+        attention: Where attention to rows below the device is computed.
+        states: Where what goes from one layer to the next lies, for batches that aren't computed.
+        batch: Sequences that are computed at once; 0 for all of a pass.
+        tree_rows: Most rows of a step of one sequence, where cached rows lie below the device.
     """
 
     tiers: tuple[Tier, ...]
     layer_bytes: tuple[int, ...]
     buffer_bytes: int
     prompt_rows: int = 64
+    pass_rows: int = 0
+    cache_tiers: tuple[Tier, ...] = ()
+    attention: Tier = Tier.DEVICE
+    states: Tier = Tier.DEVICE
+    batch: int = 0
+    tree_rows: int = 1
 
     def layers(self, tier: Tier) -> tuple[int, ...]:
         """The layers of a tier."""
         return tuple(index for index, its in enumerate(self.tiers) if its is tier)
+
+    def cached_layers(self, tier: Tier) -> tuple[int, ...]:
+        """The layers whose keys and values lie in a tier."""
+        return tuple(index for index, its in enumerate(self.cache_tiers) if its is tier)
 
     def nbytes(self, tier: Tier) -> int:
         """Bytes of the layers of a tier."""
