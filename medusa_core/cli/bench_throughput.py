@@ -34,7 +34,7 @@ from medusa_core.memory.policy.here import (
 )
 from medusa_core.memory.policy.program import Rules
 from medusa_core.memory.policy.search import (
-    Policy,
+    FoundPolicy,
     solve,
 )
 from medusa_core.memory.policy.work import BatchBlock
@@ -181,7 +181,7 @@ def _forecast(
     prompt_tokens: int,
     new_tokens: int,
     report_line: OnTimed,
-) -> Policy:
+) -> FoundPolicy:
     """What the cost model expects of this block."""
     request = PolicyRequest(
         target.config, target.formats, target.precision, count, prompt_tokens, new_tokens

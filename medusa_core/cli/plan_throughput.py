@@ -19,7 +19,7 @@ from medusa_core.memory.policy.cost import (
 from medusa_core.memory.policy.machine import MachineRates
 from medusa_core.memory.policy.program import Rules
 from medusa_core.memory.policy.search import (
-    Policy,
+    FoundPolicy,
     search,
 )
 from medusa_core.memory.policy.work import BatchWork
@@ -90,7 +90,7 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
     return as_json(work, machine, found)
 
 
-def policies(work: BatchWork, machine: MachineRates) -> dict[str, Policy]:
+def policies(work: BatchWork, machine: MachineRates) -> dict[str, FoundPolicy]:
     """The best policy, that of `batch`, that without overlap, and that of one prompt at a time.
 
     Raises:
@@ -133,7 +133,9 @@ def read_machine(path: Path) -> MachineRates:
         ) from error
 
 
-def as_json(work: BatchWork, machine: MachineRates, found: dict[str, Policy]) -> dict[str, Any]:
+def as_json(
+    work: BatchWork, machine: MachineRates, found: dict[str, FoundPolicy]
+) -> dict[str, Any]:
     """What was found under the names that `--json` promises."""
     rates = {name: _finite(value) for name, value in asdict(machine).items()}
     return {
@@ -148,7 +150,7 @@ def _finite(value: Any) -> Any:
     return 1e30 if value == float("inf") else value
 
 
-def _policy_json(policy: Policy) -> dict[str, Any]:
+def _policy_json(policy: FoundPolicy) -> dict[str, Any]:
     return {
         "gpu_batch": policy.block.batch,
         "num_batches": policy.block.num_batches,
@@ -183,7 +185,7 @@ def _text(
     budget: Budget,
     work: BatchWork,
     machine: MachineRates,
-    found: dict[str, Policy],
+    found: dict[str, FoundPolicy],
 ) -> str:
     where = budget.name if args.machine is None else str(args.machine)
     tokens = f"{work.prompt_tokens} tokens, answers of {work.new_tokens}"
@@ -204,7 +206,7 @@ def _text(
     return "\n".join(lines)
 
 
-def _policy_lines(work: BatchWork, policy: Policy) -> list[str]:
+def _policy_lines(work: BatchWork, policy: FoundPolicy) -> list[str]:
     block = policy.block
     lines = [f"  {'':<14}" + "".join(f"{tier:>9}" for tier in TIERS)]
     for what in WHAT:

@@ -29,7 +29,7 @@ _SLOWEST = 0.999  # of the slowest stream's time, and a stream binds as well
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class FoundPolicy:
     """A placement, and what it brings.
 
     Attributes:
@@ -49,7 +49,9 @@ class Policy:
     binds: tuple[str, ...]
 
 
-def search(work: BatchWork, machine: MachineRates, rules: Rules | None = None) -> Policy | None:
+def search(
+    work: BatchWork, machine: MachineRates, rules: Rules | None = None
+) -> FoundPolicy | None:
     """The policy of the most tokens a second; None where nothing has room.
 
     Args:
@@ -77,7 +79,9 @@ def _powers(most: int) -> list[int]:
     return [*powers, most] if most > 1 else powers
 
 
-def solve(work: BatchWork, block: BatchBlock, machine: MachineRates, rules: Rules) -> Policy | None:
+def solve(
+    work: BatchWork, block: BatchBlock, machine: MachineRates, rules: Rules
+) -> FoundPolicy | None:
     """The best policy for a block; None where it has no room.
 
     Args:
@@ -104,7 +108,7 @@ def solve(work: BatchWork, block: BatchBlock, machine: MachineRates, rules: Rule
 
 def _policy(
     work: BatchWork, block: BatchBlock, costs: Costs, placed: Placed, overlaps: bool
-) -> Policy:
+) -> FoundPolicy:
     shares = placed.shares
     prefill_s = costs.prefill_rest_s + pass_s(work, costs.prefill, shares, overlaps)
     step_s = costs.step_rest_s + pass_s(work, costs.step, shares, overlaps)
@@ -112,7 +116,7 @@ def _policy(
     times = {name: stream.at(shares) for name, stream in costs.step.items()}
     slowest = _SLOWEST * max(times.values())
     binds = (name for name, time_s in times.items() if time_s >= slowest)
-    return Policy(
+    return FoundPolicy(
         block=block,
         shares=shares,
         prefill_s=prefill_s,
