@@ -34,6 +34,7 @@ _CHANCE = (
     "44%",
     QT_TRANSLATE_NOOP("Insight", "chance that the drafter gave it; paler: less"),
 )
+_NO_GUESSES = frozenset((NodeState.ROOT, NodeState.GHOST))
 Samples = tuple[tuple[LegendSample, str], ...]
 
 
@@ -94,12 +95,10 @@ class TreeLegend(QWidget):
 
     def learn(self, layout: TreeLayout) -> None:
         """Explain what is in a tree from now on."""
-        occurs = self._occurred.union(
-            (node.state for node in layout.nodes),
-            (name for node in layout.nodes for name in node.source.proposers),
-        )
-        if occurs != self._occurred:
-            self._occurred = occurs
+        occurs: set[NodeState | str] = {node.state for node in layout.nodes}
+        occurs |= {name for node in layout.nodes for name in node.source.proposers}
+        if not occurs <= self._occurred:
+            self._occurred |= occurs
             self.refill()
 
     def clear(self) -> None:
@@ -134,7 +133,7 @@ class TreeLegend(QWidget):
             return sample.mark.source in self._occurred
         if isinstance(sample, NodeState):
             return sample in self._occurred
-        return bool(self._occurred)  # a number, which any guess may have
+        return bool(self._occurred - _NO_GUESSES)  # a number, which any guess may have
 
     def _entry(self, sample: LegendSample, meaning: str) -> QWidget:
         entry = QWidget()
