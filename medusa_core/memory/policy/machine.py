@@ -25,7 +25,10 @@ class MachineRates:
         from_device: From the device to memory. [bytes/s]
         from_disk: From the disk to memory. [bytes/s]
         to_disk: From memory to the disk. [bytes/s]
+        copied: At which a processor's core copies rows into their places. [bytes/s]
+        num_cores: Cores that compute.
         cache_on_device: At which attention reads a cache on the device. [bytes/s]
+        cache_of_prompts: Likewise where rows of a prompt attend to each other, for each of them.
         cache_in_memory: At which the processor reads one in memory. [bytes/s]
         layer_s: Times of a layer by rows, rising.
         head_s: Times of the projection to the vocabulary likewise.
@@ -38,7 +41,10 @@ class MachineRates:
     from_device: float
     from_disk: float
     to_disk: float
+    copied: float
+    num_cores: int
     cache_on_device: float
+    cache_of_prompts: float
     cache_in_memory: float
     layer_s: RateCurve
     head_s: RateCurve
