@@ -15,11 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from medusa_core.memory.policy.layouts import Layouts
+from medusa_core.memory.policy.layouts import Counts, Layouts
 from medusa_core.memory.policy.machine import MachineRates, seconds, seconds_at
-from medusa_core.memory.policy.work import BatchBlock, BatchWork, Passes
+from medusa_core.memory.policy.work import BatchWork, Passes
 from medusa_core.messages import Tier
-from medusa_core.runtime.kv.size import ROUND_ROWS
 
 Seconds = NDArray[np.float64]
 COMPUTING = "computing"
@@ -63,38 +62,28 @@ class Moved:
     states: float
 
 
-def moved(
-    work: BatchWork, block: BatchBlock, where: Layouts, sides: Sides, passes: Passes
-) -> Moved:
+def moved(work: BatchWork, where: Layouts, sides: Sides, passes: Passes) -> Moved:
     """What passes move."""
-    blocks = passes.rows_read if not passes.rows_read else _whole_blocks(block, passes)
-    read, fresh = blocks * work.row_bytes, passes.num_rows * work.row_bytes
-    weights = passes.num_passes * work.layer_bytes
-    is_brought = sides.attention is Tier.DEVICE
-    rows = where.cache_below * read
+    read, fresh = passes.rows_read * work.row_bytes, passes.num_rows * work.row_bytes
+    weights, is_brought = passes.num_passes * work.layer_bytes, sides.attention is Tier.DEVICE
     goes = sides.states is not Tier.DEVICE
     return Moved(
-        weights=where.weights_below * float(weights),
-        weights_disk=where.weights_disk * float(weights),
-        rows=rows * is_brought,
-        rows_disk=where.cache_disk * read,
-        attended_below=rows * (not is_brought),
-        fresh=where.cache_below * float(fresh),
-        fresh_disk=where.cache_disk * float(fresh),
+        weights=_times(where.weights_below, weights),
+        weights_disk=_times(where.weights_disk, weights),
+        rows=_times(where.cache_below, read * is_brought),
+        rows_disk=_times(where.cache_disk, read),
+        attended_below=_times(where.cache_below, read * (not is_brought)),
+        fresh=_times(where.cache_below, fresh),
+        fresh_disk=_times(where.cache_disk, fresh),
         states=goes * work.num_layers * float(passes.num_rows * work.state_bytes),
     )
 
 
 def streams_s(
-    work: BatchWork,
-    block: BatchBlock,
-    machine: MachineRates,
-    where: Layouts,
-    sides: Sides,
-    passes: Passes,
+    work: BatchWork, machine: MachineRates, where: Layouts, sides: Sides, passes: Passes
 ) -> dict[str, Seconds]:
     """Seconds of each stream of passes through all layers. [n] each"""
-    of, none = moved(work, block, where, sides, passes), np.zeros(len(where))
+    of, none = moved(work, where, sides, passes), np.zeros(len(where))
     states_s = of.states * (1 / machine.to_device + 1 / machine.from_device)
     if sides.states is Tier.DISK:
         states_s += of.states * (1 / machine.from_disk + 1 / machine.to_disk)
@@ -129,7 +118,5 @@ def total_s(streams: Mapping[str, Seconds], overlaps: bool) -> Seconds:
     return found
 
 
-def _whole_blocks(block: BatchBlock, passes: Passes) -> float:
-    """Rows that are read, of which the last few of each sequence are on the device."""
-    in_tail = block.num_sequences * (ROUND_ROWS - 1) / 2 * (passes.row_pairs == 0)
-    return max(0.0, passes.rows_read - in_tail)
+def _times(counts: Counts, each: float) -> Seconds:
+    return counts.astype(np.float64) * each

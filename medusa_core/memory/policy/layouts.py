@@ -15,8 +15,8 @@ from medusa_core.memory.placement import NUM_BUFFERS
 from medusa_core.memory.policy.machine import MachineRates
 from medusa_core.memory.policy.rules import Rules
 from medusa_core.memory.policy.work import BatchBlock, BatchWork
-from medusa_core.messages import Tier
-from medusa_core.runtime.kv.size import ROUND_ROWS
+from medusa_core.messages import Shares, Tier
+from medusa_core.runtime.kv.size import RING_UNITS, STAGING_BYTES
 
 Counts = NDArray[np.int64]
 
@@ -97,7 +97,7 @@ def rooms(
     """Bytes that are left for weights on each tier. [n]"""
     of_layer = cache_layer_bytes(work, block)
     below = cache_memory + cache_disk
-    ring = NUM_BUFFERS * of_layer // block.num_batches
+    ring = RING_UNITS * of_layer // block.num_batches + STAGING_BYTES
     tails = block.num_sequences * work.tail_rows * work.row_bytes
     on_device = fixed_bytes(work, block) + (work.num_layers - below) * of_layer + below * tails
     held = {
@@ -108,18 +108,24 @@ def rooms(
     if machine.memory_bytes:  # what a disk gives to a card comes through memory
         held[Tier.MEMORY] = held[Tier.MEMORY] + np.where(cache_disk > 0, ring, 0)
     held[states] = held[states] + states_bytes(work, block)
-    room = {
-        Tier.DEVICE: machine.device_bytes,
-        Tier.MEMORY: machine.memory_bytes,
-        Tier.DISK: machine.disk_bytes,
-    }
-    return {tier: room[tier] - held[tier] for tier in Tier}
+    return {tier: machine.room(tier) - held[tier] for tier in Tier}
+
+
+def layers_below(shares: Shares, count: int) -> tuple[int, int]:
+    """Of so many layers those in memory, and those on the disk."""
+    below = round(count * (shares.memory + shares.disk))
+    on_disk = min(below, round(count * shares.disk))
+    return below - on_disk, on_disk
+
+
+def tier_of(shares: Shares) -> Tier:
+    """Where all of something lies."""
+    return Tier.DISK if shares.disk else Tier.MEMORY if shares.memory else Tier.DEVICE
 
 
 def cache_layer_bytes(work: BatchWork, block: BatchBlock) -> int:
     """Keys and values of a block in one layer."""
-    rows = -(-work.total_tokens // ROUND_ROWS) * ROUND_ROWS
-    return block.num_sequences * rows * work.row_bytes
+    return block.num_sequences * work.slots * work.row_bytes
 
 
 def states_bytes(work: BatchWork, block: BatchBlock) -> int:

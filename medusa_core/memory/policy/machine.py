@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+
+from medusa_core.messages import Tier
 
 # Rows of a pass, and seconds that one layer takes for them where its weights lie.
 RateCurve = tuple[tuple[int, float], ...]
@@ -48,6 +50,19 @@ class MachineRates:
     cache_in_memory: float
     layer_s: RateCurve
     head_s: RateCurve
+
+    def room(self, tier: Tier) -> int:
+        """Bytes of a tier."""
+        rooms = (self.device_bytes, self.memory_bytes, self.disk_bytes)
+        return dict(zip(Tier, rooms, strict=True))[tier]
+
+    def with_room(self, tier: Tier, num_bytes: int = 1 << 60) -> MachineRates:
+        """The same with other room on a tier, by default with more than anything needs."""
+        if tier is Tier.DEVICE:
+            return replace(self, device_bytes=num_bytes)
+        if tier is Tier.MEMORY:
+            return replace(self, memory_bytes=num_bytes)
+        return replace(self, disk_bytes=num_bytes)
 
 
 def seconds_at(curve: RateCurve, rows: float) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from medusa_core.runtime.kv.size import ROUND_ROWS
+
 
 @dataclass(frozen=True, slots=True)
 class BatchWork:
@@ -16,7 +18,8 @@ class BatchWork:
         piece_bytes: What the largest takes of a buffer that it is brought into.
         fixed_bytes: What always lies on the device: token vectors, head, norms.
         row_bytes: Keys and values of one token in one layer.
-        tail_rows: Rows of a sequence that stay on the device where the others lie below.
+        slots: Rows of a sequence for which there is room.
+        tail_rows: Those of them that stay on the device where the others lie below.
         state_bytes: The state of one row between two layers.
         scratch_bytes: What a pass needs besides, however many rows it has.
         scratch_row_bytes: What it needs for each row that is computed at once.
@@ -32,6 +35,7 @@ class BatchWork:
     piece_bytes: int
     fixed_bytes: int
     row_bytes: int
+    slots: int
     tail_rows: int
     state_bytes: int
     scratch_bytes: int
@@ -120,5 +124,6 @@ def prompt_passes(work: BatchWork, block: BatchBlock) -> Passes:
 def step(work: BatchWork, block: BatchBlock) -> Passes:
     """A decoding step of a block."""
     sequences = block.num_sequences
-    read = sequences * work.mean_tokens
-    return Passes(1, sequences, block.num_batches, read, 0.0, sequences)
+    # Of each sequence the last few rows are on the device in any case.
+    read = sequences * (work.mean_tokens - (ROUND_ROWS - 1) / 2)
+    return Passes(1, sequences, block.num_batches, max(0.0, read), 0.0, sequences)
