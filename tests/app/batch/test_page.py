@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.batch import batch_dialog, results_model
 from app.batch.batch_dialog import BatchDialog
 from app.batch.results_model import ResultsModel
+from app.theme.appearance import Appearance
 from medusa_core.api import BatchProgress, BatchRow, OwnBatches
 from medusa_core.loading.choice import (
     ModelChoice,
@@ -42,8 +43,8 @@ def prompts(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def dialog(qtbot: QtBot, own: OwnBatches, tmp_path: Path) -> BatchDialog:
-    opened = BatchDialog(own, tmp_path / "tiers")
+def dialog(qtbot: QtBot, own: OwnBatches, appearance: Appearance, tmp_path: Path) -> BatchDialog:
+    opened = BatchDialog(own, tmp_path / "tiers", appearance)
     qtbot.addWidget(opened)
     opened.offer(MODEL, "cpu", RULES)
     opened.show()
@@ -157,6 +158,7 @@ def test_the_next_start_goes_on_with_what_ran_and_not_with_what_was_paused(
     qtbot: QtBot,
     started: BatchDialog,
     own: OwnBatches,
+    appearance: Appearance,
     tmp_path: Path,
     commands: list[FakeCommand],
 ) -> None:
@@ -164,7 +166,7 @@ def test_the_next_start_goes_on_with_what_ran_and_not_with_what_was_paused(
     assert commands[0].was_stopped, "the program's end pauses it"
 
     def reopened() -> BatchDialog:
-        later = BatchDialog(own, tmp_path / "tiers")
+        later = BatchDialog(own, tmp_path / "tiers", appearance)
         qtbot.addWidget(later)
         later.show()
         return later
