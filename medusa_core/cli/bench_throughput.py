@@ -26,7 +26,7 @@ from medusa_core.engine.several import answer_all
 from medusa_core.errors import MedusaError, RequestError
 from medusa_core.loading.target import Target
 from medusa_core.memory.heap import trim_heap
-from medusa_core.memory.policy.forecast import Forecast
+from medusa_core.memory.policy.found import BatchForecast
 from medusa_core.memory.policy.here import (
     PolicyRequest,
     Rates,
@@ -181,7 +181,7 @@ def _forecast(
     prompt_tokens: int,
     new_tokens: int,
     report_line: OnTimed,
-) -> Forecast:
+) -> BatchForecast:
     """What the cost model expects of this block."""
     request = PolicyRequest(
         target.config, target.formats, target.precision, count, prompt_tokens, new_tokens

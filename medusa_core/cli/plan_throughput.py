@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from medusa_core.cli.load_arguments import placing_of
 from medusa_core.errors import PlanError, RequestError
 from medusa_core.memory.budget import GIB
-from medusa_core.memory.policy.forecast import Found
+from medusa_core.memory.policy.found import FoundPolicy
 from medusa_core.memory.policy.machine import MachineRates
 from medusa_core.memory.policy.policy_file import found_as_json
 from medusa_core.memory.policy.rules import Rules, rules_of
@@ -90,7 +90,7 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
     return as_json(work, machine, found)
 
 
-def policies(work: BatchWork, machine: MachineRates, rules: Rules) -> dict[str, Found]:
+def policies(work: BatchWork, machine: MachineRates, rules: Rules) -> dict[str, FoundPolicy]:
     """The best policy, that of weights first, that without overlap, and that of one at a time.
 
     Raises:
@@ -112,7 +112,7 @@ def policies(work: BatchWork, machine: MachineRates, rules: Rules) -> dict[str, 
     return possible
 
 
-def _as_asked(found: Found, formats: WeightFormats) -> Found:
+def _as_asked(found: FoundPolicy, formats: WeightFormats) -> FoundPolicy:
     """With the formats that aren't searched, as exact text is the default."""
     policy = replace(found.policy, cache_format=formats.cache, attended=formats.attended)
     return found._replace(policy=policy)
@@ -140,7 +140,9 @@ def read_machine(path: Path) -> MachineRates:
         ) from error
 
 
-def as_json(work: BatchWork, machine: MachineRates, found: dict[str, Found]) -> dict[str, Any]:
+def as_json(
+    work: BatchWork, machine: MachineRates, found: dict[str, FoundPolicy]
+) -> dict[str, Any]:
     """What was found under the names that `--json` promises."""
     rates = {name: _finite(value) for name, value in asdict(machine).items()}
     return {
@@ -177,7 +179,7 @@ def _text(
     budget: Budget,
     work: BatchWork,
     machine: MachineRates,
-    found: dict[str, Found],
+    found: dict[str, FoundPolicy],
 ) -> str:
     where = budget.name if args.machine is None else str(args.machine)
     tokens = f"{work.prompt_tokens} tokens, answers of {work.new_tokens}"
@@ -198,7 +200,7 @@ def _text(
     return "\n".join(lines)
 
 
-def found_lines(num_layers: int, found: Found) -> list[str]:
+def found_lines(num_layers: int, found: FoundPolicy) -> list[str]:
     """A policy and what is expected of it, for people."""
     policy, forecast = found
     shares = {

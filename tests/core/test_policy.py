@@ -18,7 +18,7 @@ from medusa_core.errors import RequestError
 from medusa_core.memory import bandwidth
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.policy import measure
-from medusa_core.memory.policy.forecast import Found
+from medusa_core.memory.policy.found import FoundPolicy
 from medusa_core.memory.policy.here import (
     PolicyRequest,
     Rates,
@@ -423,7 +423,7 @@ POLICY = Policy(Shares(0.25, 0.0, 0.75), Shares(0.5, 0.0, 0.5), batch=8, num_bat
 def write_policy(path: Path, **changes: object) -> Path:
     found = solve(WORK, BatchBlock(8, 1, 64, 64), MACHINE, Rules())
     assert found is not None
-    raw = found_as_json(Found(POLICY, found.forecast))["policy"]
+    raw = found_as_json(FoundPolicy(POLICY, found.forecast))["policy"]
     assert isinstance(raw, dict)
     path.write_text(json.dumps(raw | changes), encoding="utf-8")
     return path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from medusa_core.errors import CheckpointError, RequestError
-from medusa_core.memory.policy.forecast import Forecast, Found
+from medusa_core.memory.policy.found import BatchForecast, FoundPolicy
 from medusa_core.messages import Policy, Shares, Tier
 from medusa_core.models.quant.choice import CACHE_FORMATS
 from medusa_core.system.files import record_json
@@ -63,7 +63,7 @@ def checked(policy: Policy) -> Policy:
     return policy
 
 
-def found_as_json(found: Found) -> dict[str, object]:
+def found_as_json(found: FoundPolicy) -> dict[str, object]:
     """A policy and what is expected of it."""
     return {
         "policy": record_json.as_json(found.policy),
@@ -71,7 +71,7 @@ def found_as_json(found: Found) -> dict[str, object]:
     }
 
 
-def _forecast_as_json(forecast: Forecast) -> dict[str, object]:
+def _forecast_as_json(forecast: BatchForecast) -> dict[str, object]:
     return {
         "prefill_s": forecast.prefill_s,
         "step_s": forecast.step_s,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from medusa_core.memory.policy.cost import COMPUTING, Seconds, Sides, moved, streams_s, total_s
-from medusa_core.memory.policy.forecast import Forecast, Found
+from medusa_core.memory.policy.found import BatchForecast, FoundPolicy
 from medusa_core.memory.policy.layouts import (
     Layouts,
     cache_layer_bytes,
@@ -54,7 +54,9 @@ class _Choice(NamedTuple):
     block_s: float
 
 
-def search(work: BatchWork, machine: MachineRates, rules: Rules | None = None) -> Found | None:
+def search(
+    work: BatchWork, machine: MachineRates, rules: Rules | None = None
+) -> FoundPolicy | None:
     """The policy of the most tokens a second; None where nothing has room.
 
     Args:
@@ -66,7 +68,9 @@ def search(work: BatchWork, machine: MachineRates, rules: Rules | None = None) -
     return _best(work, machine, rules, blocks(work, rules))
 
 
-def solve(work: BatchWork, block: BatchBlock, machine: MachineRates, rules: Rules) -> Found | None:
+def solve(
+    work: BatchWork, block: BatchBlock, machine: MachineRates, rules: Rules
+) -> FoundPolicy | None:
     """The best policy for a block; None where it has no room.
 
     Args:
@@ -80,7 +84,7 @@ def solve(work: BatchWork, block: BatchBlock, machine: MachineRates, rules: Rule
 
 def expected(
     work: BatchWork, machine: MachineRates, policy: Policy, overlaps: bool = True
-) -> Forecast:
+) -> BatchForecast:
     """What a policy should bring, whether or not it has room.
 
     Args:
@@ -132,7 +136,7 @@ def _powers(most: int) -> list[int]:
 
 def _best(
     work: BatchWork, machine: MachineRates, rules: Rules, tried: Iterable[BatchBlock]
-) -> Found | None:
+) -> FoundPolicy | None:
     best: tuple[float, _Choice] | None = None
     for choice in (one for block in tried for one in _choices(work, block, machine, rules)):
         seconds = choice.block_s * choice.block.num_rounds(work)
@@ -143,7 +147,7 @@ def _best(
     choice = best[1]
     binds = _binding_rooms(work, machine, rules, choice)
     policy = _policy(work, choice)
-    return Found(policy, _forecast(work, machine, choice, rules.overlaps, binds))
+    return FoundPolicy(policy, _forecast(work, machine, choice, rules.overlaps, binds))
 
 
 def _choices(
@@ -225,7 +229,7 @@ def _forecast(
     choice: _Choice,
     overlaps: bool,
     rooms: tuple[str, ...],
-) -> Forecast:
+) -> BatchForecast:
     block, where, sides = choice.block, choice.where, choice.sides
     kinds = (prompt_passes(work, block), step(work, block))
     streams = [
@@ -239,7 +243,7 @@ def _forecast(
     block_s = prefill_s + (work.new_tokens - 1) * step_s
     slowest = _SLOWEST * max(streams[1].values())
     binds = [name for name, seconds in streams[1].items() if seconds >= slowest]
-    return Forecast(
+    return BatchForecast(
         prefill_s=prefill_s,
         step_s=step_s,
         tokens_per_s=work.num_prompts * work.new_tokens / (block.num_rounds(work) * block_s),

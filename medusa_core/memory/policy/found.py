@@ -10,7 +10,7 @@ from medusa_core.messages import BlockBytes, Policy
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class BatchForecast:
     """What a policy is expected to bring.
 
     Attributes:
@@ -30,8 +30,8 @@ class Forecast:
     sizes: BlockBytes
 
 
-class Found(NamedTuple):
+class FoundPolicy(NamedTuple):
     """What a search returns."""
 
     policy: Policy
-    forecast: Forecast
+    forecast: BatchForecast
