@@ -107,7 +107,7 @@ def rooms(
     }
     if machine.memory_bytes:  # what a disk gives to a card comes through memory
         held[Tier.MEMORY] = held[Tier.MEMORY] + np.where(cache_disk > 0, ring, 0)
-    held[states] = held[states] + states_bytes(work, block)
+    held[states] = held[states] + passing_bytes(work, block)
     return {tier: machine.room(tier) - held[tier] for tier in Tier}
 
 
@@ -128,7 +128,7 @@ def cache_layer_bytes(work: BatchWork, block: BatchBlock) -> int:
     return block.num_sequences * work.slots * work.row_bytes
 
 
-def states_bytes(work: BatchWork, block: BatchBlock) -> int:
+def passing_bytes(work: BatchWork, block: BatchBlock) -> int:
     """What goes from one layer to the next in the largest pass."""
     prompts = min(block.prompt_rows, block.num_sequences * work.prompt_tokens)
     return max(block.num_sequences, prompts) * work.state_bytes

@@ -30,12 +30,12 @@ def read_policy(path: Path) -> Policy:
     best = raw.get("best")
     found = best.get("policy") if isinstance(best, dict) else raw
     try:
-        return checked(record_json.from_json(Policy, found, path.name))
+        return checked_policy(record_json.from_json(Policy, found, path.name))
     except ValueError as error:
         raise RequestError(f"{path} holds no policy: {error}", _HINT) from error
 
 
-def checked(policy: Policy) -> Policy:
+def checked_policy(policy: Policy) -> Policy:
     """A policy that makes sense.
 
     Raises:

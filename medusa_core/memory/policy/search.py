@@ -20,7 +20,7 @@ from medusa_core.memory.policy.layouts import (
     cache_layer_bytes,
     layers_below,
     layouts,
-    states_bytes,
+    passing_bytes,
     tier_of,
 )
 from medusa_core.memory.policy.machine import MachineRates
@@ -252,7 +252,7 @@ def _forecast(
         sizes=BlockBytes(
             weights=work.num_layers * work.layer_bytes,
             cache=work.num_layers * cache_layer_bytes(work, block),
-            activations=states_bytes(work, block),
+            activations=passing_bytes(work, block),
         ),
     )
 
