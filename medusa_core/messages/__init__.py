@@ -44,7 +44,7 @@ from medusa_core.messages.events import (
     VerifiedToken,
 )
 from medusa_core.messages.load_options import LoadOptions
-from medusa_core.messages.policy import Policy, Shares
+from medusa_core.messages.policy import PARTS, BlockBytes, PartRate, Policy, Shares
 from medusa_core.messages.records import (
     AUTO_GROWTH,
     CHAIN,
@@ -107,12 +107,14 @@ __all__ = [
     "NO_PLAN",
     "NO_SWITCH",
     "NUM_ALTERNATIVES",
+    "PARTS",
     "TARGET",
     "TREE",
     "Advice",
     "Alternative",
     "AnswerStarted",
     "BestNode",
+    "BlockBytes",
     "Calibrate",
     "Calibrated",
     "Cancel",
@@ -148,6 +150,7 @@ __all__ = [
     "MoveReason",
     "Odds",
     "Overflow",
+    "PartRate",
     "Placement",
     "Planned",
     "Policy",

@@ -59,3 +59,40 @@ class Policy:
     def num_sequences(self) -> int:
         """Sequences of a block."""
         return self.batch * self.num_batches
+
+
+@dataclass(frozen=True, slots=True)
+class BlockBytes:
+    """Bytes of what a policy places, wherever it lies.
+
+    Attributes:
+        weights: Of all layers.
+        cache: Of the keys and values of a block.
+        activations: Of a block, between two layers.
+    """
+
+    weights: int = 0
+    cache: int = 0
+    activations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PartRate:
+    """What was expected of a part of the work, and what came of it.
+
+    Attributes:
+        name: One of `PARTS`.
+        forecast: In its unit; None where nothing was expected.
+        reached: Likewise; None while nothing is measured.
+        unit: Such as `GB/s`, or `s` for what takes time.
+        binds: The batch would be faster if this were.
+    """
+
+    name: str
+    forecast: float | None
+    reached: float | None
+    unit: str
+    binds: bool = False
+
+
+PARTS = ("weights read", "cached rows read", "cached rows written", "computed", "waited")

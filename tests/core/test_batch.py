@@ -24,7 +24,16 @@ from medusa_core.engine.generation import Generation
 from medusa_core.errors import BatchError, EngineError, PromptFileError
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.messages import ChatMessage, GenerateSettings, LoadOptions, Role
+from medusa_core.messages import (
+    BlockBytes,
+    ChatMessage,
+    GenerateSettings,
+    LoadOptions,
+    PartRate,
+    Policy,
+    Role,
+    Shares,
+)
 from medusa_core.speculation.tuning.tuner import Tuner
 from medusa_core.system.jobs.batch.progress import (
     BatchMeter,
@@ -311,6 +320,30 @@ def test_the_meter_counts_new_tokens_and_the_time_left(monkeypatch: pytest.Monke
     meter.ended(is_answered=False)
     assert meter.now() == BatchProgress("answering", 6, 2, 10, 5.0, 20.0)
     assert progress_line(meter.now()) == "6 of 10 · 5 tokens/s · 0:00:20 left"
+
+
+def test_a_policy_and_what_comes_of_it_are_told_in_the_file(tmp_path: Path) -> None:
+    told = tmp_path / "told.json"
+    meter = BatchMeter(10, num_done=0, path=told)
+    policy = Policy(Shares(0.25, 0.0, 0.75), Shares(0.5, 0.0, 0.5), batch=8, num_batches=4)
+    parts = (
+        PartRate("weights read", 1.3, 1.25, "GB/s", binds=True),
+        PartRate("waited", None, 2.0, "s"),
+    )
+    meter.follow(policy, 10.5, BlockBytes(4_000_000_000, 2_000_000_000, 1_000_000))
+    meter.reached(parts)
+    meter.report(at_once=True)
+    raw = json.loads(told.read_text())
+    assert raw["policy"]["weights"] == {"device": 0.25, "memory": 0.0, "disk": 0.75}
+    assert (raw["policy"]["batch"], raw["forecast_tokens_per_s"]) == (8, 10.5)
+    assert raw["parts"][0].items() >= {"name": "weights read", "forecast": 1.3}.items()
+    found = read_progress(told)
+    assert found is not None
+    assert (found.policy, found.forecast_tokens_per_s, found.parts) == (policy, 10.5, parts)
+    assert found.sizes == BlockBytes(4_000_000_000, 2_000_000_000, 1_000_000)
+    for broken in ({"policy": {"weights": 1}}, {"parts": [{"name": 1}]}, {"parts": "all"}):
+        told.write_text(json.dumps(raw | broken))
+        assert read_progress(told) is None
 
 
 def test_prompts_are_read_beside_the_steps_of_others(

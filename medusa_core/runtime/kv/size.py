@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import RowShape, StateShape, rows_of
 
+RING_UNITS = 3  # of cached rows below the device: one that is computed with, two ahead
+STAGING_BYTES = 4 << 20  # what is read from a disk at once, before it is laid out
+_PAGE_BYTES = 4096
 ROUND_ROWS = 16  # caches lie in multiples of this, as panels of the compiled step do
 STEP_ROWS = 64  # rows of a pass that a state can take back
 _GROUP = 64
@@ -27,11 +32,103 @@ def row_bytes(config: ModelConfig, itemsize: int, cache: str = "") -> int:
         itemsize: Bytes of a plain number.
         cache: `q4`; empty for plain numbers.
     """
-    return sum(
-        2 * shape.num_kv_heads * head_bytes(shape.head_dim, itemsize, cache)
-        for shape in map(rows_of, config.layers)
-        if shape is not None
-    )
+    shapes = map(rows_of, config.layers)
+    return sum(_shape_bytes(shape, itemsize, cache) for shape in shapes if shape is not None)
+
+
+def offloaded_row_bytes(
+    config: ModelConfig, itemsize: int, cache: str, layers: Collection[int]
+) -> int:
+    """Bytes of a row in some layers, those whose rows lie below the device.
+
+    Args:
+        config: Sizes of the target.
+        itemsize: Bytes of a plain number.
+        cache: `q4`; empty for plain numbers.
+        layers: They.
+    """
+    return sum(_layer_row_bytes(config, itemsize, cache, layer) for layer in layers)
+
+
+def tail_slots(tree_rows: int) -> int:
+    """Slots for the rows behind the last whole block, and for those of a step behind them."""
+    return _rounded_up(ROUND_ROWS - 1 + tree_rows)
+
+
+def tail_bytes(
+    config: ModelConfig,
+    itemsize: int,
+    cache: str,
+    layers: Collection[int],
+    sessions: int,
+    tree_rows: int,
+) -> int:
+    """Bytes on the device of the last rows of layers whose rows lie on a disk.
+
+    Args:
+        config: Sizes of the target.
+        itemsize: Bytes of a plain number.
+        cache: `q4`; empty for plain numbers.
+        layers: They.
+        sessions: Sessions that have a slot.
+        tree_rows: Most rows of a step of one sequence.
+    """
+    row = offloaded_row_bytes(config, itemsize, cache, layers)
+    return sessions * tail_slots(tree_rows) * row
+
+
+def ring_bytes(
+    config: ModelConfig,
+    itemsize: int,
+    cache: str,
+    layers: Collection[int],
+    batch: int,
+    num_rows: int,
+) -> int:
+    """Bytes on the device through which rows on a disk come, at their most.
+
+    Args:
+        config: Sizes of the target.
+        itemsize: Bytes of a plain number.
+        cache: `q4`; empty for plain numbers.
+        layers: Whose rows lie on a disk.
+        batch: Sequences that are computed at once.
+        num_rows: Most rows of a session.
+    """
+    rows = (_layer_row_bytes(config, itemsize, cache, layer) for layer in layers)
+    largest = max((_whole_pages(num_rows * row) for row in rows), default=0)
+    return RING_UNITS * batch * largest + STAGING_BYTES * (largest > 0)
+
+
+def row_file_bytes(
+    config: ModelConfig,
+    itemsize: int,
+    cache: str,
+    layers: Collection[int],
+    sessions: int,
+    num_rows: int,
+) -> int:
+    """Bytes of the file for rows on a disk, at its most.
+
+    Args:
+        config: Sizes of the target.
+        itemsize: Bytes of a plain number.
+        cache: `q4`; empty for plain numbers.
+        layers: Whose rows lie there.
+        sessions: Sessions that have a slot.
+        num_rows: Most rows of a session.
+    """
+    rows = (_layer_row_bytes(config, itemsize, cache, layer) for layer in layers)
+    return sessions * sum(_whole_pages(num_rows * row) for row in rows)
+
+
+def _layer_row_bytes(config: ModelConfig, itemsize: int, cache: str, layer: int) -> int:
+    shape = rows_of(config.layers[layer])
+    return 0 if shape is None else _shape_bytes(shape, itemsize, cache)
+
+
+def _shape_bytes(shape: RowShape, itemsize: int, cache: str) -> int:
+    return 2 * shape.num_kv_heads * head_bytes(shape.head_dim, itemsize, cache)
 
 
 def head_bytes(head_dim: int, itemsize: int, cache: str = "") -> int:
@@ -102,6 +199,10 @@ def packed_bytes(head_dim: int) -> int:
 def group_size(head_dim: int) -> int:
     """Numbers that share a scale in 4 bits: 64 where heads are that wide."""
     return next(size for size in range(min(_GROUP, head_dim), 0, -1) if head_dim % size == 0)
+
+
+def _whole_pages(num_bytes: int) -> int:
+    return -(-num_bytes // _PAGE_BYTES) * _PAGE_BYTES
 
 
 def _rounded_up(num_rows: int) -> int:

@@ -27,7 +27,7 @@ def from_json(kind: type[T], raw: object, where: str) -> T:
 
     Args:
         kind: Of the record: a dataclass, or a named tuple with annotations. Its fields are
-            numbers, words, truths, paths, tuples of words, other records, or one of these or None.
+            numbers, words, truths, paths, other records, tuples of any of these, or one or None.
         raw: From JSON.
         where: It comes from, for people.
 
@@ -56,7 +56,7 @@ def _written(value: Any) -> Any:
         return str(value)
     if _is_record(value):
         return as_json(value)
-    return list(value) if isinstance(value, tuple) else value
+    return [_written(one) for one in value] if isinstance(value, tuple) else value
 
 
 def _read(kind: Any, value: Any, where: str) -> Any:
@@ -69,8 +69,9 @@ def _read(kind: Any, value: Any, where: str) -> Any:
         return Path(value)
     if kind is float and type(value) is int:
         return float(value)
-    if kind == tuple[str, ...] and isinstance(value, list) and all(type(v) is str for v in value):
-        return tuple(value)
+    if typing.get_origin(kind) is tuple and isinstance(value, list):
+        of, _ = typing.get_args(kind)  # and any number of them
+        return tuple(_read(of, one, f"{where}, {place}") for place, one in enumerate(value, 1))
     if type(value) is kind:
         return value
     name = kind.__name__ if isinstance(kind, type) else kind

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from medusa_core.errors import BatchError
+from medusa_core.messages import BlockBytes, PartRate, Policy
+from medusa_core.system.files import record_json
 
 _WINDOW_S = 120.0  # over which a rate is taken
 _REPORTED_S = 1.0
@@ -25,6 +28,10 @@ class BatchProgress:
         num_lines: Lines in all.
         tokens_per_s: At which answers are written now; 0 where that isn't known.
         seconds_left: None where that isn't known.
+        policy: What is carried out; None before that is known, and where nothing was searched.
+        sizes: Bytes of what it places; None where they aren't known.
+        forecast_tokens_per_s: What was expected; None where nothing was.
+        parts: What was expected of each part of the work, and what came of it.
     """
 
     stage: str
@@ -33,6 +40,10 @@ class BatchProgress:
     num_lines: int = 0
     tokens_per_s: float = 0.0
     seconds_left: float | None = None
+    policy: Policy | None = None
+    sizes: BlockBytes | None = None
+    forecast_tokens_per_s: float | None = None
+    parts: tuple[PartRate, ...] = ()
 
 
 class BatchMeter:
@@ -52,12 +63,26 @@ class BatchMeter:
         self._num_lines, self._num_done, self._num_failed = num_lines, num_done, num_failed
         self._path = path
         self._reported_s = float("-inf")
+        self._policy: Policy | None = None
+        self._sizes: BlockBytes | None = None
+        self._forecast: float | None = None
+        self._parts: tuple[PartRate, ...] = ()
         self.begin()
 
     def begin(self) -> None:
         """Rates count from now on."""
         self._started_s, self._num_new = time.monotonic(), 0
         self._tokens: deque[tuple[float, int]] = deque([(self._started_s, 0)])
+
+    def follow(
+        self, policy: Policy, forecast_tokens_per_s: float, sizes: BlockBytes | None = None
+    ) -> None:
+        """A policy is carried out, of which so much is expected."""
+        self._policy, self._forecast, self._sizes = policy, forecast_tokens_per_s, sizes
+
+    def reached(self, parts: Sequence[PartRate]) -> None:
+        """What came of each part of the work until now."""
+        self._parts = tuple(parts)
 
     def wrote(self, num_tokens: int) -> None:
         """Tokens of answers were decided."""
@@ -86,6 +111,10 @@ class BatchMeter:
             self._num_lines,
             num_tokens / since_s if since_s > 0 else 0.0,
             None if per_line_s is None else left * per_line_s,
+            self._policy,
+            self._sizes,
+            self._forecast,
+            self._parts,
         )
 
     def report(self, stage: str = "answering", at_once: bool = False) -> BatchProgress | None:
@@ -108,7 +137,7 @@ def write_progress(path: Path, progress: BatchProgress) -> None:
     """
     part = path.with_name(f".{path.name}.part")
     try:
-        part.write_text(json.dumps(asdict(progress)) + "\n", encoding="utf-8")
+        part.write_text(json.dumps(record_json.as_json(progress)) + "\n", encoding="utf-8")
         part.replace(path)
     except OSError as error:
         raise BatchError(
@@ -120,6 +149,7 @@ def write_progress(path: Path, progress: BatchProgress) -> None:
 def read_progress(path: Path) -> BatchProgress | None:
     """What was told last; None where nothing can be read."""
     try:
-        return BatchProgress(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, RecursionError):
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        return record_json.from_json(BatchProgress, raw, path.name)
+    except (OSError, ValueError, RecursionError):
         return None
