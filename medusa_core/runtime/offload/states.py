@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -107,6 +108,7 @@ class BatchStates:
             assert self._folder is not None  # of that tier
             self._folder.mkdir(parents=True, exist_ok=True)
             self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
+            weakref.finalize(self, self._file.close)
         return self._file
 
     def _write(self, start: int, content: memoryview) -> None:

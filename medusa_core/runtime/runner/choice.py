@@ -30,9 +30,7 @@ def between_passes(runner: Runner) -> AbstractContextManager[None]:
     return torch_on_one_thread() if isinstance(runner, NativeRunner) else nullcontext()
 
 
-def choose_runner(
-    model: Decoder, precision: Precision, lower: LowerTiers | None = None
-) -> Runner:
+def choose_runner(model: Decoder, precision: Precision, lower: LowerTiers | None = None) -> Runner:
     """The runner of the lowest preference that doesn't decline.
 
     Args:

@@ -136,7 +136,9 @@ class NativeDecoder:
 
     def scratch_floats(self, num_rows: int, length: int, num_workers: int) -> int:
         """Floats that a pass needs to work in."""
-        floats: int = self.library.pass_scratch(addressof(self.struct), num_rows, length, num_workers)
+        floats: int = self.library.pass_scratch(
+            addressof(self.struct), num_rows, length, num_workers
+        )
         return floats
 
     def layer(self, index: int) -> DecoderStruct:

@@ -34,8 +34,8 @@ from medusa_core.runtime.runner.runner import (
     Waited,
     keep_some,
     layer_of,
-    wanted_rows,
     reads_prompts,
+    wanted_rows,
 )
 from medusa_core.runtime.tree.step import Pruner
 from medusa_core.system.native.pool import (
@@ -284,7 +284,9 @@ class NativeRunner(Runner):
         pool: Pool,
     ) -> Tensor:
         """Run a pass through the layers of a decoder; returns the wanted rows' states."""
-        first, count = wanted[0], pass_struct.rows
+        # Only of one sequence rows may end early.
+        first = wanted[0] if pass_struct.num_sequences == 1 else 0
+        count = pass_struct.rows
         width = (1 + pass_struct.num_taps) * self._model.config.hidden_size
         states = torch.empty(count - first, width)
         pass_struct.first_wanted, pass_struct.hidden = first, states.data_ptr()

@@ -76,7 +76,7 @@ class OffloadRunner(ResidentRunner):
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
         kind, config = self._kind_of_cache, self._model.config
-        return kind(config, self._precision, capacity, memory=memory, store=self._store)
+        return kind(config, self._precision, capacity, memory=memory)
 
     def verify_pruned(
         self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]

@@ -76,7 +76,7 @@ class OffloadNativeRunner(NativeRunner):
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> PanelCache:
         config, dtype = self._model.config, self.cache_dtype
-        return PanelCache(self._library, config, dtype, capacity, memory, self._store)
+        return PanelCache(self._library, config, dtype, capacity, memory)
 
     def verify_pruned(
         self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
@@ -112,7 +112,7 @@ class OffloadNativeRunner(NativeRunner):
                     if index:
                         entering = tiers.states.take(number, torch.device("cpu"))
                         enter_with(layer, entering)
-                    first = part.wanted[0] if index == last else 0
+                    first = part.first_wanted if index == last else 0
                     with tiers.visit(index, part.batch):
                         one = part.through(index, x, first)
                         self._library.forward(addressof(layer), addressof(one), pool.awake())
@@ -121,7 +121,7 @@ class OffloadNativeRunner(NativeRunner):
                     if index == last:
                         told[part.told, 0] = x[part.places(first), _NORMED]
                     else:
-                        tiers.states.put(number, x[: part.batch.num_rows, _BEHIND].contiguous())
+                        tiers.states.put(number, x[: part.batch.num_rows, _BEHIND].clone())
         return told.flatten(1)
 
     def _describe(self, index: int, x: Tensor, told: Tensor) -> None:
@@ -175,6 +175,11 @@ class _BatchPass:
         self._sequences = (SequenceStruct * len(self._caches))()
         self._of_layer: list[CacheStruct] = []
 
+    @property
+    def first_wanted(self) -> int:
+        """The first row that goes through all of the last layer: of one sequence some may not."""
+        return self.wanted[0] if len(self._caches) == 1 else 0
+
     def through(self, layer: int, x: Tensor, first: int) -> PassStruct:
         """The pass through one layer, which tells all of it of the rows from `first` on.
 
@@ -186,9 +191,7 @@ class _BatchPass:
         one = self._struct
         ctypes.memmove(self._sequences, self._first_sequence, sizeof(self._sequences))
         self._of_layer = [kv.from_layer(layer) for kv in self._caches]
-        for sequence, kv, struct in zip(
-            self._sequences, self._caches, self._of_layer, strict=True
-        ):
+        for sequence, kv, struct in zip(self._sequences, self._caches, self._of_layer, strict=True):
             sequence.pending, sequence.cache = kv.num_pending, addressof(struct)
         one.sequences = addressof(self._sequences)
         one.hidden, one.first_wanted = x.data_ptr(), first

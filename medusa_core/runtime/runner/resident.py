@@ -255,6 +255,7 @@ class ResidentRunner(Runner):
 
 
 def rows_of(placed: Sequence[PlacedTree]) -> list[SomeRows]:
+    """The rows of trees before they are placed."""
     return [
         SomeRows(tree.token_ids, RowLayout.of_tree(tree.shape), kv.length, decided)
         for tree, kv, decided, _ in placed

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor
 
 from medusa_core.messages import Placement
 from medusa_core.models.quant.layout import QuantLinear
@@ -51,7 +50,7 @@ class TierVisits:
         lower = lower or _EVERYTHING_HERE
         self._placement, self._device = lower.placement, device
         self.weights = Visits(offloaded or OffloadedLayers(()), device, prepare)
-        self.rows = None if lower.rows is None else RowVisits(lower.rows, device)
+        self.rows = None if lower.rows is None else RowVisits(lower.rows)
         self._rows_below = frozenset(() if lower.rows is None else lower.rows.layers)
         self.states = BatchStates(lower.placement.states, lower.folder)
         self._batches: list[Batch] = []

@@ -1,4 +1,4 @@
-"""What passes have moved and computed where not all lies on the device: for rates that were reached."""
+"""What passes have moved and computed where not all lies on the device."""
 
 from __future__ import annotations
 
