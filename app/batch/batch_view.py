@@ -15,15 +15,20 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.batch.part_rates import PartRates
+from app.batch.policy_picture import PolicyPicture
+from app.batch.policy_words import answers_part
 from app.batch.results_model import ResultsModel
 from app.i18n.engine_texts import engine_text
 from app.i18n.words import QT_TRANSLATE_NOOP
+from app.theme.appearance import Appearance
 from app.widgets.live_label import LiveLabel
 from app.widgets.sizes import (
     duration,
     speed,
 )
-from medusa_core.api import BatchState, read_rows
+from medusa_core.api import BatchProgress, BatchState, read_rows
+from medusa_core.messages import PartRate
 
 _STAGES = {
     "starting": QT_TRANSLATE_NOOP("Batch", "Loading the model"),
@@ -46,11 +51,13 @@ class BatchView(QWidget):
         stage_label: What is being done, how far, and how long that takes still.
         bar: Share of it.
         problem_label: Why it stopped, and what to do.
+        picture: Where everything lies.
+        rates: How fast each part is, beside what was expected.
         results: The answers.
         table: They, as they are shown.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self._out = Path()
         self._end = 0
@@ -61,6 +68,8 @@ class BatchView(QWidget):
         self.bar.setTextVisible(False)
         self.bar.setAccessibleName(self.tr("Progress of the batch"))
         self.problem_label = LiveLabel()
+        self.picture = PolicyPicture(appearance)
+        self.rates = PartRates(appearance)
         self.results = ResultsModel()
         self.table = QTableView()
         self._build()
@@ -80,6 +89,8 @@ class BatchView(QWidget):
         problem = f"{engine_text(state.problem)} {engine_text(state.hint)}".strip()
         self.problem_label.setText(problem)
         self.problem_label.setVisible(state.stage == "failed")
+        self.picture.show_policy(progress.policy, progress.sizes)
+        self.rates.show_parts(_parts(progress))
         rows, self._end = read_rows(self._out, self._end)
         if rows:
             bar = self.table.verticalScrollBar()
@@ -87,6 +98,11 @@ class BatchView(QWidget):
             self.results.add(rows)
             if follows:
                 self.table.scrollToBottom()
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        self.picture.restyle()
+        self.rates.restyle()
 
     def _build(self) -> None:
         table, modes = self.table, QHeaderView.ResizeMode
@@ -105,9 +121,17 @@ class BatchView(QWidget):
         header.setStretchLastSection(True)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        for widget in (self.stage_label, self.bar, self.problem_label):
+        for widget in (self.stage_label, self.bar, self.problem_label, self.picture, self.rates):
             column.addWidget(widget)
         column.addWidget(table, 1)
+
+
+def _parts(progress: BatchProgress) -> tuple[PartRate, ...]:
+    """What is shown of parts: nothing where no policy is carried out."""
+    if progress.policy is None:
+        return ()
+    whole = answers_part(progress.forecast_tokens_per_s, progress.tokens_per_s)
+    return (whole, *progress.parts)
 
 
 def _describe(state: BatchState) -> str:
