@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -140,29 +141,41 @@ class _Facts:
 
 
 class _Aside:
-    """Copies at once; what waits for a mark that doesn't exist yet is found out."""
+    """Copies as late as a card may: once somebody waits for them, and in their order.
+
+    What is read before, or is overwritten before it was copied, is wrong then; and what waits for
+    a mark that doesn't exist yet is found out.
+    """
 
     def __init__(self) -> None:
         self._num_marks = 0
-        self.waited_s = 0.0
+        self._copies: deque[tuple[int, Tensor, Tensor]] = deque()
+        self.waited_s = self.copied_s = 0.0
 
     def copy(self, to: Tensor, source: Tensor, after: int | None) -> int:
-        if after is not None:
-            self.finish(after)
-        to.copy_(source, non_blocking=True)
-        return self.mark()
+        assert after is None or 0 < after <= self._num_marks
+        self._copies.append((self.mark(), to, source))
+        return self._num_marks
 
     def mark(self) -> int:
         self._num_marks += 1
         return self._num_marks
 
     def wait(self, mark: int, left: int) -> None:
+        assert 0 < left <= self._num_marks
         self.finish(mark)
-        self.finish(left)
         self.waited_s += _LAUNCH_S
 
     def finish(self, mark: int) -> None:
         assert 0 < mark <= self._num_marks
+        if any(mark == own for own, _, _ in self._copies):  # others are of what is computed
+            self._copy_until(mark)
+
+    def _copy_until(self, mark: int) -> None:
+        while self._copies and self._copies[0][0] <= mark:
+            _, to, source = self._copies.popleft()
+            to.copy_(source, non_blocking=True)
+            self.copied_s += _LAUNCH_S
 
 
 class _Graph:
