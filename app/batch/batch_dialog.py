@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from PySide6.QtCore import QSize, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from app.batch.batch_form import BatchForm
 from app.batch.batch_view import BatchView
 from app.i18n.engine_texts import error_text
+from app.theme.appearance import Appearance
 from app.widgets.closing import close_by_key
 from app.widgets.live_label import LiveLabel
 from app.widgets.questions import confirms
@@ -32,7 +33,7 @@ from medusa_core.messages import RuleChoice
 
 log = logging.getLogger(__name__)
 
-_SIZE = QSize(720, 520)
+_WIDTH_EM, _HEIGHT_EM = 52, 46
 _LOOK_MS = 500
 
 
@@ -61,23 +62,30 @@ class BatchDialog(QDialog):
     room_needed = Signal()
     ended = Signal(object)
 
-    def __init__(self, batches: OwnBatches, tiers: Path, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        batches: OwnBatches,
+        tiers: Path,
+        appearance: Appearance,
+        parent: QWidget | None = None,
+    ) -> None:
         """Show a batch that isn't finished, if there is one.
 
         Args:
             batches: All of them.
             tiers: Folder for layers of models that are larger than the memory they may take.
+            appearance: Of the window.
             parent: The window above.
         """
         super().__init__(parent)
         self.setWindowTitle(self.tr("Batch"))
-        self.resize(_SIZE)
+        self.resize(appearance.scale.px(_WIDTH_EM), appearance.scale.px(_HEIGHT_EM))
         self._batches = batches
         self._model: ModelChoice | None = None
         self._device = ""
         self.job = self._unfinished()
         self.form = BatchForm(tiers)
-        self.view = BatchView()
+        self.view = BatchView(appearance)
         self._about_label = QLabel()
         self._about_label.setWordWrap(True)
         self._about_label.setTextFormat(Qt.TextFormat.PlainText)
@@ -93,6 +101,7 @@ class BatchDialog(QDialog):
         self._timer.setInterval(_LOOK_MS)
         self._build()
         self._connect()
+        appearance.changed.connect(self.view.restyle)
         close_by_key(self)
         self._show()
 

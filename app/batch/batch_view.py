@@ -15,9 +15,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.batch.policy_panel import PolicyPanel
 from app.batch.results_model import ResultsModel
 from app.i18n.engine_texts import engine_text
 from app.i18n.words import QT_TRANSLATE_NOOP
+from app.theme.appearance import Appearance
 from app.widgets.live_label import LiveLabel
 from app.widgets.sizes import (
     duration,
@@ -46,11 +48,12 @@ class BatchView(QWidget):
         stage_label: What is being done, how far, and how long that takes still.
         bar: Share of it.
         problem_label: Why it stopped, and what to do.
+        panel: Where everything lies, and what comes of it.
         results: The answers.
         table: They, as they are shown.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, appearance: Appearance) -> None:
         super().__init__()
         self._out = Path()
         self._end = 0
@@ -61,6 +64,7 @@ class BatchView(QWidget):
         self.bar.setTextVisible(False)
         self.bar.setAccessibleName(self.tr("Progress of the batch"))
         self.problem_label = LiveLabel()
+        self.panel = PolicyPanel(appearance)
         self.results = ResultsModel()
         self.table = QTableView()
         self._build()
@@ -80,6 +84,7 @@ class BatchView(QWidget):
         problem = f"{engine_text(state.problem)} {engine_text(state.hint)}".strip()
         self.problem_label.setText(problem)
         self.problem_label.setVisible(state.stage == "failed")
+        self.panel.show_progress(progress)
         rows, self._end = read_rows(self._out, self._end)
         if rows:
             bar = self.table.verticalScrollBar()
@@ -87,6 +92,10 @@ class BatchView(QWidget):
             self.results.add(rows)
             if follows:
                 self.table.scrollToBottom()
+
+    def restyle(self) -> None:
+        """Take the sizes and colours of the theme."""
+        self.panel.restyle()
 
     def _build(self) -> None:
         table, modes = self.table, QHeaderView.ResizeMode
@@ -107,6 +116,7 @@ class BatchView(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         for widget in (self.stage_label, self.bar, self.problem_label):
             column.addWidget(widget)
+        column.addWidget(self.panel, 3)  # it takes no more than it needs
         column.addWidget(table, 1)
 
 

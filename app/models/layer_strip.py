@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.theme.appearance import Appearance
-from app.theme.tokens import Theme
+from app.theme.tiers import tier_colour
 from app.widgets.offload_words import tier_words
 from medusa_core.messages import Placement, Tier
 
@@ -50,13 +50,6 @@ class LayerStrip(QWidget):
             for tier, words in text.items()
         )
         self._legend.setText(self.tr("Layers: {0}").format(squares))
-
-
-def tier_colour(tier: Tier, theme: Theme) -> str:
-    """The colour of a tier: on the device that of weights, as in the bar above."""
-    if tier is Tier.DEVICE:
-        return theme.series(1).line
-    return theme.series(8 if tier is Tier.MEMORY else 7).line
 
 
 class _Cells(QWidget):

@@ -7,7 +7,12 @@ from PySide6.QtGui import QAccessible, QAccessibleInterface
 from PySide6.QtWidgets import QAccessibleWidget, QWidget
 
 # By the names of their classes, as Qt asks.
-PICTURES = frozenset({"StepBars", "HeadBars", "Plot", "LayerStrip", "TreeLegend", "TreeView"})
+PICTURES = frozenset(
+    {
+        *("HeadBars", "LayerStrip", "PartRates", "Plot", "PolicyPicture", "StepBars"),
+        *("TreeLegend", "TreeView"),
+    }
+)
 GROUPS = frozenset({"ConversationView", "ErrorBoard", "MemoryBar", "QKeySequenceEdit"})
 
 

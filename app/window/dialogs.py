@@ -301,7 +301,7 @@ class Dialogs(QObject):
         """Answer a file of prompts."""
         dialog = self._need_batch()
         if dialog is not None:
-            dialog.form.tiers = self._parts.layers_dir
+            dialog.form.offer_disk(self._parts.layers_dir)
             parts = self._parts
             if parts.keeper.choice.remote is not None:
                 parts.chat.errors.show_error(
@@ -408,7 +408,9 @@ class Dialogs(QObject):
             from app.batch.batch_dialog import BatchDialog
 
             own = OwnBatches(self._parts.places.data / "batches")
-            self.batch = BatchDialog(own, self._parts.layers_dir, self._parts.window)
+            self.batch = BatchDialog(
+                own, self._parts.layers_dir, self._parts.appearance, self._parts.window
+            )
             self.batch.room_needed.connect(self._parts.keeper.sleep)
             self.batch.ended.connect(self.batch_ended)
         return self.batch

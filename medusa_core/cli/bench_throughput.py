@@ -26,15 +26,15 @@ from medusa_core.engine.several import answer_all
 from medusa_core.errors import MedusaError, RequestError
 from medusa_core.loading.target import Target
 from medusa_core.memory.heap import trim_heap
+from medusa_core.memory.policy.found import BatchForecast
 from medusa_core.memory.policy.here import (
     PolicyRequest,
     Rates,
     machine_for,
     work_of,
 )
-from medusa_core.memory.policy.program import Rules
+from medusa_core.memory.policy.rules import Rules
 from medusa_core.memory.policy.search import (
-    FoundPolicy,
     solve,
 )
 from medusa_core.memory.policy.work import BatchBlock
@@ -181,7 +181,7 @@ def _forecast(
     prompt_tokens: int,
     new_tokens: int,
     report_line: OnTimed,
-) -> FoundPolicy:
+) -> BatchForecast:
     """What the cost model expects of this block."""
     request = PolicyRequest(
         target.config, target.formats, target.precision, count, prompt_tokens, new_tokens
@@ -192,10 +192,11 @@ def _forecast(
     # What is loaded already is free to be taken by what is planned.
     room = round(args.memory_gib * (1 << 30)) if args.memory_gib else machine.device_bytes
     machine = replace(machine, device_bytes=max(machine.device_bytes, room))
-    policy = solve(work_of(request), BatchBlock(count, 1), machine, Rules(stays=True))
-    if policy is None:
+    rows = target.chunk_rows
+    found = solve(work_of(request), BatchBlock(count, 1, rows, rows), machine, Rules(False))
+    if found is None:
         raise RequestError("The cost model finds no room for this block.", "Give it more memory.")
-    return policy
+    return found.forecast
 
 
 def _rate(target: Target, requests: Sequence[Generate], together: int) -> float:
@@ -231,11 +232,11 @@ def _steps(
         return {}, {}
     found: list[dict[str, float]] = []
     for num_buffers in (NUM_BUFFERS, 1):
-        runner.visits.read_ahead(num_buffers)
+        runner.tiers.weights.read_ahead(num_buffers)
         report_line("steps " + ("with overlap" if num_buffers > 1 else "without overlap"))
         rows = [number for number in _OVERLAP_ROWS if number <= count]
         found.append({str(number): _step_s(target, number) for number in rows})
-    runner.visits.read_ahead(NUM_BUFFERS)
+    runner.tiers.weights.read_ahead(NUM_BUFFERS)
     return found[0], found[1]
 
 

@@ -12,17 +12,13 @@ from typing import TYPE_CHECKING, Any
 from medusa_core.cli.load_arguments import placing_of
 from medusa_core.errors import PlanError, RequestError
 from medusa_core.memory.budget import GIB
-from medusa_core.memory.policy.cost import (
-    TIERS,
-    WHAT,
-)
+from medusa_core.memory.policy.found import FoundPolicy
 from medusa_core.memory.policy.machine import MachineRates
-from medusa_core.memory.policy.program import Rules
-from medusa_core.memory.policy.search import (
-    FoundPolicy,
-    search,
-)
+from medusa_core.memory.policy.policy_file import found_as_json
+from medusa_core.memory.policy.rules import Rules, rules_of
+from medusa_core.memory.policy.search import search
 from medusa_core.memory.policy.work import BatchWork
+from medusa_core.messages import PARTS, Shares, Tier, WeightFormats
 from medusa_core.models.config import ModelConfig
 from medusa_core.system.resources import calibrations_dir
 
@@ -30,7 +26,7 @@ if TYPE_CHECKING:
     from medusa_core.memory.budget import Budget
 
 _MOST_PROMPTS = 100_000
-_NAMES = {"weights": "weights", "cache": "cache", "states": "activations"}
+_UNITS = dict.fromkeys(PARTS[:3], "GB/s") | {PARTS[3]: "ms a layer", PARTS[4]: "s a pass"}
 
 
 def add_throughput_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,23 +81,27 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
     else:
         rates = Rates(MeasurementFiles(calibrations_dir()), _report, args.measure)
         machine = machine_for(request, budget, below_device(options), rates)
-    found = policies(work, machine)
+    rules = rules_of(config, device.type)
+    if args.machine is not None:
+        rules = replace(rules, attended_below=machine.memory_bytes > 0)
+    found = policies(work, machine, rules)
+    found = {name: _as_asked(each, options.formats) for name, each in found.items()}
     print(_text(args, name, budget, work, machine, found), file=sys.stdout)
     return as_json(work, machine, found)
 
 
-def policies(work: BatchWork, machine: MachineRates) -> dict[str, FoundPolicy]:
-    """The best policy, that of `batch`, that without overlap, and that of one prompt at a time.
+def policies(work: BatchWork, machine: MachineRates, rules: Rules) -> dict[str, FoundPolicy]:
+    """The best policy, that of weights first, that without overlap, and that of one at a time.
 
     Raises:
         PlanError: None has room.
     """
-    one = replace(work, num_prompts=1)
+    one, stays = replace(work, num_prompts=1), replace(rules, cache_below=False)
     found = {
-        "best": search(work, machine),
-        "batch": search(work, machine, Rules(stays=True)),
-        "without overlap": search(work, machine, Rules(stays=True, overlaps=False)),
-        "one at a time": search(one, machine, Rules(stays=True)),
+        "best": search(work, machine, rules),
+        "weights first": search(work, machine, stays),
+        "without overlap": search(work, machine, replace(rules, overlaps=False)),
+        "one at a time": search(one, machine, stays),
     }
     possible = {name: policy for name, policy in found.items() if policy is not None}
     if not possible:
@@ -110,6 +110,12 @@ def policies(work: BatchWork, machine: MachineRates) -> dict[str, FoundPolicy]:
             "Give it more --memory-gib, or name a folder for its layers with --tier-disk.",
         )
     return possible
+
+
+def _as_asked(found: FoundPolicy, formats: WeightFormats) -> FoundPolicy:
+    """With the formats that aren't searched, as exact text is the default."""
+    policy = replace(found.policy, cache_format=formats.cache, attended=formats.attended)
+    return found._replace(policy=policy)
 
 
 def read_machine(path: Path) -> MachineRates:
@@ -125,6 +131,7 @@ def read_machine(path: Path) -> MachineRates:
             for name in ("layer_s", "head_s")
         }
         numbers = {name: float(value) for name, value in raw.items()}
+        numbers["num_cores"] = int(numbers["num_cores"])
         return MachineRates(**numbers, **curves)  # type: ignore[arg-type]
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RequestError(
@@ -141,26 +148,13 @@ def as_json(
     return {
         "work": asdict(work),
         "machine": rates,
-        **{name.replace(" ", "_"): _policy_json(policy) for name, policy in found.items()},
+        **{name.replace(" ", "_"): found_as_json(each) for name, each in found.items()},
     }
 
 
 def _finite(value: Any) -> Any:
     """JSON has no infinity: a link that takes no time."""
     return 1e30 if value == float("inf") else value
-
-
-def _policy_json(policy: FoundPolicy) -> dict[str, Any]:
-    return {
-        "gpu_batch": policy.block.batch,
-        "num_batches": policy.block.num_batches,
-        "block": policy.block.num_sequences,
-        **{what: {tier: policy.shares[what, tier] for tier in TIERS} for what in WHAT},
-        "prefill_s": policy.prefill_s,
-        "step_s": policy.step_s,
-        "tokens_per_s": policy.tokens_per_s,
-        "binds": list(policy.binds),
-    }
 
 
 def _checked(args: argparse.Namespace, config: ModelConfig) -> int:
@@ -196,31 +190,56 @@ def _text(
         f"device {device}, memory {memory}, disk {disk} at {machine.from_disk / 1e9:.2f} GB/s",
     ]
     titles = {
-        "best": "the best placement",
-        "batch": "what batch carries out: cache and activations on the device",
-        "without overlap": "the same, loading and computing one after the other",
+        "best": "the best placement, which batch carries out",
+        "weights first": "cache and activations on the device",
+        "without overlap": "the best placement if loading and computing took turns",
         "one at a time": "one prompt at a time",
     }
-    for key, policy in found.items():
-        lines += ["", titles[key], *_policy_lines(work, policy)]
+    for key, each in found.items():
+        lines += ["", titles[key], *found_lines(work.num_layers, each)]
     return "\n".join(lines)
 
 
-def _policy_lines(work: BatchWork, policy: FoundPolicy) -> list[str]:
-    block = policy.block
-    lines = [f"  {'':<14}" + "".join(f"{tier:>9}" for tier in TIERS)]
-    for what in WHAT:
-        shares = "".join(f"{100 * policy.shares[what, tier]:>7.0f} %" for tier in TIERS)
-        lines.append(f"  {_NAMES[what]:<14}{shares}")
-    here = int(work.num_layers * policy.shares["weights", "device"] + 1e-6)
-    size = f"block of {block.num_sequences}: {block.num_batches} × {block.batch}"
-    times = f"prompts {policy.prefill_s:.2f} s, a step {policy.step_s:.2f} s"
-    lines += [
-        f"  {size}; {here} of {work.num_layers} layers here",
-        f"  {times}: {policy.tokens_per_s:.2f} tokens/s expected",
-        f"  binds: {', '.join(policy.binds)}",
+def found_lines(num_layers: int, found: FoundPolicy) -> list[str]:
+    """A policy and what is expected of it, for people."""
+    policy, forecast = found
+    shares = {
+        "weights": policy.weights,
+        "cache": policy.cache,
+        "activations": policy.activations,
+    }
+    lines = [f"  {'':<14}" + "".join(f"{tier.value:>9}" for tier in Tier)]
+    lines += [f"  {name:<14}{_percents(share)}" for name, share in shares.items()]
+    here = round(num_layers * policy.weights.device)
+    size = f"block of {policy.num_sequences}: {policy.num_batches} × {policy.batch}"
+    size += f", {policy.prompt_rows} rows of prompts a pass"
+    times = f"prompts {forecast.prefill_s:.2f} s, a step {forecast.step_s:.2f} s"
+    rates = ", ".join(rate_text(name, rate) for name, rate in forecast.rates.items())
+    if policy.cache.below:
+        where = "on the device" if policy.attention == Tier.DEVICE.value else "where they lie"
+        size += f"; attention to rows below it {where}"
+    return [
+        *lines,
+        f"  {size}; {here} of {num_layers} layers here",
+        f"  {times}: {forecast.tokens_per_s:.2f} tokens/s expected",
+        f"  {rates}",
+        f"  binds: {', '.join(forecast.binds)}",
     ]
-    return lines
+
+
+def rate_text(name: str, rate: float) -> str:
+    """A rate or a time, with its unit."""
+    return f"{name} {shown_rate(name, rate):.3g} {_UNITS[name]}"
+
+
+def shown_rate(name: str, rate: float) -> float:
+    """In the unit that is shown."""
+    factor = {"GB/s": 1e-9, "ms a layer": 1e3}.get(_UNITS[name], 1.0)
+    return rate * factor
+
+
+def _percents(shares: Shares) -> str:
+    return "".join(f"{100 * getattr(shares, tier.value):>7.0f} %" for tier in Tier)
 
 
 def _report(text: str) -> None:

@@ -342,7 +342,11 @@ def chunk_rows(device: str) -> int:
 
 
 def scratch_bytes(
-    config: ModelConfig, formats: PartFormats, context_tokens: int, prompt_rows: int = 0
+    config: ModelConfig,
+    formats: PartFormats,
+    context_tokens: int,
+    prompt_rows: int = 0,
+    scored_rows: int = _SCORED_ROWS,
 ) -> int:
     """Upper estimate of what a pass of most rows needs besides weights and cache.
 
@@ -351,6 +355,7 @@ def scratch_bytes(
         formats: Format of every part.
         context_tokens: Longest prompt plus answer.
         prompt_rows: Most rows of a prompt that are read at once; 0 for the device's usual.
+        scored_rows: Most rows whose scores are wanted at once.
     """
     rows, item = prompt_rows or chunk_rows(formats.device), max(4, _ITEMSIZE[formats.compute])
     shapes = {shape for shape in map(rows_of, config.layers) if shape is not None}
@@ -359,7 +364,7 @@ def scratch_bytes(
     of = config.traits.per_layer
     per_layer = 0 if of is None else 4 * config.num_layers * of.width
     hidden = rows * (8 * config.hidden_size + 4 * width + per_layer) * item
-    logits = 2 * _SCORED_ROWS * config.vocab_size * item
+    logits = 2 * scored_rows * config.vocab_size * item
     masks = (1 + max(1, len(shapes))) * group * rows * context_tokens * _ITEMSIZE[formats.compute]
     # A card's kernels keep no scores.
     scores = 0 if formats.device == "cuda" else config.num_heads * rows * context_tokens * item

@@ -135,6 +135,13 @@ def prompt_rows(config: ModelConfig, formats: PartFormats, context_tokens: int) 
     return usual
 
 
+def rows_at_once(device: str) -> tuple[int, ...]:
+    """How many rows of prompts may be computed at once where layers come from below: most first."""
+    usual = chunk_rows(device)
+    wanted = (4 * usual, 2 * usual, usual, usual // 2, usual // 4, usual // 8)
+    return tuple(rows for rows in wanted if rows <= _MOST_ROWS)
+
+
 def _contexts(longest: int) -> Iterator[int]:
     """The longest context, and halves of it."""
     yield longest

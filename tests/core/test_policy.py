@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from medusa_core.__main__ import main
 from medusa_core.cli.plan import shape_config
+from medusa_core.errors import RequestError
 from medusa_core.memory import bandwidth
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.policy import measure
-from medusa_core.memory.policy.cost import SHARES
+from medusa_core.memory.policy.found import FoundPolicy
 from medusa_core.memory.policy.here import (
     PolicyRequest,
     Rates,
@@ -28,9 +29,11 @@ from medusa_core.memory.policy.machine import (
     MachineRates,
     seconds_at,
 )
-from medusa_core.memory.policy.program import Rules
+from medusa_core.memory.policy.policy_file import found_as_json, read_policy
+from medusa_core.memory.policy.rules import Rules, check_policy, rules_of
 from medusa_core.memory.policy.search import (
     blocks,
+    expected,
     search,
     solve,
 )
@@ -39,7 +42,7 @@ from medusa_core.memory.policy.work import (
     BatchWork,
 )
 from medusa_core.memory.tiers import Below
-from medusa_core.messages import WeightFormats
+from medusa_core.messages import Policy, Shares, Tier, WeightFormats
 from medusa_core.models.precision import hardware_of, precision_of
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.quant.format import Hardware
@@ -48,7 +51,6 @@ from medusa_core.system.files.measurement_files import MeasurementFiles
 from tests.core.peer_files import write_peer
 
 GIB = 1 << 30
-_MOVES = 1500
 SMALL = {
     "num_layers": 2,
     "hidden_size": 64,
@@ -61,14 +63,19 @@ SMALL = {
 WORK = BatchWork(
     num_layers=32,
     layer_bytes=114 << 20,
+    piece_bytes=114 << 20,
     fixed_bytes=300 << 20,
     row_bytes=16384,
-    state_bytes=8192,
+    slots=208,
+    tail_rows=16,
+    state_bytes=16384,
+    scratch_bytes=10 << 20,
     scratch_row_bytes=200_000,
+    scored_row_bytes=256_000,
     num_prompts=48,
     prompt_tokens=128,
     new_tokens=64,
-    prompt_rows=512,
+    rows_at_once=(256, 64),
 )
 MACHINE = MachineRates(
     device_bytes=8 * GIB,
@@ -78,7 +85,10 @@ MACHINE = MachineRates(
     from_device=12e9,
     from_disk=2e9,
     to_disk=1e9,
+    copied=6e9,
+    num_cores=8,
     cache_on_device=3e11,
+    cache_of_prompts=3e12,
     cache_in_memory=2e10,
     layer_s=((1, 5e-4), (64, 9e-4), (512, 4e-3)),
     head_s=((1, 1e-3), (512, 3e-3)),
@@ -92,26 +102,32 @@ def synthetic(seed: int) -> tuple[BatchWork, MachineRates]:
     def about(low: float, high: float) -> float:
         return math.exp(draw.uniform(math.log(low), math.log(high)))
 
+    layer, prompt, new = round(about(5e7, 1e9)), round(about(32, 600)), round(about(16, 300))
     work = replace(
         WORK,
-        num_layers=draw.choice((16, 32, 48, 80)),
-        layer_bytes=round(about(5e7, 1e9)),
-        row_bytes=round(about(1e3, 2e4)),
-        num_prompts=draw.choice((8, 24, 64)),
-        prompt_tokens=round(about(32, 1000)),
-        new_tokens=round(about(16, 300)),
+        num_layers=draw.choice((5, 7)),
+        layer_bytes=layer,
+        piece_bytes=layer + 4096,
+        row_bytes=round(about(1e4, 2e5)),
+        slots=-(-(prompt + new) // 16) * 16,
+        num_prompts=draw.choice((4, 6, 24)),
+        prompt_tokens=prompt,
+        new_tokens=new,
     )
     first = about(2e-4, 2e-2)
     has_card = seed % 3 > 0
     machine = MachineRates(
-        device_bytes=round(work.fixed_bytes + 4 * work.layer_bytes + about(1e9, 4e10)),
-        memory_bytes=round(about(4e9, 1e11)) if has_card else 0,
-        disk_bytes=round(about(2e11, 1e12)),
+        device_bytes=round(work.fixed_bytes + 4 * layer + about(2e8, 4e9)),
+        memory_bytes=round(about(5e8, 2e10)) if has_card else 0,
+        disk_bytes=round(about(2e10, 1e12)),
         to_device=about(4e9, 5e10) if has_card else math.inf,
         from_device=about(4e9, 5e10) if has_card else math.inf,
         from_disk=about(3e8, 7e9),
         to_disk=about(2e8, 4e9),
+        copied=about(2e9, 1e10),
+        num_cores=draw.choice((2, 8)),
         cache_on_device=about(2e10, 1e12),
+        cache_of_prompts=about(2e10, 1e12),
         cache_in_memory=about(5e9, 5e10),
         layer_s=((1, first), (32, first * about(1, 3)), (512, first * about(5, 60))),
         head_s=((1, first / 4), (512, first * 3)),
@@ -119,134 +135,129 @@ def synthetic(seed: int) -> tuple[BatchWork, MachineRates]:
     return work, machine
 
 
+def shares_of_layers(count: int) -> NDArray[np.int64]:
+    """All ways to divide weights and cache of so many layers over memory and disk. [n, 4]"""
+    one = [(m, k) for m in range(count + 1) for k in range(count + 1 - m)]
+    return np.array([(*weights, *cache) for weights, cache in itertools.product(one, one)])
+
+
 class ByHand:
     """The cost model once more, written plainly for many placements at once."""
 
-    def __init__(self, work: BatchWork, block: BatchBlock, machine: MachineRates) -> None:
+    def __init__(
+        self,
+        work: BatchWork,
+        block: BatchBlock,
+        machine: MachineRates,
+        states: Tier,
+        attention: Tier,
+    ) -> None:
         self.work, self.block, self.machine = work, block, machine
+        self.states, self.attention = states, attention
 
-    def block_s(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Seconds for shares [n, 9]; infinite where they have no room."""
+    def block_s(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Seconds for numbers of layers [n, 4]; infinite where they have no room."""
         w, block = self.work, self.block
-        head = block.num_batches * seconds_at(self.machine.head_s, block.batch)
-        prompts = block.num_sequences * w.prompt_tokens
-        passes = math.ceil(prompts / w.prompt_rows)
-        compute = passes * seconds_at(self.machine.layer_s, prompts / passes)
-        prefill = self._layer_s(x, passes, prompts, compute, 0.0)
-        compute = block.num_batches * seconds_at(self.machine.layer_s, block.batch)
-        behind = block.num_sequences * (w.prompt_tokens + w.new_tokens / 2)
-        step = self._layer_s(x, 1, block.num_sequences, compute, behind)
-        total = w.num_layers * (prefill + (w.new_tokens - 1) * step) + w.new_tokens * head
-        return np.where(self._fits(x), total, np.inf)
+        n, prompt = block.batch * block.num_batches, w.prompt_tokens
+        chunks = math.ceil(prompt / block.at_once)
+        passes = max(chunks, math.ceil(n * prompt / block.prompt_rows))
+        rows = n * prompt / passes
+        visits = max(
+            math.ceil(rows / block.at_once),
+            math.ceil(math.ceil(rows * chunks / prompt) / block.batch),
+        )
+        each = seconds_at(self.machine.layer_s, rows / visits)
+        pairs = n * prompt * prompt / 2 * w.row_bytes / self.machine.cache_of_prompts
+        compute = w.num_layers * (passes * visits * each + pairs)
+        compute += passes * seconds_at(self.machine.head_s, n / passes)
+        prefill = self._pass_s(x, passes, n * prompt, compute, n * prompt * (chunks - 1) / 2)
+        each = block.num_batches * seconds_at(self.machine.layer_s, block.batch)
+        compute = w.num_layers * each + seconds_at(self.machine.head_s, n)
+        behind = n * max(0, prompt + w.new_tokens / 2 - 7.5)
+        step = self._pass_s(x, 1, n, compute, behind)
+        return np.where(self._fits(x), prefill + (w.new_tokens - 1) * step, np.inf)
 
-    def _layer_s(
-        self, x: NDArray[np.float64], passes: int, rows: int, compute: float, behind: float
+    def _pass_s(
+        self, x: NDArray[np.int64], passes: int, rows: int, compute: float, behind: float
     ) -> NDArray[np.float64]:
         w, m = self.work, self.machine
-        (_, w_m, w_k), (c_d, c_m, c_k), (_, h_m, h_k) = x[:, :3].T, x[:, 3:6].T, x[:, 6:].T
-        weights, states, fresh = passes * w.layer_bytes, rows * w.state_bytes, rows * w.row_bytes
-        cached = behind * w.row_bytes
+        w_m, w_k, c_m, c_k = x.T
+        weights, fresh, cached = passes * w.layer_bytes, rows * w.row_bytes, behind * w.row_bytes
+        states = w.num_layers * rows * w.state_bytes * (self.states is not Tier.DEVICE)
+        moving = states / m.to_device + states / m.from_device
+        if self.states is Tier.DISK:
+            moving += states / m.from_disk + states / m.to_disk
+        brought = (c_m + c_k) * cached * (self.attention is Tier.DEVICE)
+        in_memory = (c_m + c_k) * cached * (self.attention is Tier.MEMORY)
+        below, on_device = (c_m + c_k) * fresh, w.num_layers * cached / m.cache_on_device
         return np.maximum.reduce(
             [
-                ((w_m + w_k) * weights + (h_m + h_k) * states) / m.to_device,
-                ((h_m + h_k) * states + (c_m + c_k) * fresh) / m.from_device,
-                (w_k * weights + c_k * cached + h_k * states) / m.from_disk,
-                (c_k * fresh + h_k * states) / m.to_disk,
+                ((w_m + w_k) * weights + brought) / m.to_device,
+                below / m.from_device,
+                (w_k * weights + c_k * cached) / m.from_disk,
+                c_k * cached / m.from_disk + brought / m.copied,
+                c_k * fresh / m.to_disk,
                 compute
-                + c_d * cached / m.cache_on_device
-                + (c_m + c_k) * cached / m.cache_in_memory,
+                + on_device
+                + in_memory / m.cache_in_memory
+                + brought / m.copied / m.num_cores
+                + below / m.copied
+                + moving,
             ]
         )
 
-    def _fits(self, x: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _fits(self, x: NDArray[np.int64]) -> NDArray[np.bool_]:
         w, block, m = self.work, self.block, self.machine
-        prompts = block.num_sequences * w.prompt_tokens
-        sizes = (
-            w.num_layers * w.layer_bytes,
-            w.num_layers * block.num_sequences * (w.prompt_tokens + w.new_tokens) * w.row_bytes,
-            prompts * w.state_bytes,
-        )
-        held = [sum(size * x[:, 3 * i + tier] for i, size in enumerate(sizes)) for tier in range(3)]
-        rows = max(block.batch, w.prompt_rows)
-        device = held[0] + w.fixed_bytes + rows * w.scratch_row_bytes
-        device = device + (x[:, 0] < 1) * 3 * w.layer_bytes
-        passing = x[:, 5] * 3 * sizes[1] / w.num_layers
-        memory = held[1]
+        w_m, w_k, c_m, c_k = x.T
+        n, count = block.batch * block.num_batches, w.num_layers
+        cache = n * w.slots * w.row_bytes
+        ring = 3 * block.batch * w.slots * w.row_bytes + (4 << 20)
+        rows = max(block.batch, min(block.at_once, n * w.prompt_tokens))
+        states = max(n, min(block.prompt_rows, n * w.prompt_tokens)) * w.state_bytes
+        device = w.fixed_bytes + w.scratch_bytes + rows * w.scratch_row_bytes
+        device += n * w.scored_row_bytes + states * (self.states is Tier.DEVICE)
+        device = device + (count - w_m - w_k) * w.layer_bytes + (count - c_m - c_k) * cache
+        device = device + (c_m + c_k) * n * w.tail_rows * w.row_bytes
+        device = device + (w_m + w_k > 0) * 3 * w.piece_bytes + (c_m + c_k > 0) * ring
+        memory = w_m * w.layer_bytes + c_m * cache + states * (self.states is Tier.MEMORY)
         if m.memory_bytes:
-            memory = memory + passing + x[:, 2] * 3 * w.layer_bytes
-        else:
-            device = device + passing
-        slack = 1 + 1e-9
-        return (
-            (device <= slack * m.device_bytes)
-            & (memory <= slack * m.memory_bytes)
-            & (held[2] <= slack * m.disk_bytes)
-        )
-
-
-def simplex(step: int) -> NDArray[np.float64]:
-    """All shares of three tiers in so many parts."""
-    parts = [(a, b, step - a - b) for a in range(step + 1) for b in range(step + 1 - a)]
-    return np.array(parts) / step
-
-
-GRID = np.array([np.concatenate(p) for p in itertools.product(*map(simplex, (8, 8, 2)))])
+            memory = memory + (w_k > 0) * 3 * w.piece_bytes + (c_k > 0) * ring
+        disk = (w_k > 0) * count * w.layer_bytes + c_k * cache + states * (self.states is Tier.DISK)
+        return (device <= m.device_bytes) & (memory <= m.memory_bytes) & (disk <= m.disk_bytes)
 
 
 def brute_force(work: BatchWork, machine: MachineRates) -> float:
-    """Most tokens a second over a grid, made finer around what is best for the best blocks."""
-    coarse = []
-    for block in blocks(work.num_prompts):
-        by_hand = ByHand(work, block, machine)
-        times = by_hand.block_s(GRID) * block.num_rounds(work)
-        coarse.append((times.min(), times, by_hand))
-    found = [
-        min(refined(by_hand, GRID[start]) for start in np.argsort(times)[:2])
-        * by_hand.block.num_rounds(work)
-        for _, times, by_hand in sorted(coarse, key=lambda one: one[0])[:4]
-    ]
-    return work.num_prompts * work.new_tokens / min(found)
-
-
-def refined(by_hand: ByHand, best: NDArray[np.float64]) -> float:
-    """Least seconds near a placement, by moves that become smaller."""
-    draw = np.random.default_rng(1)
-    best_s, size = float(by_hand.block_s(best[None])[0]), 1 / 8
-    while size > 1e-4:
-        moves = draw.normal(size=(_MOVES, 3, 3)) * draw.integers(0, 2, size=(_MOVES, 3, 1))
-        moves *= draw.exponential(size=(_MOVES, 3, 1))
-        moves -= moves.mean(axis=2, keepdims=True)
-        near = np.clip(best + size * moves.reshape(-1, 9), 0, 1).reshape(-1, 3, 3)
-        near = (near / near.sum(axis=2, keepdims=True)).reshape(-1, 9)
-        times = by_hand.block_s(near)
-        if times.min() < best_s * (1 - 1e-5):
-            best, best_s = near[np.argmin(times)], float(times.min())
-        else:
-            size *= 0.8
-    return best_s
+    """Most tokens a second of all placements and blocks."""
+    x, best = shares_of_layers(work.num_layers), math.inf
+    for block in blocks(work, Rules()):
+        for states, attention in itertools.product(Tier, (Tier.DEVICE, Tier.MEMORY)):
+            if attention is Tier.MEMORY and not machine.memory_bytes:
+                continue
+            by_hand = ByHand(work, block, machine, states, attention)
+            best = min(best, by_hand.block_s(x).min() * block.num_rounds(work))
+    return work.num_prompts * work.new_tokens / best
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_search_finds_what_brute_force_finds(seed: int) -> None:
     work, machine = synthetic(seed)
-    policy = search(work, machine)
-    assert policy is not None
-    assert policy.tokens_per_s == pytest.approx(brute_force(work, machine), rel=0.03)
-    x = np.array([[policy.shares[share] for share in SHARES]])
-    hand_s = ByHand(work, policy.block, machine).block_s(x)[0]
-    rounds = policy.block.num_rounds(work)
-    assert work.num_prompts * work.new_tokens / (rounds * hand_s) == pytest.approx(
-        policy.tokens_per_s, rel=1e-4
-    )
+    found = search(work, machine, Rules(attended_below=True))
+    assert found is not None
+    assert found.forecast.tokens_per_s == pytest.approx(brute_force(work, machine), rel=1e-6)
+    # What is expected of a policy that somebody else names is the same.
+    again = expected(work, machine, found.policy)
+    assert again.tokens_per_s == pytest.approx(found.forecast.tokens_per_s)
+    assert again.rates == pytest.approx(found.forecast.rates)
 
 
 def test_what_fits_the_device_lies_there_and_computing_binds() -> None:
     roomy = replace(MACHINE, device_bytes=80 * GIB)
-    policy = search(WORK, roomy)
-    assert policy is not None
-    assert policy.shares["weights", "device"] == pytest.approx(1)
-    assert policy.binds == ("computing",)
-    assert policy.block.num_sequences == WORK.num_prompts
+    found = search(WORK, roomy)
+    assert found is not None
+    assert (found.policy.weights, found.policy.cache) == (Shares(), Shares())
+    assert found.policy.activations == Shares()
+    assert found.forecast.binds == ("computing",)
+    assert found.policy.num_sequences == WORK.num_prompts
 
 
 def test_what_fits_nowhere_has_no_policy() -> None:
@@ -257,25 +268,32 @@ def test_what_fits_nowhere_has_no_policy() -> None:
 
 def test_a_slow_disk_binds_and_a_larger_block_shares_what_is_read() -> None:
     slow = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=3e8)
-    policy = search(WORK, slow, Rules(stays=True))
-    assert policy is not None
-    assert "reading from disk" in policy.binds
-    assert "room on the device" in policy.binds
-    assert policy.shares["cache", "device"] == pytest.approx(1)
-    one = solve(WORK, BatchBlock(1, 1), slow, Rules(stays=True))
+    found = search(WORK, slow, Rules(cache_below=False))
+    assert found is not None
+    assert "reading from disk" in found.forecast.binds
+    assert "room on the device" in found.forecast.binds
+    assert found.policy.cache == Shares()
+    one = solve(WORK, BatchBlock(1, 1, 256, 256), slow, Rules(cache_below=False))
     assert one is not None
-    assert policy.tokens_per_s > 3 * one.tokens_per_s
+    assert found.forecast.tokens_per_s > 3 * one.forecast.tokens_per_s
+
+
+def test_a_cache_without_room_goes_below_where_that_lets_more_prompts_share_a_layer() -> None:
+    tight = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0)
+    first, found = search(WORK, tight, Rules(cache_below=False)), search(WORK, tight)
+    assert first is not None
+    assert found is not None
+    assert found.policy.cache.disk > 0
+    assert found.policy.num_sequences > first.policy.num_sequences
+    assert found.forecast.tokens_per_s > 1.3 * first.forecast.tokens_per_s
 
 
 def test_without_overlap_all_that_is_done_adds_up() -> None:
-    block, machine = BatchBlock(8, 1), replace(MACHINE, device_bytes=3 * GIB)
-    both = [
-        solve(WORK, block, machine, Rules(stays=True, overlaps=overlaps))
-        for overlaps in (True, False)
-    ]
+    block, machine = BatchBlock(8, 1, 64, 64), replace(MACHINE, device_bytes=3 * GIB)
+    both = [solve(WORK, block, machine, Rules(False, overlaps)) for overlaps in (True, False)]
     assert both[0] is not None
     assert both[1] is not None
-    assert both[0].tokens_per_s > both[1].tokens_per_s
+    assert both[0].forecast.tokens_per_s > both[1].forecast.tokens_per_s
 
 
 def test_a_curve_is_straight_between_its_points_and_goes_on_behind_them() -> None:
@@ -301,11 +319,13 @@ def test_the_command_prints_the_policy_and_writes_what_it_found(
     assert "reading from disk" in printed
     assert "tokens/s expected" in printed
     found = json.loads(reported.read_text(encoding="utf-8"))
-    assert {"work", "machine", "best", "batch", "without_overlap", "one_at_a_time"} <= {*found}
-    assert found["batch"]["block"] == 32
-    assert found["batch"]["tokens_per_s"] > 10 * found["one_at_a_time"]["tokens_per_s"]
-    assert found["best"]["tokens_per_s"] >= found["batch"]["tokens_per_s"] * 0.999
-    assert sum(found["best"]["weights"].values()) == pytest.approx(1)
+    assert {"best", "weights_first", "without_overlap", "one_at_a_time"} <= {*found}
+    rate = {name: of["forecast"]["tokens_per_s"] for name, of in found.items() if "forecast" in of}
+    assert rate["weights_first"] > 10 * rate["one_at_a_time"]
+    assert rate["best"] >= rate["weights_first"] * 0.999
+    assert sum(found["best"]["policy"]["weights"].values()) == pytest.approx(1)
+    assert found["best"]["policy"]["cache_format"] == "q4"
+    assert read_policy(reported).weights.disk == found["best"]["policy"]["weights"]["disk"]
     # What was found describes the machine well enough to be asked about it again.
     again = tmp_path / "again.json"
     again.write_text(json.dumps(found["machine"]), encoding="utf-8")
@@ -388,10 +408,80 @@ def test_rates_of_this_machine_are_measured_once_and_kept(
     assert work.row_bytes * config.num_layers == row_bytes(config, 4, "q4")
     policy = search(work, first)
     assert policy is not None
-    assert policy.tokens_per_s > 0
+    assert policy.forecast.tokens_per_s > 0
     assert list((tmp_path / "tiers").iterdir()) == []  # nothing is left of what was written
 
 
 def test_a_block_of_too_few_prompts_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--throughput", "1", "--shape", "vicuna-7b"]) == 1
     assert "2 to 256" in capsys.readouterr().err
+
+
+POLICY = Policy(Shares(0.25, 0.0, 0.75), Shares(0.5, 0.0, 0.5), batch=8, num_batches=4)
+
+
+def write_policy(path: Path, **changes: object) -> Path:
+    found = solve(WORK, BatchBlock(8, 1, 64, 64), MACHINE, Rules())
+    assert found is not None
+    raw = found_as_json(FoundPolicy(POLICY, found.forecast))["policy"]
+    assert isinstance(raw, dict)
+    path.write_text(json.dumps(raw | changes), encoding="utf-8")
+    return path
+
+
+def test_a_policy_is_read_as_it_was_written(tmp_path: Path) -> None:
+    assert read_policy(write_policy(tmp_path / "policy.json")) == POLICY
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"weights": {"device": 0.5}}, "weights"),
+        ({"weights": {"device": float("nan")}}, "weights"),
+        ({"weights": {"device": -1.0, "disk": 2.0}}, "weights"),
+        ({"cache": 1}, "cache"),
+        ({"activations": {"device": 0.5, "disk": 0.5}}, "one place"),
+        ({"batch": 0}, "batch"),
+        ({"batch": 512}, "256"),
+        ({"batch": True}, "batch"),
+        ({"num_batches": "many"}, "num_batches"),
+        ({"prompt_rows": 0}, "prompt_rows"),
+        ({"cache_format": "q5"}, "cache_format"),
+        ({"attended": -1}, "attended"),
+        ({"attention": "disk"}, "attention"),
+        ({"colour": "green"}, "colour"),
+    ],
+)
+def test_a_file_that_holds_no_policy_is_refused(
+    changes: dict[str, object], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(RequestError, match=told) as refused:
+        read_policy(write_policy(tmp_path / "policy.json", **changes))
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{" * 9999, '{"best": {}}', '{"best": 3}', None])
+def test_a_file_that_is_no_object_is_refused(content: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "policy.json"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    with pytest.raises(RequestError, match="holds no policy"):
+        read_policy(path)
+
+
+def test_what_the_engine_cannot_carry_out_is_refused_and_not_searched(tmp_path: Path) -> None:
+    plain = shape_config("vicuna-7b")
+    check_policy(POLICY, plain, "cpu", has_disk=True)
+    assert rules_of(plain, "cpu").cache_below
+    refused = [
+        (POLICY, plain, False, "on a disk"),
+        (replace(POLICY, cache=Shares(0.0, 1.0)), plain, True, "memory is the device"),
+        (replace(POLICY, attention="memory"), plain, True, "anyhow"),
+        (POLICY, shape_config("qwen3.5-4b"), True, "recurrent"),
+    ]
+    for policy, config, has_disk, told in refused:
+        with pytest.raises(RequestError, match=told) as error:
+            check_policy(policy, config, "cpu", has_disk=has_disk)
+        assert error.value.hint
+    assert not rules_of(shape_config("qwen3.5-4b"), "cpu").cache_below
+    assert not rules_of(plain, "cpu", has_adapter=True).cache_below

@@ -1,9 +1,10 @@
-"""The cost model: what each part of a pass takes, as sums over the shares of a placement.
+"""The cost model: what each part of passes takes, for many layouts at once.
 
-Six transfers and the computing run at the same time, so a layer takes what the slowest of them
-takes. Attention is computed where the cache lies; only states travel.
+Weights come once a pass; cached rows below the device come as often as they are attended to, or
+attention is computed where they lie. All this runs beside computing. Activations below the device
+go and come between two computations. So passes take what the slowest of these streams takes.
 
-Source: Sheng et al., "FlexGen" (2023), appendix A.3.
+Source: Sheng et al., "FlexGen" (2023), appendix A.3, for streams that run at the same time.
 """
 
 from __future__ import annotations
@@ -11,146 +12,111 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from medusa_core.memory.placement import NUM_BUFFERS
-from medusa_core.memory.policy.machine import (
-    MachineRates,
-    seconds,
-    seconds_at,
-)
-from medusa_core.memory.policy.work import (
-    BatchBlock,
-    BatchWork,
-)
+import numpy as np
+from numpy.typing import NDArray
 
-WHAT = ("weights", "cache", "states")
-TIERS = ("device", "memory", "disk")
-# The nine shares, in the order of the linear program's variables.
-SHARES = tuple((what, tier) for what in WHAT for tier in TIERS)
+from medusa_core.memory.policy.layouts import Counts, Layouts
+from medusa_core.memory.policy.machine import MachineRates, seconds, seconds_at
+from medusa_core.memory.policy.work import BatchWork, Passes
+from medusa_core.messages import Tier
 
-TierShare = tuple[str, str]
+Seconds = NDArray[np.float64]
+COMPUTING = "computing"
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
-    """A number that grows linearly with shares.
+class Sides:
+    """Choices beside a layout.
 
     Attributes:
-        constant: What it is without them.
-        by_share: What a whole share adds.
+        states: Where what goes from one layer to the next lies.
+        attention: Where attention to rows below the device is computed.
     """
 
-    constant: float
-    by_share: Mapping[TierShare, float]
-
-    def at(self, shares: Mapping[TierShare, float]) -> float:
-        """Its value for a placement."""
-        return self.constant + sum(each * shares[share] for share, each in self.by_share.items())
+    states: Tier = Tier.DEVICE
+    attention: Tier = Tier.DEVICE
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
-    """What a block costs.
+class Moved:
+    """Bytes that passes move. [n]
 
     Attributes:
-        prefill: Seconds of each stream for one layer, all prompts of the block read.
-        step: Seconds of each stream for one layer of a decoding step.
-        bytes: What each tier holds.
-        prefill_rest_s: What a prefill takes besides its layers.
-        step_rest_s: What a step takes besides its layers.
+        weights: Of layers that come.
+        weights_disk: Those of them that come from the disk.
+        rows: Of cached rows that come.
+        rows_disk: Those of them that come from the disk.
+        attended_below: Of cached rows that are attended to where they lie.
+        fresh: Of new rows that go below.
+        fresh_disk: Those of them that go to the disk.
+        states: Of activations that go, and come back.
     """
 
-    prefill: Mapping[str, Sum]
-    step: Mapping[str, Sum]
-    bytes: Mapping[str, Sum]
-    prefill_rest_s: float
-    step_rest_s: float
+    weights: Seconds
+    weights_disk: Seconds
+    rows: Seconds
+    rows_disk: Seconds
+    attended_below: Seconds
+    fresh: Seconds
+    fresh_disk: Seconds
+    states: float
 
 
-def costs_of(work: BatchWork, block: BatchBlock, machine: MachineRates, streams: bool) -> Costs:
-    """The costs of a block.
-
-    Args:
-        work: What is asked.
-        block: Its sequences.
-        machine: What computes.
-        streams: Layers are loaded, so that the device has buffers for them.
-    """
-    sequences, passes = block.num_sequences, block.num_prompt_passes(work)
-    rows = sequences * work.prompt_tokens
-    prompt_curve = seconds_at(machine.layer_s, rows / passes) * passes
-    step_curve = seconds_at(machine.layer_s, block.batch) * block.num_batches
-    head = seconds_at(machine.head_s, block.batch) * block.num_batches
-    return Costs(
-        prefill=_streams(work, machine, sequences, passes, rows, prompt_curve, 0.0),
-        step=_streams(work, machine, sequences, 1, sequences, step_curve, work.mean_tokens),
-        bytes=_bytes(work, block, streams, machine.memory_bytes > 0),
-        prefill_rest_s=head,
-        step_rest_s=head,
+def moved(work: BatchWork, where: Layouts, sides: Sides, passes: Passes) -> Moved:
+    """What passes move."""
+    read, fresh = passes.rows_read * work.row_bytes, passes.num_rows * work.row_bytes
+    weights, is_brought = passes.num_passes * work.layer_bytes, sides.attention is Tier.DEVICE
+    goes = sides.states is not Tier.DEVICE
+    return Moved(
+        weights=_times(where.weights_below, weights),
+        weights_disk=_times(where.weights_disk, weights),
+        rows=_times(where.cache_below, read * is_brought),
+        rows_disk=_times(where.cache_disk, read),
+        attended_below=_times(where.cache_below, read * (not is_brought)),
+        fresh=_times(where.cache_below, fresh),
+        fresh_disk=_times(where.cache_disk, fresh),
+        states=goes * work.num_layers * float(passes.num_rows * work.state_bytes),
     )
 
 
-def _streams(
-    work: BatchWork,
-    machine: MachineRates,
-    sequences: int,
-    passes: int,
-    rows: int,
-    compute_s: float,
-    behind: float,
-) -> dict[str, Sum]:
-    """Seconds of each stream for one layer, with `rows` new rows behind `behind` tokens each."""
-    weights, states = passes * work.layer_bytes, rows * work.state_bytes
-    fresh = rows * work.row_bytes
-    read = sequences * behind * work.row_bytes
-    in_s, out_s = 1 / machine.to_device, 1 / machine.from_device
-    read_s, write_s = 1 / machine.from_disk, 1 / machine.to_disk
-    offloaded_states = {("states", tier): states for tier in ("memory", "disk")}
-    offloaded_fresh = {("cache", tier): fresh for tier in ("memory", "disk")}
-    offloaded_weights = {("weights", tier): weights for tier in ("memory", "disk")}
-    in_memory_s = seconds(read, machine.cache_in_memory)
+def streams_s(
+    work: BatchWork, machine: MachineRates, where: Layouts, sides: Sides, passes: Passes
+) -> dict[str, Seconds]:
+    """Seconds of each stream of passes through all layers. [n] each"""
+    of, none = moved(work, where, sides, passes), np.zeros(len(where))
+    states_s = of.states * (1 / machine.to_device + 1 / machine.from_device)
+    if sides.states is Tier.DISK:
+        states_s += of.states * (1 / machine.from_disk + 1 / machine.to_disk)
+    copied = of.rows / machine.copied  # from where they were read into their places
+    computing = none + computing_s(work, machine, passes)
+    computing += of.attended_below / machine.cache_in_memory
+    computing += copied / machine.num_cores + of.fresh / machine.copied + states_s
     return {
-        "link to the device": _times(offloaded_weights | offloaded_states, in_s),
-        "link from the device": _times(offloaded_states | offloaded_fresh, out_s),
-        "reading from disk": _times(
-            {("weights", "disk"): weights, ("cache", "disk"): read, ("states", "disk"): states},
-            read_s,
-        ),
-        "writing to disk": _times({("cache", "disk"): fresh, ("states", "disk"): states}, write_s),
-        "computing": Sum(
-            compute_s,
-            {
-                ("cache", "device"): seconds(read, machine.cache_on_device),
-                ("cache", "memory"): in_memory_s,
-                ("cache", "disk"): in_memory_s,
-            },
-        ),
+        "link to the device": (of.weights + of.rows) / machine.to_device + none,
+        "link from the device": of.fresh / machine.from_device + none,
+        "reading from disk": (of.weights_disk + of.rows_disk) / machine.from_disk,
+        "bringing cached rows": of.rows_disk / machine.from_disk + copied,
+        "writing to disk": of.fresh_disk / machine.to_disk,
+        COMPUTING: computing,
     }
 
 
-def _times(by_share: Mapping[TierShare, float], factor: float) -> Sum:
-    return Sum(0.0, {share: each * factor for share, each in by_share.items()})
+def computing_s(work: BatchWork, machine: MachineRates, passes: Passes) -> float:
+    """Seconds of computing alone, attention to rows on the device included."""
+    at_once = passes.num_rows / passes.num_visits
+    layer = passes.num_visits * seconds_at(machine.layer_s, at_once)
+    attended = seconds(passes.rows_read * work.row_bytes, machine.cache_on_device)
+    among = seconds(passes.row_pairs * work.row_bytes, machine.cache_of_prompts)
+    head = passes.num_passes * seconds_at(machine.head_s, passes.num_scored)
+    return work.num_layers * (layer + attended + among) + head
 
 
-def _bytes(work: BatchWork, block: BatchBlock, streams: bool, has_memory: bool) -> dict[str, Sum]:
-    """What each tier holds at the worst moment, which is while prompts are read."""
-    sequences, layers = block.num_sequences, work.num_layers
-    size = {
-        "weights": layers * work.layer_bytes,
-        "cache": layers * sequences * work.total_tokens * work.row_bytes,
-        "states": sequences * work.prompt_tokens * work.state_bytes,
-    }
-    rows = max(block.batch, work.prompt_rows)
-    on_device = work.fixed_bytes + rows * work.scratch_row_bytes
-    on_device += NUM_BUFFERS * work.layer_bytes * streams
-    # What lies on the disk passes through a buffer, a layer at a time.
-    passing: dict[TierShare, float] = {("cache", "disk"): NUM_BUFFERS * size["cache"] / layers}
-    if has_memory:
-        passing["weights", "disk"] = NUM_BUFFERS * work.layer_bytes
-    sums = {}
-    for tier in TIERS:
-        held: dict[TierShare, float] = {(what, tier): float(size[what]) for what in WHAT}
-        passes_here = tier == ("memory" if has_memory else "device")
-        sums[tier] = Sum(
-            on_device if tier == "device" else 0, held | (passing if passes_here else {})
-        )
-    return sums
+def total_s(streams: Mapping[str, Seconds], overlaps: bool) -> Seconds:
+    """Seconds of passes: the slowest stream's, or without overlap those of all together."""
+    every = np.stack(list(streams.values()))
+    found: Seconds = every.max(axis=0) if overlaps else every.sum(axis=0)
+    return found
+
+
+def _times(counts: Counts, each: float) -> Seconds:
+    return counts.astype(np.float64) * each

@@ -16,7 +16,7 @@ import torch
 from medusa_core.errors import TierError
 from medusa_core.memory.bandwidth import card_bytes_per_s, disk_bytes_per_s
 from medusa_core.memory.budget import Budget
-from medusa_core.memory.placement import layer_bytes
+from medusa_core.memory.placement import layer_bytes, piece_bytes
 from medusa_core.memory.plan import (
     kv_bytes,
     scratch_bytes,
@@ -29,17 +29,18 @@ from medusa_core.memory.policy.machine import (
     RateCurve,
 )
 from medusa_core.memory.policy.measure import (
-    cache_rate,
+    cache_rates,
+    copied_bytes_per_s,
     from_card_bytes_per_s,
     layer_curves,
     written_bytes_per_s,
 )
 from medusa_core.memory.policy.work import BatchWork
-from medusa_core.memory.tiers import Below, prompt_rows
+from medusa_core.memory.tiers import Below, rows_at_once
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
-from medusa_core.runtime.kv.size import whole_rows
+from medusa_core.runtime.kv.size import tail_slots, whole_rows
 from medusa_core.system import cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
 
@@ -98,22 +99,28 @@ def work_of(request: PolicyRequest) -> BatchWork:
     """A model and its prompts in bytes and rows."""
     config, formats = request.config, request.formats
     sizes, length = layer_bytes(config, formats), request.prompt_tokens + request.new_tokens
-    rows = prompt_rows(config, formats, length)
-    state = 4 * config.hidden_size
-    scratch_row = 4 * (8 * config.hidden_size + 4 * config.intermediate_size)
-    scratch = scratch_bytes(config, formats, length, rows)
-    fixed = weights_bytes(config, formats) - sum(sizes) + scratch - rows * scratch_row
+
+    def scratch(rows: int, scored: int) -> int:
+        return scratch_bytes(config, formats, length, rows, scored)
+
+    row, scored_row = scratch(2, 0) - scratch(1, 0), scratch(1, 1) - scratch(1, 0)
+    slots = whole_rows(length)
     return BatchWork(
         num_layers=config.num_layers,
         layer_bytes=max(sizes),
-        fixed_bytes=max(0, fixed),
+        piece_bytes=piece_bytes(config, formats),
+        fixed_bytes=weights_bytes(config, formats) - sum(sizes),
         row_bytes=_row_bytes(config, formats, length) // config.num_layers,
-        state_bytes=state,
-        scratch_row_bytes=scratch_row,
+        slots=slots,
+        tail_rows=tail_slots(tree_rows=1),
+        state_bytes=4 * config.hidden_size,
+        scratch_bytes=scratch(1, 0) - row,
+        scratch_row_bytes=row,
+        scored_row_bytes=scored_row,
         num_prompts=request.num_prompts,
         prompt_tokens=request.prompt_tokens,
         new_tokens=request.new_tokens,
-        prompt_rows=rows,
+        rows_at_once=rows_at_once(formats.device),
     )
 
 
@@ -144,8 +151,11 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
     def of_model() -> dict[str, Any]:
         rates.on_measure("measuring a layer of the model")
         layer, head = layer_curves(config, request.formats, precision)
-        rate = cache_rate(config, precision, tokens, precision.cache.itemsize)
-        return {"layer_s": layer, "head_s": head, "cache": rate}
+        one, prompts = cache_rates(config, precision, tokens, precision.cache.itemsize)
+        return {"layer_s": layer, "head_s": head, "cache": one, "prompts": prompts}
+
+    def of_memory() -> dict[str, Any]:
+        return {"copied": copied_bytes_per_s()}
 
     def of_disk() -> dict[str, Any]:
         assert folder is not None  # else there is nothing to measure
@@ -159,6 +169,7 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
         return {"to": there, "from": back}
 
     model = rates.known(_model_key(request, tokens), of_model)
+    memory = rates.known(("memory",), of_memory)
     disk: dict[str, Any] = {"read": 1.0, "write": 1.0}
     if folder is not None:
         disk = rates.known(("disk", str(folder.absolute())), of_disk)
@@ -174,7 +185,10 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
         from_device=link["from"],
         from_disk=disk["read"],
         to_disk=disk["write"],
+        copied=memory["copied"],
+        num_cores=torch.get_num_threads(),
         cache_on_device=model["cache"],
+        cache_of_prompts=model["prompts"],
         cache_in_memory=model["cache"],
         layer_s=_curve(model["layer_s"]),
         head_s=_curve(model["head_s"]),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+
+from medusa_core.messages import Tier
 
 # Rows of a pass, and seconds that one layer takes for them where its weights lie.
 RateCurve = tuple[tuple[int, float], ...]
@@ -25,7 +27,10 @@ class MachineRates:
         from_device: From the device to memory. [bytes/s]
         from_disk: From the disk to memory. [bytes/s]
         to_disk: From memory to the disk. [bytes/s]
+        copied: At which a processor's core copies rows into their places. [bytes/s]
+        num_cores: Cores that compute.
         cache_on_device: At which attention reads a cache on the device. [bytes/s]
+        cache_of_prompts: Likewise where rows of a prompt attend to each other, for each of them.
         cache_in_memory: At which the processor reads one in memory. [bytes/s]
         layer_s: Times of a layer by rows, rising.
         head_s: Times of the projection to the vocabulary likewise.
@@ -38,10 +43,26 @@ class MachineRates:
     from_device: float
     from_disk: float
     to_disk: float
+    copied: float
+    num_cores: int
     cache_on_device: float
+    cache_of_prompts: float
     cache_in_memory: float
     layer_s: RateCurve
     head_s: RateCurve
+
+    def room(self, tier: Tier) -> int:
+        """Bytes of a tier."""
+        rooms = (self.device_bytes, self.memory_bytes, self.disk_bytes)
+        return dict(zip(Tier, rooms, strict=True))[tier]
+
+    def with_room(self, tier: Tier, num_bytes: int = 1 << 60) -> MachineRates:
+        """The same with other room on a tier, by default with more than anything needs."""
+        if tier is Tier.DEVICE:
+            return replace(self, device_bytes=num_bytes)
+        if tier is Tier.MEMORY:
+            return replace(self, memory_bytes=num_bytes)
+        return replace(self, disk_bytes=num_bytes)
 
 
 def seconds_at(curve: RateCurve, rows: float) -> float:

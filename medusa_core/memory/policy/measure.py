@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from medusa_core.errors import TierError
@@ -35,6 +36,7 @@ ROWS = (1, 8, 32, 64, 128)
 _LEAST_TURNS, _MOST_TURNS, _MEASURED_S = 3, 50, 0.5
 _MOVED_BYTES = 128 << 20
 _SCALE = 0.02
+_PROMPT_ROWS = 32  # that attend at once
 
 
 def layer_curves(
@@ -58,29 +60,50 @@ def layer_curves(
     return _curve(layers, precision), _curve(head, precision)
 
 
-def cache_rate(config: ModelConfig, precision: Precision, tokens: int, itemsize: int) -> float:
-    """Bytes a second at which attention of one row reads a cache behind so many tokens.
+def cache_rates(
+    config: ModelConfig, precision: Precision, tokens: int, itemsize: int
+) -> tuple[float, float]:
+    """Bytes a second at which attention reads a cache behind so many tokens.
 
     The first layer that attends stands for all.
+
+    Returns:
+        Of one row; and of rows of a prompt, each of which reads all of it.
     """
     shape = next(rows for rows in map(rows_of, config.layers) if rows is not None)
     traits = replace(config.traits, layers=(shape,))
     one = replace(config, num_layers=1, traits=traits)
     kind = QuantizedCache if precision.cache_format else TensorCache
-    kv = kind(one, precision, tokens + 1)
-    kv.fill(tokens)
+    kv = kind(one, precision, tokens + _PROMPT_ROWS)
     attend = choose_attention(precision.device, precision.attended)
-    queries = (1, config.num_heads, shape.head_dim)
-    q = torch.zeros(queries, dtype=precision.scores, device=precision.device)
-    fresh = torch.zeros(1, 2 * shape.num_kv_heads, shape.head_dim, dtype=precision.compute)
-    fresh = fresh.to(precision.device)
+    nbytes = tokens * row_bytes(one, itemsize, precision.cache_format)
 
-    def read() -> None:
-        kv.reserve(1)
-        keys, values = (part.to(precision.scores) for part in kv.write(0, fresh))
-        attend(q, keys, values, None)
+    def rate(rows: int) -> float:
+        kv.truncate(0)
+        kv.fill(tokens)
+        queries = (rows, config.num_heads, shape.head_dim)
+        q = torch.zeros(queries, dtype=precision.scores, device=precision.device)
+        fresh = torch.zeros(rows, 2 * shape.num_kv_heads, shape.head_dim, dtype=precision.compute)
+        fresh = fresh.to(precision.device)
 
-    return tokens * row_bytes(one, itemsize, precision.cache_format) / _usual_s(read, precision)
+        def read() -> None:
+            kv.reserve(rows)
+            keys, values = (part.to(precision.scores) for part in kv.write(0, fresh))
+            attend(q, keys, values, None)
+
+        return rows * nbytes / _usual_s(read, precision)
+
+    return rate(1), rate(_PROMPT_ROWS)
+
+
+def copied_bytes_per_s() -> float:
+    """Bytes a second that a core copies from one place in memory to another."""
+    there, here = (np.ones(_MOVED_BYTES // 4, dtype=np.uint8) for _ in range(2))
+
+    def copy() -> None:
+        np.copyto(there, here)
+
+    return len(here) / _usual(copy)
 
 
 def from_card_bytes_per_s(device: torch.device) -> float:

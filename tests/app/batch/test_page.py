@@ -8,9 +8,10 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.batch import batch_dialog, results_model
+from app.batch import batch_dialog, batch_form, results_model
 from app.batch.batch_dialog import BatchDialog
 from app.batch.results_model import ResultsModel
+from app.theme.appearance import Appearance
 from medusa_core.api import BatchProgress, BatchRow, OwnBatches
 from medusa_core.loading.choice import (
     ModelChoice,
@@ -42,8 +43,8 @@ def prompts(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def dialog(qtbot: QtBot, own: OwnBatches, tmp_path: Path) -> BatchDialog:
-    opened = BatchDialog(own, tmp_path / "tiers")
+def dialog(qtbot: QtBot, own: OwnBatches, appearance: Appearance, tmp_path: Path) -> BatchDialog:
+    opened = BatchDialog(own, tmp_path / "tiers", appearance)
     qtbot.addWidget(opened)
     opened.offer(MODEL, "cpu", RULES)
     opened.show()
@@ -83,6 +84,34 @@ def test_what_is_chosen_is_what_the_batch_is_asked_for(
     assert (options.formats, options.device) == (WeightFormats("q4_0", cache="q4"), "cpu")
     assert (options.memory_gib, options.tier_disk) == (1.5, tmp_path / "tiers")
     assert len(commands) == 1
+
+
+def test_a_folder_and_a_policy_can_be_chosen_and_taken_back(
+    dialog: BatchDialog,
+    prompts: Path,
+    tmp_path: Path,
+    commands: list[FakeCommand],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chosen: list[Path | None] = [tmp_path / "mine.json", None]
+    monkeypatch.setattr(batch_form, "choose_file", lambda *_: chosen.pop(0))
+    monkeypatch.setattr(batch_form, "choose_folder", lambda *_: tmp_path / "fast")
+    form = dialog.form
+    form.use_prompts(prompts)
+    box = form.policy_box
+    assert "--policy" not in form.wish(MODEL, "").arguments
+    box.activated.emit(1)
+    box.activated.emit(1)  # and given up: the file stays
+    assert box.currentText() == "mine.json"
+    form.disk_button.click()
+    form.offer_disk(tmp_path / "other")
+    dialog.start_button.click()
+    reported = commands[0].arguments
+    assert reported[reported.index("--policy") + 1] == str(tmp_path / "mine.json")
+    assert reported[reported.index("--tier-disk") + 1] == str(tmp_path / "fast")
+    box.activated.emit(0)
+    assert box.currentText() == "the best that is found"
+    assert "--policy" not in form.wish(MODEL, "").arguments
 
 
 def test_the_model_is_named_and_that_it_has_no_heads(
@@ -157,6 +186,7 @@ def test_the_next_start_goes_on_with_what_ran_and_not_with_what_was_paused(
     qtbot: QtBot,
     started: BatchDialog,
     own: OwnBatches,
+    appearance: Appearance,
     tmp_path: Path,
     commands: list[FakeCommand],
 ) -> None:
@@ -164,7 +194,7 @@ def test_the_next_start_goes_on_with_what_ran_and_not_with_what_was_paused(
     assert commands[0].was_stopped, "the program's end pauses it"
 
     def reopened() -> BatchDialog:
-        later = BatchDialog(own, tmp_path / "tiers")
+        later = BatchDialog(own, tmp_path / "tiers", appearance)
         qtbot.addWidget(later)
         later.show()
         return later

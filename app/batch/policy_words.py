@@ -1,0 +1,124 @@
+"""Where everything of a batch lies, and how fast its parts are, in words."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import QCoreApplication
+
+from app.i18n.words import QT_TRANSLATE_NOOP
+from app.widgets.numbers import Number
+from app.widgets.sizes import gib
+from medusa_core.messages import PartRate, Policy, Shares, Tier
+
+# By a policy's fields.
+WHAT = {
+    "weights": QT_TRANSLATE_NOOP("Batch", "Weights"),
+    "cache": QT_TRANSLATE_NOOP("Batch", "Cache"),
+    "activations": QT_TRANSLATE_NOOP("Batch", "Activations"),
+}
+_PLACES = {
+    Tier.DEVICE: QT_TRANSLATE_NOOP("Batch", "{0} here"),
+    Tier.MEMORY: QT_TRANSLATE_NOOP("Batch", "{0} in the computer's memory"),
+    Tier.DISK: QT_TRANSLATE_NOOP("Batch", "{0} on the disk"),
+}
+_PARTS = {
+    "weights read": QT_TRANSLATE_NOOP("Batch", "Weights read"),
+    "cached rows read": QT_TRANSLATE_NOOP("Batch", "Cached rows read"),
+    "cached rows written": QT_TRANSLATE_NOOP("Batch", "Cached rows written"),
+    "computed": QT_TRANSLATE_NOOP("Batch", "Computed"),
+    "waited": QT_TRANSLATE_NOOP("Batch", "Waited"),
+    "answers": QT_TRANSLATE_NOOP("Batch", "Answers"),
+}
+_UNKNOWN = "–"
+_DIGITS = 3  # of a rate
+
+
+def what_words(name: str) -> str:
+    """What a field of a policy places."""
+    return _tr(WHAT[name])
+
+
+def used_tiers(shares: Shares) -> dict[Tier, float]:
+    """The tiers in which something lies, from the device down."""
+    by_tier = {
+        Tier.DEVICE: shares.device,
+        Tier.MEMORY: shares.memory,
+        Tier.DISK: shares.disk,
+    }
+    return {tier: share for tier, share in by_tier.items() if share > 0}
+
+
+def share_words(tier: Tier, share: float, nbytes: int) -> str:
+    """How much lies in a tier; without its size where that isn't known."""
+    words = _tr(_PLACES[tier]).format(f"{Number(share):.0%}")
+    return f"{words}, {gib(round(share * nbytes))}" if nbytes else words
+
+
+def schedule_words(policy: Policy) -> str:
+    """In what blocks a batch is computed, and how its cache is kept and read."""
+    block, num_batches = policy.num_sequences, policy.num_batches
+    if num_batches > 1:
+        text = QCoreApplication.translate(
+            "Batch", "{0} conversations at once, in {1} batches of {2} one after the other."
+        ).format(block, num_batches, policy.batch)
+    else:
+        text = QCoreApplication.translate("Batch", "{0} conversations at once.").format(block)
+    return " ".join((text, _attention_words(policy)))
+
+
+def _attention_words(policy: Policy) -> str:
+    if policy.attention == Tier.MEMORY.value:
+        where = QCoreApplication.translate(
+            "Batch", "Attention is computed in the computer's memory, where the cache lies."
+        )
+    elif policy.cache.below:
+        where = QCoreApplication.translate(
+            "Batch", "Attention is computed here; cached rows from below are brought up ahead."
+        )
+    else:
+        where = QCoreApplication.translate("Batch", "Attention is computed here.")
+    texts = [where]
+    if policy.cache_format:
+        texts.append(QCoreApplication.translate("Batch", "The cache is kept in 4 bits."))
+    if policy.attended:
+        texts.append(
+            QCoreApplication.translate(
+                "Batch", "It takes the values of the {0} rows of the largest weights."
+            ).format(policy.attended)
+        )
+    return " ".join(texts)
+
+
+def part_name(part: PartRate) -> str:
+    """What a part of the work is called."""
+    return _tr(_PARTS[part.name]) if part.name in _PARTS else part.name
+
+
+def rate_words(rate: float | None, unit: str) -> str:
+    """A rate or a time with its unit; a dash where there is none."""
+    if rate is None:
+        return _UNKNOWN
+    whole_digits = 1 + math.floor(math.log10(rate)) if rate > 0 else _DIGITS
+    digits = min(_DIGITS, max(0, _DIGITS - whole_digits))
+    return f"{Number(rate):,.{digits}f} {unit}"
+
+
+def answers_part(forecast: float | None, tokens_per_s: float) -> PartRate:
+    """All parts together: tokens of answers a second."""
+    unit = QCoreApplication.translate("Batch", "tokens/s")
+    return PartRate("answers", forecast, tokens_per_s or None, unit)
+
+
+def compared_words(part: PartRate) -> str:
+    """All of a part, to be read aloud."""
+    text = QCoreApplication.translate("Batch", "{0}: forecast {1}, reached {2}").format(
+        part_name(part), rate_words(part.forecast, part.unit), rate_words(part.reached, part.unit)
+    )
+    if not part.binds:
+        return text
+    return QCoreApplication.translate("Batch", "{0}; this one binds").format(text)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Batch", text)
