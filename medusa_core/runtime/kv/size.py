@@ -9,7 +9,7 @@ from medusa_core.models.layer_shapes import RowShape, StateShape, rows_of
 
 RING_UNITS = 3  # of cached rows below the device: one that is computed with, two ahead
 PAGE_BYTES = 4096  # direct reads begin and end at such multiples
-_STAGING_BYTES = 4 << 20  # what is read from a disk at once, before it is laid out
+STAGING_BYTES = 4 << 20  # for rows on their way from a disk, and to it, half of it each
 ROUND_ROWS = 16  # caches lie in multiples of this, as panels of the compiled step do
 STEP_ROWS = 64  # rows of a pass that a state can take back
 _GROUP = 64
@@ -108,7 +108,7 @@ def region_bytes(row: int, num_rows: int) -> int:
 
 def staging_bytes(block: int) -> int:
     """Bytes that rows on their way from or to a disk lie in: a block of so many bytes at least."""
-    return max(_STAGING_BYTES, region_bytes(block, 1) + 2 * PAGE_BYTES)
+    return max(STAGING_BYTES // 2, region_bytes(block, 1) + 2 * PAGE_BYTES)
 
 
 def row_file_bytes(
