@@ -19,7 +19,9 @@ import numpy as np
 
 from medusa_core.errors import TierError
 from medusa_core.models.config import ModelConfig
-from medusa_core.runtime.kv.offloaded.store import RowBlocks, RowStore
+from medusa_core.runtime.kv.offloaded.block_rows import BlockRows
+from medusa_core.runtime.kv.offloaded.block_store import BlockStore
+from medusa_core.runtime.kv.offloaded.blocks import RowBlocks
 from medusa_core.runtime.kv.size import PAGE_BYTES, ROUND_ROWS, staging_bytes
 from medusa_core.runtime.offload.disk_room import check_room, write_error
 from medusa_core.runtime.offload.layer_file import UNDONE, open_direct
@@ -100,8 +102,8 @@ class RowFile:
         )
 
 
-class DiskStore(RowStore):
-    """Rows in a file; see `RowStore`."""
+class DiskStore(BlockStore):
+    """Rows in a file; see `BlockStore`."""
 
     def __init__(
         self,
@@ -113,7 +115,7 @@ class DiskStore(RowStore):
         tree_rows: int = 1,
         cache_format: str = "",
     ) -> None:
-        """See `RowStore`.
+        """See `BlockStore`.
 
         Args:
             config: As there, and so are the others.
@@ -126,6 +128,9 @@ class DiskStore(RowStore):
         """
         super().__init__(config, layers, num_sessions, num_rows, tree_rows, cache_format)
         self._folder = folder
+
+    def new_rows(self) -> BlockRows:
+        return BlockRows(self)
 
     def _take_room(self) -> None:
         self._file = RowFile(self._folder, self.num_sessions * self.slot_bytes)
