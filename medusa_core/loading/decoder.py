@@ -218,9 +218,7 @@ def lower_tiers(
     placement, folder = plan.placement, options.tier_disk
     if placement is None:
         return None
-    rows = None
-    if any(placement.cache_tiers):
-        rows = row_store(placement, config, precision, options.sessions, folder)
+    rows = row_store(placement, config, precision, options.sessions, folder)
     return LowerTiers(placement, rows, folder)
 
 
