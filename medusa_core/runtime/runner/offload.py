@@ -126,8 +126,12 @@ class OffloadRunner(ResidentRunner):
     ) -> Tensor:
         """A pass in one batch."""
         self._whole = whole_pass([len(part.token_ids) for part in parts])
-        with self.tiers.passing([self._whole], caches, range(self._model.config.num_layers)):
-            return super()._forward(parts, caches, only_row)
+        layers, tapped = range(self._model.config.num_layers), list[Tensor]()
+        self._reserve(parts, caches)  # cached rows come for as many
+        with self.tiers.passing([self._whole], caches, layers):
+            some = self._place(parts, caches, enters=True)
+            x = self._through(layers, self._entering(some), some, only_row, tapped)
+            return self._end(x, tapped)
 
     def _block(self, index: int, x: Tensor, some: PlacedRows, only: int | None) -> Tensor:
         self.tiers.enter(index)

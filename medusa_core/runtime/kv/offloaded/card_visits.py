@@ -28,11 +28,11 @@ class _Sent(NamedTuple):
 
     Attributes:
         views: Of each cache its rows, on the card. [2, kv heads, slots, width]
-        mark: When they are there; None where there is nothing to bring.
+        mark: When they are there, or where nothing is to come their buffer is free.
     """
 
     views: Sequence[Tensor]
-    mark: cuda.CudaEvent | None
+    mark: cuda.CudaEvent
 
 
 class CardVisits(RowVisits):
@@ -55,6 +55,7 @@ class CardVisits(RowVisits):
         self._units: Sequence[RowUnit] = ()
         self._sent: list[_Sent] = []
         self._num_entered = 0
+        self._in_memory: list[Tensor] = []  # views of the unit that is entered
         self._read_bytes = self._written_bytes = 0
 
     @property
@@ -108,8 +109,7 @@ class CardVisits(RowVisits):
         self._num_entered += 1
         self._send_ahead()
         sent = self._sent[place]
-        if sent.mark is not None:
-            self._up.wait(sent.mark, left)
+        self._up.wait(sent.mark, left)
         self._in_memory = []
         for rows, view in zip(rows_of_unit(unit), sent.views, strict=True):
             self._in_memory.append(rows.shown(unit.layer))
@@ -124,7 +124,7 @@ class CardVisits(RowVisits):
             rows.show(unit.layer, to)
         self._freed[place % RING_UNITS] = down
         self._store.expect(partial(self._down.finish, down))
-        self._sent[place] = _Sent((), None)
+        self._sent[place] = _Sent((), down)  # holds no views
         self._host.leave()
 
     def _send_ahead(self) -> None:
@@ -139,7 +139,8 @@ class CardVisits(RowVisits):
     def _send(self, unit: RowUnit, views: Sequence[Tensor]) -> None:
         """Send the next unit into its buffer; its views are in memory."""
         place = len(self._sent) % RING_UNITS
-        buffer, start, mark, there = self._buffers[place], 0, None, list[Tensor]()
+        buffer, start, there = self._buffers[place], 0, list[Tensor]()
+        mark = self._freed[place]
         for rows, view in zip(rows_of_unit(unit), views, strict=True):
             its = _like(view, buffer[start : start + view.nbytes])
             start += region_bytes(view.nbytes, 1)
