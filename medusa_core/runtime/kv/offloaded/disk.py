@@ -1,8 +1,8 @@
 """Cached rows on a disk: a file that has no name, so that nothing is left of it.
 
 Of every session and layer there is a region for a whole context. The file is sparse: what was never
-written takes no room. It is read past the page cache where that can be, as all of it comes once a
-step; and a block is written once.
+written takes no room. It is read and written past the page cache where that can be, as all of it
+comes once a step: in the cache it would only push other things out of memory.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ _WORD_BYTES = 8
 class RowFile:
     """A file without a name, read by several threads and written by one."""
 
-    def __init__(self, folder: Path, num_bytes: int) -> None:
+    def __init__(self, folder: Path, num_bytes: int, whole_pages: bool) -> None:
         """Make it.
 
         Args:
             folder: On the disk.
             num_bytes: How large it is; it takes room as it is written.
+            whole_pages: Is it written in whole pages, from memory that begins at such?
 
         Raises:
             TierError: The disk has no room for it, or can't be written.
@@ -47,7 +48,7 @@ class RowFile:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             check_room(folder, num_bytes, _WHAT)
-            self._writer, self._reader = _open_nameless(folder)
+            self._writer, self._reader = _open_nameless(folder, whole_pages)
             self._writer.truncate(num_bytes)
         except OSError as error:
             raise write_error(folder, error, _WHAT) from error
@@ -128,7 +129,9 @@ class DiskStore(RowStore):
         self._folder = folder
 
     def _take_room(self) -> None:
-        self._file = RowFile(self._folder, self.num_sessions * self.slot_bytes)
+        blocks = [ROUND_ROWS * self.place(layer).row_bytes for layer in self.layers]
+        whole_pages = all(block % PAGE_BYTES == 0 for block in blocks)
+        self._file = RowFile(self._folder, self.num_sessions * self.slot_bytes, whole_pages)
         self._staging = self.new_staging()
 
     def new_staging(self) -> RowBlocks:
@@ -176,28 +179,24 @@ class DiskStore(RowStore):
         return slot * self.slot_bytes + place.offset + block * ROUND_ROWS * place.row_bytes
 
 
-def _open_nameless(folder: Path) -> tuple[Any, Any]:
-    """A file to be written, and the same to be read past the page cache.
+def _open_nameless(folder: Path, whole_pages: bool) -> tuple[Any, Any]:
+    """A file to be written, and the same to be read; see `RowFile`.
 
-    Its name goes at once where the system allows that, else as the program ends: even if it is
-    killed. A program that is killed in between is tidied up after like one that wrote layers.
+    Its name goes at once where the system allows that, else with its last handle: even if the
+    program is killed. If it is in between, the next load tidies up as after one that wrote layers.
     """
-    prefix = f"{os.getpid()}-"
+    handle, name = tempfile.mkstemp(suffix=UNDONE, prefix=f"{os.getpid()}-", dir=folder)
     if os.name == "nt":
-        return _open_temporary(folder, prefix)
-    handle, name = tempfile.mkstemp(suffix=UNDONE, prefix=prefix, dir=folder)
-    writer = os.fdopen(handle, "wb", buffering=0)
-    try:
-        return writer, open_direct(Path(name))
-    finally:
-        Path(name).unlink()
-
-
-def _open_temporary(folder: Path, prefix: str) -> tuple[Any, Any]:
-    """As Windows has it: the file goes with its last handle."""
-    temporary = getattr(os, "O_TEMPORARY", 0) | getattr(os, "O_BINARY", 0)
-    handle, name = tempfile.mkstemp(suffix=UNDONE, prefix=prefix, dir=folder)
-    os.close(handle)
-    writer = os.open(name, os.O_WRONLY | temporary)
-    reader = os.open(name, os.O_RDONLY | temporary)
-    return os.fdopen(writer, "wb", buffering=0), os.fdopen(reader, "rb", buffering=0)
+        os.close(handle)
+        flags = getattr(os, "O_TEMPORARY", 0) | getattr(os, "O_BINARY", 0)
+        writer, reader = (os.open(name, flags | way) for way in (os.O_WRONLY, os.O_RDONLY))
+        return os.fdopen(writer, "wb", buffering=0), os.fdopen(reader, "rb", buffering=0)
+    path = Path(name)
+    with os.fdopen(handle, "wb", buffering=0) as plain:
+        try:
+            reader = open_direct(path)
+            if whole_pages:
+                return open_direct(path, writes=True), reader
+            return os.fdopen(os.dup(plain.fileno()), "wb", buffering=0), reader
+        finally:
+            path.unlink()
