@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import weakref
 
+import numpy as np
 from torch import Tensor
 
 from medusa_core.errors import EngineError
@@ -166,9 +167,9 @@ class OffloadedRows:
         self._missing.clear()
         for layer in self._store.layers:
             self._tail(layer).zero_()
-            block = as_blocks(self._tail(layer))[:, :1]
-            for first in range(self.stored // ROUND_ROWS):
-                self._store.write(self.slot, layer, first, block)
+            heads, _, words = (block := as_blocks(self._tail(layer))[:, :1]).shape
+            same = np.broadcast_to(block, (heads, self.stored // ROUND_ROWS, words))
+            self._store.write(self.slot, layer, 0, same)
 
     def rows(self, layer: int, first: int, length: int) -> Tensor:
         """A copy of committed rows between two passes.
