@@ -13,6 +13,7 @@ from medusa_core.cli.program import subject
 from medusa_core.engine.batch.answers_file import AnswersFile
 from medusa_core.engine.batch.lines import read_lines
 from medusa_core.errors import RequestError
+from medusa_core.memory.policy.rules import MOST_TOGETHER
 from medusa_core.messages import GenerateSettings
 from medusa_core.system.jobs.batch.progress import (
     BatchMeter,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from medusa_core.engine.batch.run import ShouldPause
 
 PAUSED = 3  # what it ends with where the same command goes on
-MOST_TOGETHER = 256
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -57,6 +57,7 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
         RequestError: The numbers make no sense.
     """
     from medusa_core.memory.policy.here import (
+        MEASURED,
         PolicyRequest,
         Rates,
         machine_for,
@@ -79,7 +80,9 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
     if args.machine is not None:
         machine = read_machine(args.machine)
     else:
-        rates = Rates(MeasurementFiles(calibrations_dir()), _report, args.measure)
+        rates = Rates(
+            MeasurementFiles(calibrations_dir()), _report, MEASURED if args.measure else ()
+        )
         machine = machine_for(request, budget, below_device(options), rates)
     rules = rules_of(config, device.type)
     if args.machine is not None:

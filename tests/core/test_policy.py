@@ -20,6 +20,8 @@ from medusa_core.memory.budget import Budget
 from medusa_core.memory.policy import measure
 from medusa_core.memory.policy.found import FoundPolicy
 from medusa_core.memory.policy.here import (
+    DISK,
+    MEASURED,
     PolicyRequest,
     Rates,
     machine_for,
@@ -67,6 +69,7 @@ WORK = BatchWork(
     fixed_bytes=300 << 20,
     row_bytes=16384,
     slots=208,
+    most_slots=256,
     tail_rows=16,
     state_bytes=16384,
     scratch_bytes=10 << 20,
@@ -110,6 +113,7 @@ def synthetic(seed: int) -> tuple[BatchWork, MachineRates]:
         piece_bytes=layer + 4096,
         row_bytes=round(about(1e4, 2e5)),
         slots=-(-(prompt + new) // 16) * 16,
+        most_slots=-(-(prompt + new) // 16) * 16 + 64,
         num_prompts=draw.choice((4, 6, 24)),
         prompt_tokens=prompt,
         new_tokens=new,
@@ -211,7 +215,7 @@ class ByHand:
         w_m, w_k, c_m, c_k = x.T
         n, count = block.batch * block.num_batches, w.num_layers
         cache = n * w.slots * w.row_bytes
-        ring = 3 * block.batch * w.slots * w.row_bytes + (4 << 20)
+        ring = 3 * block.batch * w.most_slots * w.row_bytes + (4 << 20)
         rows = max(block.batch, min(block.at_once, n * w.prompt_tokens))
         states = max(n, min(block.prompt_rows, n * w.prompt_tokens)) * w.state_bytes
         device = w.fixed_bytes + w.scratch_bytes + rows * w.scratch_row_bytes
@@ -391,7 +395,7 @@ def test_rates_of_this_machine_are_measured_once_and_kept(
     reported: list[str] = []
     kept = MeasurementFiles(tmp_path / "kept")
 
-    def found(anew: bool = False) -> MachineRates:
+    def found(*anew: str) -> MachineRates:
         rates = Rates(kept, reported.append, anew)
         return machine_for(requested, budget, Below(0, tmp_path / "tiers"), rates)
 
@@ -399,8 +403,10 @@ def test_rates_of_this_machine_are_measured_once_and_kept(
     assert len(reported) == 2
     assert replace(found(), disk_bytes=first.disk_bytes) == first  # others write meanwhile
     assert len(reported) == 2
-    found(anew=True)
-    assert len(reported) == 4
+    found(DISK)
+    assert len(reported) == 3
+    found(*MEASURED)
+    assert len(reported) == 5
     assert (first.device_bytes, first.memory_bytes) == (64 << 20, 0)
     assert 0 < first.from_disk < 1e12
     assert 0 < first.cache_on_device < 1e13

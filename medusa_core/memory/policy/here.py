@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,12 +40,14 @@ from medusa_core.memory.tiers import Below, rows_at_once
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
-from medusa_core.runtime.kv.size import tail_slots, whole_rows
+from medusa_core.runtime.kv.size import ROUND_ROWS, tail_slots, whole_rows
 from medusa_core.system import cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
 
 _LEFT_BYTES = 1 << 30  # that a disk keeps free
 OnMeasure = Callable[[str], None]
+# What is measured: layers and attention, the disk, the way to a card, copies in memory.
+MEASURED = MODEL, DISK, CARD, MEMORY = ("model", "disk", "card", "memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class PolicyRequest:
         num_prompts: Prompts.
         prompt_tokens: Tokens of each.
         new_tokens: Tokens of each answer.
+        context_tokens: Of the longest prompt and its answer; 0 where all are as long.
     """
 
     config: ModelConfig
@@ -67,6 +70,7 @@ class PolicyRequest:
     num_prompts: int
     prompt_tokens: int
     new_tokens: int
+    context_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +80,19 @@ class Rates:
     Attributes:
         kept: Where it is kept.
         on_measure: Called with what is being measured.
-        anew: Nothing that was kept is believed.
+        anew: Of what nothing that was kept is believed: some of `MEASURED`.
     """
 
     kept: MeasurementFiles
     on_measure: OnMeasure
-    anew: bool = False
+    anew: Collection[str] = ()
 
     def known(
         self, what: Sequence[object], measure: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
         """What was kept of a measurement, else measured and kept."""
         key = hashlib.sha256(repr(what).encode()).hexdigest()[:32]
-        found = None if self.anew else self.kept.load(key, "rates", dict)
+        found = None if what[0] in self.anew else self.kept.load(key, "rates", dict)
         if found is None:
             found = measure()
             self.kept.save(key, "rates", found)
@@ -100,18 +104,20 @@ def work_of(request: PolicyRequest) -> BatchWork:
     config, formats = request.config, request.formats
     sizes, length = layer_bytes(config, formats), request.prompt_tokens + request.new_tokens
 
+    longest = max(length, request.context_tokens)
+
     def scratch(rows: int, scored: int) -> int:
-        return scratch_bytes(config, formats, length, rows, scored)
+        return scratch_bytes(config, formats, longest, rows, scored)
 
     row, scored_row = scratch(2, 0) - scratch(1, 0), scratch(1, 1) - scratch(1, 0)
-    slots = whole_rows(length)
     return BatchWork(
         num_layers=config.num_layers,
         layer_bytes=max(sizes),
         piece_bytes=piece_bytes(config, formats),
         fixed_bytes=weights_bytes(config, formats) - sum(sizes),
         row_bytes=_row_bytes(config, formats, length) // config.num_layers,
-        slots=slots,
+        slots=-(-(length + 2) // ROUND_ROWS) * ROUND_ROWS,
+        most_slots=whole_rows(longest),
         tail_rows=tail_slots(tree_rows=1),
         state_bytes=4 * config.hidden_size,
         scratch_bytes=scratch(1, 0) - row,
@@ -169,13 +175,13 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
         return {"to": there, "from": back}
 
     model = rates.known(_model_key(request, tokens), of_model)
-    memory = rates.known(("memory",), of_memory)
+    memory = rates.known((MEMORY,), of_memory)
     disk: dict[str, Any] = {"read": 1.0, "write": 1.0}
     if folder is not None:
-        disk = rates.known(("disk", str(folder.absolute())), of_disk)
+        disk = rates.known((DISK, str(folder.absolute())), of_disk)
     link: dict[str, Any] = {"to": math.inf, "from": math.inf}
     if device.type == "cuda":
-        link = rates.known(("card", cuda.name(device)), of_card)
+        link = rates.known((CARD, cuda.name(device)), of_card)
     free = 0 if folder is None else _free_bytes(folder) - _LEFT_BYTES
     return MachineRates(
         device_bytes=budget.total_bytes - budget.other_bytes - budget.runtime_bytes,
@@ -212,7 +218,7 @@ def _model_key(request: PolicyRequest, tokens: int) -> tuple[object, ...]:
     sizes = (config.hidden_size, config.intermediate_size, config.vocab_size, config.row_sizes)
     heads = (config.num_heads, config.num_kv_heads, config.head_dim, tokens)
     facts = (formats.cache_format, formats.attended, torch.__version__, torch.get_num_threads())
-    return ("model", sizes, heads, sorted(formats.names.items()), facts, where)
+    return (MODEL, sizes, heads, sorted(formats.names.items()), facts, where)
 
 
 def _curve(raw: Sequence[Sequence[float]]) -> RateCurve:

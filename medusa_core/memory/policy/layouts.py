@@ -97,7 +97,7 @@ def rooms(
     """Bytes that are left for weights on each tier. [n]"""
     of_layer = cache_layer_bytes(work, block)
     below = cache_memory + cache_disk
-    ring = RING_UNITS * of_layer // block.num_batches + STAGING_BYTES
+    ring = RING_UNITS * block.batch * work.most_slots * work.row_bytes + STAGING_BYTES
     tails = block.num_sequences * work.tail_rows * work.row_bytes
     on_device = fixed_bytes(work, block) + (work.num_layers - below) * of_layer + below * tails
     held = {

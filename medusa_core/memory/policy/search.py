@@ -28,7 +28,6 @@ from medusa_core.memory.policy.rules import Rules
 from medusa_core.memory.policy.work import BatchBlock, BatchWork, prompt_passes, step
 from medusa_core.messages import PARTS, BlockBytes, Policy, Shares, Tier
 
-MOST_TOGETHER = 256
 _SLOWEST = 0.999  # of the slowest stream's time, and a stream binds as well
 _NEARER = 1e-6  # of the time, for each layer that lies below without need
 _ROOM = {
@@ -110,7 +109,7 @@ def expected(
 
 def blocks(work: BatchWork, rules: Rules) -> Iterator[BatchBlock]:
     """Block sizes to try: batches of powers of two, and as many of them as are of use."""
-    most = min(work.num_prompts, MOST_TOGETHER)
+    most = min(work.num_prompts, rules.most_together)
     for batch in _powers(most):
         for num_batches in _powers(-(-most // batch)) if rules.cache_below else [1]:
             for at_once in work.rows_at_once:

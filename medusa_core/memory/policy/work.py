@@ -18,7 +18,8 @@ class BatchWork:
         piece_bytes: What the largest takes of a buffer that it is brought into.
         fixed_bytes: What always lies on the device: token vectors, head, norms.
         row_bytes: Keys and values of one token in one layer.
-        slots: Rows of a sequence for which there is room.
+        slots: Rows of a usual sequence for which there is room.
+        most_slots: Those of the longest.
         tail_rows: Those of them that stay on the device where the others lie below.
         state_bytes: The state of one row between two layers.
         scratch_bytes: What a pass needs besides, however many rows it has.
@@ -36,6 +37,7 @@ class BatchWork:
     fixed_bytes: int
     row_bytes: int
     slots: int
+    most_slots: int
     tail_rows: int
     state_bytes: int
     scratch_bytes: int
