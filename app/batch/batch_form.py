@@ -21,12 +21,14 @@ from app.i18n.words import QT_TRANSLATE_NOOP
 from app.widgets.choices import offer
 from app.widgets.elided import ElidedLabel
 from app.widgets.explain import explain
-from app.widgets.file_dialogs import choose_file, choose_save_path
+from app.widgets.file_dialogs import choose_file, choose_folder, choose_save_path
 from medusa_core.api import BatchWish
 from medusa_core.loading.choice import ModelChoice
 from medusa_core.messages import LoadOptions, RuleChoice, WeightFormats, cluster_of, device_here
 
 _FILES = QT_TRANSLATE_NOOP("Batch", "Prompts (*.jsonl *.json);;All files (*)")
+_POLICIES = QT_TRANSLATE_NOOP("Batch", "Policies (*.json);;All files (*)")
+_SEARCHED, _FROM_FILE = range(2)
 _MOST_TOKENS, _USUAL_TOKENS, _MOST_GIB = 100_000, 512, 4096.0
 
 
@@ -39,8 +41,9 @@ class BatchForm(QWidget):
         length_box: Longest answer, in tokens.
         rule_box: How tokens are chosen.
         memory_box: Memory that may be taken; 0 for what is free.
+        disk_button: Chooses the folder for what has no room in memory.
+        policy_box: Where everything lies: the best that is found, or as a file says.
         cache_box: Keys and values in 4 bits.
-        tiers: Folder for layers of models that are larger than the memory they may take.
 
     Signals:
         changed: Something was chosen.
@@ -52,14 +55,18 @@ class BatchForm(QWidget):
         """Nothing is chosen yet.
 
         Args:
-            tiers: Folder for layers of models that are larger than the memory they may take.
+            tiers: Folder for what has no room in memory, unless another one is chosen.
         """
         super().__init__()
-        self.tiers = tiers
-        self._prompts = self._out = ""
+        self._usual_disk = tiers
+        self._disk: Path | None = None
+        self._prompts = self._out = self._policy = ""
         self.prompts_button = QPushButton(self.tr("Choose…"))
         self.out_button = QPushButton(self.tr("Choose…"))
+        self.disk_button = QPushButton(self.tr("Choose…"))
         self._prompts_label, self._out_label = ElidedLabel(), ElidedLabel()
+        self._disk_label = ElidedLabel()
+        self.policy_box = QComboBox()
         self.length_box = QDoubleSpinBox()
         self.length_box.setRange(0, _MOST_TOKENS)
         self.length_box.setDecimals(0)
@@ -68,7 +75,7 @@ class BatchForm(QWidget):
         self.rule_box = QComboBox()
         self.memory_box = QDoubleSpinBox()
         self.memory_box.setRange(0, _MOST_GIB)
-        self.memory_box.setDecimals(1)
+        self.memory_box.setDecimals(2)  # small models have budgets of megabytes
         self.memory_box.setSuffix(" GiB")
         self.memory_box.setSpecialValueText(self.tr("all that is free"))
         self.cache_box = QCheckBox(self.tr("Keep conversations in 4 bits"))
@@ -84,6 +91,23 @@ class BatchForm(QWidget):
         """Offer the rules that keep the model's own distribution; without any the usual one."""
         offer(self.rule_box, (rule for rule in rules if rule.is_exact))
         self.rule_box.setEnabled(self.rule_box.count() > 0)
+
+    def offer_disk(self, folder: Path) -> None:
+        """Take this folder for what has no room in memory, unless another one is chosen."""
+        self._usual_disk = folder
+        self._show_files()
+
+    def use_disk(self, folder: Path) -> None:
+        """Put what has no room in memory into this folder."""
+        self._disk = folder
+        self._show_files()
+
+    def use_policy(self, path: Path | None) -> None:
+        """Place everything as this file says; None for the best that is found."""
+        self._policy = "" if path is None else str(path)
+        name = self.tr("as a file says…") if path is None else path.name
+        self.policy_box.setItemText(_FROM_FILE, name)
+        self.policy_box.setCurrentIndex(_SEARCHED if path is None else _FROM_FILE)
 
     def use_prompts(self, path: Path) -> None:
         """Answer what stands in this file; answers go beside it unless a file is named."""
@@ -107,7 +131,7 @@ class BatchForm(QWidget):
             device: As it is chosen in the settings; empty for the best there is.
         """
         memory = self.memory_box.value()
-        may_stream = memory or model.options.has_disk
+        may_stream = memory or self._disk is not None or model.options.has_disk
         options = LoadOptions(
             device=device_here(device),
             formats=WeightFormats(
@@ -121,10 +145,15 @@ class BatchForm(QWidget):
             out=self._out,
             model=str(model.model_dir),
             heads=str(model.heads_dir or "none"),
-            options=options.with_layers_in(self.tiers if may_stream else None),
+            options=options.with_layers_in(self._folder if may_stream else None),
             rule=self.rule_box.currentData() or "",
             max_new_tokens=round(self.length_box.value()),
+            policy=self._policy,
         )
+
+    @property
+    def _folder(self) -> Path:
+        return self._disk or self._usual_disk
 
     def _build(self) -> None:
         explain(
@@ -140,6 +169,19 @@ class BatchForm(QWidget):
             self.tr("Layers of the model that have no room in it are read from disk as needed."),
         )
         explain(
+            self.disk_button,
+            self.tr("Weights, cache and activations that have no room in memory lie there."),
+        )
+        explain(
+            self.policy_box,
+            self.tr(
+                "What lies in memory and what on the disk, and in what blocks is computed. "
+                "Files come from the command plan --throughput --json."
+            ),
+        )
+        self.policy_box.addItems([self.tr("the best that is found"), ""])
+        self.use_policy(None)
+        explain(
             self.cache_box,
             self.tr("Three times as many conversations at once; texts may differ a little."),
         )
@@ -147,12 +189,15 @@ class BatchForm(QWidget):
         form.setContentsMargins(0, 0, 0, 0)
         prompts = _beside(self._prompts_label, self.prompts_button)
         out = _beside(self._out_label, self.out_button)
+        disk = _beside(self._disk_label, self.disk_button)
         rows = (
             (self.tr("Prompts"), prompts, self.prompts_button),
             (self.tr("Answers"), out, self.out_button),
             (self.tr("Longest answer"), self.length_box, self.length_box),
             (self.tr("Tokens"), self.rule_box, self.rule_box),
             (self.tr("Memory"), self.memory_box, self.memory_box),
+            (self.tr("Disk"), disk, self.disk_button),
+            (self.tr("Placement"), self.policy_box, self.policy_box),
         )
         for name, row, named in rows:
             named.setAccessibleName(name)
@@ -160,6 +205,8 @@ class BatchForm(QWidget):
         form.addRow("", self.cache_box)
         self.prompts_button.clicked.connect(self._choose_prompts)
         self.out_button.clicked.connect(self._choose_out)
+        self.disk_button.clicked.connect(self._choose_disk)
+        self.policy_box.activated.connect(self._choose_policy)
 
     def _choose_prompts(self) -> None:
         words = QCoreApplication.translate("Batch", _FILES)
@@ -174,10 +221,23 @@ class BatchForm(QWidget):
         if file:
             self.use_out(file)
 
+    def _choose_disk(self) -> None:
+        if folder := choose_folder(self, self.tr("Folder on a fast disk")):
+            self.use_disk(folder)
+
+    def _choose_policy(self, place: int) -> None:
+        if place == _SEARCHED:
+            self.use_policy(None)
+            return
+        words = QCoreApplication.translate("Batch", _POLICIES)
+        file = choose_file(self, self.tr("File of a policy"), words)
+        self.use_policy(file or (Path(self._policy) if self._policy else None))
+
     def _show_files(self) -> None:
         none = self.tr("none yet")
         self._prompts_label.setText(self._prompts or none)
         self._out_label.setText(self._out or none)
+        self._disk_label.setText(str(self._folder))
 
 
 def _beside(label: QWidget, button: QWidget) -> QWidget:

@@ -298,11 +298,12 @@ def verdict(left: GenerationDone | None, right: GenerationDone | None, is_exact:
 def _speed(left: GenerationDone, right: GenerationDone) -> str:
     if not left.num_steps or not right.num_steps:
         return ""
-    factor = right.decode_tokens_per_s / left.decode_tokens_per_s
-    if factor < 1:
-        return QCoreApplication.translate(
-            "Insight", " The left side decoded {0:.2f}× faster."
-        ).format(Number(1 / factor))
-    return QCoreApplication.translate("Insight", " The right side decoded {0:.2f}× faster.").format(
-        Number(factor)
-    )
+    slower, faster = sorted((left.decode_tokens_per_s, right.decode_tokens_per_s))
+    factor = round(faster / slower, 2)
+    if factor == 1:
+        text = QCoreApplication.translate("Insight", " Both sides decoded equally fast.")
+    elif left.decode_tokens_per_s == faster:
+        text = QCoreApplication.translate("Insight", " The left side decoded {0:.2f}× faster.")
+    else:
+        text = QCoreApplication.translate("Insight", " The right side decoded {0:.2f}× faster.")
+    return text.format(Number(factor))

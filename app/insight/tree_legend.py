@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from app.i18n.setting_texts import setting_text
 from app.i18n.words import QT_TRANSLATE_NOOP
-from app.insight.layout import NodeState
+from app.insight.layout import NodeState, TreeLayout
 from app.insight.tree_style import Badge, badge_width, look_of, paint_badge
 from app.theme.appearance import Appearance
 from app.theme.legend import (
@@ -34,6 +34,7 @@ _CHANCE = (
     "44%",
     QT_TRANSLATE_NOOP("Insight", "chance that the drafter gave it; paler: less"),
 )
+_NO_GUESSES = frozenset((NodeState.ROOT, NodeState.GHOST))
 Samples = tuple[tuple[LegendSample, str], ...]
 
 
@@ -72,7 +73,7 @@ def _badge(info: SourceInfo, legend: Legend) -> tuple[Badge, str]:
 
 
 class TreeLegend(QWidget):
-    """Samples with words, in lines.
+    """Samples with words, in lines; of what has occurred in trees that were drawn.
 
     Args:
         samples: Makes what to explain, and how, of what the engine says.
@@ -87,17 +88,35 @@ class TreeLegend(QWidget):
         super().__init__(parent)
         self._appearance = appearance
         self._samples = samples
+        self._occurred: frozenset[NodeState | str] = frozenset()
         self._flow = FlowLayout(appearance.scale.px(0.9), self)
         self.setAccessibleName(self.tr("Legend"))
         self.refill()
 
+    def learn(self, layout: TreeLayout) -> None:
+        """Explain what is in a tree from now on."""
+        occurs: set[NodeState | str] = {node.state for node in layout.nodes}
+        occurs |= {name for node in layout.nodes for name in node.source.proposers}
+        if not occurs <= self._occurred:
+            self._occurred |= occurs
+            self.refill()
+
+    def clear(self) -> None:
+        """Explain nothing until there is a tree."""
+        self._occurred = frozenset()
+        self.refill()
+
     def refill(self) -> None:
-        """Explain what the engine says now."""
+        """Explain it as the engine does now."""
         while (item := self._flow.takeAt(0)) is not None:
             if (entry := item.widget()) is not None:
                 entry.hide()
                 entry.deleteLater()
-        samples = self._samples(self._appearance.legend)
+        samples = tuple(
+            (sample, meaning)
+            for sample, meaning in self._samples(self._appearance.legend)
+            if self._is_of_use(sample)
+        )
         for sample, meaning in samples:
             self._flow.addWidget(self._entry(sample, meaning))
         self.setAccessibleDescription("; ".join(_describe(samples)))
@@ -108,6 +127,13 @@ class TreeLegend(QWidget):
         for swatch in self.findChildren(_Swatch):
             swatch.updateGeometry()
             swatch.update()
+
+    def _is_of_use(self, sample: LegendSample) -> bool:
+        if isinstance(sample, Badge):
+            return sample.mark.source in self._occurred
+        if isinstance(sample, NodeState):
+            return sample in self._occurred
+        return bool(self._occurred - _NO_GUESSES)  # a number, which any guess may have
 
     def _entry(self, sample: LegendSample, meaning: str) -> QWidget:
         entry = QWidget()

@@ -213,6 +213,8 @@ class TreePanel(QWidget):
         track = self._timeline.track
         if track is not None and track.file:
             name, tip = track.file, self.tr("An opened trace: {0} answered").format(track.model)
+        if track is None:
+            self.legends[STEP].clear()  # another conversation may show other things
         self.tabs.setTabText(STEP, name)
         self.tabs.setTabToolTip(STEP, tip)
         self._show_tab(PLAN if self._timeline.track is None else STEP)
@@ -257,6 +259,7 @@ class TreePanel(QWidget):
         if not self.isVisible():
             return
         layout = self._layout()
+        self.legends[self.tabs.currentIndex()].learn(layout)
         self.show_note("")
         if self.table_button.isChecked():
             self.table.show_layout(layout)

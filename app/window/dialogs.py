@@ -301,7 +301,7 @@ class Dialogs(QObject):
         """Answer a file of prompts."""
         dialog = self._need_batch()
         if dialog is not None:
-            dialog.form.tiers = self._parts.layers_dir
+            dialog.form.offer_disk(self._parts.layers_dir)
             parts = self._parts
             if parts.keeper.choice.remote is not None:
                 parts.chat.errors.show_error(

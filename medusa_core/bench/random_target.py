@@ -15,7 +15,7 @@ from torch import Tensor
 from medusa_core.errors import RequestError
 from medusa_core.heads.medusa import MedusaHeads, SharedWeights
 from medusa_core.heads.weights import HeadWeights
-from medusa_core.loading.decoder import offload_store
+from medusa_core.loading.decoder import lower_tiers, offload_store
 from medusa_core.loading.plan import plan_target
 from medusa_core.loading.target import Target, make_caches, share_workers
 from medusa_core.messages import HeadsShape, LoadOptions
@@ -181,7 +181,7 @@ def make_random(name: str, config: ModelConfig, options: LoadOptions, num_heads:
         return spec.build(spec.quantize(weight), len(weight), bias, precision.compute)
 
     shared_weights = SharedWeights(model.lm_head, config.vocab_size, model.embedding, model)
-    runner = choose_runner(model, precision)
+    runner = choose_runner(model, precision, lower_tiers(plan, config, precision, options))
     heads = None
     if num_heads:
         heads = MedusaHeads(_random_heads(weights, config, num_heads), shared_weights, make=make)

@@ -233,11 +233,11 @@ def _steps(
         return {}, {}
     found: list[dict[str, float]] = []
     for num_buffers in (NUM_BUFFERS, 1):
-        runner.visits.read_ahead(num_buffers)
+        runner.tiers.weights.read_ahead(num_buffers)
         report_line("steps " + ("with overlap" if num_buffers > 1 else "without overlap"))
         rows = [number for number in _OVERLAP_ROWS if number <= count]
         found.append({str(number): _step_s(target, number) for number in rows})
-    runner.visits.read_ahead(NUM_BUFFERS)
+    runner.tiers.weights.read_ahead(NUM_BUFFERS)
     return found[0], found[1]
 
 

@@ -72,7 +72,13 @@ class Chunk(NamedTuple):
     def placed(self) -> PlacedTree:
         """For the runner."""
         shape = TreeShape.chain(len(self.token_ids))
-        return PlacedTree(TokenTree(shape, tuple(self.token_ids)), self.kv, decided=True)
+        tree = TokenTree(shape, tuple(self.token_ids))
+        return PlacedTree(tree, self.kv, decided=True, only_last=not self.needs_states)
+
+    @property
+    def num_wanted(self) -> int:
+        """Rows whose states are wanted."""
+        return len(self.token_ids) if self.needs_states else 1
 
 
 class Output(NamedTuple):
@@ -113,10 +119,7 @@ def forward(
     started, waited = time.perf_counter(), runner.waited
     states = _states(runner, drafts, chunks)
     left = [draft.num_left for draft in drafts]
-    read = [len(chunk.token_ids) for chunk in chunks]
-    if len(states) < sum(left) + sum(read):  # of a chunk by itself, the last alone
-        read = [len(states)]
-    parts = torch.split(states, left + read)
+    parts = torch.split(states, [*left, *(chunk.num_wanted for chunk in chunks)])
     scored = [*left, *(int(chunk.is_last) for chunk in chunks)]
     logits = _scores(runner, states, parts, scored) if chunks else runner.logits(states)
     if traces:  # a card is waited for once

@@ -43,16 +43,20 @@ class StepResult(NamedTuple):
 class Scheduler:
     """Lets answers take their steps: one answer, or many."""
 
-    def __init__(self, most: int = MOST_TOGETHER, prompt_rows: int = 0) -> None:
+    def __init__(
+        self, most: int = MOST_TOGETHER, prompt_rows: int = 0, chunk_rows: int = 0
+    ) -> None:
         """Schedule.
 
         Args:
             most: How many answers share a pass at most.
             prompt_rows: Rows of prompts in a shared pass; 0 for as many as are read soon enough
                 for a Cancel to be heard.
+            chunk_rows: Of one prompt at most; 0 for no other limit.
         """
         self._most = most
         self._prompt_rows = prompt_rows
+        self._chunk_rows = chunk_rows
 
     def step(self, running: list[Generation]) -> list[StepResult]:
         """Let those whose turn it is take a step, in one forward pass.
@@ -118,7 +122,7 @@ class Scheduler:
                 if takes_part and generation.is_reading:
                     rows = generation.prefill.usual_rows if rows is None else rows
                     takes_part = rows > 0
-                    rows -= generation.begin_reading(rows)
+                    rows -= generation.begin_reading(min(rows, self._chunk_rows or rows))
             if takes_part:
                 batch.append(generation)
         return batch

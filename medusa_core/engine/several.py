@@ -89,7 +89,7 @@ class _Block:
     ) -> None:
         self._target, self._tuner, self._drafter_of = target, tuner, drafter_of
         self._most = most
-        self._scheduler = Scheduler(most, target.chunk_rows)
+        self._scheduler = Scheduler(most, target.pass_rows, target.chunk_rows)
         self._running: list[Generation] = []
         self._sessions: dict[Generation, Session] = {}
         self._coming = iter(requests)

@@ -33,6 +33,7 @@ from medusa_core.runtime.cluster.opening import (
     Opened,
     open_on,
 )
+from medusa_core.runtime.kv.offloaded.choice import row_store
 from medusa_core.runtime.offload.store import (
     OffloadStore,
     TierFolder,
@@ -40,6 +41,7 @@ from medusa_core.runtime.offload.store import (
 from medusa_core.runtime.runner.choice import (
     choose_runner,
 )
+from medusa_core.runtime.runner.runner import LowerTiers
 
 OnProgress = Callable[[str, float, str], None]
 Join = Callable[[str], Cluster]
@@ -112,7 +114,9 @@ def open_decoder(
     if not options.cluster:
         store = offload_store(plan, parts.precision, options, {"files": parts.key})
         model = _read_decoder(parts, options.quantized_dir, store, report)
-        return Opened(model, choose_runner(model, parts.precision), model.num_parameters)
+        lower = lower_tiers(plan, parts.config, parts.precision, options)
+        runner = choose_runner(model, parts.precision, lower)
+        return Opened(model, runner, model.num_parameters)
     if parts.adapter is not None:
         raise ClusterError(
             "Adapters can't be used with layers on other machines.",
@@ -201,6 +205,23 @@ def offload_store(
         return None
     folder = None if options.tier_disk is None else TierFolder(options.tier_disk, made_from)
     return OffloadStore(plan.placement, precision, folder)
+
+
+def lower_tiers(
+    plan: MemoryPlan, config: ModelConfig, precision: Precision, options: LoadOptions
+) -> LowerTiers | None:
+    """What of a target lies below the device beside layers; None where all layers lie on it.
+
+    Raises:
+        TierError: Rows lie on a disk, but no folder is named.
+    """
+    placement, folder = plan.placement, options.tier_disk
+    if placement is None:
+        return None
+    rows = None
+    if any(placement.cache_tiers):
+        rows = row_store(placement, config, precision, options.sessions, folder)
+    return LowerTiers(placement, rows, folder)
 
 
 def _progress(config: ModelConfig, text: str, report: OnProgress) -> AfterPart:

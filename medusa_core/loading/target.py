@@ -107,6 +107,12 @@ class Target:
         )
 
     @property
+    def pass_rows(self) -> int:
+        """Most rows of prompts that a pass reads where several conversations share it."""
+        placement = self.plan.placement
+        return self.chunk_rows if placement is None else placement.pass_rows or self.chunk_rows
+
+    @property
     def is_divided(self) -> bool:
         """Do other machines have its layers?"""
         return bool(self.runner.machines)

@@ -16,7 +16,7 @@ from medusa_core.runtime.runner.rows import (
     RowLayout,
     SomeRows,
 )
-from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.runner.runner import PlacedTree, only_wanted
 from medusa_core.runtime.tree.shape import (
     TokenTree,
     TreeShape,
@@ -105,9 +105,9 @@ class FaultyRunner(ResidentRunner):
     def verify(self, *placed: PlacedTree) -> Tensor:
         parts = [
             SomeRows(tree.token_ids, self._layout(RowLayout.of_tree(tree.shape)), kv.length)
-            for tree, kv, _ in placed
+            for tree, kv, *_ in placed
         ]
-        return self._forward(parts, [each.kv for each in placed])
+        return only_wanted(self._forward(parts, [each.kv for each in placed]), placed)
 
 
 class WrongStateRunner(FaultyRunner):

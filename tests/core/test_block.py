@@ -82,7 +82,7 @@ def test_nothing_changes_where_nothing_is_read_ahead(offloaded: Target) -> None:
     ahead = block(offloaded)
     runner = offloaded.runner
     assert isinstance(runner, OffloadRunner | OffloadNativeRunner)
-    runner.visits.read_ahead(1)
+    runner.tiers.weights.read_ahead(1)
     assert block(offloaded) == ahead
 
 

@@ -306,7 +306,7 @@ def test_the_reader_leaves_with_its_model(model: tuple[Path, Path]) -> None:
 def test_a_pass_that_is_broken_off_begins_anew_at_its_first_layer(load: LoadTarget) -> None:
     target = load("streamed", "float32")
     expected = decode(target, SETTINGS, MESSAGES)
-    target.runner.visits.enter(1)  # type: ignore[attr-defined]
+    target.runner.tiers.weights.enter(1)  # type: ignore[attr-defined]
     check_same_tokens(expected, decode(target, SETTINGS, MESSAGES))
 
 

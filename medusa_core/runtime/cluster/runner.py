@@ -44,6 +44,7 @@ from medusa_core.runtime.runner.runner import (
     PlacedTree,
     Runner,
     Waited,
+    only_wanted,
 )
 
 _REPLAYED_ROWS = 64
@@ -108,7 +109,7 @@ class ClusterRunner(Runner):
     def verify(self, *placed: PlacedTree) -> Tensor:
         caches: list[RemoteCache] = []
         ids: list[int] = []
-        for tree, kv, _ in placed:
+        for tree, kv, *_ in placed:
             assert isinstance(kv, RemoteCache)  # from new_cache
             kv.open(tree.token_ids)
             caches.append(kv)
@@ -121,7 +122,7 @@ class ClusterRunner(Runner):
                 for kv, shape in zip(caches, shapes, strict=True)
             )
 
-        return self._pass(caches, sequences, ids)
+        return only_wanted(self._pass(caches, sequences, ids), placed)
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         assert isinstance(kv, RemoteCache)  # from new_cache

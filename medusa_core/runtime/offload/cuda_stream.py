@@ -56,6 +56,7 @@ class CudaLayers:
         self._sent: list[cuda.CudaEvent | None] = [None] * NUM_BUFFERS
         self._used: list[cuda.CudaEvent | None] = [None] * NUM_BUFFERS
         self._last_from_disk: cuda.CudaEvent | None = None
+        self._brought_bytes = 0
 
     def take(self, layer: int) -> int:
         """Let what the card computes next wait for a layer; see `LayerStream.take`."""
@@ -78,6 +79,16 @@ class CudaLayers:
     def waited_s(self) -> float:
         return self._aside.waited_s
 
+    @property
+    def brought_bytes(self) -> int:
+        """Bytes that were brought so far."""
+        return self._brought_bytes
+
+    @property
+    def brought_s(self) -> float:
+        """Seconds in which a disk was read; a card doesn't tell how long its copies take."""
+        return 0.0 if self._disk is None else self._disk.brought_s
+
     def _send_ahead(self) -> None:
         """Send what is ready, as long as there is a buffer that nobody needs."""
         while self._num_sent < self._num_taken - 1 + NUM_BUFFERS:
@@ -93,6 +104,7 @@ class CudaLayers:
         piece = self._piece(layer)
         to = self.buffers[place][: len(piece)]
         self._sent[place] = self._aside.copy(to, piece, self._used[place])
+        self._brought_bytes += len(piece)
         if layer not in self._pieces:
             self._last_from_disk = self._sent[place]
         self._num_sent += 1

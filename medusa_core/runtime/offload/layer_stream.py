@@ -41,6 +41,8 @@ class _Ring:
         turn: Goes up when reads begin anew elsewhere: what a read of an older turn brings is void.
         error: Why the last read failed.
         is_closed: Nobody takes any more.
+        brought_bytes: Bytes that were read.
+        brought_s: Seconds that this took.
     """
 
     def __init__(self, order: Sequence[int], buffers: Sequence[Tensor]) -> None:
@@ -50,6 +52,8 @@ class _Ring:
         self.num_read = self.num_taken = self.turn = 0
         self.error: MedusaError | None = None
         self.is_closed = False
+        self.brought_bytes = 0
+        self.brought_s = 0.0
 
     @property
     def may_read(self) -> bool:
@@ -98,6 +102,16 @@ class LayerStream:
     @property
     def buffers(self) -> tuple[Tensor, ...]:
         return self._ring.buffers
+
+    @property
+    def brought_bytes(self) -> int:
+        """Bytes that were brought so far."""
+        return self._ring.brought_bytes
+
+    @property
+    def brought_s(self) -> float:
+        """Seconds that this took, beside computing or not."""
+        return self._ring.brought_s
 
     def is_ready(self, layer: int) -> bool:
         """Could a layer be taken without waiting?"""
@@ -156,8 +170,11 @@ def _read_on(ring: _Ring, offloaded: OffloadedLayers) -> None:
                 return
             count, turn = ring.num_read, ring.turn
         layer = ring.order[count % len(ring.order)]
+        started = time.perf_counter()
         error = _read(offloaded, layer, views[count % len(views)])
         with ring.bell:
+            ring.brought_s += time.perf_counter() - started
+            ring.brought_bytes += 0 if error else offloaded.entry(layer).nbytes
             if turn != ring.turn:
                 continue
             ring.error = error

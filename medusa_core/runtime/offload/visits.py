@@ -36,12 +36,15 @@ class Visits:
         self._offloaded = offloaded
         self._prepare = prepare
         order = tuple(offloaded.linears)
-        self._stream: LayerStream | CudaLayers = (
-            CudaLayers(offloaded, order, device)
-            if device.type == "cuda"
-            else LayerStream(offloaded, order, page_buffer)
-        )
-        self.nbytes = sum(buffer.nbytes for buffer in self._stream.buffers)
+        self._stream: LayerStream | CudaLayers | None = None
+        if order:
+            self._stream = (
+                CudaLayers(offloaded, order, device)
+                if device.type == "cuda"
+                else LayerStream(offloaded, order, page_buffer)
+            )
+        buffers = () if self._stream is None else self._stream.buffers
+        self.nbytes = sum(buffer.nbytes for buffer in buffers)
         self._alike = _alike(offloaded)
         self._made: dict[tuple[int, int], Sequence[QuantLinear]] = {}
         self._last: int | None = None
@@ -49,7 +52,17 @@ class Visits:
     @property
     def waited_s(self) -> float:
         """Seconds that the device has waited for layers so far."""
-        return self._stream.waited_s
+        return 0.0 if self._stream is None else self._stream.waited_s
+
+    @property
+    def brought_bytes(self) -> int:
+        """Bytes that were brought so far."""
+        return 0 if self._stream is None else self._stream.brought_bytes
+
+    @property
+    def brought_s(self) -> float:
+        """Seconds that this took, beside computing or not."""
+        return 0.0 if self._stream is None else self._stream.brought_s
 
     def read_ahead(self, num_buffers: int) -> None:
         """Begin anew with so many buffers: with one, nothing is read while a layer computes.
@@ -74,7 +87,7 @@ class Visits:
         """
         self.leave()
         stand_ins = self._offloaded.linears.get(layer)
-        if stand_ins is None:
+        if stand_ins is None or self._stream is None:
             return ()
         parts = self._parts(self._stream.take(layer), layer)
         for stand_in, part in zip(stand_ins, parts, strict=True):
@@ -93,6 +106,7 @@ class Visits:
         """The parts over a buffer: made once for all layers that lie alike."""
         key = (place, self._alike[layer])
         if key not in self._made:
+            assert self._stream is not None  # it has brought the layer
             buffer: Tensor = self._stream.buffers[place]
             made = self._offloaded.make(layer, buffer)
             for part in made:

@@ -11,6 +11,7 @@ from medusa_core.models.precision import Precision
 from medusa_core.runtime import runner
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.runtime.runner.runner import (
+    LowerTiers,
     Runner,
     RunnerSpec,
 )
@@ -29,10 +30,16 @@ def between_passes(runner: Runner) -> AbstractContextManager[None]:
     return torch_on_one_thread() if isinstance(runner, NativeRunner) else nullcontext()
 
 
-def choose_runner(model: Decoder, precision: Precision) -> Runner:
-    """The runner of the lowest preference that doesn't decline."""
+def choose_runner(model: Decoder, precision: Precision, lower: LowerTiers | None = None) -> Runner:
+    """The runner of the lowest preference that doesn't decline.
+
+    Args:
+        model: Its decoder.
+        precision: What it computes in, and where.
+        lower: What lies below the device; None for nothing.
+    """
     for spec in sorted(runner_registry().specs, key=lambda spec: spec.preference):
-        built = spec.build(model, precision)
+        built = spec.build(model, precision, lower)
         if built is not None:
             return built
     raise EngineError("No runner can compute this model.", "Choose another weight format.")

@@ -57,7 +57,7 @@ class NativeDecoder:
 
     Attributes:
         library: What computes.
-        address: What the library is given.
+        struct: What the library is given.
     """
 
     def __init__(self, library: ctypes.CDLL, model: Decoder) -> None:
@@ -78,7 +78,7 @@ class NativeDecoder:
         for index, struct in enumerate(self._blocks):
             self._describe(struct, model.plain_block(index))
             struct.token_at = index * struct.token_width
-        self._struct = DecoderStruct(
+        self.struct = DecoderStruct(
             blocks=self._blocks,
             final_norm=self._floats(model.final_norm.weight),
             embedding=model.embedding.data_ptr(),
@@ -91,10 +91,9 @@ class NativeDecoder:
             eps=config.rms_norm_eps,
         )
         if self._tokens is not None:
-            self._struct.token_projection = addressof(_struct(self._tokens.projection))
-            self._struct.token_norm = self._floats(self._tokens.norm)
-            self._struct.token_width = self._tokens.width
-        self.address = addressof(self._struct)
+            self.struct.token_projection = addressof(_struct(self._tokens.projection))
+            self.struct.token_norm = self._floats(self._tokens.norm)
+            self.struct.token_width = self._tokens.width
 
     def reach(self, num_positions: int) -> None:
         """Have the tables of so many positions at hand."""
@@ -112,7 +111,7 @@ class NativeDecoder:
 
     def below(self, layer: int) -> DecoderStruct:
         """The decoder that ends before a layer."""
-        struct = DecoderStruct.from_buffer_copy(self._struct)
+        struct = DecoderStruct.from_buffer_copy(self.struct)
         struct.layers = layer
         return struct
 
@@ -123,26 +122,28 @@ class NativeDecoder:
             layer: Which.
             entering: What enters it, in place of token vectors. float32 [n, hidden]
         """
-        struct = DecoderStruct.from_buffer_copy(self._struct)
+        struct = DecoderStruct.from_buffer_copy(self.struct)
         at = addressof(self._blocks) + layer * sizeof(BlockStruct)
         struct.blocks = ctypes.cast(at, ctypes.POINTER(BlockStruct))
-        struct.layers = self._struct.layers - layer
+        struct.layers = self.struct.layers - layer
         enter_with(struct, entering)
         return struct
 
     def embed_from(self, embedding: Tensor) -> None:
         """Look tokens up in these vectors from the next pass on. [any, hidden]"""
-        self._struct.embedding = embedding.data_ptr()
-        self._struct.embedding_is_half = embedding.dtype == torch.bfloat16
+        self.struct.embedding = embedding.data_ptr()
+        self.struct.embedding_is_half = embedding.dtype == torch.bfloat16
 
     def scratch_floats(self, num_rows: int, length: int, num_workers: int) -> int:
         """Floats that a pass needs to work in."""
-        floats: int = self.library.pass_scratch(self.address, num_rows, length, num_workers)
+        floats: int = self.library.pass_scratch(
+            addressof(self.struct), num_rows, length, num_workers
+        )
         return floats
 
     def layer(self, index: int) -> DecoderStruct:
         """A decoder of one layer, with the token vectors and the last norm of the whole."""
-        one = DecoderStruct.from_buffer_copy(self._struct)
+        one = DecoderStruct.from_buffer_copy(self.struct)
         one.blocks, one.layers = pointer(self._blocks[index]), 1
         return one
 

@@ -10,7 +10,7 @@ import torch
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.runtime.runner.resident import ResidentRunner
-from medusa_core.runtime.runner.runner import PlacedTree, RunnerSpec
+from medusa_core.runtime.runner.runner import LowerTiers, PlacedTree, RunnerSpec
 from medusa_core.runtime.runner.static import StaticRunner
 from medusa_core.runtime.tree.shape import (
     TokenTree,
@@ -69,7 +69,7 @@ class _Step:
         return cuda.seconds_of(self.run, device)
 
 
-def _build(model: Decoder, precision: Precision) -> StaticRunner | None:
+def _build(model: Decoder, precision: Precision, _: LowerTiers | None) -> StaticRunner | None:
     fits = precision.device.type == "cuda" and precision.is_usual
     pays = fits and graphs_pay(model, precision)
     return StaticRunner(model, precision, captures=True) if pays else None

@@ -27,6 +27,7 @@ from medusa_core.runtime.runner.compiled_decoder import (
     native_decoder,
 )
 from medusa_core.runtime.runner.runner import (
+    LowerTiers,
     PlacedTree,
     Runner,
     RunnerSpec,
@@ -34,6 +35,7 @@ from medusa_core.runtime.runner.runner import (
     keep_some,
     layer_of,
     reads_prompts,
+    wanted_rows,
 )
 from medusa_core.runtime.tree.step import Pruner
 from medusa_core.system.native.pool import (
@@ -85,7 +87,7 @@ class _Layers(NamedTuple):
 def _rows_of(placed: Sequence[PlacedTree]) -> list[_Rows]:
     return [
         _Rows(tree.token_ids, tree.shape.parent_array, tree.shape.depth_array, kv, decided)
-        for tree, kv, decided in placed
+        for tree, kv, decided, _ in placed
     ]
 
 
@@ -132,7 +134,7 @@ class NativeRunner(Runner):
 
     def verify(self, *placed: PlacedTree) -> Tensor:
         pool = self.workers.prefill if reads_prompts(placed) else self.workers.decoding
-        return self._forward(_rows_of(placed), 0, pool)
+        return self._forward(_rows_of(placed), wanted_rows(placed), pool)
 
     def verify_pruned(
         self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
@@ -141,7 +143,7 @@ class NativeRunner(Runner):
         pool = self.workers.decoding
         lower = _Layers(self._native.below(layer), (layer,))
         brought = self._brought_of([node for tree, *_ in placed for node in tree.token_ids])
-        states = self._forward(_rows_of(placed), 0, pool, lower, brought)
+        states = self._forward(_rows_of(placed), None, pool, lower, brought)
         left, kept = keep_some(placed, pruners, states[:, size:])
         entering = states[kept, size:]
         taps = tuple(tap - layer for tap in self.taps)
@@ -152,7 +154,7 @@ class NativeRunner(Runner):
             for part in _rows_of(left)
         ]
         left_of = None if brought is None else brought[kept].contiguous()
-        return self._forward(rows, 0, pool, upper, left_of)
+        return self._forward(rows, wanted_rows(left), pool, upper, left_of)
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         count = len(token_ids)
@@ -161,7 +163,7 @@ class NativeRunner(Runner):
         is_long = count > 1 and kv.states is None  # which are committed once
         if only_last and is_long and self._num_holding < self._model.config.num_layers:
             return self._extend_by_one(rows, pool)
-        hidden = self._forward([rows], count - 1 if only_last else 0, pool)
+        hidden = self._forward([rows], [count - 1] if only_last else None, pool)
         kv.commit(range(count))
         return hidden
 
@@ -176,13 +178,13 @@ class NativeRunner(Runner):
         below = tuple(tap for tap in self.taps if tap < first)
         brought = self._brought_of(token_ids)
         lower = _Layers(self._native.below(first), (*below, first))
-        reached = self._forward([rows], count - 1, pool, lower, brought)
+        reached = self._forward([rows], [count - 1], pool, lower, brought)
         kv.commit(range(count - 1))
         entering = reached[:, -size:].contiguous()
         taps = tuple(tap - first for tap in self.taps if tap >= first)
         upper = _Layers(self._native.from_layer(first, entering), taps, first)
         own = None if brought is None else brought[count - 1 :].contiguous()
-        last = self._forward([_Rows([0], *self._chain(1), kv)], 0, pool, upper, own)
+        last = self._forward([_Rows([0], *self._chain(1), kv)], None, pool, upper, own)
         kv.commit(range(1))
         return torch.cat([last[:, :size], reached[:, size:-size], last[:, size:]], dim=1)
 
@@ -202,20 +204,23 @@ class NativeRunner(Runner):
     def _forward(
         self,
         parts: Sequence[_Rows],
-        first_wanted: int,
+        wanted: Sequence[int] | None,
         pool: Pool,
         some: _Layers | None = None,
         brought: Tensor | None = None,
     ) -> Tensor:
-        """Compute rows of some sequences; states of all from `first_wanted` on.
+        """Compute rows of some sequences.
 
         Args:
             parts: The rows.
-            first_wanted: The first whose state is wanted.
+            wanted: Those whose states are wanted, rising; None for all.
             pool: Who computes.
             some: Through which layers they pass; None for all.
             brought: What their tokens bring to each layer; a pass that begins with the first adds
                 to it. None looks it up.
+
+        Returns:
+            States of the wanted rows. [k, (1 + taps) · hidden]
         """
         tapped = self.taps if some is None else some.taps
         token_ids = [token_id for part in parts for token_id in part.token_ids]
@@ -236,11 +241,10 @@ class NativeRunner(Runner):
             behind = None if some is None or not some.first else kv.from_layer(some.first)
             sequence.cache = kv.address if behind is None else addressof(behind)
             structs.append(behind)
-        self._make_ready(count, max(part.kv.capacity for part in parts))
+        at_once = self._rows_at_once([len(part.token_ids) for part in parts])
+        self._make_ready(at_once, max(part.kv.capacity for part in parts))
         if brought is None:
             brought = self._brought_of(token_ids)
-        width = (1 + len(tapped)) * self._model.config.hidden_size
-        states = torch.empty(count - first_wanted, width)
         ids = (ctypes.c_int64 * count)(*token_ids)
         taps = (ctypes.c_int32 * len(tapped))(*tapped)
         pass_struct = self._pass
@@ -249,16 +253,12 @@ class NativeRunner(Runner):
         pass_struct.taps, pass_struct.num_taps = addressof(taps), len(taps)
         if brought is not None:
             pass_struct.brought, pass_struct.brought_width = brought.data_ptr(), brought.shape[1]
-        pass_struct.first_wanted = first_wanted
         pass_struct.workers = pool.num_workers
         pass_struct.scratch = self._scratch.data_ptr()
-        pass_struct.hidden = states.data_ptr()
+        rows = range(count) if wanted is None else wanted
         if some is None:
-            self._run(pass_struct, caches, states, pool)
-        else:
-            self._library.forward(addressof(some.decoder), addressof(pass_struct), pool.awake())
-            applied(caches)
-        return states
+            return self._run(pass_struct, caches, rows, pool)
+        return self._run_through(some.decoder, pass_struct, caches, rows, pool)
 
     def _brought_of(self, token_ids: Sequence[int]) -> Tensor | None:
         """What tokens bring to each layer beside what enters the first, or None."""
@@ -266,11 +266,39 @@ class NativeRunner(Runner):
         return None if found is None else found.float().contiguous()
 
     def _run(
-        self, pass_struct: PassStruct, caches: Sequence[PanelCache], states: Tensor, pool: Pool
-    ) -> None:
-        """Run a pass; `states` takes the wanted rows' states."""
-        self._library.forward(self._native.address, addressof(pass_struct), pool.awake())
+        self,
+        pass_struct: PassStruct,
+        caches: Sequence[PanelCache],
+        wanted: Sequence[int],
+        pool: Pool,
+    ) -> Tensor:
+        """Run a pass through all layers; returns the wanted rows' states."""
+        return self._run_through(self._native.struct, pass_struct, caches, wanted, pool)
+
+    def _run_through(
+        self,
+        decoder: DecoderStruct,
+        pass_struct: PassStruct,
+        caches: Sequence[PanelCache],
+        wanted: Sequence[int],
+        pool: Pool,
+    ) -> Tensor:
+        """Run a pass through the layers of a decoder; returns the wanted rows' states."""
+        # Only of one sequence rows may end early.
+        first = wanted[0] if pass_struct.num_sequences == 1 else 0
+        count = pass_struct.rows
+        width = (1 + pass_struct.num_taps) * self._model.config.hidden_size
+        states = torch.empty(count - first, width)
+        pass_struct.first_wanted, pass_struct.hidden = first, states.data_ptr()
+        self._library.forward(addressof(decoder), addressof(pass_struct), pool.awake())
         applied(caches)
+        if len(wanted) == count - first:
+            return states
+        return states[torch.tensor([row - first for row in wanted])]
+
+    def _rows_at_once(self, counts: Sequence[int]) -> int:
+        """Rows that are computed at once, of sequences of so many rows each."""
+        return sum(counts)
 
     def _make_ready(self, num_rows: int, num_slots: int) -> None:
         """Room to work in, and what all positions do."""
@@ -297,7 +325,7 @@ def applied(caches: Sequence[PanelCache]) -> None:
         kv.applied()
 
 
-def _build(model: Decoder, precision: Precision) -> NativeRunner | None:
+def _build(model: Decoder, precision: Precision, _: LowerTiers | None) -> NativeRunner | None:
     if offloaded_layers(model) is not None:
         return None
     native = native_decoder(model, precision)

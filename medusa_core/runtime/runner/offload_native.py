@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from bisect import bisect_left
 from collections.abc import Sequence
-from ctypes import addressof
+from ctypes import addressof, sizeof
 
 import torch
 from torch import Tensor
@@ -13,13 +14,16 @@ from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.runtime.kv.panel_cache import PanelCache
 from medusa_core.runtime.offload.linear import OffloadedLayers
-from medusa_core.runtime.offload.visits import Visits
+from medusa_core.runtime.runner.batches import Batch
 from medusa_core.runtime.runner.compiled_decoder import NativeDecoder, enter_with
 from medusa_core.runtime.runner.native import NativeRunner, applied
 from medusa_core.runtime.runner.runner import (
+    LowerTiers,
     PlacedTree,
     Waited,
 )
+from medusa_core.runtime.runner.tier_visits import TierVisits
+from medusa_core.runtime.runner.traffic import Traffic
 from medusa_core.runtime.tree.step import Pruner
 from medusa_core.system.native.pool import Pool
 from medusa_core.system.native.structs import (
@@ -31,6 +35,7 @@ from medusa_core.system.native.structs import (
 # What a pass through one layer tells of each row: what leaves it, behind the last norm; what
 # enters it; what leaves it.
 _NORMED, _BEFORE, _BEHIND, _TOLD = 0, 1, 2, 3
+_FLOAT_BYTES = 4
 
 
 class OffloadNativeRunner(NativeRunner):
@@ -39,7 +44,7 @@ class OffloadNativeRunner(NativeRunner):
     A layer is a decoder of one layer, whose token vectors are what the layer before gave.
 
     Attributes:
-        visits: Brings the layers.
+        tiers: Brings what lies below.
     """
 
     def __init__(
@@ -47,22 +52,31 @@ class OffloadNativeRunner(NativeRunner):
         model: Decoder,
         precision: Precision,
         native: NativeDecoder,
-        offloaded: OffloadedLayers,
+        offloaded: OffloadedLayers | None,
+        lower: LowerTiers | None,
     ) -> None:
         super().__init__(model, precision, native)
-        self._stand_ins = offloaded.linears
-        self.visits = Visits(offloaded, precision.device)
-        self._both_ends = (ctypes.c_int32 * 2)(0, 1)  # of a decoder of one layer
+        self._stand_ins = {} if offloaded is None else offloaded.linears
+        self._store = None if lower is None else lower.rows
+        self.tiers = TierVisits(offloaded, lower, precision.device)
         self._layers = [native.layer(index) for index in range(model.config.num_layers)]
         self._num_holding = model.config.num_layers  # a pass is one: layers come once
 
     @property
     def waited(self) -> Waited:
-        return Waited(self.visits.waited_s)
+        return self.tiers.waited
+
+    @property
+    def traffic(self) -> Traffic:
+        return self.tiers.traffic
 
     @property
     def buffer_bytes(self) -> int:
-        return self.visits.nbytes
+        return self.tiers.nbytes
+
+    def new_cache(self, capacity: int, memory: Tensor | None = None) -> PanelCache:
+        config, dtype = self._model.config, self.cache_dtype
+        return PanelCache(self._library, config, dtype, capacity, memory)
 
     def verify_pruned(
         self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
@@ -70,61 +84,125 @@ class OffloadNativeRunner(NativeRunner):
         """Verify all nodes: while layers come, rows are free."""
         return self.verify(*placed)
 
-    def _run(
-        self, pass_struct: PassStruct, caches: Sequence[PanelCache], states: Tensor, pool: Pool
-    ) -> None:
-        config = self._model.config
-        x = torch.empty(pass_struct.rows, _TOLD, config.hidden_size)
-        wanted = states.view(-1, 1 + len(self.taps), config.hidden_size)
-        one = _pass_of_one_layer(pass_struct, x, self._both_ends)
-        last = config.num_layers - 1
-        # Behind the first layer rows are found where the layer before has left them.
-        ids = (ctypes.c_int64 * pass_struct.rows)(*range(_BEHIND, pass_struct.rows * _TOLD, _TOLD))
-        for index in range(config.num_layers):
-            parts = self.visits.enter(index)
-            if parts:
-                self._native.place(self._stand_ins[index], parts)
-            layer = self._layers[index]
-            if index:
-                enter_with(layer, x)
-                one.token_ids = addressof(ids)
-            one.first_wanted = pass_struct.first_wanted if index == last else 0
-            sequences = _sequences(pass_struct, caches, index)
-            one.sequences = addressof(sequences[0])
-            self._library.forward(addressof(layer), addressof(one), pool.awake())
-            applied(caches)  # of all layers, by the first
-            first = 0 if index == last else pass_struct.first_wanted
-            self._describe(index, x[first : first + len(wanted)], wanted)
-        wanted[:, 0] = x[: len(wanted), _NORMED]
+    def _rows_at_once(self, counts: Sequence[int]) -> int:
+        return max(batch.num_rows for batch in self.tiers.batches(counts))
 
-    def _describe(self, index: int, x: Tensor, wanted: Tensor) -> None:
+    def _run(
+        self,
+        pass_struct: PassStruct,
+        caches: Sequence[PanelCache],
+        wanted: Sequence[int],
+        pool: Pool,
+    ) -> Tensor:
+        config, tiers = self._model.config, self.tiers
+        sequences = (SequenceStruct * len(caches)).from_address(pass_struct.sequences)
+        batches = tiers.batches([sequence.rows for sequence in sequences])
+        parts = [_BatchPass(batch, pass_struct, caches, wanted) for batch in batches]
+        told = torch.empty(len(wanted), 1 + len(self.taps), config.hidden_size)
+        x = torch.empty(max(batch.num_rows for batch in batches), _TOLD, config.hidden_size)
+        last = config.num_layers - 1
+        with tiers.passing(batches, caches, range(config.num_layers)):
+            tiers.states.begin([b.num_rows for b in batches], config.hidden_size, x.dtype)
+            for index in range(config.num_layers):
+                linears = tiers.enter(index)
+                if linears:
+                    self._native.place(self._stand_ins[index], linears)
+                layer = self._layers[index]
+                for number, part in enumerate(parts):
+                    if index:
+                        entering = tiers.states.take(number, torch.device("cpu"))
+                        enter_with(layer, entering)
+                    first = part.first_wanted if index == last else 0
+                    with tiers.visit(index, part.batch):
+                        one = part.through(index, x, first)
+                        self._library.forward(addressof(layer), addressof(one), pool.awake())
+                    part.applied()  # of all layers, by the first
+                    self._describe(index, x[part.places(first)], told[part.told])
+                    if index == last:
+                        told[part.told, 0] = x[part.places(first), _NORMED]
+                    else:
+                        tiers.states.put(number, x[: part.batch.num_rows, _BEHIND].clone())
+        return told.flatten(1)
+
+    def _describe(self, index: int, x: Tensor, told: Tensor) -> None:
         """Keep what enters a layer, and what leaves the last one, where that is wanted."""
         for place, tap in enumerate(self.taps, start=1):
             if tap == index:
-                wanted[:, place] = x[:, _BEFORE]
+                told[:, place] = x[:, _BEFORE]
             elif tap == index + 1 == self._model.config.num_layers:
-                wanted[:, place] = x[:, _BEHIND]
+                told[:, place] = x[:, _BEHIND]
 
 
-def _pass_of_one_layer(
-    pass_struct: PassStruct, x: Tensor, both_ends: ctypes.Array[ctypes.c_int32]
-) -> PassStruct:
-    """The pass for one layer, which tells all of it. [rows, _TOLD, hidden]"""
-    one = PassStruct.from_buffer_copy(pass_struct)
-    one.hidden = x.data_ptr()
-    one.taps, one.num_taps = addressof(both_ends), len(both_ends)
-    return one
+class _BatchPass:
+    """A batch of a pass, which goes through one layer at a time.
 
+    Attributes:
+        batch: Its sequences and rows.
+        wanted: Of its rows those whose states are wanted.
+        told: Where these are among all that are wanted.
+    """
 
-def _sequences(
-    pass_struct: PassStruct, caches: Sequence[PanelCache], layer: int
-) -> tuple[ctypes.Array[SequenceStruct], list[CacheStruct]]:
-    """The pass' sequences over one layer of their caches, and what they point at."""
-    found = (SequenceStruct * len(caches))()
-    ctypes.memmove(found, pass_struct.sequences, ctypes.sizeof(found))
-    of_layer = []
-    for sequence, kv in zip(found, caches, strict=True):
-        of_layer.append(kv.from_layer(layer))
-        sequence.pending = kv.num_pending
-        sequence.cache = addressof(of_layer[-1])
-    return found, of_layer
+    def __init__(
+        self,
+        batch: Batch,
+        whole: PassStruct,
+        caches: Sequence[PanelCache],
+        wanted: Sequence[int],
+    ) -> None:
+        """Take its part of a pass.
+
+        Args:
+            batch: It.
+            whole: The pass.
+            caches: Of all its sequences.
+            wanted: Of all its rows those whose states are wanted, rising.
+        """
+        start, count = batch.rows.start, batch.num_rows
+        self.batch = batch
+        self.told = slice(bisect_left(wanted, start), bisect_left(wanted, start + count))
+        self.wanted = [row - start for row in wanted[self.told]]
+        self._caches = caches[batch.sequences]
+        self._first_sequence = whole.sequences + sizeof(SequenceStruct) * batch.sequences.start
+        self._struct = PassStruct.from_buffer_copy(whole)
+        self._struct.rows, self._struct.num_sequences = count, len(self._caches)
+        self._struct.token_ids = whole.token_ids + sizeof(ctypes.c_int64) * start
+        if whole.brought:
+            self._struct.brought = whole.brought + _FLOAT_BYTES * whole.brought_width * start
+        # Behind the first layer a row is its own token.
+        self._ids = (ctypes.c_int64 * count)(*range(count))
+        self._both_ends = (ctypes.c_int32 * 2)(0, 1)  # of a decoder of one layer
+        self._struct.taps, self._struct.num_taps = addressof(self._both_ends), 2
+        self._sequences = (SequenceStruct * len(self._caches))()
+        self._of_layer: list[CacheStruct] = []
+
+    @property
+    def first_wanted(self) -> int:
+        """The first row that goes through all of the last layer: of one sequence some may not."""
+        return self.wanted[0] if len(self._caches) == 1 else 0
+
+    def through(self, layer: int, x: Tensor, first: int) -> PassStruct:
+        """The pass through one layer, which tells all of it of the rows from `first` on.
+
+        Args:
+            layer: Which.
+            x: Takes that. [rows, _TOLD, hidden]
+            first: The first row.
+        """
+        one = self._struct
+        ctypes.memmove(self._sequences, self._first_sequence, sizeof(self._sequences))
+        self._of_layer = [kv.from_layer(layer) for kv in self._caches]
+        for sequence, kv, struct in zip(self._sequences, self._caches, self._of_layer, strict=True):
+            sequence.pending, sequence.cache = kv.num_pending, addressof(struct)
+        one.sequences = addressof(self._sequences)
+        one.hidden, one.first_wanted = x.data_ptr(), first
+        if layer:
+            one.token_ids = addressof(self._ids)
+        return one
+
+    def applied(self) -> None:
+        """The pass has applied the pending steps of its caches."""
+        applied(self._caches)
+
+    def places(self, first: int) -> Tensor:
+        """Where the wanted rows are among those from `first` on."""
+        return torch.tensor(self.wanted) - first

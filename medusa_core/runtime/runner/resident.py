@@ -27,12 +27,14 @@ from medusa_core.runtime.runner.rows import (
     place_rows,
 )
 from medusa_core.runtime.runner.runner import (
+    LowerTiers,
     PlacedTree,
     Runner,
     RunnerSpec,
     Waited,
     keep_some,
     layer_of,
+    only_wanted,
     reads_prompts,
 )
 from medusa_core.runtime.tree.step import Pruner
@@ -42,7 +44,7 @@ from medusa_core.system.native.pool import Workers
 ROUND_ROWS = 8  # rows of a chunk of prefill on a CPU come in multiples of this
 
 
-class _Placed(NamedTuple):
+class PlacedRows(NamedTuple):
     """Rows of a pass, ready to be computed.
 
     Attributes:
@@ -84,30 +86,34 @@ class ResidentRunner(Runner):
             self._workers.use(decoding, decoding)
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
-        kind = QuantizedCache if self._precision.cache_format else TensorCache
-        return kind(self._model.config, self._precision, capacity, memory=memory)
+        return self._kind_of_cache(self._model.config, self._precision, capacity, memory=memory)
+
+    @property
+    def _kind_of_cache(self) -> type[TensorCache]:
+        return QuantizedCache if self._precision.cache_format else TensorCache
 
     def tap(self, layers: Sequence[int]) -> None:
         self.taps = tuple(layers)
 
     def verify(self, *placed: PlacedTree) -> Tensor:
         with self._threads_for(reads_prompts(placed)):
-            return self._forward(_rows_of(placed), [each.kv for each in placed])
+            states = self._forward(rows_of(placed), [each.kv for each in placed])
+            return only_wanted(states, placed)
 
     def verify_pruned(
         self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
     ) -> Tensor:
         layer, count = layer_of(pruners), self._model.config.num_layers
-        some = self._begin(_rows_of(placed), [each.kv for each in placed])
+        some = self._begin(rows_of(placed), [each.kv for each in placed])
         x = self._through(range(layer), self._entering(some), some, None, [])
         left, kept = keep_some(placed, pruners, x)
         places = torch.tensor(kept).to(x.device)
         x = x.index_select(0, places)
         self._model.keep(places)
-        some = self._begin(_rows_of(left), [each.kv for each in left], enters=False)
+        some = self._begin(rows_of(left), [each.kv for each in left], enters=False)
         tapped: list[Tensor] = []
         x = self._through(range(layer, count), x, some, None, tapped)
-        return self._end(x, tapped)
+        return only_wanted(self._end(x, tapped), left)
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
         count = len(token_ids)
@@ -164,17 +170,29 @@ class ResidentRunner(Runner):
 
     def _begin(
         self, parts: Sequence[SomeRows], caches: Sequence[KvCache], enters: bool = True
-    ) -> _Placed:
-        """Bring rows to the device, and open slots for them; `enters`: with their vectors."""
+    ) -> PlacedRows:
+        """Open slots for rows, and bring them to the device; `enters`: with their vectors."""
+        self._reserve(parts, caches)
+        return self._place(parts, caches, enters)
+
+    def _reserve(self, parts: Sequence[SomeRows], caches: Sequence[KvCache]) -> None:
+        """Open slots for rows."""
+        for part, kv in zip(parts, caches, strict=True):
+            kv.reserve(len(part.token_ids), part.decided)
+
+    def _place(
+        self, parts: Sequence[SomeRows], caches: Sequence[KvCache], enters: bool
+    ) -> PlacedRows:
+        """Bring rows to the device; the model then computes these."""
         token_ids = [token_id for part in parts for token_id in part.token_ids]
         vectors = self._model.offloaded_vectors(token_ids) if enters else None
         rows = place_rows(parts, self._precision.device, vectors)
         sequences = list(self._sequences(parts, caches, rows))
         last_places = (part.length + max(part.layout.offsets) + 1 for part in parts)
         slots = max(*(kv.capacity for kv in caches), *last_places)
-        return _Placed(rows, sequences, self._model.rotations(rows.positions, slots), slots)
+        return PlacedRows(rows, sequences, self._model.rotations(rows.positions, slots), slots)
 
-    def _entering(self, some: _Placed) -> Tensor:
+    def _entering(self, some: PlacedRows) -> Tensor:
         """What enters the first layer."""
         return self._model.entering(some.rows.token_ids, some.rows.vectors)
 
@@ -182,25 +200,24 @@ class ResidentRunner(Runner):
         self,
         layers: range,
         x: Tensor,
-        some: _Placed,
+        some: PlacedRows,
         only_row: int | None,
         tapped: list[Tensor],
     ) -> Tensor:
         """Take rows through some layers; `tapped` gets what enters those that are tapped."""
-        model, count = self._model, self._model.config.num_layers
+        count = self._model.config.num_layers
         kept = slice(None) if only_row is None else slice(only_row, only_row + 1)
         for index in layers:
             tapped += [x[kept]] * (index in self.taps)
-            self._enter(index)
             # Behind the last layer that holds something, the other rows serve nobody.
             only = only_row if index == self._last_holder else None
-            x = model.block(index, x, some.rotations, some.sequences, only)
+            x = self._block(index, x, some, only)
             if only is not None and index < count - 1:
                 some, kept = self._alone(some, only), slice(None)
         tapped += [x] * (layers.stop == count and count in self.taps)
         return x
 
-    def _alone(self, some: _Placed, row: int) -> _Placed:
+    def _alone(self, some: PlacedRows, row: int) -> PlacedRows:
         """One row of a single sequence, whose cache the others have reached."""
         ((_, mask, kv, tree),) = some.sequences
         count = len(some.rows.positions)
@@ -215,18 +232,18 @@ class ResidentRunner(Runner):
         final = self._model.final_norm(x)
         return torch.cat([final, *tapped], dim=-1) if tapped else final
 
-    def _enter(self, index: int) -> None:
-        """A pass comes to a layer, whose weights are here."""
+    def _block(self, index: int, x: Tensor, some: PlacedRows, only: int | None) -> Tensor:
+        """Take rows through a layer, whose weights are here."""
+        return self._model.block(index, x, some.rotations, some.sequences, only)
 
     def _sequences(
         self, parts: Sequence[SomeRows], caches: Sequence[KvCache], rows: Rows
     ) -> Iterator[SequenceRows]:
-        """Which rows are whose, with slots for them and their masks."""
+        """Which rows are whose, and their masks."""
         start = 0
         for part, kv, sees in zip(parts, caches, rows.sees, strict=True):
             assert isinstance(kv, TensorCache)  # from new_cache
             count = len(part.token_ids)
-            kv.reserve(count, part.decided)
             mask = tree = None
             if sees is not None:
                 mask = additive_mask(sees, part.length, self._group, self._precision.scores)
@@ -237,10 +254,11 @@ class ResidentRunner(Runner):
             start += count
 
 
-def _rows_of(placed: Sequence[PlacedTree]) -> list[SomeRows]:
+def rows_of(placed: Sequence[PlacedTree]) -> list[SomeRows]:
+    """The rows of trees before they are placed."""
     return [
         SomeRows(tree.token_ids, RowLayout.of_tree(tree.shape), kv.length, decided)
-        for tree, kv, decided in placed
+        for tree, kv, decided, _ in placed
     ]
 
 
@@ -261,4 +279,8 @@ def _layers_of(linear: QuantLinear) -> tuple[QuantLinear, ...]:
     return linear.layers if isinstance(linear, BesideLinear) else (linear,)
 
 
-SPEC = RunnerSpec("resident", preference=9, build=ResidentRunner)
+def _build(model: Decoder, precision: Precision, _: LowerTiers | None) -> ResidentRunner:
+    return ResidentRunner(model, precision)
+
+
+SPEC = RunnerSpec("resident", preference=9, build=_build)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from medusa_core.messages import Machine, Move
+from medusa_core.messages import Machine, Move, Placement
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.decoder import Decoder
 from medusa_core.models.precision import Precision
 from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.offloaded.store import RowStore
 from medusa_core.runtime.kv.pool import CachePool
+from medusa_core.runtime.runner.traffic import Traffic
 from medusa_core.runtime.tree.shape import TokenTree
 from medusa_core.runtime.tree.step import Pruner
 from medusa_core.system.native.pool import Workers
@@ -29,11 +32,27 @@ class PlacedTree(NamedTuple):
         tree: The tree.
         kv: The cache.
         decided: All nodes will be committed, a chain as they are: a chunk of a prompt.
+        only_last: Only the last node's state is wanted.
     """
 
     tree: TokenTree
     kv: KvCache
     decided: bool = False
+    only_last: bool = False
+
+
+class LowerTiers(NamedTuple):
+    """What lies below the device.
+
+    Attributes:
+        placement: Which of it lies where, and in which batches a pass is computed.
+        rows: Has cached rows; None where all lie on the device.
+        folder: On a disk, for activations; None where none lie there.
+    """
+
+    placement: Placement
+    rows: RowStore | None = None
+    folder: Path | None = None
 
 
 class Waited(NamedTuple):
@@ -77,6 +96,11 @@ class Runner(Protocol):
     @property
     def waited(self) -> Waited: ...
 
+    @property
+    def traffic(self) -> Traffic:
+        """What passes have moved and computed so far, where not all lies on the device."""
+        return Traffic()
+
     def tap(self, layers: Sequence[int]) -> None:
         """Tell in all states from now on what enters some layers."""
 
@@ -103,7 +127,8 @@ class Runner(Protocol):
             placed: Trees with different caches, which take the nodes' rows, uncommitted.
 
         Returns:
-            States of the first tree's nodes, then of the next one's. [n, (1 + taps) · hidden]
+            States of the first tree's nodes, then of the next one's, where only the last is wanted
+            that alone. [n, (1 + taps) · hidden]
         """
 
     def extend(self, token_ids: Sequence[int], kv: KvCache, only_last: bool = False) -> Tensor:
@@ -187,17 +212,34 @@ def keep_some(
         What is left of the trees, and which of all rows that is.
     """
     left, rows, start = [], [], 0
-    for (tree, kv, decided), pruner in zip(placed, pruners, strict=True):
+    for (tree, kv, *rest), pruner in zip(placed, pruners, strict=True):
         count = tree.shape.num_nodes
         nodes: Sequence[int] = range(count)
         if pruner is not None:
             nodes = pruner.keep(entering[start : start + count])
             kv.gather(nodes)
             tree = tree if len(nodes) == count else tree.only(nodes)
-        left.append(PlacedTree(tree, kv, decided))
+        left.append(PlacedTree(tree, kv, *rest))
         rows += [start + node for node in nodes]
         start += count
     return left, rows
+
+
+def wanted_rows(placed: Sequence[PlacedTree]) -> list[int]:
+    """Of all nodes those whose states are wanted."""
+    wanted, start = list[int](), 0
+    for each in placed:
+        end = start + each.tree.shape.num_nodes
+        wanted += [end - 1] if each.only_last else range(start, end)
+        start = end
+    return wanted
+
+
+def only_wanted(states: Tensor, placed: Sequence[PlacedTree]) -> Tensor:
+    """Of the states of all nodes those that are wanted. [n, any] → [k, any]"""
+    if not any(each.only_last for each in placed):
+        return states
+    return states[torch.tensor(wanted_rows(placed), device=states.device)]
 
 
 def reads_prompts(placed: Sequence[PlacedTree]) -> bool:
@@ -217,9 +259,10 @@ class RunnerSpec:
     Attributes:
         name: Its name.
         preference: The one with the lowest that doesn't decline runs a model.
-        build: A runner for a model, or None where it can't compute it or wouldn't be faster.
+        build: A runner for a model of which so much lies below the device, or None where it can't
+            compute it or wouldn't be faster.
     """
 
     name: str
     preference: int
-    build: Callable[[Decoder, Precision], Runner | None]
+    build: Callable[[Decoder, Precision, LowerTiers | None], Runner | None]

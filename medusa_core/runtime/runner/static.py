@@ -31,6 +31,7 @@ from medusa_core.runtime.runner.rows import (
 )
 from medusa_core.runtime.runner.runner import (
     PlacedTree,
+    only_wanted,
 )
 from medusa_core.runtime.tree.step import Pruner
 from medusa_core.system import cuda
@@ -93,7 +94,7 @@ class StaticRunner(ResidentRunner):
     def verify(self, *placed: PlacedTree) -> Tensor:
         if len(placed) > 1:  # nothing is prepared for every mix of trees
             return super().verify(*placed)
-        ((tree, kv, _),) = placed
+        ((tree, kv, *_),) = placed
         assert isinstance(kv, TensorCache)  # from new_cache
         count = tree.shape.num_nodes
         rows = _bucket(count, ROW_BUCKETS)
@@ -115,7 +116,7 @@ class StaticRunner(ResidentRunner):
         else:
             step.graph.replay()
         # The buffer is the next step's, too, maybe another session's.
-        return step.states[:count].clone()
+        return only_wanted(step.states[:count].clone(), placed)
 
     def verify_pruned(
         self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]

@@ -25,7 +25,7 @@ from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.transformers_cache import TransformersCache, rows_config
 from medusa_core.runtime.runner.rows import lines_of, padded_width, seen_by, words_of
-from medusa_core.runtime.runner.runner import PlacedTree, Runner, Waited
+from medusa_core.runtime.runner.runner import PlacedTree, Runner, Waited, only_wanted
 from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 
 # Of the scores' spread. Another pass may round otherwise; one that reads otherwise is off by more.
@@ -118,7 +118,7 @@ class TransformersRunner(Runner):
                 self._hooks.append(blocks[-1].register_forward_hook(_Leaving(self._tapped, layer)))
 
     def verify(self, *placed: PlacedTree) -> Tensor:
-        return torch.cat([self._verify(tree, kv) for tree, kv, _ in placed])
+        return only_wanted(torch.cat([self._verify(tree, kv) for tree, kv, *_ in placed]), placed)
 
     def _verify(self, tree: TokenTree, kv: KvCache) -> Tensor:
         assert isinstance(kv, TransformersCache)  # from new_cache

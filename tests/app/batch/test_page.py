@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.batch import batch_dialog, results_model
+from app.batch import batch_dialog, batch_form, results_model
 from app.batch.batch_dialog import BatchDialog
 from app.batch.results_model import ResultsModel
 from app.theme.appearance import Appearance
@@ -84,6 +84,34 @@ def test_what_is_chosen_is_what_the_batch_is_asked_for(
     assert (options.formats, options.device) == (WeightFormats("q4_0", cache="q4"), "cpu")
     assert (options.memory_gib, options.tier_disk) == (1.5, tmp_path / "tiers")
     assert len(commands) == 1
+
+
+def test_a_folder_and_a_policy_can_be_chosen_and_taken_back(
+    dialog: BatchDialog,
+    prompts: Path,
+    tmp_path: Path,
+    commands: list[FakeCommand],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chosen: list[Path | None] = [tmp_path / "mine.json", None]
+    monkeypatch.setattr(batch_form, "choose_file", lambda *_: chosen.pop(0))
+    monkeypatch.setattr(batch_form, "choose_folder", lambda *_: tmp_path / "fast")
+    form = dialog.form
+    form.use_prompts(prompts)
+    box = form.policy_box
+    assert "--policy" not in form.wish(MODEL, "").arguments
+    box.activated.emit(1)
+    box.activated.emit(1)  # and given up: the file stays
+    assert box.currentText() == "mine.json"
+    form.disk_button.click()
+    form.offer_disk(tmp_path / "other")
+    dialog.start_button.click()
+    reported = commands[0].arguments
+    assert reported[reported.index("--policy") + 1] == str(tmp_path / "mine.json")
+    assert reported[reported.index("--tier-disk") + 1] == str(tmp_path / "fast")
+    box.activated.emit(0)
+    assert box.currentText() == "the best that is found"
+    assert "--policy" not in form.wish(MODEL, "").arguments
 
 
 def test_the_model_is_named_and_that_it_has_no_heads(

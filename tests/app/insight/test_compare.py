@@ -1,5 +1,7 @@
 """The same prompt by two modes, side by side."""
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -9,16 +11,19 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from app.insight.compare import verdict
 from app.markdown.formats import Marking
 from medusa_core.messages import (
     Cancel,
     CloseSession,
     Generate,
+    GenerationDone,
 )
 from tests.app.conftest import Open
 from tests.app.driving import errors, wait_ready
 from tests.app.fakes import Script
 from tests.app.insight.looks import framed, track_of
+from tests.core.test_messages import EXAMPLES
 
 
 def test_two_modes_answer_side_by_side(qtbot: QtBot, open_fake: Open) -> None:
@@ -123,6 +128,21 @@ def test_a_comparison_takes_the_headers_temperature_and_keeps_its_choice(
     requested = [r.settings for r in engine.of_kind(Generate) if isinstance(r, Generate)]
     assert {settings.temperature for settings in requested} == {1.3}
     assert dialog.verdict.startswith("Under this rule guesses change the text")
+
+
+@pytest.mark.parametrize(
+    ("left_s", "words"),
+    [
+        (1.0, " Both sides decoded equally fast."),
+        (1.004, " Both sides decoded equally fast."),
+        (2.0, " The right side decoded 2.00× faster."),
+        (0.5, " The left side decoded 2.00× faster."),
+    ],
+)
+def test_the_faster_side_is_named_unless_both_are_equal(left_s: float, words: str) -> None:
+    right = next(one for one in EXAMPLES if isinstance(one, GenerationDone))
+    right = replace(right, accept_lengths=(2, 2), decode_s=1.0)
+    assert verdict(replace(right, decode_s=left_s), right, is_exact=True).endswith(words)
 
 
 @pytest.mark.parametrize("by_key", [False, True])

@@ -10,6 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.chat.strip.acceptance import AcceptanceRate
 from app.chat.strip.strip_painting import HeadBars
+from app.insight.layout import Node, NodeState, TreeLayout
 from app.insight.token_card import card_of
 from app.insight.tree_legend import TreeLegend, step_samples
 from app.insight.tree_style import badge_width, badges_of, paint_badge
@@ -36,6 +37,13 @@ def colours_of(image: QImage) -> Counter[str]:
     return Counter(image.pixelColor(x, y).name() for x, y in places)
 
 
+def tree_of(*names: str, state: NodeState = NodeState.ACCEPTED) -> TreeLayout:
+    """A chain of guesses, one of each source."""
+    sources = (TokenSource(name, 1) for name in names)
+    nodes = (Node(n, n - 1, n, 0, "a", state, source, 0.5) for n, source in enumerate(sources))
+    return TreeLayout(tuple(nodes), 1, len(names))
+
+
 def picture(widget: QWidget) -> QImage:
     return widget.grab().toImage()
 
@@ -44,6 +52,7 @@ def picture(widget: QWidget) -> QImage:
 def test_the_tree_and_its_legend_show_each_source(shown: Appearance, qtbot: QtBot) -> None:
     legend = TreeLegend(step_samples, shown)
     qtbot.addWidget(legend)
+    legend.learn(tree_of(*(info.name for info in SOURCES)))
     for info in SOURCES:
         (badge,) = badges_of(TokenSource(info.name, 1), LEGEND)
         assert badge.name == (f"{info.badge}1" if info.is_numbered else info.badge)
@@ -65,9 +74,31 @@ def test_the_legend_leaves_out_what_cannot_draft_for_the_model(
         appearance.legend.learn(SOURCES, RULES, {}, others)
         legend = TreeLegend(step_samples, appearance)
         qtbot.addWidget(legend)
+        legend.learn(tree_of(*(one.name for one in SOURCES)))
         assert info.explanation not in legend.accessibleDescription()
         assert "accepted" in legend.accessibleDescription()
         assert appearance.legend.info(info.name) == info  # an earlier model's answers show it still
+
+
+def test_the_legend_explains_what_has_occurred_and_no_more(
+    appearance: Appearance, qtbot: QtBot
+) -> None:
+    one, other, *_ = SOURCES
+    legend = TreeLegend(step_samples, appearance)
+    qtbot.addWidget(legend)
+    assert legend.accessibleDescription() == ""
+    legend.learn(tree_of(one.name))
+    first = legend.accessibleDescription()
+    assert one.explanation in first
+    assert other.explanation not in first
+    assert "accepted" in first
+    assert "chance" in first
+    assert "forbidden" not in first
+    legend.learn(tree_of(other.name, state=NodeState.FORBIDDEN))
+    for words in (one.explanation, other.explanation, "accepted", "forbidden by the grammar"):
+        assert words in legend.accessibleDescription(), "what was explained stays"
+    legend.clear()
+    assert legend.accessibleDescription() == ""
 
 
 @THEMES

@@ -39,6 +39,7 @@ class BatchWish:
         options: How the model is loaded.
         rule: Name of the rule that chooses tokens; empty for the usual one.
         max_new_tokens: Longest answer; 0 for what the context leaves.
+        policy: File of the policy that is carried out; empty for the best that is found.
     """
 
     prompts: str
@@ -48,6 +49,7 @@ class BatchWish:
     options: LoadOptions = field(default_factory=LoadOptions)
     rule: str = ""
     max_new_tokens: int = 512
+    policy: str = ""
 
     @property
     def arguments(self) -> list[str]:
@@ -59,6 +61,7 @@ class BatchWish:
             "--heads": self.heads,
             "--rule": self.rule,
             "--max-new-tokens": str(self.max_new_tokens),
+            "--policy": self.policy,
         }
         words = (text for pair in fields.items() if pair[1] for text in pair)
         return ["batch", *words, *flags_of(self.options)]

@@ -1,0 +1,103 @@
+"""Batches of a pass: each layer serves one after the other, and none changes another."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from medusa_core.engine.several import answer_all
+from medusa_core.errors import TierError
+from medusa_core.loading import load
+from medusa_core.loading.load import load_target
+from medusa_core.loading.plan import plan_target
+from medusa_core.loading.target import Target
+from medusa_core.messages import (
+    Generate,
+    GenerateSettings,
+    GenerationDone,
+    LoadOptions,
+    MemoryPlan,
+    Tier,
+    WeightFormats,
+)
+from medusa_core.runtime.offload.states import BatchStates
+from medusa_core.runtime.runner.batches import Batch, batches_of
+from medusa_core.speculation.tuning.tuner import Tuner
+from tests.core.conftest import STREAMED
+from tests.core.laws import decode, user_says
+from tests.core.tight import with_layers_below
+from tests.core.tiny import write_tiny
+
+SETTINGS = GenerateSettings(drafter="none", rule="greedy", max_new_tokens=10)
+PROMPTS = [user_says(f"number {n} " * (3 * n + 1)) for n in range(6)]
+KINDS = {
+    "float64": ("float64", WeightFormats()),
+    "float64 and 4-bit cache": ("float64", WeightFormats(cache="q4")),
+    "compiled": ("float32", WeightFormats()),
+    "bfloat16": ("bfloat16", WeightFormats()),
+}
+
+
+def answers(target: Target, settings: GenerateSettings = SETTINGS) -> list[tuple[int, ...]]:
+    """What it answers to all prompts at once."""
+    requests = [Generate(str(n), "", prompt, settings) for n, prompt in enumerate(PROMPTS)]
+    found = {}
+    for answered in answer_all(target, requests, Tuner(target), len(PROMPTS)):
+        assert isinstance(answered.done, GenerationDone), answered.done
+        found[int(answered.request.session_id)] = answered.done.token_ids
+    return [found[n] for n in range(len(PROMPTS))]
+
+
+def test_a_pass_is_divided_by_sequences_and_by_rows() -> None:
+    assert batches_of([1] * 5, 2, 64) == [
+        Batch(slice(0, 2), slice(0, 2)),
+        Batch(slice(2, 4), slice(2, 4)),
+        Batch(slice(4, 5), slice(4, 5)),
+    ]
+    rows = [batch.rows for batch in batches_of([30, 30, 30, 90, 1], 8, 64)]
+    assert rows == [slice(0, 60), slice(60, 90), slice(90, 180), slice(180, 181)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("states", [Tier.DEVICE, Tier.MEMORY, Tier.DISK])
+def test_batches_answer_as_one(
+    kind: str, states: Tier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dtype, formats = KINDS[kind]
+    model = write_tiny(tmp_path / "model", STREAMED)
+    options = LoadOptions(dtype, formats=formats, context_tokens=256, sessions=6)
+    options = with_layers_below(model, None, options, 1)
+    whole = load_target(model, None, options)
+    alone = [decode(whole, SETTINGS, prompt).token_ids for prompt in PROMPTS]
+
+    def placed(*args: object, **more: object) -> MemoryPlan:
+        plan = plan_target(*args, **more)  # type: ignore[arg-type]
+        assert plan.placement is not None
+        its = replace(plan.placement, batch=2, states=states, pass_rows=600, prompt_rows=64)
+        return replace(plan, placement=its)
+
+    monkeypatch.setattr(load, "plan_target", placed)
+    target = load_target(model, None, options)
+    assert answers(target) == alone
+    traffic = target.runner.traffic
+    assert (traffic.states_bytes > 0) == (states is not Tier.DEVICE)
+    assert traffic.num_layers > traffic.num_passes * target.config.num_layers
+    trees = replace(SETTINGS, drafter="suffix")
+    assert answers(target, trees) == alone
+
+
+def test_a_full_disk_ends_a_pass_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = BatchStates(Tier.DISK, tmp_path)
+    states.begin([2, 3], 4, torch.float32)
+    states.put(0, torch.ones(2, 4))
+
+    def full() -> object:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(states, "_open", full)
+    with pytest.raises(TierError, match="No space left") as raised:
+        states.put(1, torch.ones(3, 4))
+    assert "Make room" in raised.value.hint
