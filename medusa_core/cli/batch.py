@@ -62,6 +62,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="answers that are written at once (default: up to 32, as memory allows)",
     )
+    parser.add_argument(
+        "--policy",
+        type=Path,
+        metavar="FILE",
+        help="place weights, cache and activations as this JSON says (default: where not all has "
+        "room, the best that plan --throughput finds)",
+    )
     parser.add_argument("--progress", type=Path, help="keep telling this file how far it is")
     parser.add_argument(
         "--watched", action="store_true", help="pause when standard input ends, for other programs"
@@ -99,6 +106,7 @@ def _answer(
     meter: BatchMeter,
     stop: ShouldPause,
 ) -> bool:
+    from medusa_core.cli.batch_policy import closing_text, rates_now
     from medusa_core.cli.batch_target import (
         load_for_batch,
         settings_for,
@@ -109,8 +117,14 @@ def _answer(
     from medusa_core.speculation.tuning.tuner import Tuner
 
     loaded = load_for_batch(args, left)
-    target = loaded.target
+    target, chosen = loaded.target, loaded.chosen
     settings = settings_for(args, loaded)
+
+    def show(progress: BatchProgress) -> None:
+        if chosen is not None:  # for the next report
+            meter.reached(rates_now(chosen, target.runner.traffic.since(before)))
+        _show(progress)
+
     run = BatchRun(
         target=target,
         settings=settings,
@@ -119,11 +133,19 @@ def _answer(
         # Trees are chosen by what steps cost here; plain decoding needs to know nothing.
         tuner=Tuner(target) if settings.drafter == "none" else open_tuner(args, target),
         most=loaded.together,
-        on_progress=_show,
+        on_progress=show,
         stop=stop,
     )
+    if chosen is not None:
+        policy, forecast = chosen.found
+        meter.follow(policy, forecast.tokens_per_s, forecast.sizes)
     meter.begin()
+    before = target.runner.traffic
     finished = run.answer(left)
+    if chosen is not None:
+        traffic = target.runner.traffic.since(before)
+        meter.reached(rates_now(chosen, traffic))
+        print(closing_text(chosen, traffic, meter.mean_tokens_per_s))
     effect = sparse_effect(target, run.answered_prompts) if finished else None
     if effect is not None:
         print(effect.text)

@@ -33,6 +33,7 @@ from medusa_core.memory.policy.measure import (
     copied_bytes_per_s,
     from_card_bytes_per_s,
     layer_curves,
+    on_threads,
     written_bytes_per_s,
 )
 from medusa_core.memory.policy.work import BatchWork
@@ -41,6 +42,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.runtime.kv.size import ROUND_ROWS, tail_slots, whole_rows
+from medusa_core.runtime.offload.layer_file import PIECE_BYTES
 from medusa_core.system import cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
 
@@ -62,6 +64,7 @@ class PolicyRequest:
         prompt_tokens: Tokens of each.
         new_tokens: Tokens of each answer.
         context_tokens: Of the longest prompt and its answer; 0 where all are as long.
+        num_threads: That compute on a processor; 0 for as many as are usual.
     """
 
     config: ModelConfig
@@ -71,6 +74,7 @@ class PolicyRequest:
     prompt_tokens: int
     new_tokens: int
     context_tokens: int = 0
+    num_threads: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +154,16 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
         TierError: The disk can't be written.
     """
     config, precision, device = request.config, request.precision, request.precision.device
-    folder = below.disk
+    folder, piece = below.disk, min(PIECE_BYTES, piece_bytes(config, request.formats))
+    num_threads = request.num_threads or torch.get_num_threads()
     # Attention is measured behind as many tokens as there are on average, in steps of 64.
     tokens = -(-(request.prompt_tokens + request.new_tokens // 2) // 64) * 64
 
     def of_model() -> dict[str, Any]:
         rates.on_measure("measuring a layer of the model")
-        layer, head = layer_curves(config, request.formats, precision)
-        one, prompts = cache_rates(config, precision, tokens, precision.cache.itemsize)
+        with on_threads(num_threads):
+            layer, head = layer_curves(config, request.formats, precision)
+            one, prompts = cache_rates(config, precision, tokens, precision.cache.itemsize)
         return {"layer_s": layer, "head_s": head, "cache": one, "prompts": prompts}
 
     def of_memory() -> dict[str, Any]:
@@ -166,7 +172,7 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
     def of_disk() -> dict[str, Any]:
         assert folder is not None  # else there is nothing to measure
         rates.on_measure(f"measuring the disk of {folder}")
-        read = disk_bytes_per_s(folder, None)
+        read = disk_bytes_per_s(folder, None, piece)
         return {"read": read, "write": written_bytes_per_s(folder)}
 
     def of_card() -> dict[str, Any]:
@@ -174,11 +180,11 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
         there, back = card_bytes_per_s(device, None), from_card_bytes_per_s(device)
         return {"to": there, "from": back}
 
-    model = rates.known(_model_key(request, tokens), of_model)
+    model = rates.known(_model_key(request, tokens, num_threads), of_model)
     memory = rates.known((MEMORY,), of_memory)
     disk: dict[str, Any] = {"read": 1.0, "write": 1.0}
     if folder is not None:
-        disk = rates.known((DISK, str(folder.absolute())), of_disk)
+        disk = rates.known((DISK, str(folder.absolute()), piece), of_disk)
     link: dict[str, Any] = {"to": math.inf, "from": math.inf}
     if device.type == "cuda":
         link = rates.known((CARD, cuda.name(device)), of_card)
@@ -192,7 +198,7 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
         from_disk=disk["read"],
         to_disk=disk["write"],
         copied=memory["copied"],
-        num_cores=torch.get_num_threads(),
+        num_cores=num_threads,
         cache_on_device=model["cache"],
         cache_of_prompts=model["prompts"],
         cache_in_memory=model["cache"],
@@ -212,12 +218,12 @@ def _free_bytes(folder: Path) -> int:
         ) from error
 
 
-def _model_key(request: PolicyRequest, tokens: int) -> tuple[object, ...]:
+def _model_key(request: PolicyRequest, tokens: int, num_threads: int) -> tuple[object, ...]:
     config, formats, device = request.config, request.formats, request.precision.device
     where = cuda.name(device) if device.type == "cuda" else f"{os.cpu_count()} cores"
     sizes = (config.hidden_size, config.intermediate_size, config.vocab_size, config.row_sizes)
     heads = (config.num_heads, config.num_kv_heads, config.head_dim, tokens)
-    facts = (formats.cache_format, formats.attended, torch.__version__, torch.get_num_threads())
+    facts = (formats.cache_format, formats.attended, torch.__version__, num_threads)
     return (MODEL, sizes, heads, sorted(formats.names.items()), facts, where)
 
 

@@ -86,7 +86,7 @@ def _placed(
         buffer_bytes=0,
         prompt_rows=rows,
         pass_rows=policy.prompt_rows,
-        cache_tiers=tiers_of(policy.cache, config.num_layers),
+        cache_tiers=tiers_of(policy.cache, config.num_layers) if policy.cache.below else (),
         attention=Tier(policy.attention),
         states=tier_of(policy.activations),
         batch=policy.batch,

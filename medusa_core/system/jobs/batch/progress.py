@@ -71,7 +71,7 @@ class BatchMeter:
 
     def begin(self) -> None:
         """Rates count from now on."""
-        self._started_s, self._num_new = time.monotonic(), 0
+        self._started_s, self._num_new, self._all_tokens = time.monotonic(), 0, 0
         self._tokens: deque[tuple[float, int]] = deque([(self._started_s, 0)])
 
     def follow(
@@ -87,9 +87,15 @@ class BatchMeter:
     def wrote(self, num_tokens: int) -> None:
         """Tokens of answers were decided."""
         now = time.monotonic()
+        self._all_tokens += num_tokens
         self._tokens.append((now, num_tokens))
         while len(self._tokens) > 2 and now - self._tokens[0][0] > _WINDOW_S:
             self._tokens.popleft()
+
+    @property
+    def mean_tokens_per_s(self) -> float:
+        """Tokens of answers a second since rates count."""
+        return self._all_tokens / max(1e-9, time.monotonic() - self._started_s)
 
     def ended(self, is_answered: bool) -> None:
         """A line is done."""
