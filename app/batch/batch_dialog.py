@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from PySide6.QtCore import QSize, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -33,7 +33,7 @@ from medusa_core.messages import RuleChoice
 
 log = logging.getLogger(__name__)
 
-_SIZE = QSize(720, 640)
+_WIDTH_EM, _HEIGHT_EM = 52, 46
 _LOOK_MS = 500
 
 
@@ -79,7 +79,7 @@ class BatchDialog(QDialog):
         """
         super().__init__(parent)
         self.setWindowTitle(self.tr("Batch"))
-        self.resize(_SIZE)
+        self.resize(appearance.scale.px(_WIDTH_EM), appearance.scale.px(_HEIGHT_EM))
         self._batches = batches
         self._model: ModelChoice | None = None
         self._device = ""

@@ -15,9 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.batch.part_rates import PartRates
-from app.batch.policy_picture import PolicyPicture
-from app.batch.policy_words import answers_part
+from app.batch.policy_panel import PolicyPanel
 from app.batch.results_model import ResultsModel
 from app.i18n.engine_texts import engine_text
 from app.i18n.words import QT_TRANSLATE_NOOP
@@ -27,8 +25,7 @@ from app.widgets.sizes import (
     duration,
     speed,
 )
-from medusa_core.api import BatchProgress, BatchState, read_rows
-from medusa_core.messages import PartRate
+from medusa_core.api import BatchState, read_rows
 
 _STAGES = {
     "starting": QT_TRANSLATE_NOOP("Batch", "Loading the model"),
@@ -51,8 +48,7 @@ class BatchView(QWidget):
         stage_label: What is being done, how far, and how long that takes still.
         bar: Share of it.
         problem_label: Why it stopped, and what to do.
-        picture: Where everything lies.
-        rates: How fast each part is, beside what was expected.
+        panel: Where everything lies, and what comes of it.
         results: The answers.
         table: They, as they are shown.
     """
@@ -68,8 +64,7 @@ class BatchView(QWidget):
         self.bar.setTextVisible(False)
         self.bar.setAccessibleName(self.tr("Progress of the batch"))
         self.problem_label = LiveLabel()
-        self.picture = PolicyPicture(appearance)
-        self.rates = PartRates(appearance)
+        self.panel = PolicyPanel(appearance)
         self.results = ResultsModel()
         self.table = QTableView()
         self._build()
@@ -89,8 +84,7 @@ class BatchView(QWidget):
         problem = f"{engine_text(state.problem)} {engine_text(state.hint)}".strip()
         self.problem_label.setText(problem)
         self.problem_label.setVisible(state.stage == "failed")
-        self.picture.show_policy(progress.policy, progress.sizes)
-        self.rates.show_parts(_parts(progress))
+        self.panel.show_progress(progress)
         rows, self._end = read_rows(self._out, self._end)
         if rows:
             bar = self.table.verticalScrollBar()
@@ -101,8 +95,7 @@ class BatchView(QWidget):
 
     def restyle(self) -> None:
         """Take the sizes and colours of the theme."""
-        self.picture.restyle()
-        self.rates.restyle()
+        self.panel.restyle()
 
     def _build(self) -> None:
         table, modes = self.table, QHeaderView.ResizeMode
@@ -121,17 +114,10 @@ class BatchView(QWidget):
         header.setStretchLastSection(True)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        for widget in (self.stage_label, self.bar, self.problem_label, self.picture, self.rates):
+        for widget in (self.stage_label, self.bar, self.problem_label):
             column.addWidget(widget)
+        column.addWidget(self.panel, 3)  # it takes no more than it needs
         column.addWidget(table, 1)
-
-
-def _parts(progress: BatchProgress) -> tuple[PartRate, ...]:
-    """What is shown of parts: nothing where no policy is carried out."""
-    if progress.policy is None:
-        return ()
-    whole = answers_part(progress.forecast_tokens_per_s, progress.tokens_per_s)
-    return (whole, *progress.parts)
 
 
 def _describe(state: BatchState) -> str:

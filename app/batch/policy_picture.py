@@ -81,10 +81,11 @@ class PolicyPicture(QWidget):
             colours = {tier: tier_colour(tier, theme) for tier in shares}
             row.bar.show_shares([Share(shares[tier], colours[tier]) for tier in shares])
             squares = (
-                f'<span style="color:{colours[tier]};">&#9632;&#9632;</span> {text}'
+                f'<span style="color:{colours[tier]};">&#9632;&#9632;</span>&nbsp;'
+                f"{text.replace(' ', '&nbsp;')}"  # a line ends between two of them
                 for tier, text in words.items()
             )
-            row.label.setText(" &nbsp; ".join(squares))
+            row.label.setText("&nbsp; ".join(squares))
             told.append(f"{what_words(name)}: {', '.join(words.values())}.")
         self._block_label.setText(schedule_words(policy))
         self.words = " ".join((*told, schedule_words(policy)))

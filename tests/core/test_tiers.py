@@ -49,6 +49,7 @@ from medusa_core.messages import (
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.quant.format import Hardware
 from medusa_core.models.quant.in_blocks import weight_formats
+from medusa_core.runtime.offload import disk_room as disk_room_module
 from medusa_core.runtime.offload import layer_file as layer_file_module
 from medusa_core.runtime.offload import layer_stream
 from medusa_core.runtime.offload.layer_entries import TensorBytes
@@ -208,7 +209,7 @@ def test_a_damaged_file_is_found_out_and_written_anew(
 def test_a_disk_without_room_is_refused_before_anything_is_written(
     model: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layer_file_module, "_FLOOR_BYTES", 1 << 60)
+    monkeypatch.setattr(disk_room_module, "FLOOR_BYTES", 1 << 60)
     with pytest.raises(TierError, match="are free") as caught:
         below(model, LoadOptions("float32", "cpu"))
     assert "another disk" in caught.value.hint

@@ -2,7 +2,8 @@
 
 One tensor holds all layers whose rows have one shape, so that keeping an accepted path is one piece
 of work for the whole model. Slots `length … length + n` take the rows of the forward pass under
-way; `commit` keeps some.
+way; `commit` keeps some. Rows of layers that a store has lie below the device; see
+`runtime/kv/offloaded`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from torch import Tensor
 
 from medusa_core.errors import EngineError, OutOfMemoryError
 from medusa_core.models.config import ModelConfig
+from medusa_core.runtime.kv.offloaded.rows import OffloadedRows
+from medusa_core.runtime.kv.offloaded.store import RowStore
 from medusa_core.runtime.kv.size import (
+    ROUND_ROWS,
     STEP_ROWS,
     num_checkpoints,
     row_groups,
@@ -57,6 +61,8 @@ class KvCache(ABC):
         length: Committed rows.
         capacity: Slots in all.
         states: Of recurrent layers; None where there are none.
+        offloaded: Its rows of layers that lie below the device, from the first pass on; None where
+            none do.
     """
 
     kind_of_states: type[RecurrentStates] = RecurrentStates
@@ -71,6 +77,7 @@ class KvCache(ABC):
         memory: Tensor | None = None,
         width_of: Callable[[int], int] = int,
         compute: torch.dtype = torch.float32,
+        store: RowStore | None = None,
     ) -> None:
         """Take the memory.
 
@@ -85,13 +92,29 @@ class KvCache(ABC):
                 ones among them; None takes memory of its own.
             width_of: Numbers of a head in a slot, by its head_dim.
             compute: Dtype that the model computes in.
+            store: Home of the rows of some layers, which take no room here; None where all do.
         """
         self._num_spare = num_spare
         slots = capacity + num_spare
         if memory is not None:
             capacity, slots = capacity - num_spare, capacity
+        self._store = store
+        self._groups = list(row_groups(config).values())
+        if store is not None:
+            store.lay_out(dtype, device)
+        # Of every layer with rows of its own the part that it is in, and its place there: in the
+        # memory here, or in a tail of what lies below.
+        self._places: dict[int, tuple[int, int]] = {}
+        for part, layers in enumerate(self._groups):
+            here = [layer for layer in layers if not self.is_below(layer)]
+            below = [layer for layer in layers if self.is_below(layer)]
+            for side in (here, below):
+                self._places |= {layer: (part, place) for place, layer in enumerate(side)}
         self._shapes = [
-            (len(layers), 2, shape.num_kv_heads, width_of(shape.head_dim))
+            (
+                sum(not self.is_below(layer) for layer in layers),
+                *(2, shape.num_kv_heads, width_of(shape.head_dim)),
+            )
             for shape, layers in row_groups(config).items()
         ]
         row = sum(torch.Size(shape).numel() for shape in self._shapes)
@@ -106,6 +129,17 @@ class KvCache(ABC):
         self.length = 0
         self.capacity = capacity
         self.states = self._new_states(config, compute)
+        self.offloaded: OffloadedRows | None = None
+
+    def is_below(self, layer: int) -> bool:
+        """Do the rows of a layer lie below the device?"""
+        return self._store is not None and layer in self._store.layers
+
+    def release(self) -> None:
+        """Forget all rows: whoever lent the memory takes it back."""
+        if self.offloaded is not None:
+            self.offloaded.release()
+            self.offloaded, self.length = None, 0
 
     def _parts_of(self, memory: Tensor, slots: int) -> list[Tensor]:
         """Of each shape its layers' rows. [layers, 2, kv heads, slots, width]"""
@@ -131,22 +165,22 @@ class KvCache(ABC):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the cache takes."""
+        """Bytes of the device that the cache takes; those of tails are their store's."""
         return self._memory.nbytes
 
     @property
     def most_rows(self) -> int:
         """Rows of a tree that it can take back."""
-        return self.capacity if self.states is None else min(STEP_ROWS, self.capacity)
+        most = self.capacity if self.states is None else min(STEP_ROWS, self.capacity)
+        return most if self._store is None else min(most, self._store.tail_rows - ROUND_ROWS + 1)
 
-    def stretch(self, memory: Tensor) -> None:
+    def stretch(self, memory: Tensor, slots: int) -> None:
         """Go on in a longer piece of memory that begins where the old one does.
 
         Args:
-            memory: For the states and whole slots, the spare ones among them.
+            memory: For the states and these slots.
+            slots: In all, the spare ones among them.
         """
-        row = sum(torch.Size(shape).numel() for shape in self._shapes)
-        slots = (memory.numel() - self._states_size) // row
         new = self._parts_of(memory, slots)
         # From the last layer on: each lies behind what is left of those before it.
         for old_part, new_part in zip(reversed(self._parts), reversed(new), strict=True):
@@ -160,8 +194,12 @@ class KvCache(ABC):
         self.capacity = slots - self._num_spare
 
     def take_over(self, other: KvCache) -> None:
-        """Hold what another cache of this kind holds."""
+        """Hold what another cache of this kind holds; rows below the device go over."""
         self.length = other.length
+        if self._store is not None:
+            self.release()
+            self.offloaded, other.offloaded = other.offloaded, None
+            self.length, other.length = other.length, 0
         for mine, theirs in zip(self._parts, other._parts, strict=True):
             self._first_rows(mine, self.length).copy_(self._first_rows(theirs, self.length))
         if self.states is not None and other.states is not None:
@@ -180,6 +218,9 @@ class KvCache(ABC):
             )
         if self.states is not None:
             self.states.begin(num_rows, decided)
+        if self._store is not None:
+            self.offloaded = self.offloaded or OffloadedRows(self._store)
+            self.offloaded.reserve(self.length, num_rows, decided)
 
     def commit(self, slots: Sequence[int]) -> None:
         """Keep some of the reserved rows, in order, and forget the rest.
@@ -190,6 +231,8 @@ class KvCache(ABC):
         self._gather_rows(slots)
         if self.states is not None:
             self.states.commit(slots)
+        if self.offloaded is not None:
+            self.offloaded.commit(self.length, len(slots))
         self.length += len(slots)
 
     def gather(self, slots: Sequence[int]) -> None:
@@ -205,12 +248,17 @@ class KvCache(ABC):
     def _gather_rows(self, slots: Sequence[int]) -> None:
         if slots and slots[-1] != len(slots) - 1:  # else they lie there already
             self._move(slots)
+            if self.offloaded is not None:
+                first = self.offloaded.first_reserved(self.length)
+                self._move_in(self.offloaded.tails, first, slots)
 
     def truncate(self, length: int) -> None:
         """Forget all rows from `length` on; with states maybe more: see `self.length` behind it."""
         length = min(self.length, length)
         if self.states is not None:
             length = self.states.truncate(length, self.length)
+        if self.offloaded is not None:
+            self.offloaded.truncate(length)
         self.length = length
 
     def checkpoint(self) -> None:
@@ -222,6 +270,9 @@ class KvCache(ABC):
         """Hold `length` rows of nothing: for measurements."""
         for part in self._parts:
             self._first_rows(part, length).zero_()
+        if self._store is not None:
+            self.offloaded = self.offloaded or OffloadedRows(self._store)
+            self.offloaded.fill(length)
         self.length = length
         if self.states is not None:
             self.states.clear()
@@ -233,6 +284,31 @@ class KvCache(ABC):
 
         Where layers differ or hold states: all numbers one after the other. [any]
         """
+
+    def whole_parts(self) -> list[Tensor]:
+        """Of each shape its layers' committed rows, wherever they lie, and maybe a few more.
+
+        [layers, 2, kv heads, slots, width]
+        """
+        return [self._whole_part(part) for part in range(len(self._parts))]
+
+    def _whole_part(self, part: int) -> Tensor:
+        layers, here = self._groups[part], self._parts[part]
+        if not any(self.is_below(layer) for layer in layers):
+            return here
+        slots = min(here.shape[3], -(-self.length // ROUND_ROWS) * ROUND_ROWS)
+        rows = [
+            self._rows_below(layer, 0) if self.is_below(layer) else here[self._places[layer][1]]
+            for layer in layers
+        ]
+        return torch.stack([each[:, :, :slots] for each in rows])
+
+    def _rows_below(self, layer: int, first: int) -> Tensor:
+        """A copy of a layer's committed rows from a block on. [2, kv heads, slots, width]"""
+        if self.offloaded is None:  # nothing was ever written
+            part = self._parts[self._places[layer][0]]
+            return part.new_empty(2, part.shape[2], 0, part.shape[4])
+        return self.offloaded.rows(layer, first // ROUND_ROWS * ROUND_ROWS, self.length)
 
     def joined(self, rows: Sequence[Tensor]) -> Tensor:
         """The committed rows of each shape, and the states behind them, as `committed` has it."""
@@ -248,9 +324,19 @@ class KvCache(ABC):
     def _first_rows(self, data: Tensor, length: int) -> Tensor:
         """A view of a part with its first `length` rows, and maybe a few more."""
 
-    @abstractmethod
     def _move(self, slots: Sequence[int]) -> None:
         """Bring some of the reserved rows to the front."""
+        self._move_in(self._parts, self.length, slots)
+
+    @abstractmethod
+    def _move_in(self, parts: Sequence[Tensor], first: int, slots: Sequence[int]) -> None:
+        """Bring some rows to the front of those from `first` on.
+
+        Args:
+            parts: Of some layers. [layers, 2, kv heads, slots, width]
+            first: The row that the first of them goes to.
+            slots: As in `commit`.
+        """
 
 
 def _allocate(size: int, dtype: torch.dtype, device: torch.device, slots: int) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import SharedRows, StateShape, recurrent_part
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.size import row_groups
+from medusa_core.runtime.kv.offloaded.store import RowStore
 from medusa_core.runtime.kv.states import RecurrentStates
 from medusa_core.system.native.lanes import LANES
 from medusa_core.system.native.structs import (
@@ -51,6 +51,7 @@ class PanelCache(KvCache):
         dtype: torch.dtype,
         capacity: int,
         memory: Tensor | None = None,
+        store: RowStore | None = None,
     ) -> None:
         """Take the memory.
 
@@ -60,19 +61,19 @@ class PanelCache(KvCache):
             dtype: Of keys and values: float32 or bfloat16.
             capacity: Slots; there may be a few more.
             memory: Where it lies, for whole panels; None takes memory of its own.
+            store: Home of the rows of some layers; None where all lie here.
         """
         cpu = torch.device("cpu")
-        super().__init__(config, dtype, cpu, _whole_panels(capacity), memory=memory)
+        super().__init__(config, dtype, cpu, _whole_panels(capacity), memory=memory, store=store)
         self._library = library
         self._layers = (LayerRowsStruct * config.num_layers)()
         # Of every layer which part its rows are in, and where there: its own, or an earlier one's.
-        self._places: list[tuple[int, int] | None] = []
-        groups = list(row_groups(config).values())
         for layer, shape in enumerate(config.layers):
             owner = shape.layer if isinstance(shape, SharedRows) else layer
-            part = next((part for part, layers in enumerate(groups) if owner in layers), None)
-            self._places.append(None if part is None else (part, groups[part].index(owner)))
-            self._layers[layer].is_shared = owner != layer or part is None
+            if owner in self._places:
+                self._places[layer] = self._places[owner]
+            self._layers[layer].is_shared = owner != layer or owner not in self._places
+        self._visited = LayerRowsStruct()  # a layer whose rows lie below
         self._stateful = [
             layer for layer, shape in enumerate(config.layers) if recurrent_part(shape) is not None
         ]
@@ -88,18 +89,16 @@ class PanelCache(KvCache):
     def _point(self) -> None:
         """Let the structures point at the memory."""
         self._struct.capacity = self.capacity
-        for struct, at in zip(self._layers, self._places, strict=True):
-            if at is not None:
-                rows = self._parts[at[0]][at[1]]
-                struct.words = rows.data_ptr()
-                _, struct.kv_heads, _, struct.head_dim = rows.shape
+        for layer, (part, place) in self._places.items():
+            if not self.is_below(layer):  # one that is has no heads here, so that nothing is moved
+                _point_at(self._layers[layer], self._parts[part][place])
         if self.states is not None:
             for place, layer in enumerate(self._stateful):
                 self._layers[layer].tail = self.states.layer(place).tail.data_ptr()
                 self._layers[layer].inputs = self.states.steps.inputs[place].data_ptr()
 
-    def stretch(self, memory: Tensor) -> None:
-        super().stretch(memory)
+    def stretch(self, memory: Tensor, slots: int) -> None:
+        super().stretch(memory, slots)
         self._point()
 
     @property
@@ -113,23 +112,34 @@ class PanelCache(KvCache):
             self.states.applied()
 
     def from_layer(self, layer: int) -> CacheStruct:
-        """What the library is given of the layers from one on; it lives as long as the cache."""
+        """What the library is given of the layers from one on; it lives as long as the cache.
+
+        Of a layer whose rows lie below the device it is that layer alone, while a pass visits it.
+        """
         struct = CacheStruct.from_buffer_copy(self._struct)
+        if self.offloaded is not None and self.is_below(layer):
+            view = self.offloaded.view(layer)
+            _point_at(self._visited, view)
+            struct.layers, struct.num_layers = addressof(self._visited), 1
+            struct.capacity = view.shape[2]
+            return struct
         struct.layers = addressof(self._layers) + layer * sizeof(LayerRowsStruct)
         struct.num_layers -= layer
         return struct
 
     def rows_of(self, layer: int, first: int = 0) -> tuple[Tensor, Tensor]:
         """See `ReadableCache`."""
-        at = self._places[layer]
-        assert at is not None  # it has rows
-        panels = slice(first // LANES, -(-self.length // LANES))
-        keys, values = self._rows_in(self._parts[at[0]][at[1]], panels)
+        if self.is_below(layer):
+            keys, values = self._rows_in(self._rows_below(layer, first), slice(None))
+        else:
+            part, place = self._places[layer]
+            panels = slice(first // LANES, -(-self.length // LANES))
+            keys, values = self._rows_in(self._parts[part][place], panels)
         kept = slice(first % LANES, first % LANES + self.length - first)
         return keys[:, kept], values[:, kept]
 
     def committed(self) -> Tensor:
-        return self.joined([self._by_slot(part) for part in self._parts])
+        return self.joined([self._by_slot(part) for part in self.whole_parts()])
 
     def settled_states(self) -> list[Tensor]:
         if not isinstance(self.states, PanelStates) or self.states_struct is None:
@@ -166,8 +176,27 @@ class PanelCache(KvCache):
         return data.flatten(3)[..., : _whole_panels(length) * data.shape[4]]
 
     def _move(self, slots: Sequence[int]) -> None:
+        self._keep_rows(self._struct, self.length, slots)
+
+    def _move_in(self, parts: Sequence[Tensor], first: int, slots: Sequence[int]) -> None:
+        layers = [layer for part in parts for layer in part]
+        structs = (LayerRowsStruct * len(layers))()
+        for struct, rows in zip(structs, layers, strict=True):
+            _point_at(struct, rows)
+        cache = CacheStruct.from_buffer_copy(self._struct)
+        cache.layers, cache.num_layers = addressof(structs), len(layers)
+        cache.capacity = layers[0].shape[2]
+        self._keep_rows(cache, first, slots)
+
+    def _keep_rows(self, cache: CacheStruct, first: int, slots: Sequence[int]) -> None:
         ids = (ctypes.c_int64 * len(slots))(*slots)
-        self._library.keep_rows(self.address, self.length, addressof(ids), len(slots))
+        self._library.keep_rows(addressof(cache), first, addressof(ids), len(slots))
+
+
+def _point_at(struct: LayerRowsStruct, rows: Tensor) -> None:
+    """Let the library find a layer's rows. [2, kv heads, slots, head_dim]"""
+    struct.words = rows.data_ptr()
+    _, struct.kv_heads, _, struct.head_dim = rows.shape
 
 
 def _struct_of(states: RecurrentStates, config: ModelConfig) -> StatesStruct:

@@ -14,7 +14,14 @@ from torch import Tensor
 from medusa_core.errors import OutOfMemoryError
 from medusa_core.models.config import ModelConfig
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.size import ROUND_ROWS, num_states, row_bytes, state_rows
+from medusa_core.runtime.kv.offloaded.store import RowStore, lacking_slots
+from medusa_core.runtime.kv.size import (
+    ROUND_ROWS,
+    num_states,
+    offloaded_row_bytes,
+    row_bytes,
+    state_rows,
+)
 
 NewCache = Callable[[int, Tensor], KvCache]
 
@@ -26,8 +33,8 @@ class CachePool:
 
     Attributes:
         num_rows: Rows in all, beside those that states take the place of.
-        nbytes: Bytes in all.
-        row_bytes: Bytes of a row.
+        nbytes: Bytes of the device in all.
+        row_bytes: Bytes of a row, of layers whose rows lie here.
         evict: Asked to forget a cache that nobody uses now; says False where there is none.
     """
 
@@ -39,6 +46,7 @@ class CachePool:
         num_rows: int,
         cache: str = "",
         compute_itemsize: int = 4,
+        offloaded: RowStore | None = None,
     ) -> None:
         """Take the memory.
 
@@ -49,11 +57,17 @@ class CachePool:
             num_rows: Rows that were planned.
             cache: How rows are kept, `q4`; empty for plain numbers.
             compute_itemsize: Bytes of a number that the model computes in.
+            offloaded: Home of the rows of some layers, which take no room here; None where all do.
 
         Raises:
             OutOfMemoryError: The device has no room for them.
+            TierError: The disk has no room for what is to lie there.
         """
         row = row_bytes(config, dtype.itemsize, cache)
+        self._offloaded = offloaded
+        if offloaded is not None:
+            row -= offloaded_row_bytes(config, dtype.itemsize, cache, offloaded.layers)
+            offloaded.lay_out(dtype, device)
         self._row = row // dtype.itemsize
         self.num_rows = _rounded_up(num_rows)
         self._state_rows = state_rows(config, compute_itemsize, row)  # of each cache
@@ -70,6 +84,8 @@ class CachePool:
                 num_tokens=num_rows,
             ) from error
         self.nbytes = self._memory.nbytes
+        if offloaded is not None:
+            self.nbytes += offloaded.device_bytes
         self.row_bytes = self._row * dtype.itemsize
         self.evict: Callable[[], bool] = _nobody
         self._allocated: WeakKeyDictionary[KvCache, range] = WeakKeyDictionary()
@@ -91,7 +107,7 @@ class CachePool:
         Raises:
             OutOfMemoryError: Caches in use leave no room for it.
         """
-        while (rows := self._find(least, wanted)) is None:
+        while not self._has_slot or (rows := self._find(least, wanted)) is None:
             if not self.evict():
                 raise self._lack(least)
         return self._allocate(new_cache, rows)
@@ -115,7 +131,7 @@ class CachePool:
             if here is not None:
                 if here != self._allocated[cache]:
                     self._allocated[cache] = here
-                    cache.stretch(self._part(here))
+                    cache.stretch(self._part(here), len(here) - self._state_rows)
                 return cache
             if (rows := self._find(least, wanted)) is not None:
                 larger = self._allocate(new_cache, rows)
@@ -128,11 +144,19 @@ class CachePool:
         if (rows := self._find(least, wanted)) is None:
             self._allocated[cache] = before
             raise self._lack(least)
+        cache.release()
         return self._allocate(new_cache, rows)
 
     def release(self, cache: KvCache) -> None:
         """Take a cache back that somebody may still hold, but doesn't use."""
         self._allocated.pop(cache, None)
+        cache.release()
+
+    @property
+    def _has_slot(self) -> bool:
+        """Is there room for another session's rows below the device?"""
+        store = self._offloaded
+        return store is None or len(self._allocated) < store.num_sessions
 
     def _allocate(self, new_cache: NewCache, rows: range) -> KvCache:
         cache = new_cache(len(rows) - self._state_rows, self._part(rows))
@@ -174,6 +198,8 @@ class CachePool:
         return [gap for gap in (*gaps, range(free, self._all_rows)) if gap]
 
     def _lack(self, least: int) -> OutOfMemoryError:
+        if self._offloaded is not None and not self._has_slot:
+            return lacking_slots(self._offloaded.num_sessions)
         return OutOfMemoryError(
             f"{least} tokens need room in the cache, but of {self.num_rows} only "
             f"{self.free_rows} are free.",

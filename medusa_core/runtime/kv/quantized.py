@@ -14,6 +14,7 @@ from torch import Tensor
 
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
+from medusa_core.runtime.kv.offloaded.store import RowStore
 from medusa_core.runtime.kv.size import (
     group_size,
     packed_bytes,
@@ -39,11 +40,12 @@ class QuantizedCache(TensorCache):
         capacity: int,
         num_spare: int = 0,
         memory: Tensor | None = None,
+        store: RowStore | None = None,
     ) -> None:
         """Take the memory; see `KvCache`."""
-        super().__init__(config, precision, capacity, num_spare, memory)
+        super().__init__(config, precision, capacity, num_spare, memory, store)
         self._reads = precision.cache
-        self._groups = [group_size(shape.head_dim) for shape in row_groups(config)]
+        self._group_sizes = [group_size(shape.head_dim) for shape in row_groups(config)]
 
     def _dtype(self, precision: Precision) -> torch.dtype:
         return torch.uint8
@@ -53,7 +55,7 @@ class QuantizedCache(TensorCache):
         return packed_bytes(head_dim)
 
     def write(self, layer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
-        return super().write(layer, pack(rows, self._groups[self._places[layer][0]]))
+        return super().write(layer, pack(rows, self._group_sizes[self._places[layer][0]]))
 
     def read(self, layer: int) -> tuple[Tensor, Tensor]:
         part = self._places[layer][0]
@@ -66,11 +68,11 @@ class QuantizedCache(TensorCache):
         return self._unpacked(keys, part), self._unpacked(values, part)
 
     def committed(self) -> Tensor:
-        rows = (part[:, :, :, : self.length] for part in self._parts)
+        rows = (part[:, :, :, : self.length] for part in self.whole_parts())
         return self.joined([self._unpacked(each, part) for part, each in enumerate(rows)])
 
     def _unpacked(self, packed: Tensor, part: int) -> Tensor:
-        return unpack(packed, self._groups[part]).to(self._reads)
+        return unpack(packed, self._group_sizes[part]).to(self._reads)
 
 
 def pack(rows: Tensor, group: int) -> Tensor:
@@ -100,7 +102,7 @@ def unpack(packed: Tensor, group: int) -> Tensor:
     num_groups = packed.shape[-1] // (group // 2 + 4)
     num_halves, outer = num_groups * group // 2, packed.shape[:-1]
     halves, scales = packed[..., :num_halves], packed[..., num_halves:]
-    codes = torch.cat([halves & 15, halves >> 4], dim=-1).float().view(*outer, -1, group)
-    numbers = scales.contiguous().view(torch.float16).float().view(*outer, -1, 2)
+    codes = torch.cat([halves & 15, halves >> 4], dim=-1).float().view(*outer, num_groups, group)
+    numbers = scales.contiguous().view(torch.float16).float().view(*outer, num_groups, 2)
     step, least = numbers[..., :1], numbers[..., 1:]
     return torch.addcmul(least, codes, step).flatten(-2)

@@ -8,8 +8,8 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import RowShape, StateShape, rows_of
 
 RING_UNITS = 3  # of cached rows below the device: one that is computed with, two ahead
-STAGING_BYTES = 4 << 20  # what is read from a disk at once, before it is laid out
-_PAGE_BYTES = 4096
+PAGE_BYTES = 4096  # direct reads begin and end at such multiples
+STAGING_BYTES = 4 << 20  # for rows on their way from a disk, and to it, half of it each
 ROUND_ROWS = 16  # caches lie in multiples of this, as panels of the compiled step do
 STEP_ROWS = 64  # rows of a pass that a state can take back
 _GROUP = 64
@@ -95,9 +95,20 @@ def ring_bytes(
         batch: Sequences that are computed at once.
         num_rows: Most rows of a session.
     """
-    rows = (_layer_row_bytes(config, itemsize, cache, layer) for layer in layers)
-    largest = max((_whole_pages(num_rows * row) for row in rows), default=0)
-    return RING_UNITS * batch * largest + STAGING_BYTES * (largest > 0)
+    row = max((_layer_row_bytes(config, itemsize, cache, layer) for layer in layers), default=0)
+    if not row:
+        return 0
+    return RING_UNITS * batch * region_bytes(row, num_rows) + 2 * staging_bytes(ROUND_ROWS * row)
+
+
+def region_bytes(row: int, num_rows: int) -> int:
+    """Bytes that so many rows of so many bytes take on a disk, or in a buffer: whole pages."""
+    return -(-num_rows * row // PAGE_BYTES) * PAGE_BYTES
+
+
+def staging_bytes(block: int) -> int:
+    """Bytes that rows on their way from or to a disk lie in: a block of so many bytes at least."""
+    return max(STAGING_BYTES // 2, region_bytes(block, 1) + 2 * PAGE_BYTES)
 
 
 def row_file_bytes(
@@ -119,7 +130,7 @@ def row_file_bytes(
         num_rows: Most rows of a session.
     """
     rows = (_layer_row_bytes(config, itemsize, cache, layer) for layer in layers)
-    return sessions * sum(_whole_pages(num_rows * row) for row in rows)
+    return sessions * sum(region_bytes(row, num_rows) for row in rows)
 
 
 def _layer_row_bytes(config: ModelConfig, itemsize: int, cache: str, layer: int) -> int:
@@ -199,10 +210,6 @@ def packed_bytes(head_dim: int) -> int:
 def group_size(head_dim: int) -> int:
     """Numbers that share a scale in 4 bits: 64 where heads are that wide."""
     return next(size for size in range(min(_GROUP, head_dim), 0, -1) if head_dim % size == 0)
-
-
-def _whole_pages(num_bytes: int) -> int:
-    return -(-num_bytes // _PAGE_BYTES) * _PAGE_BYTES
 
 
 def _rounded_up(num_rows: int) -> int:

@@ -13,7 +13,8 @@ from medusa_core.models.decoder import LayerState, RecurrentSteps
 from medusa_core.models.layer_shapes import recurrent_part
 from medusa_core.models.precision import Precision
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.size import row_groups
+from medusa_core.runtime.kv.offloaded.store import RowStore
+from medusa_core.runtime.kv.size import ROUND_ROWS
 from medusa_core.runtime.kv.states import RecurrentStates
 
 
@@ -46,6 +47,7 @@ class TensorCache(KvCache):
         capacity: int,
         num_spare: int = 0,
         memory: Tensor | None = None,
+        store: RowStore | None = None,
     ) -> None:
         """Take the memory; see `KvCache`."""
         super().__init__(
@@ -57,13 +59,8 @@ class TensorCache(KvCache):
             memory,
             self._width,
             precision.compute,
+            store,
         )
-        # Of every layer with rows of its own, which part they are in, and where there.
-        self._places = {
-            layer: (part, place)
-            for part, layers in enumerate(row_groups(config).values())
-            for place, layer in enumerate(layers)
-        }
         held = (
             layer for layer, shape in enumerate(config.layers) if recurrent_part(shape) is not None
         )
@@ -85,8 +82,8 @@ class TensorCache(KvCache):
     def address(self) -> int:
         return self._memory.data_ptr()
 
-    def stretch(self, memory: Tensor) -> None:
-        super().stretch(memory)
+    def stretch(self, memory: Tensor, slots: int) -> None:
+        super().stretch(memory, slots)
         self._pending.clear()  # its views are of the old shape
 
     def reserve(self, num_rows: int, decided: bool = False) -> None:
@@ -114,26 +111,35 @@ class TensorCache(KvCache):
         Returns:
             All keys and all values up to the last reserved row, each [kv heads, s, head_dim].
         """
-        part, place = self._places[layer]
         if self._fixed is not None:
+            part, place = self._places[layer]
             whole = self._parts[part][place]
             _, num_kv, _, head_dim = whole.shape
             fresh = rows.view(len(rows), 2, num_kv, head_dim).permute(1, 2, 0, 3)
             whole.index_copy_(2, self._fixed[0], fresh.to(whole.dtype))
         else:
-            fresh = self._views(part).fresh[place]
+            fresh, _, _ = self._pending_rows(layer)
             _, num_kv, num_rows, head_dim = fresh.shape
             fresh.copy_(rows.view(num_rows, 2, num_kv, head_dim).permute(1, 2, 0, 3))
         return self.read(layer)
 
     def read(self, layer: int) -> tuple[Tensor, Tensor]:
         """What `write` gave for a layer in this pass."""
-        part, place = self._places[layer]
         if self._fixed is not None:
+            part, place = self._places[layer]
             whole, width = self._parts[part][place], self._fixed[1]
             return whole[0, :, :width], whole[1, :, :width]
+        _, keys, values = self._pending_rows(layer)
+        return keys, values
+
+    def _pending_rows(self, layer: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Of a layer the reserved slots, and all keys and values, as `_Pending` has them."""
+        part, place = self._places[layer]
+        if self.offloaded is not None and self.is_below(layer):
+            view, end = self.offloaded.view(layer), self.length + self._num_reserved
+            return view[:, :, self.length : end], view[0, :, :end], view[1, :, :end]
         pending = self._views(part)
-        return pending.keys[place], pending.values[place]
+        return pending.fresh[place], pending.keys[place], pending.values[place]
 
     def _views(self, part: int) -> _Pending:
         """All layers at once: slicing layer by layer would cost as much as the copies."""
@@ -161,21 +167,25 @@ class TensorCache(KvCache):
 
     def rows_of(self, layer: int, first: int = 0) -> tuple[Tensor, Tensor]:
         """See `ReadableCache`."""
+        if self.is_below(layer):
+            skipped = first % ROUND_ROWS
+            rows = self._rows_below(layer, first)[:, :, skipped : skipped + self.length - first]
+            return rows[0], rows[1]
         part, place = self._places[layer]
         keys, values = self._parts[part][place][:, :, first : self.length]
         return keys, values
 
     def committed(self) -> Tensor:
-        return self.joined([part[:, :, :, : self.length] for part in self._parts])
+        return self.joined([part[:, :, :, : self.length] for part in self.whole_parts()])
 
     def _first_rows(self, data: Tensor, length: int) -> Tensor:
         return data[:, :, :, :length]
 
-    def _move(self, slots: Sequence[int]) -> None:
+    def _move_in(self, parts: Sequence[Tensor], first: int, slots: Sequence[int]) -> None:
         # One after the other: slots ascend, so that none is overwritten before it is read, and no
         # list of them has to be brought to the device.
-        for part in self._parts:
-            rows = part[:, :, :, self.length :]
+        for part in parts:
+            rows = part[:, :, :, first:]
             for place, slot in enumerate(slots):
                 if place != slot:
                     rows[:, :, :, place] = rows[:, :, :, slot]

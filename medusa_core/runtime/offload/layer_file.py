@@ -7,11 +7,9 @@ what is read once a step would push everything else out of memory.
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import os
-import shutil
 import struct
 import sys
 import tempfile
@@ -26,6 +24,7 @@ from typing import Any
 import psutil
 
 from medusa_core.errors import TierError
+from medusa_core.runtime.offload.disk_room import check_room, write_error
 from medusa_core.runtime.offload.layer_entries import (
     ROUND_BYTES,
     LayerEntry,
@@ -40,13 +39,12 @@ from medusa_core.runtime.offload.layer_entries import (
 log = logging.getLogger(__name__)
 
 SUFFIX = ".layers"
-_UNDONE = ".layers.part"
+UNDONE = ".layers.part"
 PIECE_BYTES = 32 << 20  # read at once
 _FIRST = struct.Struct("<8sQQIQ")  # magic, the header's place, length and CRC-32, the file's size
 _MAGIC = b"MDLAYER1"
 _MOST_HEADER_BYTES = 64 << 20
-_FLOOR_BYTES = 1 << 30  # left free on the disk
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_WHAT = "The layers"
 
 
 class LayerFileWriter:
@@ -72,11 +70,11 @@ class LayerFileWriter:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             _remove_strays(path.parent)
-            _check_room(path.parent, num_bytes)
+            check_room(path.parent, num_bytes, _WHAT)
             own = f"{os.getpid()}-"
-            handle, name = tempfile.mkstemp(suffix=_UNDONE, prefix=own, dir=path.parent)
+            handle, name = tempfile.mkstemp(suffix=UNDONE, prefix=own, dir=path.parent)
         except OSError as error:
-            raise _unwritable(path, error) from error
+            raise write_error(path.parent, error, _WHAT) from error
         self._part = Path(name)
         self._file = os.fdopen(handle, "wb", buffering=0)
         self._file.seek(ROUND_BYTES)
@@ -135,7 +133,7 @@ class LayerFileWriter:
             self._file.close()
             self._part.replace(self._path)
         except OSError as error:
-            raise _unwritable(self._path, error) from error
+            raise write_error(self._path.parent, error, _WHAT) from error
 
     def _fill(self, end: int) -> None:
         self._write(memoryview(bytes(end - self._end)))
@@ -147,7 +145,7 @@ class LayerFileWriter:
             while content:
                 content = content[self._file.write(content) :]
         except OSError as error:
-            raise _unwritable(self._path, error) from error
+            raise write_error(self._path.parent, error, _WHAT) from error
 
 
 class LayerFile:
@@ -272,30 +270,6 @@ def open_direct(path: Path) -> Any:
     return os.fdopen(handle, "rb", buffering=0)
 
 
-def _check_room(folder: Path, num_bytes: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if free < num_bytes + _FLOOR_BYTES:
-        raise TierError(
-            f"The layers need {num_bytes / (1 << 30):.1f} GiB in {folder}, where "
-            f"{free / (1 << 30):.1f} GiB are free and 1 must stay free.",
-            "Make room, or name a folder on another disk.",
-            needed_bytes=num_bytes,
-            free_bytes=free,
-        )
-
-
-def _unwritable(path: Path, error: OSError) -> TierError:
-    if error.errno in _FULL:
-        return TierError(
-            f"The disk is full: the layers have no room in {path.parent}.",
-            "Make room, or name a folder on another disk.",
-        )
-    return TierError(
-        f"The layers can't be written to {path.parent}: {error.strerror or error}.",
-        "Name another folder.",
-    )
-
-
 def _forget_pages(handle: int) -> None:
     """Let the page cache go: the file is read past it."""
     if sys.platform == "linux":
@@ -304,7 +278,7 @@ def _forget_pages(handle: int) -> None:
 
 def _remove_strays(folder: Path) -> None:
     """What killed programs left half written."""
-    for part in folder.glob(f"*{_UNDONE}"):
+    for part in folder.glob(f"*{UNDONE}"):
         pid, _, _ = part.name.partition("-")
         if pid.isdecimal() and not psutil.pid_exists(int(pid)):
             part.unlink(missing_ok=True)

@@ -142,12 +142,33 @@ def test_the_page_shows_both_once_a_policy_is_told(appearance: Appearance, qtbot
     view.show()
     plain = BatchProgress("answering", 1, 0, 8, 9.8, 60.0)
     view.show_state(BatchState("answering", plain))
-    assert view.picture.isHidden()
-    assert view.rates.isHidden()
+    assert view.panel.picture.isHidden()
+    assert view.panel.rates.isHidden()
     told = replace(plain, policy=POLICY, sizes=SIZES, forecast_tokens_per_s=10.5, parts=(READ,))
     view.show_state(BatchState("answering", told))
-    assert view.picture.isVisible()
-    assert view.rates.words.startswith("Answers: forecast 10.5 tokens/s, reached 9.80 tokens/s.")
-    assert "Weights read" in view.rates.words
+    assert view.panel.picture.isVisible()
+    assert view.panel.rates.words.startswith(
+        "Answers: forecast 10.5 tokens/s, reached 9.80 tokens/s."
+    )
+    assert "Weights read" in view.panel.rates.words
     view.show_state(BatchState("answering", plain))
-    assert view.picture.isHidden(), "another batch has none"
+    assert view.panel.picture.isHidden(), "another batch has none"
+
+
+def test_words_are_scrolled_where_there_is_little_room_and_never_cut(
+    appearance: Appearance, qtbot: QtBot
+) -> None:
+    view = BatchView(appearance)
+    qtbot.addWidget(view)
+    told = BatchProgress("answering", policy=POLICY, sizes=SIZES, parts=(READ,) * len(PARTS))
+    view.show_state(BatchState("answering", told))
+    view.show()
+    for height, is_scrolled in ((900, False), (220, True)):
+        view.resize(560, height)
+        qtbot.waitUntil(lambda scrolled=is_scrolled: _can_scroll(view) is scrolled)
+        for label in view.panel.findChildren(QLabel):
+            assert label.height() >= label.heightForWidth(label.width()), label.text()
+
+
+def _can_scroll(view: BatchView) -> bool:
+    return view.panel.verticalScrollBar().maximum() > 0

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from medusa_core.messages import Placement
+from medusa_core.errors import TierError
+from medusa_core.messages import Placement, Tier
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
+from medusa_core.runtime.kv.offloaded.disk import DiskStore
 from medusa_core.runtime.kv.offloaded.store import RowStore
+from medusa_core.runtime.kv.size import whole_rows
 
 
 def row_store(
@@ -29,4 +32,17 @@ def row_store(
     Raises:
         TierError: Rows lie on a disk, but no folder is named.
     """
-    raise NotImplementedError
+    layers = () if placement is None else placement.cached_layers(Tier.DISK)
+    if placement is None or not layers:
+        return None
+    if folder is None:
+        raise TierError("Cached rows lie on a disk, but no folder is named.", "Name a folder.")
+    return DiskStore(
+        config,
+        layers,
+        sessions,
+        whole_rows(config.context_tokens),
+        folder,
+        placement.tree_rows,
+        precision.cache_format,
+    )

@@ -1,0 +1,47 @@
+"""Whether a disk has room for what is to lie below the device, and what its refusals mean."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from pathlib import Path
+
+from medusa_core.errors import TierError
+
+FLOOR_BYTES = 1 << 30  # left free on the disk
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def check_room(folder: Path, num_bytes: int, what: str) -> None:
+    """Refuse to begin what a disk has no room for.
+
+    Args:
+        folder: On the disk.
+        num_bytes: What is to lie there.
+        what: Its name in the plural, such as "The layers".
+
+    Raises:
+        TierError: There is no room for it.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < num_bytes + FLOOR_BYTES:
+        raise TierError(
+            f"{what} need {num_bytes / (1 << 30):.1f} GiB in {folder}, where "
+            f"{free / (1 << 30):.1f} GiB are free and 1 must stay free.",
+            "Make room, or name a folder on another disk.",
+            needed_bytes=num_bytes,
+            free_bytes=free,
+        )
+
+
+def write_error(folder: Path, error: OSError, what: str) -> TierError:
+    """Why something can't be written; the arguments are those of `check_room`."""
+    if error.errno in _FULL:
+        return TierError(
+            f"The disk is full: {what[0].lower()}{what[1:]} have no room in {folder}.",
+            "Make room, or name a folder on another disk.",
+        )
+    return TierError(
+        f"{what} can't be written to {folder}: {error.strerror or error}.",
+        "Name another folder.",
+    )
