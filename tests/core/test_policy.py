@@ -70,7 +70,6 @@ WORK = BatchWork(
     row_bytes=16384,
     slots=208,
     most_slots=256,
-    tail_rows=16,
     state_bytes=16384,
     scratch_bytes=10 << 20,
     scratch_row_bytes=200_000,
@@ -216,12 +215,13 @@ class ByHand:
         n, count = block.batch * block.num_batches, w.num_layers
         cache = n * w.slots * w.row_bytes
         ring = 3 * block.batch * w.most_slots * w.row_bytes + (4 << 20)
-        rows = max(block.batch, min(block.at_once, n * w.prompt_tokens))
+        trees = 1 if n >= 8 else 16
+        rows = max(trees * block.batch, block.at_once)
         states = max(n, min(block.prompt_rows, n * w.prompt_tokens)) * w.state_bytes
         device = w.fixed_bytes + w.scratch_bytes + rows * w.scratch_row_bytes
-        device += n * w.scored_row_bytes + states * (self.states is Tier.DEVICE)
+        device += n * trees * w.scored_row_bytes + states * (self.states is Tier.DEVICE)
         device = device + (count - w_m - w_k) * w.layer_bytes + (count - c_m - c_k) * cache
-        device = device + (c_m + c_k) * n * w.tail_rows * w.row_bytes
+        device = device + (c_m + c_k) * n * (16 if n >= 8 else 32) * w.row_bytes
         device = device + (w_m + w_k > 0) * 3 * w.piece_bytes + (c_m + c_k > 0) * ring
         memory = w_m * w.layer_bytes + c_m * cache + states * (self.states is Tier.MEMORY)
         if m.memory_bytes:

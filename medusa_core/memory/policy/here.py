@@ -41,7 +41,7 @@ from medusa_core.memory.tiers import Below, rows_at_once
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
-from medusa_core.runtime.kv.size import ROUND_ROWS, tail_slots, whole_rows
+from medusa_core.runtime.kv.size import ROUND_ROWS, whole_rows
 from medusa_core.runtime.offload.layer_file import PIECE_BYTES
 from medusa_core.system import cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
@@ -122,7 +122,6 @@ def work_of(request: PolicyRequest) -> BatchWork:
         row_bytes=_row_bytes(config, formats, length) // config.num_layers,
         slots=-(-(length + 2) // ROUND_ROWS) * ROUND_ROWS,
         most_slots=whole_rows(longest),
-        tail_rows=tail_slots(tree_rows=1),
         state_bytes=4 * config.hidden_size,
         scratch_bytes=scratch(1, 0) - row,
         scratch_row_bytes=row,

@@ -14,14 +14,12 @@ from medusa_core.memory.plan import (
     scratch_bytes,
 )
 from medusa_core.memory.policy.layouts import layers_below, tier_of
+from medusa_core.memory.policy.work import step_rows
 from medusa_core.memory.tiers import rows_at_once
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, Placement, Policy, Shares, Tier
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.runtime.kv.size import offloaded_row_bytes, ring_bytes, tail_bytes, whole_rows
-
-MANY = 8  # rows of so many conversations pay more than drafts of each
-_TREE_ROWS = 16  # of a step of one conversation, where fewer of them are answered at once
 
 
 def plan_policy(
@@ -79,7 +77,6 @@ def _placed(
         sessions: As it was planned for.
         rows: Of a prompt, that are computed at once at most.
     """
-    is_plain = policy.num_sequences >= MANY
     placement = Placement(
         tiers=tiers_of(policy.weights, config.num_layers),
         layer_bytes=layer_bytes(config, formats),
@@ -90,7 +87,7 @@ def _placed(
         attention=Tier(policy.attention),
         states=tier_of(policy.activations),
         batch=policy.batch,
-        tree_rows=1 if is_plain else _TREE_ROWS,
+        tree_rows=step_rows(policy.num_sequences),
     )
     ring = NUM_BUFFERS * piece_bytes(config, formats) * (placement.offloaded_bytes > 0)
     rows_ring, kept = _rows_bytes(plan.context_tokens, config, formats, policy, placement)

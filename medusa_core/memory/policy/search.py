@@ -18,6 +18,7 @@ from medusa_core.memory.policy.found import BatchForecast, FoundPolicy
 from medusa_core.memory.policy.layouts import (
     Layouts,
     cache_layer_bytes,
+    have_room,
     layers_below,
     layouts,
     passing_bytes,
@@ -98,9 +99,13 @@ def expected(
         *(np.array([number]) for number in layers_below(policy.weights, work.num_layers)),
         *(np.array([number]) for number in layers_below(policy.cache, work.num_layers)),
     )
+    tried = [
+        BatchBlock(policy.batch, policy.num_batches, at_once, policy.prompt_rows)
+        for at_once in fitting or [min(work.rows_at_once)]
+    ]
+    roomy = [block for block in tried if have_room(work, block, machine, sides.states, where).all()]
     choices = []
-    for at_once in fitting or [min(work.rows_at_once)]:
-        block = BatchBlock(policy.batch, policy.num_batches, at_once, policy.prompt_rows)
+    for block in roomy or tried[-1:]:
         (seconds,) = _block_s(work, block, machine, where, sides, overlaps)
         choices.append(_Choice(block, sides, where, float(seconds)))
     best = min(choices, key=lambda choice: choice.block_s)

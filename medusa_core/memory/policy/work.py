@@ -7,6 +7,14 @@ from dataclasses import dataclass
 
 from medusa_core.runtime.kv.size import ROUND_ROWS
 
+MANY = 8  # rows of so many conversations pay more than drafts of each
+_TREE_ROWS = 16
+
+
+def step_rows(num_sequences: int) -> int:
+    """Most rows of a step of one sequence, of so many that are answered at once."""
+    return 1 if num_sequences >= MANY else _TREE_ROWS
+
 
 @dataclass(frozen=True, slots=True)
 class BatchWork:
@@ -20,7 +28,6 @@ class BatchWork:
         row_bytes: Keys and values of one token in one layer.
         slots: Rows of a usual sequence for which there is room.
         most_slots: Those of the longest.
-        tail_rows: Those of them that stay on the device where the others lie below.
         state_bytes: The state of one row between two layers.
         scratch_bytes: What a pass needs besides, however many rows it has.
         scratch_row_bytes: What it needs for each row that is computed at once.
@@ -38,7 +45,6 @@ class BatchWork:
     row_bytes: int
     slots: int
     most_slots: int
-    tail_rows: int
     state_bytes: int
     scratch_bytes: int
     scratch_row_bytes: int
