@@ -139,7 +139,7 @@ def living_threads() -> set[threading.Thread]:
         and not type(thread).__module__.startswith("tqdm")
         # Helpers of the compiled step, and readers of layers: `test_helpers_rest_and_leave` and
         # `test_the_reader_leaves_with_its_model` see that they go with what they serve.
-        and not thread.name.startswith(("medusa-step-", "medusa-layers"))
+        and not thread.name.startswith(("medusa-step-", "medusa-layers", "medusa-rows"))
     }
 
 

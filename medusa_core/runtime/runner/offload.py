@@ -59,7 +59,7 @@ class OffloadRunner(ResidentRunner):
         lower: LowerTiers | None,
     ) -> None:
         super().__init__(model, precision)
-        self._store = None if lower is None else lower.rows
+        self.store = None if lower is None else lower.rows
         self.tiers = TierVisits(offloaded, lower, precision.device, self._share_workers_with)
 
     @property
@@ -76,7 +76,7 @@ class OffloadRunner(ResidentRunner):
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
         kind, config = self._kind_of_cache, self._model.config
-        return kind(config, self._precision, capacity, memory=memory)
+        return kind(config, self._precision, capacity, memory=memory, store=self.store)
 
     def verify_pruned(
         self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
@@ -136,7 +136,7 @@ class OffloadRunner(ResidentRunner):
 
     def _padded(self, token_ids: Sequence[int], kv: KvCache) -> Sequence[int]:
         """No rows are added where cached rows lie below: what is decided goes there at once."""
-        return token_ids if self._store is not None else super()._padded(token_ids, kv)
+        return token_ids if self.store is not None else super()._padded(token_ids, kv)
 
     def _share_workers_with(self, linear: QuantLinear) -> None:
         if self._workers is not None and isinstance(linear, NativeLinear):
