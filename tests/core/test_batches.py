@@ -59,10 +59,23 @@ def test_a_pass_is_divided_by_sequences_and_by_rows() -> None:
     assert rows == [slice(0, 60), slice(60, 90), slice(90, 180), slice(180, 181)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("states", [Tier.DEVICE, Tier.MEMORY, Tier.DISK])
+CACHES = {
+    "here": (),
+    "the second below": (1,),
+    "all below": (0, 1, 2, 3),
+}
+CASES = [
+    (kind, states, caches)
+    for number, kind in enumerate(KINDS)
+    for place, states in enumerate((Tier.DEVICE, Tier.MEMORY, Tier.DISK))
+    for caches in CACHES
+    if caches != "here" or place == number % 3
+]
+
+
+@pytest.mark.parametrize(("kind", "states", "caches"), CASES)
 def test_batches_answer_as_one(
-    kind: str, states: Tier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, states: Tier, caches: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dtype, formats = KINDS[kind]
     model = write_tiny(tmp_path / "model", STREAMED)
@@ -70,11 +83,20 @@ def test_batches_answer_as_one(
     options = with_layers_below(model, None, options, 1)
     whole = load_target(model, None, options)
     alone = [decode(whole, SETTINGS, prompt).token_ids for prompt in PROMPTS]
+    below = [Tier.DISK if n in CACHES[caches] else Tier.DEVICE for n in range(4)]
 
     def placed(*args: object, **more: object) -> MemoryPlan:
         plan = plan_target(*args, **more)  # type: ignore[arg-type]
         assert plan.placement is not None
-        its = replace(plan.placement, batch=2, states=states, pass_rows=600, prompt_rows=64)
+        its = replace(
+            plan.placement,
+            batch=2,
+            states=states,
+            pass_rows=600,
+            prompt_rows=64,
+            cache_tiers=tuple(below),
+            tree_rows=12,
+        )
         return replace(plan, placement=its)
 
     monkeypatch.setattr(load, "plan_target", placed)
@@ -82,6 +104,7 @@ def test_batches_answer_as_one(
     assert answers(target) == alone
     traffic = target.runner.traffic
     assert (traffic.states_bytes > 0) == (states is not Tier.DEVICE)
+    assert (traffic.rows_written_bytes > 0) == (caches != "here")
     assert traffic.num_layers > traffic.num_passes * target.config.num_layers
     trees = replace(SETTINGS, drafter="suffix")
     assert answers(target, trees) == alone

@@ -59,7 +59,7 @@ class OffloadRunner(ResidentRunner):
         lower: LowerTiers | None,
     ) -> None:
         super().__init__(model, precision)
-        self._store = None if lower is None else lower.rows
+        self.store = None if lower is None else lower.rows
         self.tiers = TierVisits(offloaded, lower, precision.device, self._share_workers_with)
 
     @property
@@ -76,7 +76,7 @@ class OffloadRunner(ResidentRunner):
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
         kind, config = self._kind_of_cache, self._model.config
-        return kind(config, self._precision, capacity, memory=memory)
+        return kind(config, self._precision, capacity, memory=memory, store=self.store)
 
     def verify_pruned(
         self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
@@ -125,9 +125,19 @@ class OffloadRunner(ResidentRunner):
         self, parts: Sequence[SomeRows], caches: Sequence[KvCache], only_row: int | None = None
     ) -> Tensor:
         """A pass in one batch."""
-        self._whole = whole_pass([len(part.token_ids) for part in parts])
-        with self.tiers.passing([self._whole], caches, range(self._model.config.num_layers)):
-            return super()._forward(parts, caches, only_row)
+        self._whole, self._caches = whole_pass([len(part.token_ids) for part in parts]), caches
+        return super()._forward(parts, caches, only_row)
+
+    def _through(
+        self,
+        layers: range,
+        x: Tensor,
+        some: PlacedRows,
+        only_row: int | None,
+        tapped: list[Tensor],
+    ) -> Tensor:
+        with self.tiers.passing([self._whole], self._caches, layers):
+            return super()._through(layers, x, some, only_row, tapped)
 
     def _block(self, index: int, x: Tensor, some: PlacedRows, only: int | None) -> Tensor:
         self.tiers.enter(index)
@@ -136,7 +146,7 @@ class OffloadRunner(ResidentRunner):
 
     def _padded(self, token_ids: Sequence[int], kv: KvCache) -> Sequence[int]:
         """No rows are added where cached rows lie below: what is decided goes there at once."""
-        return token_ids if self._store is not None else super()._padded(token_ids, kv)
+        return token_ids if self.store is not None else super()._padded(token_ids, kv)
 
     def _share_workers_with(self, linear: QuantLinear) -> None:
         if self._workers is not None and isinstance(linear, NativeLinear):

@@ -57,7 +57,7 @@ class OffloadNativeRunner(NativeRunner):
     ) -> None:
         super().__init__(model, precision, native)
         self._stand_ins = {} if offloaded is None else offloaded.linears
-        self._store = None if lower is None else lower.rows
+        self.store = None if lower is None else lower.rows
         self.tiers = TierVisits(offloaded, lower, precision.device)
         self._layers = [native.layer(index) for index in range(model.config.num_layers)]
         self._num_holding = model.config.num_layers  # a pass is one: layers come once
@@ -76,7 +76,7 @@ class OffloadNativeRunner(NativeRunner):
 
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> PanelCache:
         config, dtype = self._model.config, self.cache_dtype
-        return PanelCache(self._library, config, dtype, capacity, memory)
+        return PanelCache(self._library, config, dtype, capacity, memory, self.store)
 
     def verify_pruned(
         self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]

@@ -84,6 +84,7 @@ class Runner(Protocol):
             behind the final norm first.
         waited: How long passes have waited so far; of a card, as far as it has come with its work.
         workers: The threads of a compiled step, which may compute heads, too; None without one.
+        store: Has cached rows that lie below the device; None where all lie on it.
         plain_why: Why trees must be nothing but a root, for people; empty where they needn't.
     """
 
@@ -91,6 +92,7 @@ class Runner(Protocol):
     cache_dtype: torch.dtype
     taps: tuple[int, ...]
     workers: Workers | None = None
+    store: RowStore | None = None
     plain_why: str = ""
 
     @property
@@ -159,9 +161,15 @@ class Runner(Protocol):
         Raises:
             OutOfMemoryError: The device has no room for it.
         """
-        kept_as = precision.cache_format
-        item = precision.compute.itemsize
-        return CachePool(config, self.cache_dtype, precision.device, num_rows, kept_as, item)
+        return CachePool(
+            config,
+            self.cache_dtype,
+            precision.device,
+            num_rows,
+            precision.cache_format,
+            precision.compute.itemsize,
+            self.store,
+        )
 
     @property
     def buffer_bytes(self) -> int:
