@@ -43,7 +43,7 @@ class PolicyPanel(QScrollArea):
     def show_progress(self, progress: BatchProgress) -> None:
         """Show what is told of a batch."""
         is_known = progress.policy is not None
-        whole = answers_part(progress.forecast_tokens_per_s, progress.tokens_per_s)
+        whole = answers_part(progress.forecast_tokens_per_s, progress.mean_tokens_per_s)
         self.picture.show_policy(progress.policy, progress.sizes)
         self.rates.show_parts((whole, *progress.parts) if is_known else ())
         self.setVisible(is_known)

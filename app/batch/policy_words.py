@@ -30,6 +30,12 @@ _PARTS = {
     "waited": QT_TRANSLATE_NOOP("Batch", "Waited"),
     "answers": QT_TRANSLATE_NOOP("Batch", "Answers"),
 }
+_UNITS = {
+    "tokens/s": QT_TRANSLATE_NOOP("Batch", "tokens/s"),
+    "ms a layer": QT_TRANSLATE_NOOP("Batch", "ms a layer"),
+    "s a pass": QT_TRANSLATE_NOOP("Batch", "s a pass"),
+}
+_LEAST_BYTES = 1 << 20
 _UNKNOWN = "–"
 _DIGITS = 3  # of a rate
 
@@ -50,9 +56,10 @@ def used_tiers(shares: Shares) -> dict[Tier, float]:
 
 
 def share_words(tier: Tier, share: float, nbytes: int) -> str:
-    """How much lies in a tier; without its size where that isn't known."""
+    """How much lies in a tier; without its size where that isn't known, or is next to nothing."""
     words = _tr(_PLACES[tier]).format(f"{Number(share):.0%}")
-    return f"{words}, {gib(round(share * nbytes))}" if nbytes else words
+    size = round(share * nbytes)
+    return f"{words}, {gib(size)}" if size >= _LEAST_BYTES else words
 
 
 def schedule_words(policy: Policy) -> str:
@@ -101,13 +108,12 @@ def rate_words(rate: float | None, unit: str) -> str:
         return _UNKNOWN
     whole_digits = 1 + math.floor(math.log10(rate)) if rate > 0 else _DIGITS
     digits = min(_DIGITS, max(0, _DIGITS - whole_digits))
-    return f"{Number(rate):,.{digits}f} {unit}"
+    return f"{Number(rate):,.{digits}f} {_tr(_UNITS.get(unit, unit))}"
 
 
 def answers_part(forecast: float | None, tokens_per_s: float) -> PartRate:
     """All parts together: tokens of answers a second."""
-    unit = QCoreApplication.translate("Batch", "tokens/s")
-    return PartRate("answers", forecast, tokens_per_s or None, unit)
+    return PartRate("answers", forecast, tokens_per_s or None, "tokens/s")
 
 
 def compared_words(part: PartRate) -> str:
@@ -117,7 +123,7 @@ def compared_words(part: PartRate) -> str:
     )
     if not part.binds:
         return text
-    return QCoreApplication.translate("Batch", "{0}; this one binds").format(text)
+    return QCoreApplication.translate("Batch", "{0}; it binds").format(text)
 
 
 def _tr(text: str) -> str:

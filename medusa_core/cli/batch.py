@@ -13,6 +13,7 @@ from medusa_core.cli.program import subject
 from medusa_core.engine.batch.answers_file import AnswersFile
 from medusa_core.engine.batch.lines import read_lines
 from medusa_core.errors import RequestError
+from medusa_core.memory.policy.rules import MOST_TOGETHER
 from medusa_core.messages import GenerateSettings
 from medusa_core.system.jobs.batch.progress import (
     BatchMeter,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from medusa_core.engine.batch.run import ShouldPause
 
 PAUSED = 3  # what it ends with where the same command goes on
-MOST_TOGETHER = 256
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,6 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0,
         metavar="N",
         help="answers that are written at once (default: up to 32, as memory allows)",
+    )
+    parser.add_argument(
+        "--policy",
+        type=Path,
+        metavar="FILE",
+        help="place weights, cache and activations as this JSON says (default: where not all has "
+        "room, the best that plan --throughput finds)",
     )
     parser.add_argument("--progress", type=Path, help="keep telling this file how far it is")
     parser.add_argument(
@@ -99,6 +106,7 @@ def _answer(
     meter: BatchMeter,
     stop: ShouldPause,
 ) -> bool:
+    from medusa_core.cli.batch_policy import closing_text, rates_now
     from medusa_core.cli.batch_target import (
         load_for_batch,
         settings_for,
@@ -109,8 +117,14 @@ def _answer(
     from medusa_core.speculation.tuning.tuner import Tuner
 
     loaded = load_for_batch(args, left)
-    target = loaded.target
+    target, chosen = loaded.target, loaded.chosen
     settings = settings_for(args, loaded)
+
+    def show(progress: BatchProgress) -> None:
+        if chosen is not None:  # for the next report
+            meter.reached(rates_now(chosen, target.runner.traffic.since(before)))
+        _show(progress)
+
     run = BatchRun(
         target=target,
         settings=settings,
@@ -119,11 +133,19 @@ def _answer(
         # Trees are chosen by what steps cost here; plain decoding needs to know nothing.
         tuner=Tuner(target) if settings.drafter == "none" else open_tuner(args, target),
         most=loaded.together,
-        on_progress=_show,
+        on_progress=show,
         stop=stop,
     )
+    if chosen is not None:
+        policy, forecast = chosen.found
+        meter.follow(policy, forecast.tokens_per_s, forecast.sizes)
     meter.begin()
+    before = target.runner.traffic
     finished = run.answer(left)
+    if chosen is not None:
+        traffic = target.runner.traffic.since(before)
+        meter.reached(rates_now(chosen, traffic))
+        print(closing_text(chosen, traffic, meter.mean_tokens_per_s))
     effect = sparse_effect(target, run.answered_prompts) if finished else None
     if effect is not None:
         print(effect.text)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from medusa_core.cli.arguments import settings_of
+from medusa_core.cli.batch_policy import ChosenPolicy, Conversations, chosen_policy
 from medusa_core.cli.load_arguments import (
     model_dirs,
     options_of,
@@ -18,22 +20,30 @@ from medusa_core.engine.batch.room import sessions_for
 from medusa_core.errors import MedusaError, PlanError
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
-from medusa_core.messages import GenerateSettings
+from medusa_core.memory.policy.work import MANY
+from medusa_core.messages import GenerateSettings, LoadOptions
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.text.template import Template
 from medusa_core.models.text.tokenizer import Tokenizer
 from medusa_core.speculation.drafters.lineup import drafters_for
 
 TOGETHER = (32, 16, 8, 4, 2, 1)  # tried in this order
-MANY = 8  # rows of so many conversations pay more than drafts of each
+_ATTEMPTS = 6
 _SPARE_TOKENS = 16  # of a context, for what a template adds and for trees
 
 
 class Loaded(NamedTuple):
-    """A target, and how many conversations it answers at once."""
+    """A target, and how many conversations it answers at once.
+
+    Attributes:
+        target: It.
+        together: Conversations.
+        chosen: The policy that is carried out; None where nothing was searched.
+    """
 
     target: Target
     together: int
+    chosen: ChosenPolicy | None = None
 
 
 def load_for_batch(args: argparse.Namespace, lines: Sequence[BatchLine]) -> Loaded:
@@ -49,9 +59,15 @@ def load_for_batch(args: argparse.Namespace, lines: Sequence[BatchLine]) -> Load
     options = replace(options_of(args), context_tokens=context)
     lacking: PlanError | None = None
     most = min(len(lines), args.together or TOGETHER[0])
+    shortened = [min(length, context) for length in lengths]
+    talks = Conversations(shortened, args.max_new_tokens, context)
+    usual = replace(options, sessions=sessions_for(shortened, most, context))
+    chosen = chosen_policy(args, files, heads_dir, usual, talks)
+    if chosen is not None:
+        return _load_as_chosen(args, files, heads_dir, options, talks, chosen)
     fewer = () if args.together else (number for number in TOGETHER if number < most)
     for together in (most, *fewer):
-        sessions = sessions_for([min(length, context) for length in lengths], together, context)
+        sessions = sessions_for(shortened, together, context)
         try:
             target = load_target(files, heads_dir, replace(options, sessions=sessions))
         except PlanError as error:
@@ -62,13 +78,45 @@ def load_for_batch(args: argparse.Namespace, lines: Sequence[BatchLine]) -> Load
     raise lacking
 
 
+def _load_as_chosen(
+    args: argparse.Namespace,
+    files: ModelFiles,
+    heads_dir: Path | None,
+    options: LoadOptions,
+    talks: Conversations,
+    chosen: ChosenPolicy,
+) -> Loaded:
+    """Load what a policy wants; where a searched one lacks a little room, the next best one.
+
+    Raises:
+        MedusaError: It can't be loaded.
+    """
+    missing = 0
+    for attempt in range(_ATTEMPTS):
+        policy = chosen.found.policy
+        together = policy.num_sequences
+        sessions = sessions_for(talks.lengths, together, talks.context)
+        as_wanted = replace(options.carrying_out(policy), sessions=sessions)
+        try:
+            target = load_target(files, heads_dir, as_wanted)
+        except PlanError as error:
+            lacking = error.data.get("missing_bytes")
+            if chosen.is_given or not isinstance(lacking, int) or attempt == _ATTEMPTS - 1:
+                raise
+            missing += lacking
+            chosen = chosen.next_best(missing)
+            continue
+        return Loaded(ready(args, target), together, chosen)
+    raise AssertionError  # the last attempt returns or raises
+
+
 def settings_for(args: argparse.Namespace, loaded: Loaded) -> GenerateSettings:
     """How all lines are decoded.
 
     Raises:
         RequestError: A setting makes no sense.
     """
-    target, together = loaded
+    target, together = loaded.target, loaded.together
     drafter = args.drafter or ("none" if together >= MANY else drafters_for(target)[0].name)
     settings = settings_of(args, drafter, args.tree_rows, tuple(args.stop))
     # Room is asked for the whole answer: else one could end early for want of it.

@@ -28,6 +28,7 @@ from medusa_core.loading.target import Target
 from medusa_core.memory.heap import trim_heap
 from medusa_core.memory.policy.found import BatchForecast
 from medusa_core.memory.policy.here import (
+    MEASURED,
     PolicyRequest,
     Rates,
     machine_for,
@@ -187,7 +188,7 @@ def _forecast(
         target.config, target.formats, target.precision, count, prompt_tokens, new_tokens
     )
     budget = limited(live_budget(args.device), args.memory_gib)
-    rates = Rates(MeasurementFiles(calibrations_dir()), report_line, anew=True)
+    rates = Rates(MeasurementFiles(calibrations_dir()), report_line, MEASURED)
     machine = machine_for(request, budget, below_device(placing_of(args)), rates)
     # What is loaded already is free to be taken by what is planned.
     room = round(args.memory_gib * (1 << 30)) if args.memory_gib else machine.device_bytes

@@ -15,10 +15,11 @@ from medusa_core.memory.budget import GIB
 from medusa_core.memory.policy.found import FoundPolicy
 from medusa_core.memory.policy.machine import MachineRates
 from medusa_core.memory.policy.policy_file import found_as_json
+from medusa_core.memory.policy.reached import UNITS, shown
 from medusa_core.memory.policy.rules import Rules, rules_of
 from medusa_core.memory.policy.search import search
 from medusa_core.memory.policy.work import BatchWork
-from medusa_core.messages import PARTS, Shares, Tier, WeightFormats
+from medusa_core.messages import Shares, Tier, WeightFormats
 from medusa_core.models.config import ModelConfig
 from medusa_core.system.resources import calibrations_dir
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from medusa_core.memory.budget import Budget
 
 _MOST_PROMPTS = 100_000
-_UNITS = dict.fromkeys(PARTS[:3], "GB/s") | {PARTS[3]: "ms a layer", PARTS[4]: "s a pass"}
 
 
 def add_throughput_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +57,7 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
         RequestError: The numbers make no sense.
     """
     from medusa_core.memory.policy.here import (
+        MEASURED,
         PolicyRequest,
         Rates,
         machine_for,
@@ -79,7 +80,9 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
     if args.machine is not None:
         machine = read_machine(args.machine)
     else:
-        rates = Rates(MeasurementFiles(calibrations_dir()), _report, args.measure)
+        rates = Rates(
+            MeasurementFiles(calibrations_dir()), _report, MEASURED if args.measure else ()
+        )
         machine = machine_for(request, budget, below_device(options), rates)
     rules = rules_of(config, device.type)
     if args.machine is not None:
@@ -214,7 +217,7 @@ def found_lines(num_layers: int, found: FoundPolicy) -> list[str]:
     size = f"block of {policy.num_sequences}: {policy.num_batches} × {policy.batch}"
     size += f", {policy.prompt_rows} rows of prompts a pass"
     times = f"prompts {forecast.prefill_s:.2f} s, a step {forecast.step_s:.2f} s"
-    rates = ", ".join(rate_text(name, rate) for name, rate in forecast.rates.items())
+    rates = ", ".join(_rate_text(name, rate) for name, rate in forecast.rates.items())
     if policy.cache.below:
         where = "on the device" if policy.attention == Tier.DEVICE.value else "where they lie"
         size += f"; attention to rows below it {where}"
@@ -227,15 +230,8 @@ def found_lines(num_layers: int, found: FoundPolicy) -> list[str]:
     ]
 
 
-def rate_text(name: str, rate: float) -> str:
-    """A rate or a time, with its unit."""
-    return f"{name} {shown_rate(name, rate):.3g} {_UNITS[name]}"
-
-
-def shown_rate(name: str, rate: float) -> float:
-    """In the unit that is shown."""
-    factor = {"GB/s": 1e-9, "ms a layer": 1e3}.get(_UNITS[name], 1.0)
-    return rate * factor
+def _rate_text(name: str, rate: float) -> str:
+    return f"{name} {shown(name, rate):.3g} {UNITS[name]}"
 
 
 def _percents(shares: Shares) -> str:

@@ -218,7 +218,9 @@ def lower_tiers(
     placement, folder = plan.placement, options.tier_disk
     if placement is None:
         return None
-    rows = row_store(placement, config, precision, options.sessions, folder)
+    policy = options.policy
+    sessions = options.sessions if policy is None else policy.num_sequences
+    rows = row_store(placement, config, precision, sessions, folder)
     return LowerTiers(placement, rows, folder)
 
 

@@ -244,6 +244,7 @@ def _load_draft_model(
         options.with_layers_in(None),
         assistant_dir=None,
         memory_gib=0.0,
+        policy=None,
         adapter_dir=None,
         cluster="",  # drafting stays here
         phrases_dir=None,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 
 from medusa_core.errors import PlanError, RequestError
-from medusa_core.memory.budget import GIB
+from medusa_core.memory.budget import GIB, Budget
 from medusa_core.memory.plan import (
     NO_ADAPTER,
     DraftModel,
     plan_memory,
 )
+from medusa_core.memory.policy.planned import plan_policy
+from medusa_core.memory.policy.rules import check_policy
 from medusa_core.memory.probe import below_device, live_budget
 from medusa_core.memory.tiers import limited, plan_in_tiers
 from medusa_core.messages import Fit, HeadsShape, LoadOptions, MemoryPlan
@@ -44,6 +46,8 @@ def plan_target(
     sessions = options.sessions
     usual = min(_MOST_CONTEXT, config.usual_context)
     wanted = min(options.context_tokens or usual, config.context_tokens)
+    if options.policy is not None:
+        return _as_policy(config, heads, formats, options, budget, wanted, draft_model, adapter)
     plan = plan_memory(config, heads, formats, budget, wanted, sessions, draft_model, adapter)
     if plan.fit is not Fit.NO:
         return plan
@@ -80,6 +84,45 @@ def plan_target(
         missing_bytes=-plan.free_bytes,
         max_context=plan.max_context,
     )
+
+
+def _as_policy(
+    config: ModelConfig,
+    heads: HeadsShape,
+    formats: PartFormats,
+    options: LoadOptions,
+    budget: Budget,
+    context_tokens: int,
+    draft_model: DraftModel | None,
+    adapter: AdapterShape,
+) -> MemoryPlan:
+    """The plan that a policy wants.
+
+    Raises:
+        PlanError: It has no room.
+        RequestError: The engine can't carry it out.
+    """
+    policy = options.policy
+    assert policy is not None
+    if (adapter.pairs or options.cluster) and (policy.weights.below or policy.cache.below):
+        raise RequestError(
+            "With an adapter or a cluster all layers must fit the device.",
+            "Leave out --policy, --memory-gib and --tier-disk, or the adapter and the cluster.",
+        )
+    check_policy(policy, config, formats.device, has_disk=options.has_disk)
+    sessions = options.sessions
+    plan = plan_policy(
+        config, heads, formats, budget, policy, context_tokens, sessions, draft_model
+    )
+    if plan.fit is Fit.NO and not options.ignores_plan:
+        raise PlanError(
+            f"This policy needs {-plan.free_bytes / GIB:.2f} GiB more than {budget.name} has free.",
+            "Let more lie on the disk, or fewer sequences be computed; without --policy the best "
+            "one that has room is searched.",
+            missing_bytes=-plan.free_bytes,
+            max_context=0,
+        )
+    return plan
 
 
 def _way_out(options: LoadOptions, max_context: int) -> str:

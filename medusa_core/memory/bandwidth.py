@@ -26,14 +26,16 @@ log = logging.getLogger(__name__)
 
 _NBYTES = 256 << 20
 _REPEATS = 3
+_MOST_READS = 256
 
 
-def disk_bytes_per_s(folder: Path, kept: Path | None) -> float:
+def disk_bytes_per_s(folder: Path, kept: Path | None, piece: int = 0) -> float:
     """Bytes a second that a disk gives past the page cache.
 
     Args:
         folder: On the disk; what was measured holds for all its folders.
         kept: File of what was measured; None measures anew.
+        piece: Bytes that are read at once; 0 for many.
 
     Raises:
         TierError: The folder can't be written or read.
@@ -41,7 +43,7 @@ def disk_bytes_per_s(folder: Path, kept: Path | None) -> float:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         name = f"disk {folder.stat().st_dev}"
-        return _once(name, kept, lambda: _read_rate(folder))
+        return _once(name, kept, lambda: _read_rate(folder, piece))
     except OSError as error:
         raise TierError(
             f"{folder} can't be measured: {error.strerror or error}.", "Name another folder."
@@ -84,26 +86,27 @@ def _keep(kept: Path | None, known: dict[str, float]) -> None:
         log.warning("bandwidths aren't kept", exc_info=True)
 
 
-def _read_rate(folder: Path) -> float:
+def _read_rate(folder: Path, piece: int) -> float:
     """Of a file of layers where there is one, else of a file that is written for it."""
     stored = [path for path in folder.glob(f"*{SUFFIX}") if path.stat().st_size >= _NBYTES]
     if stored:
-        return _rate_of(stored[0])
+        return _rate_of(stored[0], piece)
     with tempfile.NamedTemporaryFile(dir=folder, suffix=".part") as file:
         for _ in range(_NBYTES // PIECE_BYTES):
             file.write(os.urandom(PIECE_BYTES))
         file.flush()
         os.fsync(file.fileno())
-        return _rate_of(Path(file.name))
+        return _rate_of(Path(file.name), piece)
 
 
-def _rate_of(path: Path) -> float:
-    buffer = page_buffer(PIECE_BYTES).numpy().data
+def _rate_of(path: Path, piece: int) -> float:
+    buffer = page_buffer(piece or PIECE_BYTES).numpy().data
+    most = min(_NBYTES, _MOST_READS * len(buffer))
     rates = []
     for _ in range(_REPEATS):
         with open_direct(path) as file:
             size, started = 0, time.perf_counter()
-            while size < _NBYTES and (count := file.readinto(buffer)):
+            while size < most and (count := file.readinto(buffer)):
                 size += count
             rates.append(size / (time.perf_counter() - started))
     return max(rates)

@@ -89,10 +89,15 @@ def _most_here(sizes: Sequence[int], room: int) -> frozenset[int] | None:
         return None
     count = len(sizes)
     for number in range(count - 1, -1, -1):
-        spread = frozenset((2 * place + 1) * count // (2 * number) for place in range(number))
+        spread = evenly(number, count)
         if sum(sizes[index] for index in spread) <= room:
             return spread
     return frozenset()
+
+
+def evenly(number: int, count: int) -> frozenset[int]:
+    """So many of a count of places, spread evenly."""
+    return frozenset((2 * place + 1) * count // (2 * number) for place in range(number))
 
 
 def _num_tensors(part: LinearPart, formats: PartFormats) -> int:

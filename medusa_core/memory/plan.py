@@ -324,13 +324,17 @@ def _cache_bytes(
         # They lie outside the pool, which lends no more of them.
         num = num_states(0, whole_rows(context_tokens), context_tokens)
         return numbers * itemsize, num * sizes.state_bytes
-    compiles = is_alone and formats.compiles and is_compiled(config)
-    compiles = compiles and (not config.quantization or formats.keeps_blocks)
-    itemsize = _ITEMSIZE[formats.compute if compiles else formats.cache]
-    row = row_bytes(config, itemsize, formats.cache_format)
+    row = row_bytes(config, cache_itemsize(config, formats, is_alone), formats.cache_format)
     of_session = row * state_rows(config, _ITEMSIZE[formats.compute], row)
     num = num_states(of_session, whole_rows(context_tokens), context_tokens)
     return row, num * of_session
+
+
+def cache_itemsize(config: ModelConfig, formats: PartFormats, is_alone: bool = True) -> int:
+    """Bytes of a number of keys and values; `is_alone` as in `kv_bytes`."""
+    compiles = is_alone and formats.compiles and is_compiled(config)
+    compiles = compiles and (not config.quantization or formats.keeps_blocks)
+    return _ITEMSIZE[formats.compute if compiles else formats.cache]
 
 
 def chunk_rows(device: str) -> int:

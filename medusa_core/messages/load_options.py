@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from medusa_core.messages.policy import Policy
 from medusa_core.messages.records import WeightFormats
 
 
@@ -30,6 +31,8 @@ class LoadOptions:
         takes_own_heads: Heads that lie in its own files serve where no others are named.
         cluster: HOST:PORT of machines that have its layers; empty where all of them lie here.
         is_raw: No chat template is used: the texts are read as they stand, end to end.
+        policy: Where weights, cache and activations lie, and in what blocks answers are computed;
+            None for weights alone below the device, where they have no room.
     """
 
     dtype: str = ""
@@ -48,6 +51,7 @@ class LoadOptions:
     takes_own_heads: bool = True
     cluster: str = ""
     is_raw: bool = False
+    policy: Policy | None = None
 
     @property
     def has_disk(self) -> bool:
@@ -57,6 +61,11 @@ class LoadOptions:
     def with_layers_in(self, folder: Path | None) -> LoadOptions:
         """The same, with this folder for layers that have no room in memory."""
         return replace(self, tier_disk=folder)
+
+    def carrying_out(self, policy: Policy) -> LoadOptions:
+        """The same, as a policy wants it."""
+        formats = self.formats._replace(cache=policy.cache_format, attended=policy.attended)
+        return replace(self, policy=policy, formats=formats)
 
     def read_as(self, formats: WeightFormats, context_tokens: int) -> LoadOptions:
         """The same, in other formats and with another context."""

@@ -318,8 +318,11 @@ def test_the_meter_counts_new_tokens_and_the_time_left(monkeypatch: pytest.Monke
     meter.wrote(50)
     meter.ended(is_answered=True)
     meter.ended(is_answered=False)
-    assert meter.now() == BatchProgress("answering", 6, 2, 10, 5.0, 20.0)
+    told = BatchProgress("answering", 6, 2, 10, 5.0, 20.0, mean_tokens_per_s=5.0)
+    assert meter.now() == told
     assert progress_line(meter.now()) == "6 of 10 · 5 tokens/s · 0:00:20 left"
+    now[0] = 130.0
+    assert meter.now("done").mean_tokens_per_s == 5.0, "what comes behind the answers is none"
 
 
 def test_a_policy_and_what_comes_of_it_are_told_in_the_file(tmp_path: Path) -> None:

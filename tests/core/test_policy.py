@@ -20,8 +20,11 @@ from medusa_core.memory.budget import Budget
 from medusa_core.memory.policy import measure
 from medusa_core.memory.policy.found import FoundPolicy
 from medusa_core.memory.policy.here import (
+    DISK,
+    MEASURED,
     PolicyRequest,
     Rates,
+    keep_reached,
     machine_for,
     work_of,
 )
@@ -67,7 +70,7 @@ WORK = BatchWork(
     fixed_bytes=300 << 20,
     row_bytes=16384,
     slots=208,
-    tail_rows=16,
+    most_slots=256,
     state_bytes=16384,
     scratch_bytes=10 << 20,
     scratch_row_bytes=200_000,
@@ -84,6 +87,7 @@ MACHINE = MachineRates(
     to_device=12e9,
     from_device=12e9,
     from_disk=2e9,
+    read_s=1e-4,
     to_disk=1e9,
     copied=6e9,
     num_cores=8,
@@ -110,6 +114,7 @@ def synthetic(seed: int) -> tuple[BatchWork, MachineRates]:
         piece_bytes=layer + 4096,
         row_bytes=round(about(1e4, 2e5)),
         slots=-(-(prompt + new) // 16) * 16,
+        most_slots=-(-(prompt + new) // 16) * 16 + 64,
         num_prompts=draw.choice((4, 6, 24)),
         prompt_tokens=prompt,
         new_tokens=new,
@@ -123,6 +128,7 @@ def synthetic(seed: int) -> tuple[BatchWork, MachineRates]:
         to_device=about(4e9, 5e10) if has_card else math.inf,
         from_device=about(4e9, 5e10) if has_card else math.inf,
         from_disk=about(3e8, 7e9),
+        read_s=about(1e-5, 1e-3),
         to_disk=about(2e8, 4e9),
         copied=about(2e9, 1e10),
         num_cores=draw.choice((2, 8)),
@@ -170,15 +176,23 @@ class ByHand:
         pairs = n * prompt * prompt / 2 * w.row_bytes / self.machine.cache_of_prompts
         compute = w.num_layers * (passes * visits * each + pairs)
         compute += passes * seconds_at(self.machine.head_s, n / passes)
-        prefill = self._pass_s(x, passes, n * prompt, compute, n * prompt * (chunks - 1) / 2)
+        prefill = self._pass_s(
+            x, passes, n * prompt, compute, n * prompt * (chunks - 1) / 2, n * (chunks - 1)
+        )
         each = block.num_batches * seconds_at(self.machine.layer_s, block.batch)
         compute = w.num_layers * each + seconds_at(self.machine.head_s, n)
         behind = n * max(0, prompt + w.new_tokens / 2 - 7.5)
-        step = self._pass_s(x, 1, n, compute, behind)
+        step = self._pass_s(x, 1, n, compute, behind, n)
         return np.where(self._fits(x), prefill + (w.new_tokens - 1) * step, np.inf)
 
     def _pass_s(
-        self, x: NDArray[np.int64], passes: int, rows: int, compute: float, behind: float
+        self,
+        x: NDArray[np.int64],
+        passes: int,
+        rows: int,
+        compute: float,
+        behind: float,
+        reads: int,
     ) -> NDArray[np.float64]:
         w, m = self.work, self.machine
         w_m, w_k, c_m, c_k = x.T
@@ -194,8 +208,9 @@ class ByHand:
             [
                 ((w_m + w_k) * weights + brought) / m.to_device,
                 below / m.from_device,
-                (w_k * weights + c_k * cached) / m.from_disk,
-                c_k * cached / m.from_disk + brought / m.copied,
+                (w_k * weights + c_k * cached) / m.from_disk
+                + (w_k * passes + c_k * reads) * m.read_s,
+                c_k * cached / m.from_disk + c_k * reads * m.read_s + brought / m.copied,
                 c_k * fresh / m.to_disk,
                 compute
                 + on_device
@@ -211,13 +226,14 @@ class ByHand:
         w_m, w_k, c_m, c_k = x.T
         n, count = block.batch * block.num_batches, w.num_layers
         cache = n * w.slots * w.row_bytes
-        ring = 3 * block.batch * w.slots * w.row_bytes + (4 << 20)
-        rows = max(block.batch, min(block.at_once, n * w.prompt_tokens))
+        ring = 3 * block.batch * w.most_slots * w.row_bytes + (4 << 20)
+        trees = 1 if n >= 8 else 16
+        rows = max(trees * block.batch, block.at_once)
         states = max(n, min(block.prompt_rows, n * w.prompt_tokens)) * w.state_bytes
         device = w.fixed_bytes + w.scratch_bytes + rows * w.scratch_row_bytes
-        device += n * w.scored_row_bytes + states * (self.states is Tier.DEVICE)
+        device += n * trees * w.scored_row_bytes + states * (self.states is Tier.DEVICE)
         device = device + (count - w_m - w_k) * w.layer_bytes + (count - c_m - c_k) * cache
-        device = device + (c_m + c_k) * n * w.tail_rows * w.row_bytes
+        device = device + (c_m + c_k) * n * (16 if n >= 8 else 32) * w.row_bytes
         device = device + (w_m + w_k > 0) * 3 * w.piece_bytes + (c_m + c_k > 0) * ring
         memory = w_m * w.layer_bytes + c_m * cache + states * (self.states is Tier.MEMORY)
         if m.memory_bytes:
@@ -391,7 +407,7 @@ def test_rates_of_this_machine_are_measured_once_and_kept(
     reported: list[str] = []
     kept = MeasurementFiles(tmp_path / "kept")
 
-    def found(anew: bool = False) -> MachineRates:
+    def found(*anew: str) -> MachineRates:
         rates = Rates(kept, reported.append, anew)
         return machine_for(requested, budget, Below(0, tmp_path / "tiers"), rates)
 
@@ -399,8 +415,19 @@ def test_rates_of_this_machine_are_measured_once_and_kept(
     assert len(reported) == 2
     assert replace(found(), disk_bytes=first.disk_bytes) == first  # others write meanwhile
     assert len(reported) == 2
-    found(anew=True)
-    assert len(reported) == 4
+    found(DISK)
+    assert len(reported) == 3
+    found(*MEASURED)
+    assert len(reported) == 5
+    # A batch that was slower corrects them.
+    now = found()
+    disk = Below(0, tmp_path / "tiers")
+    factors = {"layer_s": 3.0, "read": 0.5}
+    keep_reached(requested, disk, Rates(kept, reported.append), factors)
+    assert found().from_disk == pytest.approx(now.from_disk / 2)
+    assert found().layer_s[0][1] == pytest.approx(3 * now.layer_s[0][1])
+    assert found().read_s == now.read_s
+    assert len(reported) == 5
     assert (first.device_bytes, first.memory_bytes) == (64 << 20, 0)
     assert 0 < first.from_disk < 1e12
     assert 0 < first.cache_on_device < 1e13

@@ -6,10 +6,10 @@ import hashlib
 import math
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -18,6 +18,7 @@ from medusa_core.memory.bandwidth import card_bytes_per_s, disk_bytes_per_s
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.placement import layer_bytes, piece_bytes
 from medusa_core.memory.plan import (
+    cache_itemsize,
     kv_bytes,
     scratch_bytes,
     session_states_bytes,
@@ -33,6 +34,7 @@ from medusa_core.memory.policy.measure import (
     copied_bytes_per_s,
     from_card_bytes_per_s,
     layer_curves,
+    on_threads,
     written_bytes_per_s,
 )
 from medusa_core.memory.policy.work import BatchWork
@@ -40,12 +42,18 @@ from medusa_core.memory.tiers import Below, rows_at_once
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
-from medusa_core.runtime.kv.size import tail_slots, whole_rows
+from medusa_core.runtime.kv.size import ROUND_ROWS, whole_rows
+from medusa_core.runtime.offload.layer_entries import ROUND_BYTES
+from medusa_core.runtime.offload.layer_file import PIECE_BYTES
 from medusa_core.system import cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
 
 _LEFT_BYTES = 1 << 30  # that a disk keeps free
 OnMeasure = Callable[[str], None]
+# What is measured: layers and attention, the disk, the way to a card, copies in memory.
+MEASURED = MODEL, DISK, CARD, MEMORY = ("model", "disk", "card", "memory")
+# Of each what a batch can correct.
+CORRECTED = {MODEL: ("layer_s",), DISK: ("read", "each", "write"), CARD: ("to", "from")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,8 @@ class PolicyRequest:
         num_prompts: Prompts.
         prompt_tokens: Tokens of each.
         new_tokens: Tokens of each answer.
+        context_tokens: Of the longest prompt and its answer; 0 where all are as long.
+        num_threads: That compute on a processor; 0 for as many as are usual.
     """
 
     config: ModelConfig
@@ -67,6 +77,23 @@ class PolicyRequest:
     num_prompts: int
     prompt_tokens: int
     new_tokens: int
+    context_tokens: int = 0
+    num_threads: int = 0
+
+    @property
+    def threads(self) -> int:
+        """Threads that compute."""
+        return self.num_threads or torch.get_num_threads()
+
+    @property
+    def mean_tokens(self) -> int:
+        """Attention is measured behind as many tokens as there are on average, in steps of 64."""
+        return -(-(self.prompt_tokens + self.new_tokens // 2) // 64) * 64
+
+    @property
+    def piece_bytes(self) -> int:
+        """Of a disk, that are read at once."""
+        return min(PIECE_BYTES, piece_bytes(self.config, self.formats))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +103,42 @@ class Rates:
     Attributes:
         kept: Where it is kept.
         on_measure: Called with what is being measured.
-        anew: Nothing that was kept is believed.
+        anew: Of what nothing that was kept is believed: some of `MEASURED`.
     """
 
     kept: MeasurementFiles
     on_measure: OnMeasure
-    anew: bool = False
+    anew: Collection[str] = ()
 
     def known(
         self, what: Sequence[object], measure: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
         """What was kept of a measurement, else measured and kept."""
-        key = hashlib.sha256(repr(what).encode()).hexdigest()[:32]
-        found = None if self.anew else self.kept.load(key, "rates", dict)
+        key = _key_of(what)
+        found = None if what[0] in self.anew else self.kept.load(key, "rates", dict)
         if found is None:
             found = measure()
             self.kept.save(key, "rates", found)
         return found
+
+    def correct(self, what: Sequence[object], factors: Mapping[str, float]) -> None:
+        """Multiply what was kept of a measurement, where it was."""
+        key = _key_of(what)
+        found = self.kept.load(key, "rates", dict)
+        if found is not None:
+            corrected = {name: _multiplied(found[name], factor) for name, factor in factors.items()}
+            self.kept.save(key, "rates", found | corrected)
+
+
+def _key_of(what: Sequence[object]) -> str:
+    return hashlib.sha256(repr(what).encode()).hexdigest()[:32]
+
+
+def _multiplied(rate: Any, factor: float) -> Any:
+    """A rate, or the seconds of a curve."""
+    if isinstance(rate, list):
+        return [[rows, factor * seconds] for rows, seconds in rate]
+    return factor * rate
 
 
 def work_of(request: PolicyRequest) -> BatchWork:
@@ -100,19 +146,20 @@ def work_of(request: PolicyRequest) -> BatchWork:
     config, formats = request.config, request.formats
     sizes, length = layer_bytes(config, formats), request.prompt_tokens + request.new_tokens
 
+    longest = max(length, request.context_tokens)
+
     def scratch(rows: int, scored: int) -> int:
-        return scratch_bytes(config, formats, length, rows, scored)
+        return scratch_bytes(config, formats, longest, rows, scored)
 
     row, scored_row = scratch(2, 0) - scratch(1, 0), scratch(1, 1) - scratch(1, 0)
-    slots = whole_rows(length)
     return BatchWork(
         num_layers=config.num_layers,
         layer_bytes=max(sizes),
         piece_bytes=piece_bytes(config, formats),
         fixed_bytes=weights_bytes(config, formats) - sum(sizes),
         row_bytes=_row_bytes(config, formats, length) // config.num_layers,
-        slots=slots,
-        tail_rows=tail_slots(tree_rows=1),
+        slots=-(-(length + 2) // ROUND_ROWS) * ROUND_ROWS,
+        most_slots=whole_rows(longest),
         state_bytes=4 * config.hidden_size,
         scratch_bytes=scratch(1, 0) - row,
         scratch_row_bytes=row,
@@ -143,39 +190,16 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
     Raises:
         TierError: The disk can't be written.
     """
-    config, precision, device = request.config, request.precision, request.precision.device
-    folder = below.disk
-    # Attention is measured behind as many tokens as there are on average, in steps of 64.
-    tokens = -(-(request.prompt_tokens + request.new_tokens // 2) // 64) * 64
-
-    def of_model() -> dict[str, Any]:
-        rates.on_measure("measuring a layer of the model")
-        layer, head = layer_curves(config, request.formats, precision)
-        one, prompts = cache_rates(config, precision, tokens, precision.cache.itemsize)
-        return {"layer_s": layer, "head_s": head, "cache": one, "prompts": prompts}
-
-    def of_memory() -> dict[str, Any]:
-        return {"copied": copied_bytes_per_s()}
-
-    def of_disk() -> dict[str, Any]:
-        assert folder is not None  # else there is nothing to measure
-        rates.on_measure(f"measuring the disk of {folder}")
-        read = disk_bytes_per_s(folder, None)
-        return {"read": read, "write": written_bytes_per_s(folder)}
-
-    def of_card() -> dict[str, Any]:
-        rates.on_measure("measuring the way to the card")
-        there, back = card_bytes_per_s(device, None), from_card_bytes_per_s(device)
-        return {"to": there, "from": back}
-
-    model = rates.known(_model_key(request, tokens), of_model)
-    memory = rates.known(("memory",), of_memory)
-    disk: dict[str, Any] = {"read": 1.0, "write": 1.0}
+    device, folder = request.precision.device, below.disk
+    keys = _Keys.of(request, below)
+    model = rates.known(keys.model, lambda: _of_model(request, rates))
+    memory = rates.known(keys.memory, lambda: {"copied": copied_bytes_per_s()})
+    disk: dict[str, Any] = {"read": 1.0, "write": 1.0, "each": 0.0}
     if folder is not None:
-        disk = rates.known(("disk", str(folder.absolute())), of_disk)
+        disk = rates.known(keys.disk, lambda: _of_disk(folder, request, rates))
     link: dict[str, Any] = {"to": math.inf, "from": math.inf}
     if device.type == "cuda":
-        link = rates.known(("card", cuda.name(device)), of_card)
+        link = rates.known(keys.card, lambda: _of_card(device, rates))
     free = 0 if folder is None else _free_bytes(folder) - _LEFT_BYTES
     return MachineRates(
         device_bytes=budget.total_bytes - budget.other_bytes - budget.runtime_bytes,
@@ -184,15 +208,83 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
         to_device=link["to"],
         from_device=link["from"],
         from_disk=disk["read"],
+        read_s=disk["each"],
         to_disk=disk["write"],
         copied=memory["copied"],
-        num_cores=torch.get_num_threads(),
+        num_cores=request.threads,
         cache_on_device=model["cache"],
         cache_of_prompts=model["prompts"],
         cache_in_memory=model["cache"],
         layer_s=_curve(model["layer_s"]),
         head_s=_curve(model["head_s"]),
     )
+
+
+def keep_reached(
+    request: PolicyRequest, below: Below, rates: Rates, factors: Mapping[str, float]
+) -> None:
+    """Correct kept rates by what a batch has reached.
+
+    Args:
+        request: What was planned.
+        below: What lay below the device.
+        rates: What was measured before.
+        factors: By which rates are multiplied, by names of `CORRECTED`.
+    """
+    keys = _Keys.of(request, below)
+    for kind, names in CORRECTED.items():
+        wanted = {name: factors[name] for name in names if name in factors}
+        if wanted:
+            rates.correct(getattr(keys, kind), wanted)
+
+
+class _Keys(NamedTuple):
+    """By what measurements are kept: everything that they depend on."""
+
+    model: tuple[object, ...]
+    disk: tuple[object, ...]
+    card: tuple[object, ...]
+    memory: tuple[object, ...]
+
+    @classmethod
+    def of(cls, request: PolicyRequest, below: Below) -> _Keys:
+        config, formats, device = request.config, request.formats, request.precision.device
+        is_card = device.type == "cuda"
+        where = cuda.name(device) if is_card else f"{os.cpu_count()} cores"
+        sizes = (config.hidden_size, config.intermediate_size, config.vocab_size, config.row_sizes)
+        heads = (config.num_heads, config.num_kv_heads, config.head_dim, request.mean_tokens)
+        facts = (formats.cache_format, formats.attended, torch.__version__, request.threads)
+        folder = "" if below.disk is None else str(below.disk.absolute())
+        return cls(
+            (MODEL, sizes, heads, sorted(formats.names.items()), facts, where),
+            (DISK, folder, request.piece_bytes),
+            (CARD, where),
+            (MEMORY,),
+        )
+
+
+def _of_model(request: PolicyRequest, rates: Rates) -> dict[str, Any]:
+    config, precision = request.config, request.precision
+    rates.on_measure("measuring a layer of the model")
+    with on_threads(request.threads):
+        layer, head = layer_curves(config, request.formats, precision)
+        itemsize = cache_itemsize(config, request.formats)
+        one, prompts = cache_rates(config, precision, request.mean_tokens, itemsize)
+    return {"layer_s": layer, "head_s": head, "cache": one, "prompts": prompts}
+
+
+def _of_disk(folder: Path, request: PolicyRequest, rates: Rates) -> dict[str, Any]:
+    rates.on_measure(f"measuring the disk of {folder}")
+    read = disk_bytes_per_s(folder, None, request.piece_bytes)
+    few = disk_bytes_per_s(folder, None, ROUND_BYTES)
+    each = max(0.0, ROUND_BYTES / few - ROUND_BYTES / read)
+    return {"read": read, "write": written_bytes_per_s(folder), "each": each}
+
+
+def _of_card(device: torch.device, rates: Rates) -> dict[str, Any]:
+    rates.on_measure("measuring the way to the card")
+    there, back = card_bytes_per_s(device, None), from_card_bytes_per_s(device)
+    return {"to": there, "from": back}
 
 
 def _free_bytes(folder: Path) -> int:
@@ -204,15 +296,6 @@ def _free_bytes(folder: Path) -> int:
         raise TierError(
             f"{folder} can't be measured: {error.strerror or error}.", "Name another folder."
         ) from error
-
-
-def _model_key(request: PolicyRequest, tokens: int) -> tuple[object, ...]:
-    config, formats, device = request.config, request.formats, request.precision.device
-    where = cuda.name(device) if device.type == "cuda" else f"{os.cpu_count()} cores"
-    sizes = (config.hidden_size, config.intermediate_size, config.vocab_size, config.row_sizes)
-    heads = (config.num_heads, config.num_kv_heads, config.head_dim, tokens)
-    facts = (formats.cache_format, formats.attended, torch.__version__, torch.get_num_threads())
-    return ("model", sizes, heads, sorted(formats.names.items()), facts, where)
 
 
 def _curve(raw: Sequence[Sequence[float]]) -> RateCurve:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from medusa_core.memory.placement import NUM_BUFFERS
 from medusa_core.memory.policy.machine import MachineRates
 from medusa_core.memory.policy.rules import Rules
-from medusa_core.memory.policy.work import BatchBlock, BatchWork
+from medusa_core.memory.policy.work import BatchBlock, BatchWork, step_rows
 from medusa_core.messages import Shares, Tier
-from medusa_core.runtime.kv.size import RING_UNITS, STAGING_BYTES
+from medusa_core.runtime.kv.size import RING_UNITS, STAGING_BYTES, tail_slots
 
 Counts = NDArray[np.int64]
 
@@ -80,10 +80,27 @@ def layouts(
     if not machine.memory_bytes:
         memory = np.zeros_like(below)
     found = Layouts(memory, below - memory, cache_memory, cache_disk)
-    stored = np.where(found.weights_disk > 0, whole, 0)  # the file holds all layers
-    has_room = (below <= work.num_layers) & (room[Tier.DISK] >= stored)
-    has_room &= room[Tier.MEMORY] >= memory * layer + passing * (found.weights_disk > 0)
-    return found.only(has_room)
+    return found.only(have_room(work, block, machine, states, found))
+
+
+def have_room(
+    work: BatchWork, block: BatchBlock, machine: MachineRates, states: Tier, where: Layouts
+) -> NDArray[np.bool_]:
+    """Which layouts have room; see `layouts`. [n]"""
+    room = rooms(work, block, machine, states, where.cache_memory, where.cache_disk)
+    layer, buffers = work.layer_bytes, NUM_BUFFERS * work.piece_bytes
+    passing = buffers if machine.memory_bytes else 0  # of what comes from a disk to a card
+    below, whole = where.weights_below, work.num_layers * layer
+    here = whole - below * layer + buffers * (below > 0)
+    in_memory = where.weights_memory * layer + passing * (where.weights_disk > 0)
+    stored = whole * (where.weights_disk > 0)  # the file holds all layers
+    found: NDArray[np.bool_] = (
+        (below <= work.num_layers)
+        & (room[Tier.DEVICE] >= here)
+        & (room[Tier.MEMORY] >= in_memory)
+        & (room[Tier.DISK] >= stored)
+    )
+    return found
 
 
 def rooms(
@@ -97,8 +114,8 @@ def rooms(
     """Bytes that are left for weights on each tier. [n]"""
     of_layer = cache_layer_bytes(work, block)
     below = cache_memory + cache_disk
-    ring = RING_UNITS * of_layer // block.num_batches + STAGING_BYTES
-    tails = block.num_sequences * work.tail_rows * work.row_bytes
+    ring = RING_UNITS * block.batch * work.most_slots * work.row_bytes + STAGING_BYTES
+    tails = block.num_sequences * tail_slots(step_rows(block.num_sequences)) * work.row_bytes
     on_device = fixed_bytes(work, block) + (work.num_layers - below) * of_layer + below * tails
     held = {
         Tier.DEVICE: on_device + np.where(below > 0, ring, 0),
@@ -136,9 +153,9 @@ def passing_bytes(work: BatchWork, block: BatchBlock) -> int:
 
 def fixed_bytes(work: BatchWork, block: BatchBlock) -> int:
     """What lies on the device wherever the rest does."""
-    rows = max(block.batch, min(block.at_once, block.num_sequences * work.prompt_tokens))
-    scratch = work.scratch_bytes + rows * work.scratch_row_bytes
-    return work.fixed_bytes + scratch + block.num_sequences * work.scored_row_bytes
+    trees = step_rows(block.num_sequences)
+    scratch = work.scratch_bytes + max(block.batch * trees, block.at_once) * work.scratch_row_bytes
+    return work.fixed_bytes + scratch + block.num_sequences * trees * work.scored_row_bytes
 
 
 def _caches(work: BatchWork, machine: MachineRates, rules: Rules) -> tuple[Counts, Counts]:

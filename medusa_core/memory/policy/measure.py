@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,6 +105,17 @@ def copied_bytes_per_s() -> float:
         np.copyto(there, here)
 
     return len(here) / _usual(copy)
+
+
+@contextmanager
+def on_threads(num_threads: int) -> Iterator[None]:
+    """Compute with so many threads; a loaded model has let torch have one."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(num_threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def from_card_bytes_per_s(device: torch.device) -> float:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from medusa_core.errors import CheckpointError, RequestError
 from medusa_core.memory.policy.found import BatchForecast, FoundPolicy
+from medusa_core.memory.policy.rules import MOST_TOGETHER
 from medusa_core.messages import Policy, Shares, Tier
 from medusa_core.models.quant.choice import CACHE_FORMATS
 from medusa_core.system.files import record_json
 from medusa_core.system.files.json_file import read_json
 
 _MOST_BYTES = 1 << 20
-_MOST_SEQUENCES = 256
 _MOST_PROMPT_ROWS = 1 << 20
 _HINT = "plan --throughput --json writes one as an example."
 
@@ -50,8 +50,8 @@ def checked_policy(policy: Policy) -> Policy:
         _check_shares(name, shares)
     if max(policy.activations.device, policy.activations.memory, policy.activations.disk) < 1:
         raise ValueError("activations all lie in one place.")
-    if policy.batch < 1 or policy.num_batches < 1 or policy.num_sequences > _MOST_SEQUENCES:
-        raise ValueError(f"batch × num_batches is 1 to {_MOST_SEQUENCES}.")
+    if policy.batch < 1 or policy.num_batches < 1 or policy.num_sequences > MOST_TOGETHER:
+        raise ValueError(f"batch × num_batches is 1 to {MOST_TOGETHER}.")
     if not 1 <= policy.prompt_rows <= _MOST_PROMPT_ROWS:
         raise ValueError(f"prompt_rows is 1 to {_MOST_PROMPT_ROWS}.")
     if policy.cache_format not in ("", *CACHE_FORMATS):

@@ -9,6 +9,8 @@ from medusa_core.messages import Policy, Tier
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import SharedRows
 
+MOST_TOGETHER = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -18,11 +20,13 @@ class Rules:
         cache_below: Keys and values may lie below the device; else all is one batch.
         overlaps: Moving and computing run at the same time; else one after the other.
         attended_below: Attention may be computed where rows lie, by the processor behind a card.
+        most_together: Sequences of a block.
     """
 
     cache_below: bool = True
     overlaps: bool = True
     attended_below: bool = False
+    most_together: int = MOST_TOGETHER
 
 
 def rules_of(config: ModelConfig, device: str, *, has_adapter: bool = False) -> Rules:

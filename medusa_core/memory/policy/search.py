@@ -13,11 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from medusa_core.memory.policy.cost import COMPUTING, Seconds, Sides, moved, streams_s, total_s
+from medusa_core.memory.policy.cost import (
+    COMPUTING,
+    Seconds,
+    Sides,
+    disk_s,
+    moved,
+    streams_s,
+    total_s,
+)
 from medusa_core.memory.policy.found import BatchForecast, FoundPolicy
 from medusa_core.memory.policy.layouts import (
     Layouts,
     cache_layer_bytes,
+    have_room,
     layers_below,
     layouts,
     passing_bytes,
@@ -28,7 +37,6 @@ from medusa_core.memory.policy.rules import Rules
 from medusa_core.memory.policy.work import BatchBlock, BatchWork, prompt_passes, step
 from medusa_core.messages import PARTS, BlockBytes, Policy, Shares, Tier
 
-MOST_TOGETHER = 256
 _SLOWEST = 0.999  # of the slowest stream's time, and a stream binds as well
 _NEARER = 1e-6  # of the time, for each layer that lies below without need
 _ROOM = {
@@ -99,9 +107,13 @@ def expected(
         *(np.array([number]) for number in layers_below(policy.weights, work.num_layers)),
         *(np.array([number]) for number in layers_below(policy.cache, work.num_layers)),
     )
+    tried = [
+        BatchBlock(policy.batch, policy.num_batches, at_once, policy.prompt_rows)
+        for at_once in fitting or [min(work.rows_at_once)]
+    ]
+    roomy = [block for block in tried if have_room(work, block, machine, sides.states, where).all()]
     choices = []
-    for at_once in fitting or [min(work.rows_at_once)]:
-        block = BatchBlock(policy.batch, policy.num_batches, at_once, policy.prompt_rows)
+    for block in roomy or tried[-1:]:
         (seconds,) = _block_s(work, block, machine, where, sides, overlaps)
         choices.append(_Choice(block, sides, where, float(seconds)))
     best = min(choices, key=lambda choice: choice.block_s)
@@ -110,7 +122,7 @@ def expected(
 
 def blocks(work: BatchWork, rules: Rules) -> Iterator[BatchBlock]:
     """Block sizes to try: batches of powers of two, and as many of them as are of use."""
-    most = min(work.num_prompts, MOST_TOGETHER)
+    most = min(work.num_prompts, rules.most_together)
     for batch in _powers(most):
         for num_batches in _powers(-(-most // batch)) if rules.cache_below else [1]:
             for at_once in work.rows_at_once:
@@ -270,9 +282,7 @@ def _rates(
     steps = work.new_tokens - 1
     of = moved(work, where, sides, one)
     weights, rows = float(of.weights[0]), float(of.rows[0])
-    weights_s, rows_s = (
-        float(disk[0]) / machine.from_disk for disk in (of.weights_disk, of.rows_disk)
-    )
+    weights_s, rows_s = (float(seconds[0]) for seconds in disk_s(of, machine))
     # Both are read from the same disk: of each comes half as much while the other is read.
     shared_s = min(weights_s, rows_s)
     rates = {}

@@ -7,6 +7,14 @@ from dataclasses import dataclass
 
 from medusa_core.runtime.kv.size import ROUND_ROWS
 
+MANY = 8  # rows of so many conversations pay more than drafts of each
+_TREE_ROWS = 16
+
+
+def step_rows(num_sequences: int) -> int:
+    """Most rows of a step of one sequence, of so many that are answered at once."""
+    return 1 if num_sequences >= MANY else _TREE_ROWS
+
 
 @dataclass(frozen=True, slots=True)
 class BatchWork:
@@ -18,8 +26,8 @@ class BatchWork:
         piece_bytes: What the largest takes of a buffer that it is brought into.
         fixed_bytes: What always lies on the device: token vectors, head, norms.
         row_bytes: Keys and values of one token in one layer.
-        slots: Rows of a sequence for which there is room.
-        tail_rows: Those of them that stay on the device where the others lie below.
+        slots: Rows of a usual sequence for which there is room.
+        most_slots: Those of the longest.
         state_bytes: The state of one row between two layers.
         scratch_bytes: What a pass needs besides, however many rows it has.
         scratch_row_bytes: What it needs for each row that is computed at once.
@@ -36,7 +44,7 @@ class BatchWork:
     fixed_bytes: int
     row_bytes: int
     slots: int
-    tail_rows: int
+    most_slots: int
     state_bytes: int
     scratch_bytes: int
     scratch_row_bytes: int
@@ -91,6 +99,7 @@ class Passes:
         num_rows: Rows that are new in all of them together.
         num_visits: How often a layer is computed.
         rows_read: Cached rows of earlier passes that are read in each layer.
+        num_reads: Sequences of which some are read in each layer, all passes together.
         row_pairs: Pairs of a prompt's rows of which one attends to the other.
         num_scored: Rows whose scores are wanted, in each pass.
     """
@@ -99,6 +108,7 @@ class Passes:
     num_rows: int
     num_visits: int
     rows_read: float
+    num_reads: float
     row_pairs: float
     num_scored: float
 
@@ -116,6 +126,7 @@ def prompt_passes(work: BatchWork, block: BatchBlock) -> Passes:
         num_rows=num_rows,
         num_visits=num_passes * visits,
         rows_read=num_rows * (chunks - 1) / 2,
+        num_reads=sequences * (chunks - 1),
         row_pairs=num_rows * tokens / 2,
         num_scored=sequences / num_passes,
     )
@@ -126,4 +137,4 @@ def step(work: BatchWork, block: BatchBlock) -> Passes:
     sequences = block.num_sequences
     # Of each sequence the last few rows are on the device in any case.
     read = sequences * (work.mean_tokens - (ROUND_ROWS - 1) / 2)
-    return Passes(1, sequences, block.num_batches, max(0.0, read), 0.0, sequences)
+    return Passes(1, sequences, block.num_batches, max(0.0, read), sequences, 0.0, sequences)

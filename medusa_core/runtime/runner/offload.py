@@ -125,13 +125,19 @@ class OffloadRunner(ResidentRunner):
         self, parts: Sequence[SomeRows], caches: Sequence[KvCache], only_row: int | None = None
     ) -> Tensor:
         """A pass in one batch."""
-        self._whole = whole_pass([len(part.token_ids) for part in parts])
-        layers, tapped = range(self._model.config.num_layers), list[Tensor]()
-        self._reserve(parts, caches)  # cached rows come for as many
-        with self.tiers.passing([self._whole], caches, layers):
-            some = self._place(parts, caches, enters=True)
-            x = self._through(layers, self._entering(some), some, only_row, tapped)
-            return self._end(x, tapped)
+        self._whole, self._caches = whole_pass([len(part.token_ids) for part in parts]), caches
+        return super()._forward(parts, caches, only_row)
+
+    def _through(
+        self,
+        layers: range,
+        x: Tensor,
+        some: PlacedRows,
+        only_row: int | None,
+        tapped: list[Tensor],
+    ) -> Tensor:
+        with self.tiers.passing([self._whole], self._caches, layers):
+            return super()._through(layers, x, some, only_row, tapped)
 
     def _block(self, index: int, x: Tensor, some: PlacedRows, only: int | None) -> Tensor:
         self.tiers.enter(index)

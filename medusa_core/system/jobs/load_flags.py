@@ -19,7 +19,9 @@ _CALLED = {
     "attended": "--sparse-attention",
 }
 # Commands settle these themselves.
-_WITHOUT = frozenset(("sessions", "datastore_dir", "quantized_dir", "takes_own_heads", "is_raw"))
+_WITHOUT = frozenset(
+    ("sessions", "datastore_dir", "quantized_dir", "takes_own_heads", "is_raw", "policy")
+)
 
 
 def flags_of(options: LoadOptions) -> list[str]:

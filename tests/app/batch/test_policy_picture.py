@@ -12,12 +12,13 @@ from pytestqt.qtbot import QtBot
 from app.batch.batch_view import BatchView
 from app.batch.part_rates import PartRates
 from app.batch.policy_picture import PolicyPicture
-from app.batch.policy_words import rate_words, schedule_words
+from app.batch.policy_words import _UNITS, rate_words, schedule_words
 from app.batch.share_bar import ShareBar
 from app.theme.appearance import Appearance, ThemeChoice
 from app.theme.tiers import tier_colour
 from app.widgets.accessible_roles import give_roles
 from medusa_core.api import BatchProgress, BatchState
+from medusa_core.memory.policy.reached import UNITS
 from medusa_core.messages import PARTS, BlockBytes, PartRate, Policy, Shares, Tier
 
 GIB = 1 << 30
@@ -105,7 +106,7 @@ def test_a_part_shows_forecast_and_reached_and_whether_it_binds(
     for words in ("Weights read", "1.30 GB/s", "1.25 GB/s", "binds", "Waited", "0.020 s", "–"):
         assert words in texts
     assert rates.words == (
-        "Weights read: forecast 1.30 GB/s, reached 1.25 GB/s; this one binds. "
+        "Weights read: forecast 1.30 GB/s, reached 1.25 GB/s; it binds. "
         "Waited: forecast 0.020 s, reached –"
     )
     assert rates.accessibleDescription() == rates.words
@@ -119,9 +120,10 @@ def test_a_part_shows_forecast_and_reached_and_whether_it_binds(
 
 
 def test_every_part_of_the_engine_has_a_name_here(rates: PartRates) -> None:
-    rates.show_parts([PartRate(name, 1.0, 1.0, "s") for name in PARTS])
+    rates.show_parts([PartRate(name, 1.0, 1.0, UNITS[name]) for name in PARTS])
     shown = {label.text() for label in rates.findChildren(QLabel)}
     assert shown >= {name.capitalize() for name in PARTS}
+    assert {*UNITS.values()} - {*_UNITS} == {"GB/s"}, "which is said so everywhere"
 
 
 def test_rates_have_three_digits_in_the_windows_language() -> None:
@@ -140,7 +142,7 @@ def test_the_page_shows_both_once_a_policy_is_told(appearance: Appearance, qtbot
     view = BatchView(appearance)
     qtbot.addWidget(view)
     view.show()
-    plain = BatchProgress("answering", 1, 0, 8, 9.8, 60.0)
+    plain = BatchProgress("answering", 1, 0, 8, 5.1, 60.0, mean_tokens_per_s=9.8)
     view.show_state(BatchState("answering", plain))
     assert view.panel.picture.isHidden()
     assert view.panel.rates.isHidden()

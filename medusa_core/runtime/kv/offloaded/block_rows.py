@@ -13,6 +13,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 
+import numpy as np
 from torch import Tensor
 
 from medusa_core.errors import EngineError
@@ -86,9 +87,8 @@ class BlockRows(HomeRows):
             layer: It.
             view: Its rows, of which the stored ones are there. [2, kv heads, slots, width]
         """
-        first = self.stored
-        count = _blocks(self._length - first) * ROUND_ROWS
-        view[:, :, first : first + count] = self._tail(layer)[:, :, :count]
+        count = _blocks(self._length - self.stored)
+        _copy(self._tail(layer), 0, view, self.stored // ROUND_ROWS, count)
         self.show(layer, view)
 
     def committed_part(self, view: Tensor) -> Tensor:
@@ -106,8 +106,7 @@ class BlockRows(HomeRows):
             self._store.write(self.slot, layer, first, as_blocks(view)[:, first:whole])
             self._moved.add(layer)
             first = whole
-        kept = view[:, :, first * ROUND_ROWS :]
-        self._tail(layer)[:, :, : kept.shape[2]] = kept
+        _copy(view, first, self._tail(layer), 0, _blocks(self._end) - first)
 
     def undecided(self, length: int) -> Sequence[Undecided]:
         if self._goes_below:
@@ -138,9 +137,9 @@ class BlockRows(HomeRows):
         self._missing.clear()
         for layer in self._store.layers:
             self._tail(layer).zero_()
-            block = as_blocks(self._tail(layer))[:, :1]
-            for first in range(self.stored // ROUND_ROWS):
-                self._store.write(self.slot, layer, first, block)
+            heads, _, words = (block := as_blocks(self._tail(layer))[:, :1]).shape
+            same = np.broadcast_to(block, (heads, self.stored // ROUND_ROWS, words))
+            self._store.write(self.slot, layer, 0, same)
 
     def rows(self, layer: int, first: int, length: int) -> Tensor:
         tail = self._tail(layer)
@@ -186,6 +185,19 @@ class BlockRows(HomeRows):
             kept = tail[:, :, :, rows:].clone()
             tail[:, :, :, : kept.shape[3]] = kept
         self.stored += rows
+
+
+def _copy(source: Tensor, first: int, into: Tensor, at: int, count: int) -> None:
+    """Copy blocks of a layer's rows by one thread: to wake others takes longer.
+
+    Args:
+        source: From where. [2, kv heads, slots, width]
+        first: The first block there.
+        into: Where to, likewise.
+        at: Its place there.
+        count: How many.
+    """
+    as_blocks(into)[:, at : at + count] = as_blocks(source)[:, first : first + count]
 
 
 def _blocks(num_rows: int) -> int:

@@ -161,7 +161,10 @@ class DiskVisits(HostVisits):
         with ring.bell:
             while ring.num_read <= place and ring.error is None:
                 ring.bell.wait()
-            error = ring.error if ring.num_read <= place else None
+            error = None
+            if ring.num_read <= place:
+                error, ring.error = ring.error, None  # it is read again meanwhile
+                ring.bell.notify_all()
         self._waited_s += time.perf_counter() - started
         if error is not None:
             try:

@@ -77,7 +77,7 @@ class RowVisits(ABC):
             unit: The next one that `begin` was told.
 
         Raises:
-            TierError: It can't be read. Another pass reads it again.
+            TierError: It can't be read. Another try, or another pass, reads it again.
         """
 
     @abstractmethod

@@ -31,6 +31,7 @@ class BatchProgress:
         policy: What is carried out; None before that is known, and where nothing was searched.
         sizes: Bytes of what it places; None where they aren't known.
         forecast_tokens_per_s: What was expected; None where nothing was.
+        mean_tokens_per_s: What was reached since the model was loaded.
         parts: What was expected of each part of the work, and what came of it.
     """
 
@@ -43,6 +44,7 @@ class BatchProgress:
     policy: Policy | None = None
     sizes: BlockBytes | None = None
     forecast_tokens_per_s: float | None = None
+    mean_tokens_per_s: float = 0.0
     parts: tuple[PartRate, ...] = ()
 
 
@@ -71,7 +73,7 @@ class BatchMeter:
 
     def begin(self) -> None:
         """Rates count from now on."""
-        self._started_s, self._num_new = time.monotonic(), 0
+        self._started_s, self._num_new, self._all_tokens = time.monotonic(), 0, 0
         self._tokens: deque[tuple[float, int]] = deque([(self._started_s, 0)])
 
     def follow(
@@ -87,9 +89,15 @@ class BatchMeter:
     def wrote(self, num_tokens: int) -> None:
         """Tokens of answers were decided."""
         now = time.monotonic()
+        self._all_tokens += num_tokens
         self._tokens.append((now, num_tokens))
         while len(self._tokens) > 2 and now - self._tokens[0][0] > _WINDOW_S:
             self._tokens.popleft()
+
+    @property
+    def mean_tokens_per_s(self) -> float:
+        """Tokens of answers a second since rates count, until the last of them."""
+        return self._all_tokens / max(1e-9, self._tokens[-1][0] - self._started_s)
 
     def ended(self, is_answered: bool) -> None:
         """A line is done."""
@@ -114,6 +122,7 @@ class BatchMeter:
             self._policy,
             self._sizes,
             self._forecast,
+            self.mean_tokens_per_s,
             self._parts,
         )
 

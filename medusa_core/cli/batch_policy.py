@@ -1,0 +1,179 @@
+"""Which policy a batch carries out, and what is said of it at the end."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+
+import torch
+
+from medusa_core.heads.kind import chosen_shape
+from medusa_core.memory.plan import plan_memory
+from medusa_core.memory.policy.found import FoundPolicy
+from medusa_core.memory.policy.here import PolicyRequest, Rates
+from medusa_core.memory.policy.policy_file import read_policy
+from medusa_core.memory.policy.question import PolicyQuestion
+from medusa_core.memory.policy.reached import corrections, off_by_much, part_rates
+from medusa_core.memory.policy.rules import MOST_TOGETHER, rules_of
+from medusa_core.memory.probe import below_device, live_budget
+from medusa_core.memory.tiers import limited
+from medusa_core.messages import Fit, LoadOptions, PartRate
+from medusa_core.models.model_files import ModelFiles
+from medusa_core.models.precision import choose_device, hardware_of, precision_of
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.runtime.runner.traffic import Traffic
+from medusa_core.system.files.measurement_files import MeasurementFiles
+from medusa_core.system.resources import calibrations_dir
+
+
+class ChosenPolicy(NamedTuple):
+    """A policy, and what it was searched for.
+
+    Attributes:
+        found: It, and what is expected.
+        question: What it was searched for.
+        is_given: A file says so.
+    """
+
+    found: FoundPolicy
+    question: PolicyQuestion
+    is_given: bool
+
+    def next_best(self, missing_bytes: int) -> ChosenPolicy:
+        """Another one, on a device that is smaller by so much than it seemed."""
+        return self._replace(found=self.question.best(missing_bytes))
+
+
+class Conversations(NamedTuple):
+    """What a batch is made of, in tokens.
+
+    Attributes:
+        lengths: Of every conversation, its answer included.
+        new_tokens: Of each answer.
+        context: The longest that one may become.
+    """
+
+    lengths: Sequence[int]
+    new_tokens: int
+    context: int
+
+
+def chosen_policy(
+    args: argparse.Namespace,
+    files: ModelFiles,
+    heads_dir: Path | None,
+    options: LoadOptions,
+    talks: Conversations,
+) -> ChosenPolicy | None:
+    """The policy that a file names, or the best one where not all has room.
+
+    Args:
+        args: Of `batch`.
+        files: Of the model.
+        heads_dir: Of its heads.
+        options: As it is to be loaded, with `sessions` for as many conversations as are usual.
+        talks: What is answered.
+
+    Returns:
+        None where nothing lies below the device, or nothing is known of what could.
+
+    Raises:
+        PlanError: None has room.
+        RequestError: A file names none.
+        TierError: The disk can't be measured.
+    """
+    given = None if args.policy is None else read_policy(args.policy)
+    if given is None and not _needs_one(args, files, heads_dir, options):
+        return None
+    if given is not None:
+        options = options.carrying_out(given)
+    question = _question(args, files, options, talks)
+    if given is None:
+        return ChosenPolicy(question.best(), question, is_given=False)
+    return ChosenPolicy(question.of(given), question, is_given=True)
+
+
+def rates_now(chosen: ChosenPolicy, traffic: Traffic) -> tuple[PartRate, ...]:
+    """What was expected of each part, and what came of it until now."""
+    return part_rates(chosen.found.forecast, traffic)
+
+
+def closing_text(chosen: ChosenPolicy, traffic: Traffic, tokens_per_s: float) -> str:
+    """The table at the end; of what is off by more than a quarter the new rate is kept."""
+    forecast = chosen.found.forecast
+    whole = PartRate("answers", forecast.tokens_per_s, tokens_per_s or None, "tokens/s")
+    parts = rates_now(chosen, traffic)
+    lines = [f"{'':<21}{'forecast':>12}{'reached':>12}"]
+    lines += map(_part_line, (whole, *parts))
+    off = off_by_much(parts, traffic)
+    if off:
+        lines.append(_kept(chosen, parts, off))
+    return "\n".join(lines)
+
+
+def _kept(chosen: ChosenPolicy, parts: Sequence[PartRate], off: Sequence[str]) -> str:
+    """Keep what parts have reached that were off, and say what is expected now."""
+    policy = chosen.found.policy
+    again = chosen.question.corrected(corrections(parts, off, policy))
+    return (
+        f"Off by more than a quarter: {', '.join(off)}. What this batch has measured is kept for "
+        f"the next plan; by it {again.of(policy).forecast.tokens_per_s:.2f} tokens/s are expected."
+    )
+
+
+def _part_line(part: PartRate) -> str:
+    rates = f"{_number(part.forecast):>12}{_number(part.reached):>12}"
+    return f"{part.name:<21}{rates}  {part.unit}{'  binds' if part.binds else ''}"
+
+
+def _number(rate: float | None) -> str:
+    return "–" if rate is None else f"{rate:.3g}"
+
+
+def _needs_one(
+    args: argparse.Namespace, files: ModelFiles, heads_dir: Path | None, options: LoadOptions
+) -> bool:
+    """Whether something has to lie below the device, and policies know how."""
+    asked = bool(args.memory_gib or args.tier_disk)
+    if not asked or args.cluster or args.adapter or args.assistant or not files.config.is_ours:
+        return False
+    config, device = files.config, choose_device(options.device)
+    formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
+    shape = chosen_shape(files, heads_dir, options.takes_own_heads)
+    budget = limited(live_budget(options.device), options.memory_gib)
+    plan = plan_memory(
+        config, shape, formats, budget, options.context_tokens, sessions=options.sessions
+    )
+    return plan.fit is Fit.NO
+
+
+def _question(
+    args: argparse.Namespace, files: ModelFiles, options: LoadOptions, talks: Conversations
+) -> PolicyQuestion:
+    config, device = files.config, choose_device(options.device)
+    formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
+    precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
+    new_tokens = min(talks.new_tokens or talks.context // 2, talks.context - 1)
+    prompt_tokens = max(1, round(fmean(talks.lengths)) - new_tokens)
+    rules = rules_of(config, device.type, has_adapter=bool(args.adapter))
+    # What is usual changes when a model is loaded.
+    num_threads = args.threads or torch.get_num_threads()
+    return PolicyQuestion(
+        PolicyRequest(
+            *(config, formats, precision, len(talks.lengths)),
+            *(prompt_tokens, new_tokens, talks.context, num_threads),
+        ),
+        limited(live_budget(options.device), options.memory_gib),
+        below_device(options),
+        replace(rules, most_together=args.together or MOST_TOGETHER),
+        Rates(MeasurementFiles(calibrations_dir()), _say),
+    )
+
+
+def _say(text: str) -> None:
+    print(f"{text} …", file=sys.stderr, flush=True)
