@@ -52,7 +52,7 @@ STEPS = {"prompt", "tree", "prune", "cut", "fail", "renew"}
 @torch.inference_mode()
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_below_equal_those_on_the_device(kind: str, tmp_path: Path) -> None:
-    driver = Driver(kind_of_cache(kind), BELOW, tmp_path)
+    driver = Driver.on_disk(kind_of_cache(kind), BELOW, tmp_path)
     assert driver.go_on(40) == STEPS
     assert min(driver.visits.written_bytes, driver.visits.read_bytes) > 0
 
@@ -60,7 +60,7 @@ def test_rows_below_equal_those_on_the_device(kind: str, tmp_path: Path) -> None
 @torch.inference_mode()
 @pytest.mark.parametrize("kind", ["float32", "panels"])
 def test_rows_of_all_layers_lie_below(kind: str, tmp_path: Path) -> None:
-    driver = Driver(kind_of_cache(kind), ALL, tmp_path, seed=1)
+    driver = Driver.on_disk(kind_of_cache(kind), ALL, tmp_path, seed=1)
     driver.go_on(20)
     assert driver.pools[0].row_bytes == 0
     assert driver.pools[0].nbytes == driver.store.device_bytes
@@ -73,7 +73,7 @@ def test_rows_of_all_layers_lie_below(kind: str, tmp_path: Path) -> None:
 def test_rows_below_equal_those_on_the_device_for_long(
     kind: str, seed: int, tmp_path: Path
 ) -> None:
-    driver = Driver(kind_of_cache(kind), ALL if seed % 3 == 0 else BELOW, tmp_path, seed)
+    driver = Driver.on_disk(kind_of_cache(kind), ALL if seed % 3 == 0 else BELOW, tmp_path, seed)
     driver.go_on(300)
 
 
@@ -158,7 +158,7 @@ def test_the_law_sees_a_fault(
     plant: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch)
-    driver = Driver(kind_of_cache("float32"), BELOW, tmp_path)
+    driver = Driver.on_disk(kind_of_cache("float32"), BELOW, tmp_path)
     with pytest.raises(AssertionError):
         driver.go_on(200)
 
@@ -185,7 +185,7 @@ def ready(driver: Driver) -> None:
 @torch.inference_mode()
 @pytest.mark.parametrize("kind", ["float32", "panels"])
 def test_a_disk_that_fills_is_told_and_the_next_try_goes_on(kind: str, tmp_path: Path) -> None:
-    driver = Driver(kind_of_cache(kind), BELOW, tmp_path)
+    driver = Driver.on_disk(kind_of_cache(kind), BELOW, tmp_path)
     ready(driver)
     file = driver.store._file
     file._writer = Failing(file._writer, "write", errno.ENOSPC)
@@ -207,7 +207,7 @@ def test_a_disk_that_fills_is_told_and_the_next_try_goes_on(kind: str, tmp_path:
 
 @torch.inference_mode()
 def test_a_disk_that_fails_is_told_and_the_next_try_goes_on(tmp_path: Path) -> None:
-    driver = Driver(kind_of_cache("float32"), BELOW, tmp_path)
+    driver = Driver.on_disk(kind_of_cache("float32"), BELOW, tmp_path)
     ready(driver)
     file = driver.store._file
     right, file._reader = file._reader, Failing(file._reader, "readinto", errno.EIO)
@@ -227,7 +227,7 @@ def test_a_disk_that_fails_is_told_and_the_next_try_goes_on(tmp_path: Path) -> N
 @torch.inference_mode()
 def test_the_reader_of_rows_leaves_with_its_visits(tmp_path: Path) -> None:
     before = set(threading.enumerate())
-    driver = Driver(kind_of_cache("float32"), BELOW, tmp_path)
+    driver = Driver.on_disk(kind_of_cache("float32"), BELOW, tmp_path)
     (reader,) = set(threading.enumerate()) - before
     ready(driver)
     driver.store._file._reader = Failing(driver.store._file._reader, "readinto", errno.EIO)
@@ -241,7 +241,7 @@ def test_the_reader_of_rows_leaves_with_its_visits(tmp_path: Path) -> None:
 
 @torch.inference_mode()
 def test_a_file_that_was_cut_gives_no_wrong_rows(tmp_path: Path) -> None:
-    driver = Driver(kind_of_cache("float32"), BELOW, tmp_path)
+    driver = Driver.on_disk(kind_of_cache("float32"), BELOW, tmp_path)
     ready(driver)
     os.ftruncate(driver.store._file._writer.fileno(), 4096)
     for rows, decided in ((1, False), (64, True)):
@@ -317,7 +317,7 @@ def test_sessions_have_slots_and_give_them_back(tmp_path: Path) -> None:
 
 @torch.inference_mode()
 def test_rows_of_nothing_lie_below(tmp_path: Path) -> None:
-    driver = Driver(kind_of_cache("panels"), BELOW, tmp_path)
+    driver = Driver.on_disk(kind_of_cache("panels"), BELOW, tmp_path)
     driver.make_room(0, 100)
     driver.each(0, "fill", 100)
     driver.check()
@@ -328,7 +328,7 @@ def test_rows_of_nothing_lie_below(tmp_path: Path) -> None:
 
 @torch.inference_mode()
 def test_what_cant_be_kept_is_refused(tmp_path: Path) -> None:
-    driver = Driver(kind_of_cache("float32"), BELOW, tmp_path)
+    driver = Driver.on_disk(kind_of_cache("float32"), BELOW, tmp_path)
     below, _ = driver.pairs[0]
     assert below.most_rows == 16
     driver.make_room(0, 100)
@@ -351,7 +351,7 @@ def test_what_cant_be_kept_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["float32", "q4", "half panels"])
 def test_bytes_are_those_that_are_planned(name: str, tmp_path: Path) -> None:
     kind = kind_of_cache(name)
-    driver = Driver(kind, BELOW, tmp_path)
+    driver = Driver.on_disk(kind, BELOW, tmp_path)
     item = 4 if kind.cache_format else kind.dtype.itemsize
     given = (kind.config, item, kind.cache_format, BELOW)
     tails = tail_bytes(*given, SESSIONS, TREE_ROWS)
