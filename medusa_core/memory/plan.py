@@ -222,7 +222,9 @@ def experts_bytes(config: ModelConfig, formats: PartFormats) -> int:
 
 
 def embedding_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of the token vectors."""
+    """Bytes of the token vectors in memory."""
+    if formats.embedding_on_disk:
+        return 0
     return formats.embedding.nbytes(config.vocab_size, config.hidden_size, formats.device)
 
 

@@ -52,6 +52,13 @@ _LEFT_BYTES = 1 << 30  # that a disk keeps free
 OnMeasure = Callable[[str], None]
 # What is measured: layers and attention, the disk, the way to a card, copies in memory.
 MEASURED = MODEL, DISK, CARD, MEMORY = ("model", "disk", "card", "memory")
+_NUMBERS = {
+    MODEL: ("cache", "prompts"),
+    DISK: ("read", "write", "each"),
+    CARD: ("to", "from"),
+    MEMORY: ("copied",),
+}
+_CURVES = {MODEL: ("layer_s", "head_s"), DISK: (), CARD: (), MEMORY: ()}
 # Of each what a batch can correct.
 CORRECTED = {MODEL: ("layer_s",), DISK: ("read", "each", "write"), CARD: ("to", "from")}
 
@@ -111,11 +118,19 @@ class Rates:
     anew: Collection[str] = ()
 
     def known(
-        self, what: Sequence[object], measure: Callable[[], dict[str, Any]]
+        self, kind: str, what: Sequence[object], measure: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
-        """What was kept of a measurement, else measured and kept."""
+        """What was kept of a measurement, else measured and kept.
+
+        Args:
+            kind: One of `MEASURED`.
+            what: All that it depends on.
+            measure: Takes it.
+        """
         key = _key_of(what)
-        found = None if what[0] in self.anew else self.kept.load(key, "rates", dict)
+        found = None
+        if kind not in self.anew:
+            found = self.kept.load(key, "rates", lambda raw: _checked_rates(kind, raw))
         if found is None:
             found = measure()
             self.kept.save(key, "rates", found)
@@ -132,6 +147,21 @@ class Rates:
 
 def _key_of(what: Sequence[object]) -> str:
     return hashlib.sha256(repr(what).encode()).hexdigest()[:32]
+
+
+def _checked_rates(kind: str, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What was kept, if it is what is kept now.
+
+    Raises:
+        KeyError: A rate is missing.
+        TypeError: One is no number.
+        ValueError: Likewise, or none that can be.
+    """
+    found: dict[str, Any] = {name: float(raw[name]) for name in _NUMBERS[kind]}
+    if not all(0 <= rate < math.inf for rate in found.values()):
+        raise ValueError("a rate is none")
+    curves = {name: _curve(raw[name]) for name in _CURVES[kind]}
+    return found | {name: [list(point) for point in curve] for name, curve in curves.items()}
 
 
 def _multiplied(rate: Any, factor: float) -> Any:
@@ -192,14 +222,14 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
     """
     device, folder = request.precision.device, below.disk
     keys = _Keys.of(request, below)
-    model = rates.known(keys.model, lambda: _of_model(request, rates))
-    memory = rates.known(keys.memory, lambda: {"copied": copied_bytes_per_s()})
+    model = rates.known(MODEL, keys.model, lambda: _of_model(request, rates))
+    memory = rates.known(MEMORY, keys.memory, lambda: {"copied": copied_bytes_per_s()})
     disk: dict[str, Any] = {"read": 1.0, "write": 1.0, "each": 0.0}
     if folder is not None:
-        disk = rates.known(keys.disk, lambda: _of_disk(folder, request, rates))
+        disk = rates.known(DISK, keys.disk, lambda: _of_disk(folder, request, rates))
     link: dict[str, Any] = {"to": math.inf, "from": math.inf}
     if device.type == "cuda":
-        link = rates.known(keys.card, lambda: _of_card(device, rates))
+        link = rates.known(CARD, keys.card, lambda: _of_card(device, rates))
     free = 0 if folder is None else _free_bytes(folder) - _LEFT_BYTES
     return MachineRates(
         device_bytes=budget.total_bytes - budget.other_bytes - budget.runtime_bytes,
