@@ -189,6 +189,14 @@ class Driver:
         for kv in self.pairs[place]:
             getattr(kv, name)(*given)
 
+    def go_on(self, num_steps: int) -> set[str]:
+        """Do something so many times, and compare behind each; returns what."""
+        done = set()
+        for _ in range(num_steps):
+            done.add(self.step())
+            self.check()
+        return done
+
     def step(self) -> str:
         """Do something; returns what."""
         chance, place = self._chance, self._chance.randrange(len(self.pairs))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import weakref
 
+import numpy as np
 from torch import Tensor
 
 from medusa_core.errors import EngineError
@@ -96,9 +97,8 @@ class OffloadedRows:
             layer: It.
             view: Its rows, of which the stored ones are there. [2, kv heads, slots, width]
         """
-        first = self.stored
-        count = _blocks(self._length - first) * ROUND_ROWS
-        view[:, :, first : first + count] = self._tail(layer)[:, :, :count]
+        count = _blocks(self._length - self.stored)
+        _copy(self._tail(layer), 0, view, self.stored // ROUND_ROWS, count)
         self._visited = layer, view
 
     def view(self, layer: int) -> Tensor:
@@ -121,8 +121,7 @@ class OffloadedRows:
             self._store.write(self.slot, layer, first, as_blocks(view)[:, first:whole])
             self._moved.add(layer)
             first = whole
-        kept = view[:, :, first * ROUND_ROWS :]
-        self._tail(layer)[:, :, : kept.shape[2]] = kept
+        _copy(view, first, self._tail(layer), 0, _blocks(self._end) - first)
 
     def first_reserved(self, length: int) -> int:
         """Where in the tail the reserved rows are, some of which are brought to the front."""
@@ -168,9 +167,9 @@ class OffloadedRows:
         self._missing.clear()
         for layer in self._store.layers:
             self._tail(layer).zero_()
-            block = as_blocks(self._tail(layer))[:, :1]
-            for first in range(self.stored // ROUND_ROWS):
-                self._store.write(self.slot, layer, first, block)
+            heads, _, words = (block := as_blocks(self._tail(layer))[:, :1]).shape
+            same = np.broadcast_to(block, (heads, self.stored // ROUND_ROWS, words))
+            self._store.write(self.slot, layer, 0, same)
 
     def rows(self, layer: int, first: int, length: int) -> Tensor:
         """A copy of committed rows between two passes.
@@ -229,6 +228,23 @@ class OffloadedRows:
             kept = tail[:, :, :, rows:].clone()
             tail[:, :, :, : kept.shape[3]] = kept
         self.stored += rows
+
+
+def _copy(source: Tensor, first: int, into: Tensor, at: int, count: int) -> None:
+    """Copy blocks of a layer's rows. Both [2, kv heads, slots, width]
+
+    Args:
+        source: From where.
+        first: The first block there.
+        into: Where to.
+        at: Its place there.
+        count: How many.
+    """
+    if into.device.type == "cpu":  # by one thread: to wake others takes longer
+        as_blocks(into)[:, at : at + count] = as_blocks(source)[:, first : first + count]
+        return
+    start, stop = first * ROUND_ROWS, (first + count) * ROUND_ROWS
+    into[:, :, at * ROUND_ROWS : (at + count) * ROUND_ROWS] = source[:, :, start:stop]
 
 
 def _blocks(num_rows: int) -> int:

@@ -160,7 +160,7 @@ class RowVisits:
             unit: The next one that `begin` was told.
 
         Raises:
-            TierError: It can't be read. Another pass reads it again.
+            TierError: It can't be read. Another try, or another pass, reads it again.
         """
         ring, place, started = self._ring, self._num_entered, time.perf_counter()
         if place >= len(self._units) or unit != self._units[place] or place != ring.num_left:
@@ -168,7 +168,10 @@ class RowVisits:
         with ring.bell:
             while ring.num_read <= place and ring.error is None:
                 ring.bell.wait()
-            error = ring.error if ring.num_read <= place else None
+            error = None
+            if ring.num_read <= place:
+                error, ring.error = ring.error, None  # it is read again meanwhile
+                ring.bell.notify_all()
         self.waited_s += time.perf_counter() - started
         if error is not None:
             try:
