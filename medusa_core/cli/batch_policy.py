@@ -93,10 +93,20 @@ def chosen_policy(
         return None
     if given is not None:
         options = options.carrying_out(given)
+    heads_dir, options = without_drafter(args, heads_dir, options)
     question = _question(args, files, heads_dir, options, talks, given)
     if given is None:
         return ChosenPolicy(question.best(), question, is_given=False)
     return ChosenPolicy(question.of(given), question, is_given=True)
+
+
+def without_drafter(
+    args: argparse.Namespace, heads_dir: Path | None, options: LoadOptions
+) -> tuple[Path | None, LoadOptions]:
+    """Under a policy heads are loaded if somebody wants them: rows of many pay more."""
+    if args.drafter:
+        return heads_dir, options
+    return None, replace(options, takes_own_heads=False)
 
 
 def rates_now(chosen: ChosenPolicy, traffic: Traffic) -> tuple[PartRate, ...]:

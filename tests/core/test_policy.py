@@ -49,7 +49,7 @@ from medusa_core.messages import Policy, Shares, Tier, WeightFormats
 from medusa_core.models.precision import hardware_of, precision_of
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.quant.format import Hardware
-from medusa_core.runtime.kv.size import row_bytes
+from medusa_core.runtime.kv.size import row_bytes, staging_bytes
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from tests.core.peer_files import write_peer
 
@@ -226,12 +226,13 @@ class ByHand:
         w_m, w_k, c_m, c_k = x.T
         n, count = block.batch * block.num_batches, w.num_layers
         cache = n * w.slots * w.row_bytes
-        ring = 3 * block.batch * w.most_slots * w.row_bytes + (4 << 20)
+        ring = 3 * block.batch * w.most_slots * w.row_bytes
+        ring += 2 * staging_bytes(w.row_bytes, w.most_slots)
         trees = 1 if n >= 8 else 16
         rows = max(trees * block.batch, block.at_once)
         states = max(n, min(block.prompt_rows, n * w.prompt_tokens)) * w.state_bytes
         device = w.fixed_bytes + w.scratch_bytes + rows * w.scratch_row_bytes
-        device += n * trees * w.scored_row_bytes + states * (self.states is Tier.DEVICE)
+        device += (n + 4) * trees * w.scored_row_bytes + states * (self.states is Tier.DEVICE)
         device = device + (count - w_m - w_k) * w.layer_bytes + (count - c_m - c_k) * cache
         device = device + (c_m + c_k) * n * (16 if n >= 8 else 32) * w.row_bytes
         device = device + (w_m + w_k > 0) * 3 * w.piece_bytes + (c_m + c_k > 0) * ring

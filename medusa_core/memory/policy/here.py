@@ -179,7 +179,7 @@ def work_of(request: PolicyRequest) -> BatchWork:
     longest = max(length, request.context_tokens)
 
     def scratch(rows: int, scored: int) -> int:
-        return scratch_bytes(config, formats, longest, rows, scored)
+        return scratch_bytes(config, formats, longest, rows, scored, 0)
 
     row, scored_row = scratch(2, 0) - scratch(1, 0), scratch(1, 1) - scratch(1, 0)
     return BatchWork(
