@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from medusa_core.errors import TierError
-from medusa_core.memory.bandwidth import card_bytes_per_s, disk_bytes_per_s
+from medusa_core.memory.bandwidth import card_bytes_per_s, disk_bytes_per_s, disk_read_s
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.placement import layer_bytes, piece_bytes
 from medusa_core.memory.plan import (
@@ -43,12 +43,12 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.runtime.kv.size import ROUND_ROWS, whole_rows
-from medusa_core.runtime.offload.layer_entries import ROUND_BYTES
 from medusa_core.runtime.offload.layer_file import PIECE_BYTES
 from medusa_core.system import cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
 
 _LEFT_BYTES = 1 << 30  # that a disk keeps free
+_VISIT_S = 1e-4  # of this program between two computations, on usual processors
 OnMeasure = Callable[[str], None]
 # What is measured: layers and attention, the disk, the way to a card, copies in memory.
 MEASURED = MODEL, DISK, CARD, MEMORY = ("model", "disk", "card", "memory")
@@ -245,6 +245,7 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
         cache_on_device=model["cache"],
         cache_of_prompts=model["prompts"],
         cache_in_memory=model["cache"],
+        visit_s=_VISIT_S,
         layer_s=_curve(model["layer_s"]),
         head_s=_curve(model["head_s"]),
     )
@@ -306,9 +307,8 @@ def _of_model(request: PolicyRequest, rates: Rates) -> dict[str, Any]:
 def _of_disk(folder: Path, request: PolicyRequest, rates: Rates) -> dict[str, Any]:
     rates.on_measure(f"measuring the disk of {folder}")
     read = disk_bytes_per_s(folder, None, request.piece_bytes)
-    few = disk_bytes_per_s(folder, None, ROUND_BYTES)
-    each = max(0.0, ROUND_BYTES / few - ROUND_BYTES / read)
-    return {"read": read, "write": written_bytes_per_s(folder), "each": each}
+    written = written_bytes_per_s(folder)
+    return {"read": read, "write": written, "each": disk_read_s(folder)}
 
 
 def _of_card(device: torch.device, rates: Rates) -> dict[str, Any]:
