@@ -137,8 +137,9 @@ def living_threads() -> set[threading.Thread]:
         # A dummy stands for a thread of Qt that once called Python.
         if not isinstance(thread, threading._DummyThread)
         and not type(thread).__module__.startswith("tqdm")
-        # Helpers of the compiled step, and readers of layers: `test_helpers_rest_and_leave` and
-        # `test_the_reader_leaves_with_its_model` see that they go with what they serve.
+        # Helpers of the compiled step, and readers of layers and of cached rows:
+        # `test_helpers_rest_and_leave`, `test_the_reader_leaves_with_its_model` and
+        # `test_the_reader_of_rows_leaves_with_its_visits` see that they go with what they serve.
         and not thread.name.startswith(("medusa-step-", "medusa-layers", "medusa-rows"))
     }
 

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 _NBYTES = 256 << 20
 _REPEATS = 3
+_MOST_READS = 256
 
 
 def disk_bytes_per_s(folder: Path, kept: Path | None, piece: int = 0) -> float:
@@ -100,11 +101,12 @@ def _read_rate(folder: Path, piece: int) -> float:
 
 def _rate_of(path: Path, piece: int) -> float:
     buffer = page_buffer(piece or PIECE_BYTES).numpy().data
+    most = min(_NBYTES, _MOST_READS * len(buffer))
     rates = []
     for _ in range(_REPEATS):
         with open_direct(path) as file:
             size, started = 0, time.perf_counter()
-            while size < _NBYTES and (count := file.readinto(buffer)):
+            while size < most and (count := file.readinto(buffer)):
                 size += count
             rates.append(size / (time.perf_counter() - started))
     return max(rates)

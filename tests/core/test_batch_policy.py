@@ -14,10 +14,10 @@ from medusa_core.loading.load import load_target
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.memory.policy import question
 from medusa_core.memory.policy.found import BatchForecast
-from medusa_core.memory.policy.here import CARD, DISK, MODEL, PolicyRequest
+from medusa_core.memory.policy.here import PolicyRequest
 from medusa_core.memory.policy.machine import MachineRates
 from medusa_core.memory.policy.planned import plan_policy, tiers_of
-from medusa_core.memory.policy.reached import off_by_much, part_rates, to_measure
+from medusa_core.memory.policy.reached import corrections, off_by_much, part_rates
 from medusa_core.memory.tiers import Below
 from medusa_core.messages import (
     BlockBytes,
@@ -82,6 +82,8 @@ def policy_file(path: Path, policy: Policy) -> str:
     [
         None,
         Policy(ON_DISK, batch=4, prompt_rows=32),
+        Policy(ON_DISK, ON_DISK, batch=3, num_batches=2, prompt_rows=48),
+        Policy(Shares(), Shares(0.5, 0.0, 0.5), ON_DISK, batch=4, num_batches=2, prompt_rows=16),
     ],
 )
 def test_texts_under_a_policy_are_those_of_the_whole_model(
@@ -214,7 +216,7 @@ FORECAST = BatchForecast(
 )
 
 
-def test_parts_that_are_off_by_more_than_a_quarter_are_measured_anew() -> None:
+def test_parts_that_are_off_by_more_than_a_quarter_are_corrected() -> None:
     traffic = Traffic(
         weights_bytes=10_000_000_000,
         weights_s=9.0,
@@ -236,8 +238,8 @@ def test_parts_that_are_off_by_more_than_a_quarter_are_measured_anew() -> None:
     ]
     off = off_by_much(tuple(parts.values()), traffic)
     assert off == ("cached rows read", "computed")
-    assert to_measure(off, "cpu") == {DISK, MODEL}
-    assert to_measure(off[:1], "cuda") == {DISK, CARD}
+    found = corrections(tuple(parts.values()), off, Policy(ON_DISK, ON_DISK))
+    assert found == pytest.approx({"layer_s": 2.0, "each": 2.0, "read": 0.5})
     # Too little was done to judge by.
     few = replace(traffic, num_passes=2)
     assert off_by_much(part_rates(FORECAST, few), few) == ()

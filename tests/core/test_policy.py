@@ -24,6 +24,7 @@ from medusa_core.memory.policy.here import (
     MEASURED,
     PolicyRequest,
     Rates,
+    keep_reached,
     machine_for,
     work_of,
 )
@@ -86,6 +87,7 @@ MACHINE = MachineRates(
     to_device=12e9,
     from_device=12e9,
     from_disk=2e9,
+    read_s=1e-4,
     to_disk=1e9,
     copied=6e9,
     num_cores=8,
@@ -126,6 +128,7 @@ def synthetic(seed: int) -> tuple[BatchWork, MachineRates]:
         to_device=about(4e9, 5e10) if has_card else math.inf,
         from_device=about(4e9, 5e10) if has_card else math.inf,
         from_disk=about(3e8, 7e9),
+        read_s=about(1e-5, 1e-3),
         to_disk=about(2e8, 4e9),
         copied=about(2e9, 1e10),
         num_cores=draw.choice((2, 8)),
@@ -173,15 +176,23 @@ class ByHand:
         pairs = n * prompt * prompt / 2 * w.row_bytes / self.machine.cache_of_prompts
         compute = w.num_layers * (passes * visits * each + pairs)
         compute += passes * seconds_at(self.machine.head_s, n / passes)
-        prefill = self._pass_s(x, passes, n * prompt, compute, n * prompt * (chunks - 1) / 2)
+        prefill = self._pass_s(
+            x, passes, n * prompt, compute, n * prompt * (chunks - 1) / 2, n * (chunks - 1)
+        )
         each = block.num_batches * seconds_at(self.machine.layer_s, block.batch)
         compute = w.num_layers * each + seconds_at(self.machine.head_s, n)
         behind = n * max(0, prompt + w.new_tokens / 2 - 7.5)
-        step = self._pass_s(x, 1, n, compute, behind)
+        step = self._pass_s(x, 1, n, compute, behind, n)
         return np.where(self._fits(x), prefill + (w.new_tokens - 1) * step, np.inf)
 
     def _pass_s(
-        self, x: NDArray[np.int64], passes: int, rows: int, compute: float, behind: float
+        self,
+        x: NDArray[np.int64],
+        passes: int,
+        rows: int,
+        compute: float,
+        behind: float,
+        reads: int,
     ) -> NDArray[np.float64]:
         w, m = self.work, self.machine
         w_m, w_k, c_m, c_k = x.T
@@ -197,8 +208,9 @@ class ByHand:
             [
                 ((w_m + w_k) * weights + brought) / m.to_device,
                 below / m.from_device,
-                (w_k * weights + c_k * cached) / m.from_disk,
-                c_k * cached / m.from_disk + brought / m.copied,
+                (w_k * weights + c_k * cached) / m.from_disk
+                + (w_k * passes + c_k * reads) * m.read_s,
+                c_k * cached / m.from_disk + c_k * reads * m.read_s + brought / m.copied,
                 c_k * fresh / m.to_disk,
                 compute
                 + on_device
@@ -406,6 +418,15 @@ def test_rates_of_this_machine_are_measured_once_and_kept(
     found(DISK)
     assert len(reported) == 3
     found(*MEASURED)
+    assert len(reported) == 5
+    # A batch that was slower corrects them.
+    now = found()
+    disk = Below(0, tmp_path / "tiers")
+    factors = {"layer_s": 3.0, "read": 0.5}
+    keep_reached(requested, disk, Rates(kept, reported.append), factors)
+    assert found().from_disk == pytest.approx(now.from_disk / 2)
+    assert found().layer_s[0][1] == pytest.approx(3 * now.layer_s[0][1])
+    assert found().read_s == now.read_s
     assert len(reported) == 5
     assert (first.device_bytes, first.memory_bytes) == (64 << 20, 0)
     assert 0 < first.from_disk < 1e12

@@ -46,6 +46,8 @@ class Moved:
         weights_disk: Those of them that come from the disk.
         rows: Of cached rows that come.
         rows_disk: Those of them that come from the disk.
+        weights_reads: Reads of the disk for layers.
+        rows_reads: Reads of the disk for cached rows.
         attended_below: Of cached rows that are attended to where they lie.
         fresh: Of new rows that go below.
         fresh_disk: Those of them that go to the disk.
@@ -56,6 +58,8 @@ class Moved:
     weights_disk: Seconds
     rows: Seconds
     rows_disk: Seconds
+    weights_reads: Seconds
+    rows_reads: Seconds
     attended_below: Seconds
     fresh: Seconds
     fresh_disk: Seconds
@@ -72,6 +76,8 @@ def moved(work: BatchWork, where: Layouts, sides: Sides, passes: Passes) -> Move
         weights_disk=_times(where.weights_disk, weights),
         rows=_times(where.cache_below, read * is_brought),
         rows_disk=_times(where.cache_disk, read),
+        weights_reads=_times(where.weights_disk, passes.num_passes),
+        rows_reads=_times(where.cache_disk, passes.num_reads),
         attended_below=_times(where.cache_below, read * (not is_brought)),
         fresh=_times(where.cache_below, fresh),
         fresh_disk=_times(where.cache_disk, fresh),
@@ -87,6 +93,7 @@ def streams_s(
     states_s = of.states * (1 / machine.to_device + 1 / machine.from_device)
     if sides.states is Tier.DISK:
         states_s += of.states * (1 / machine.from_disk + 1 / machine.to_disk)
+    weights_s, rows_s = disk_s(of, machine)
     copied = of.rows / machine.copied  # from where they were read into their places
     computing = none + computing_s(work, machine, passes)
     computing += of.attended_below / machine.cache_in_memory
@@ -94,11 +101,19 @@ def streams_s(
     return {
         "link to the device": (of.weights + of.rows) / machine.to_device + none,
         "link from the device": of.fresh / machine.from_device + none,
-        "reading from disk": (of.weights_disk + of.rows_disk) / machine.from_disk,
-        "bringing cached rows": of.rows_disk / machine.from_disk + copied,
+        "reading from disk": weights_s + rows_s,
+        "bringing cached rows": rows_s + copied,
         "writing to disk": of.fresh_disk / machine.to_disk,
         COMPUTING: computing,
     }
+
+
+def disk_s(of: Moved, machine: MachineRates) -> tuple[Seconds, Seconds]:
+    """Seconds of reading the disk alone: for layers, and for cached rows. [n], [n]"""
+    return (
+        of.weights_disk / machine.from_disk + of.weights_reads * machine.read_s,
+        of.rows_disk / machine.from_disk + of.rows_reads * machine.read_s,
+    )
 
 
 def computing_s(work: BatchWork, machine: MachineRates, passes: Passes) -> float:

@@ -6,10 +6,10 @@ import hashlib
 import math
 import os
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -18,6 +18,7 @@ from medusa_core.memory.bandwidth import card_bytes_per_s, disk_bytes_per_s
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.placement import layer_bytes, piece_bytes
 from medusa_core.memory.plan import (
+    cache_itemsize,
     kv_bytes,
     scratch_bytes,
     session_states_bytes,
@@ -42,6 +43,7 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.runtime.kv.size import ROUND_ROWS, whole_rows
+from medusa_core.runtime.offload.layer_entries import ROUND_BYTES
 from medusa_core.runtime.offload.layer_file import PIECE_BYTES
 from medusa_core.system import cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
@@ -50,6 +52,8 @@ _LEFT_BYTES = 1 << 30  # that a disk keeps free
 OnMeasure = Callable[[str], None]
 # What is measured: layers and attention, the disk, the way to a card, copies in memory.
 MEASURED = MODEL, DISK, CARD, MEMORY = ("model", "disk", "card", "memory")
+# Of each what a batch can correct.
+CORRECTED = {MODEL: ("layer_s",), DISK: ("read", "each", "write"), CARD: ("to", "from")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,21 @@ class PolicyRequest:
     context_tokens: int = 0
     num_threads: int = 0
 
+    @property
+    def threads(self) -> int:
+        """Threads that compute."""
+        return self.num_threads or torch.get_num_threads()
+
+    @property
+    def mean_tokens(self) -> int:
+        """Attention is measured behind as many tokens as there are on average, in steps of 64."""
+        return -(-(self.prompt_tokens + self.new_tokens // 2) // 64) * 64
+
+    @property
+    def piece_bytes(self) -> int:
+        """Of a disk, that are read at once."""
+        return min(PIECE_BYTES, piece_bytes(self.config, self.formats))
+
 
 @dataclass(frozen=True, slots=True)
 class Rates:
@@ -95,12 +114,31 @@ class Rates:
         self, what: Sequence[object], measure: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
         """What was kept of a measurement, else measured and kept."""
-        key = hashlib.sha256(repr(what).encode()).hexdigest()[:32]
+        key = _key_of(what)
         found = None if what[0] in self.anew else self.kept.load(key, "rates", dict)
         if found is None:
             found = measure()
             self.kept.save(key, "rates", found)
         return found
+
+    def correct(self, what: Sequence[object], factors: Mapping[str, float]) -> None:
+        """Multiply what was kept of a measurement, where it was."""
+        key = _key_of(what)
+        found = self.kept.load(key, "rates", dict)
+        if found is not None:
+            corrected = {name: _multiplied(found[name], factor) for name, factor in factors.items()}
+            self.kept.save(key, "rates", found | corrected)
+
+
+def _key_of(what: Sequence[object]) -> str:
+    return hashlib.sha256(repr(what).encode()).hexdigest()[:32]
+
+
+def _multiplied(rate: Any, factor: float) -> Any:
+    """A rate, or the seconds of a curve."""
+    if isinstance(rate, list):
+        return [[rows, factor * seconds] for rows, seconds in rate]
+    return factor * rate
 
 
 def work_of(request: PolicyRequest) -> BatchWork:
@@ -152,41 +190,16 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
     Raises:
         TierError: The disk can't be written.
     """
-    config, precision, device = request.config, request.precision, request.precision.device
-    folder, piece = below.disk, min(PIECE_BYTES, piece_bytes(config, request.formats))
-    num_threads = request.num_threads or torch.get_num_threads()
-    # Attention is measured behind as many tokens as there are on average, in steps of 64.
-    tokens = -(-(request.prompt_tokens + request.new_tokens // 2) // 64) * 64
-
-    def of_model() -> dict[str, Any]:
-        rates.on_measure("measuring a layer of the model")
-        with on_threads(num_threads):
-            layer, head = layer_curves(config, request.formats, precision)
-            one, prompts = cache_rates(config, precision, tokens, precision.cache.itemsize)
-        return {"layer_s": layer, "head_s": head, "cache": one, "prompts": prompts}
-
-    def of_memory() -> dict[str, Any]:
-        return {"copied": copied_bytes_per_s()}
-
-    def of_disk() -> dict[str, Any]:
-        assert folder is not None  # else there is nothing to measure
-        rates.on_measure(f"measuring the disk of {folder}")
-        read = disk_bytes_per_s(folder, None, piece)
-        return {"read": read, "write": written_bytes_per_s(folder)}
-
-    def of_card() -> dict[str, Any]:
-        rates.on_measure("measuring the way to the card")
-        there, back = card_bytes_per_s(device, None), from_card_bytes_per_s(device)
-        return {"to": there, "from": back}
-
-    model = rates.known(_model_key(request, tokens, num_threads), of_model)
-    memory = rates.known((MEMORY,), of_memory)
-    disk: dict[str, Any] = {"read": 1.0, "write": 1.0}
+    device, folder = request.precision.device, below.disk
+    keys = _Keys.of(request, below)
+    model = rates.known(keys.model, lambda: _of_model(request, rates))
+    memory = rates.known(keys.memory, lambda: {"copied": copied_bytes_per_s()})
+    disk: dict[str, Any] = {"read": 1.0, "write": 1.0, "each": 0.0}
     if folder is not None:
-        disk = rates.known((DISK, str(folder.absolute()), piece), of_disk)
+        disk = rates.known(keys.disk, lambda: _of_disk(folder, request, rates))
     link: dict[str, Any] = {"to": math.inf, "from": math.inf}
     if device.type == "cuda":
-        link = rates.known((CARD, cuda.name(device)), of_card)
+        link = rates.known(keys.card, lambda: _of_card(device, rates))
     free = 0 if folder is None else _free_bytes(folder) - _LEFT_BYTES
     return MachineRates(
         device_bytes=budget.total_bytes - budget.other_bytes - budget.runtime_bytes,
@@ -195,15 +208,83 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
         to_device=link["to"],
         from_device=link["from"],
         from_disk=disk["read"],
+        read_s=disk["each"],
         to_disk=disk["write"],
         copied=memory["copied"],
-        num_cores=num_threads,
+        num_cores=request.threads,
         cache_on_device=model["cache"],
         cache_of_prompts=model["prompts"],
         cache_in_memory=model["cache"],
         layer_s=_curve(model["layer_s"]),
         head_s=_curve(model["head_s"]),
     )
+
+
+def keep_reached(
+    request: PolicyRequest, below: Below, rates: Rates, factors: Mapping[str, float]
+) -> None:
+    """Correct kept rates by what a batch has reached.
+
+    Args:
+        request: What was planned.
+        below: What lay below the device.
+        rates: What was measured before.
+        factors: By which rates are multiplied, by names of `CORRECTED`.
+    """
+    keys = _Keys.of(request, below)
+    for kind, names in CORRECTED.items():
+        wanted = {name: factors[name] for name in names if name in factors}
+        if wanted:
+            rates.correct(getattr(keys, kind), wanted)
+
+
+class _Keys(NamedTuple):
+    """By what measurements are kept: everything that they depend on."""
+
+    model: tuple[object, ...]
+    disk: tuple[object, ...]
+    card: tuple[object, ...]
+    memory: tuple[object, ...]
+
+    @classmethod
+    def of(cls, request: PolicyRequest, below: Below) -> _Keys:
+        config, formats, device = request.config, request.formats, request.precision.device
+        is_card = device.type == "cuda"
+        where = cuda.name(device) if is_card else f"{os.cpu_count()} cores"
+        sizes = (config.hidden_size, config.intermediate_size, config.vocab_size, config.row_sizes)
+        heads = (config.num_heads, config.num_kv_heads, config.head_dim, request.mean_tokens)
+        facts = (formats.cache_format, formats.attended, torch.__version__, request.threads)
+        folder = "" if below.disk is None else str(below.disk.absolute())
+        return cls(
+            (MODEL, sizes, heads, sorted(formats.names.items()), facts, where),
+            (DISK, folder, request.piece_bytes),
+            (CARD, where),
+            (MEMORY,),
+        )
+
+
+def _of_model(request: PolicyRequest, rates: Rates) -> dict[str, Any]:
+    config, precision = request.config, request.precision
+    rates.on_measure("measuring a layer of the model")
+    with on_threads(request.threads):
+        layer, head = layer_curves(config, request.formats, precision)
+        itemsize = cache_itemsize(config, request.formats)
+        one, prompts = cache_rates(config, precision, request.mean_tokens, itemsize)
+    return {"layer_s": layer, "head_s": head, "cache": one, "prompts": prompts}
+
+
+def _of_disk(folder: Path, request: PolicyRequest, rates: Rates) -> dict[str, Any]:
+    rates.on_measure(f"measuring the disk of {folder}")
+    read = disk_bytes_per_s(folder, None, request.piece_bytes)
+    few = disk_bytes_per_s(folder, None, ROUND_BYTES)
+    each = max(0.0, ROUND_BYTES / few - ROUND_BYTES / read)
+    return {"read": read, "write": written_bytes_per_s(folder), "each": each}
+
+
+def _of_card(device: torch.device, rates: Rates) -> dict[str, Any]:
+    rates.on_measure("measuring the way to the card")
+    there, back = card_bytes_per_s(device, None), from_card_bytes_per_s(device)
+    return {"to": there, "from": back}
 
 
 def _free_bytes(folder: Path) -> int:
@@ -215,15 +296,6 @@ def _free_bytes(folder: Path) -> int:
         raise TierError(
             f"{folder} can't be measured: {error.strerror or error}.", "Name another folder."
         ) from error
-
-
-def _model_key(request: PolicyRequest, tokens: int, num_threads: int) -> tuple[object, ...]:
-    config, formats, device = request.config, request.formats, request.precision.device
-    where = cuda.name(device) if device.type == "cuda" else f"{os.cpu_count()} cores"
-    sizes = (config.hidden_size, config.intermediate_size, config.vocab_size, config.row_sizes)
-    heads = (config.num_heads, config.num_kv_heads, config.head_dim, tokens)
-    facts = (formats.cache_format, formats.attended, torch.__version__, num_threads)
-    return (MODEL, sizes, heads, sorted(formats.names.items()), facts, where)
 
 
 def _curve(raw: Sequence[Sequence[float]]) -> RateCurve:

@@ -26,6 +26,7 @@ class MachineRates:
         to_device: From memory to the device. [bytes/s]
         from_device: From the device to memory. [bytes/s]
         from_disk: From the disk to memory. [bytes/s]
+        read_s: What each read of a disk takes, however little it brings. [s]
         to_disk: From memory to the disk. [bytes/s]
         copied: At which a processor's core copies rows into their places. [bytes/s]
         num_cores: Cores that compute.
@@ -42,6 +43,7 @@ class MachineRates:
     to_device: float
     from_device: float
     from_disk: float
+    read_s: float
     to_disk: float
     copied: float
     num_cores: int

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from medusa_core.errors import PlanError
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.policy.found import FoundPolicy
-from medusa_core.memory.policy.here import PolicyRequest, Rates, machine_for, work_of
+from medusa_core.memory.policy.here import PolicyRequest, Rates, keep_reached, machine_for, work_of
 from medusa_core.memory.policy.machine import MachineRates
 from medusa_core.memory.policy.rules import Rules
 from medusa_core.memory.policy.search import expected, search
@@ -75,8 +75,7 @@ class PolicyQuestion:
         """Somebody's policy, and what is expected of it."""
         return FoundPolicy(policy, expected(self.work, self.machine, policy))
 
-    def anew(self, what: Collection[str]) -> PolicyQuestion:
-        """The same with rates of these kinds measured anew, now."""
-        again = replace(self, rates=replace(self.rates, anew=what))
-        _ = again.machine
-        return replace(again, rates=self.rates)
+    def corrected(self, factors: Mapping[str, float]) -> PolicyQuestion:
+        """The same with rates that a batch has reached, which are kept; see `keep_reached`."""
+        keep_reached(self.request, self.below, self.rates, factors)
+        return replace(self)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from medusa_core.memory.policy.found import BatchForecast
-from medusa_core.memory.policy.here import CARD, DISK, MODEL
-from medusa_core.messages import PARTS, PartRate
+from medusa_core.messages import PARTS, PartRate, Policy
 from medusa_core.runtime.runner.traffic import Traffic
 
 WEIGHTS, ROWS_READ, ROWS_WRITTEN, COMPUTED, WAITED = PARTS
@@ -80,18 +79,31 @@ def off_by_much(parts: Sequence[PartRate], traffic: Traffic) -> tuple[str, ...]:
     )
 
 
-def to_measure(names: Sequence[str], device: str) -> frozenset[str]:
-    """What is to be measured anew for parts that were off.
+def corrections(parts: Sequence[PartRate], off: Sequence[str], policy: Policy) -> dict[str, float]:
+    """By what factors rates differ from those that were expected, as `keep_reached` takes them.
 
     Args:
-        names: Of the parts.
-        device: `cpu` or `cuda`.
+        parts: Expected and reached.
+        off: Names of those that count.
+        policy: What was carried out.
     """
-    moving = {DISK, CARD} if device == "cuda" else {DISK}
-    found = set[str]()
-    for name in names:
-        found |= {MODEL} if name == COMPUTED else moving
-    return frozenset(found)
+    found: dict[str, float] = {}
+    for part in parts:
+        if part.name not in off or not part.forecast or not part.reached:
+            continue
+        factor = part.reached / part.forecast
+        if part.name == COMPUTED:
+            found["layer_s"] = factor
+        elif part.name == WEIGHTS:
+            found["read" if policy.weights.disk else "to"] = factor
+        elif part.name == ROWS_WRITTEN:
+            found["write" if policy.cache.disk else "from"] = factor
+        elif not policy.cache.disk:
+            found.setdefault("to", factor)
+        else:  # many short reads, or the disk itself
+            found["each"] = 1 / factor
+            found.setdefault("read", factor)
+    return found
 
 
 def _reached(traffic: Traffic) -> dict[str, float]:

@@ -13,7 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from medusa_core.memory.policy.cost import COMPUTING, Seconds, Sides, moved, streams_s, total_s
+from medusa_core.memory.policy.cost import (
+    COMPUTING,
+    Seconds,
+    Sides,
+    disk_s,
+    moved,
+    streams_s,
+    total_s,
+)
 from medusa_core.memory.policy.found import BatchForecast, FoundPolicy
 from medusa_core.memory.policy.layouts import (
     Layouts,
@@ -274,9 +282,7 @@ def _rates(
     steps = work.new_tokens - 1
     of = moved(work, where, sides, one)
     weights, rows = float(of.weights[0]), float(of.rows[0])
-    weights_s, rows_s = (
-        float(disk[0]) / machine.from_disk for disk in (of.weights_disk, of.rows_disk)
-    )
+    weights_s, rows_s = (float(seconds[0]) for seconds in disk_s(of, machine))
     # Both are read from the same disk: of each comes half as much while the other is read.
     shared_s = min(weights_s, rows_s)
     rates = {}

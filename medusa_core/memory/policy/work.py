@@ -99,6 +99,7 @@ class Passes:
         num_rows: Rows that are new in all of them together.
         num_visits: How often a layer is computed.
         rows_read: Cached rows of earlier passes that are read in each layer.
+        num_reads: Sequences of which some are read in each layer, all passes together.
         row_pairs: Pairs of a prompt's rows of which one attends to the other.
         num_scored: Rows whose scores are wanted, in each pass.
     """
@@ -107,6 +108,7 @@ class Passes:
     num_rows: int
     num_visits: int
     rows_read: float
+    num_reads: float
     row_pairs: float
     num_scored: float
 
@@ -124,6 +126,7 @@ def prompt_passes(work: BatchWork, block: BatchBlock) -> Passes:
         num_rows=num_rows,
         num_visits=num_passes * visits,
         rows_read=num_rows * (chunks - 1) / 2,
+        num_reads=sequences * (chunks - 1),
         row_pairs=num_rows * tokens / 2,
         num_scored=sequences / num_passes,
     )
@@ -134,4 +137,4 @@ def step(work: BatchWork, block: BatchBlock) -> Passes:
     sequences = block.num_sequences
     # Of each sequence the last few rows are on the device in any case.
     read = sequences * (work.mean_tokens - (ROUND_ROWS - 1) / 2)
-    return Passes(1, sequences, block.num_batches, max(0.0, read), 0.0, sequences)
+    return Passes(1, sequences, block.num_batches, max(0.0, read), sequences, 0.0, sequences)

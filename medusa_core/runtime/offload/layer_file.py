@@ -250,14 +250,18 @@ def _read_header(path: Path, key: str) -> dict[int, LayerEntry]:
     return layers
 
 
-def open_direct(path: Path) -> Any:
+def open_direct(path: Path, writes: bool = False) -> Any:
     """A file to be read piece by piece, past the page cache where that can be.
+
+    Args:
+        path: It.
+        writes: It is written, not read: whole pages, from memory that begins at such.
 
     Raises:
         TierError: It can't be opened.
     """
     direct = getattr(os, "O_DIRECT", 0)
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+    flags = (os.O_WRONLY if writes else os.O_RDONLY) | getattr(os, "O_BINARY", 0)
     try:
         try:
             handle = os.open(path, flags | direct)
@@ -267,7 +271,7 @@ def open_direct(path: Path) -> Any:
         raise TierError(
             f"{path} can't be opened: {error.strerror}.", "Load the model again."
         ) from error
-    return os.fdopen(handle, "rb", buffering=0)
+    return os.fdopen(handle, "wb" if writes else "rb", buffering=0)
 
 
 def _forget_pages(handle: int) -> None:

@@ -125,9 +125,19 @@ class OffloadRunner(ResidentRunner):
         self, parts: Sequence[SomeRows], caches: Sequence[KvCache], only_row: int | None = None
     ) -> Tensor:
         """A pass in one batch."""
-        self._whole = whole_pass([len(part.token_ids) for part in parts])
-        with self.tiers.passing([self._whole], caches, range(self._model.config.num_layers)):
-            return super()._forward(parts, caches, only_row)
+        self._whole, self._caches = whole_pass([len(part.token_ids) for part in parts]), caches
+        return super()._forward(parts, caches, only_row)
+
+    def _through(
+        self,
+        layers: range,
+        x: Tensor,
+        some: PlacedRows,
+        only_row: int | None,
+        tapped: list[Tensor],
+    ) -> Tensor:
+        with self.tiers.passing([self._whole], self._caches, layers):
+            return super()._through(layers, x, some, only_row, tapped)
 
     def _block(self, index: int, x: Tensor, some: PlacedRows, only: int | None) -> Tensor:
         self.tiers.enter(index)
