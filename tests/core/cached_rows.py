@@ -16,9 +16,9 @@ from medusa_core.models.layer_shapes import RowShape
 from medusa_core.models.precision import precision_of
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.offloaded.disk import DiskStore
+from medusa_core.runtime.kv.offloaded.disk_visits import DiskVisits
 from medusa_core.runtime.kv.offloaded.store import RowStore
 from medusa_core.runtime.kv.offloaded.unit import RowUnit
-from medusa_core.runtime.kv.offloaded.visits import RowVisits
 from medusa_core.runtime.kv.panel_cache import PanelCache
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.quantized import QuantizedCache
@@ -95,7 +95,7 @@ class Driver:
     def __init__(self, kind: Kind, layers: tuple[int, ...], folder: Path, seed: int = 0) -> None:
         self.kind = kind
         self.store = kind.store(layers, folder)
-        self.visits = RowVisits(self.store)
+        self.visits = DiskVisits(self.store, _CPU)
         stores = (self.store, None)
         self.pools = [kind.pool(store) for store in stores]
         self._makers = [kind.new_cache(store) for store in stores]

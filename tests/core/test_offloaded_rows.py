@@ -22,10 +22,10 @@ from medusa_core.errors import EngineError, OutOfMemoryError, TierError
 from medusa_core.messages import Placement, Tier
 from medusa_core.models.precision import precision_of
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.offloaded import rows as rows_module
+from medusa_core.runtime.kv.offloaded.block_rows import BlockRows
+from medusa_core.runtime.kv.offloaded.blocks import as_blocks
 from medusa_core.runtime.kv.offloaded.choice import row_store
 from medusa_core.runtime.kv.offloaded.disk import DiskStore
-from medusa_core.runtime.kv.offloaded.rows import OffloadedRows
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.size import (
     ring_bytes,
@@ -78,38 +78,38 @@ def test_rows_below_equal_those_on_the_device_for_long(
 
 
 def _no_tail_in_the_view(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(OffloadedRows, "visit", lambda rows, *given: setattr(rows, "_visited", given))
+    patch.setattr(BlockRows, "visit", lambda rows, *given: setattr(rows, "_shown", given))
 
 
 def _rows_are_lost_at_leave(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(OffloadedRows, "leave", lambda rows: setattr(rows, "_visited", None))
+    patch.setattr(BlockRows, "leave", lambda rows: setattr(rows, "_shown", None))
 
 
 def _the_tail_stays(patch: pytest.MonkeyPatch) -> None:
-    def store_blocks(rows: OffloadedRows, count: int) -> None:
+    def store_blocks(rows: BlockRows, count: int) -> None:
         for layer in rows._store.layers:
-            block = rows_module.as_blocks(rows._tail(layer))[:, :count]
+            block = as_blocks(rows._tail(layer))[:, :count]
             rows._store.write(rows.slot, layer, rows.stored // 16, block)
         rows.stored += 16 * count
 
-    patch.setattr(OffloadedRows, "_store_blocks", store_blocks)
+    patch.setattr(BlockRows, "_store_blocks", store_blocks)
 
 
 def _a_cut_reads_nothing_back(patch: pytest.MonkeyPatch) -> None:
-    def truncate(rows: OffloadedRows, length: int) -> None:
+    def truncate(rows: BlockRows, length: int) -> None:
         rows.stored = min(rows.stored, length // 16 * 16)
 
-    patch.setattr(OffloadedRows, "truncate", truncate)
+    patch.setattr(BlockRows, "truncate", truncate)
 
 
 def _a_failed_pass_stays(patch: pytest.MonkeyPatch) -> None:
-    right = OffloadedRows._settle
+    right = BlockRows._settle
 
-    def settle(rows: OffloadedRows, length: int) -> None:
+    def settle(rows: BlockRows, length: int) -> None:
         rows._moved.clear()
         right(rows, length)
 
-    patch.setattr(OffloadedRows, "_settle", settle)
+    patch.setattr(BlockRows, "_settle", settle)
 
 
 def _blocks_go_one_too_far(patch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,12 @@ def _layers_share_a_region(patch: pytest.MonkeyPatch) -> None:
 
 
 def _trees_stay_as_they_are(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(OffloadedRows, "first_reserved", lambda rows, length: length - rows.stored + 1)
+    right = BlockRows.undecided
+    patch.setattr(
+        BlockRows,
+        "undecided",
+        lambda rows, length: [each._replace(first=each.first + 1) for each in right(rows, length)],
+    )
 
 
 @torch.inference_mode()
@@ -332,7 +337,7 @@ def test_what_cant_be_kept_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="don't fit"):
         below.reserve(40)
     below.reserve(40, decided=True)
-    with pytest.raises(EngineError, match="aren't on the device"):
+    with pytest.raises(EngineError, match="aren't here"):
         below.write(1, torch.zeros(40, 2, 48))
     with pytest.raises(EngineError, match="has not come to all layers"):
         below.commit(range(40))
@@ -372,5 +377,5 @@ def test_a_placement_says_whether_rows_lie_below(tmp_path: Path) -> None:
         row_store(placement, config, precision, 1, None)
     store = row_store(replace(placement, tree_rows=30), config, precision, 2, tmp_path)
     assert store is not None
-    assert (store.layers, store.num_sessions, store.tail_rows) == (BELOW, 2, 48)
+    assert (store.layers, store.num_sessions, store.step_rows) == (BELOW, 2, 33)
     assert store.num_rows == whole_rows(CONTEXT)
