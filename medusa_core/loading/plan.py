@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from medusa_core.errors import PlanError, RequestError
 from medusa_core.memory.budget import GIB, Budget
@@ -25,6 +26,23 @@ from medusa_core.models.quant.choice import (
 log = logging.getLogger(__name__)
 
 _MOST_CONTEXT = 8192  # where nobody asks for more: a cache for 128,000 tokens would fill any card
+
+
+def as_placed(formats: PartFormats, options: LoadOptions, *, has_drafter: bool) -> PartFormats:
+    """Formats of parts as a policy leaves them: with token vectors in the model's file.
+
+    A pass reads few of them, and where layers come from a disk, they may as well.
+
+    Args:
+        formats: Of every part.
+        options: How the target is to be loaded.
+        has_drafter: Heads, an adapter or another model need the vectors, too.
+    """
+    policy = options.policy
+    is_below = policy is not None and (policy.weights.below or policy.cache.below)
+    may = options.has_disk and not options.cluster and not has_drafter
+    is_on_disk = bool(is_below and may and formats.device == "cpu")
+    return replace(formats, embedding_on_disk=is_on_disk)
 
 
 def plan_target(

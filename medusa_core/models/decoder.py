@@ -17,12 +17,13 @@ from torch import Tensor
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.norm import HeadNorm, RmsNorm
-from medusa_core.models.parts import FINAL_NORM, block_parts, lm_head_part
+from medusa_core.models.parts import EMBEDDING, FINAL_NORM, block_parts, lm_head_part
 from medusa_core.models.plain_block import PlainBlock, PlainTokens, PositionTable
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.rope import Rope, interleave_rows, rotate
 from medusa_core.models.row_tree import RowTree
+from medusa_core.models.token_table import TokenTable
 from medusa_core.models.weights import Weights
 
 LINEARS = ("qkv", "output", "gate_up", "down")  # of a block
@@ -125,7 +126,8 @@ class Decoder:
     Attributes:
         config: Its sizes.
         blocks: Weights of its blocks; empty where a family keeps others.
-        embedding: Token vectors. [vocabulary, hidden]
+        embedding: Token vectors; on torch's device `meta` where they stay in their file.
+            [vocabulary, hidden]
         lm_head: Projection to the vocabulary; Medusa heads may share it.
         final_norm: What the projection and the heads read passes through it.
         linears: All linear layers.
@@ -136,6 +138,9 @@ class Decoder:
     def __init__(self, config: ModelConfig, precision: Precision, weights: Weights) -> None:
         self.config = config
         self.embedding = weights.embedding()
+        self._token_table: Tensor | TokenTable | None = None
+        if self.embedding.is_meta:
+            self._token_table = weights.token_table(EMBEDDING, *self.embedding.shape)
         self.blocks: list[Block] = []
         of_blocks = [linear for block in self.read_blocks(weights) for linear in block.linears]
         self.final_norm = self.read_norm(weights, FINAL_NORM, config.hidden_size)
@@ -178,10 +183,21 @@ class Decoder:
 
         Returns:
             [n, hidden], or None where `embeds_here`.
+
+        Raises:
+            CheckpointError: They stay in their file, which can't be read.
         """
+        found = self.stored_vectors(token_ids)
+        return None if found is None else found.to(self._compute)
+
+    def stored_vectors(self, token_ids: Sequence[int]) -> Tensor | None:
+        """As `offloaded_vectors`, but the numbers as `embedding` has them."""
         if self.embeds_here:
             return None
-        return self.embedding.index_select(0, torch.tensor(token_ids)).to(self._compute)
+        table = self._token_table
+        if table is None or isinstance(table, Tensor):
+            return self.embedding.index_select(0, torch.tensor(token_ids))
+        return table.rows(token_ids).to(self.embedding.dtype)
 
     @property
     def looked_up_width(self) -> int:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from medusa_core.memory.placement import NUM_BUFFERS
 from medusa_core.memory.policy.machine import MachineRates
 from medusa_core.memory.policy.rules import Rules
-from medusa_core.memory.policy.work import BatchBlock, BatchWork, step_rows
+from medusa_core.memory.policy.work import JUDGED_ROWS, BatchBlock, BatchWork, step_rows
 from medusa_core.messages import Shares, Tier
-from medusa_core.runtime.kv.size import RING_UNITS, STAGING_BYTES, tail_slots
+from medusa_core.runtime.kv.size import RING_UNITS, staging_bytes, tail_slots
 
 Counts = NDArray[np.int64]
 
@@ -114,7 +114,8 @@ def rooms(
     """Bytes that are left for weights on each tier. [n]"""
     of_layer = cache_layer_bytes(work, block)
     below = cache_memory + cache_disk
-    ring = RING_UNITS * block.batch * work.most_slots * work.row_bytes + STAGING_BYTES
+    ring = RING_UNITS * block.batch * work.most_slots * work.row_bytes
+    ring += 2 * staging_bytes(work.row_bytes, work.most_slots)
     tails = block.num_sequences * tail_slots(step_rows(block.num_sequences)) * work.row_bytes
     on_device = fixed_bytes(work, block) + (work.num_layers - below) * of_layer + below * tails
     held = {
@@ -155,7 +156,8 @@ def fixed_bytes(work: BatchWork, block: BatchBlock) -> int:
     """What lies on the device wherever the rest does."""
     trees = step_rows(block.num_sequences)
     scratch = work.scratch_bytes + max(block.batch * trees, block.at_once) * work.scratch_row_bytes
-    return work.fixed_bytes + scratch + block.num_sequences * trees * work.scored_row_bytes
+    scored = trees * (block.num_sequences + JUDGED_ROWS)
+    return work.fixed_bytes + scratch + scored * work.scored_row_bytes
 
 
 def _caches(work: BatchWork, machine: MachineRates, rules: Rules) -> tuple[Counts, Counts]:

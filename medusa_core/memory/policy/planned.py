@@ -14,7 +14,7 @@ from medusa_core.memory.plan import (
     scratch_bytes,
 )
 from medusa_core.memory.policy.layouts import layers_below, tier_of
-from medusa_core.memory.policy.work import step_rows
+from medusa_core.memory.policy.work import JUDGED_ROWS, step_rows
 from medusa_core.memory.tiers import rows_at_once
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, Placement, Policy, Shares, Tier
 from medusa_core.models.config import ModelConfig
@@ -154,7 +154,8 @@ def _scratch_bytes(
     """What passes need besides: for rows that are computed and scored at once, and all states."""
     rows = max(placement.prompt_rows, policy.batch * placement.tree_rows)
     scored = policy.num_sequences * placement.tree_rows
-    needed = scratch_bytes(config, formats, context_tokens, rows, scored)
+    judged = JUDGED_ROWS * placement.tree_rows
+    needed = scratch_bytes(config, formats, context_tokens, rows, scored, judged)
     if placement.states is not Tier.DEVICE:
         return needed
     return needed + 4 * config.hidden_size * max(policy.prompt_rows, policy.num_sequences)

@@ -55,7 +55,7 @@ class DiskStore(BlockStore):
 
     def new_staging(self) -> RowBlocks:
         largest = max(self.place(layer).row_bytes for layer in self.layers)
-        size = staging_bytes(ROUND_ROWS * largest)
+        size = staging_bytes(largest, self.num_rows)
         whole = np.empty(size + PAGE_BYTES, np.uint8)
         start = -whole.ctypes.data % PAGE_BYTES
         return whole[start : start + size].view(np.uint64)
