@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import torch
 
-from medusa_core.heads.kind import chosen_shape
+from medusa_core.heads.kind import chosen_heads, chosen_shape
+from medusa_core.loading.plan import as_placed
 from medusa_core.memory.plan import plan_memory
 from medusa_core.memory.policy.found import FoundPolicy
 from medusa_core.memory.policy.here import PolicyRequest, Rates
@@ -22,7 +23,7 @@ from medusa_core.memory.policy.reached import corrections, off_by_much, part_rat
 from medusa_core.memory.policy.rules import MOST_TOGETHER, rules_of
 from medusa_core.memory.probe import below_device, live_budget
 from medusa_core.memory.tiers import limited
-from medusa_core.messages import Fit, LoadOptions, PartRate
+from medusa_core.messages import Fit, LoadOptions, PartRate, Policy, Shares
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import choose_device, hardware_of, precision_of
 from medusa_core.models.quant.choice import settle_formats
@@ -92,10 +93,20 @@ def chosen_policy(
         return None
     if given is not None:
         options = options.carrying_out(given)
-    question = _question(args, files, options, talks)
+    heads_dir, options = without_drafter(args, heads_dir, options)
+    question = _question(args, files, heads_dir, options, talks, given)
     if given is None:
         return ChosenPolicy(question.best(), question, is_given=False)
     return ChosenPolicy(question.of(given), question, is_given=True)
+
+
+def without_drafter(
+    args: argparse.Namespace, heads_dir: Path | None, options: LoadOptions
+) -> tuple[Path | None, LoadOptions]:
+    """Under a policy heads are loaded if somebody wants them: rows of many pay more."""
+    if args.drafter:
+        return heads_dir, options
+    return None, replace(options, takes_own_heads=False)
 
 
 def rates_now(chosen: ChosenPolicy, traffic: Traffic) -> tuple[PartRate, ...]:
@@ -153,11 +164,21 @@ def _needs_one(
 
 
 def _question(
-    args: argparse.Namespace, files: ModelFiles, options: LoadOptions, talks: Conversations
+    args: argparse.Namespace,
+    files: ModelFiles,
+    heads_dir: Path | None,
+    options: LoadOptions,
+    talks: Conversations,
+    given: Policy | None,
 ) -> PolicyQuestion:
     config, device = files.config, choose_device(options.device)
     formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
     precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
+    heads = chosen_heads(files, heads_dir, options.takes_own_heads)
+    has_drafter = not config.is_ours or any((heads, args.assistant, args.adapter))
+    # Where nothing has to lie below, nothing is searched.
+    placed = options.carrying_out(given or Policy(weights=Shares(0.0, 0.0, 1.0)))
+    formats = as_placed(formats, placed, has_drafter=has_drafter)
     new_tokens = min(talks.new_tokens or talks.context // 2, talks.context - 1)
     prompt_tokens = max(1, round(fmean(talks.lengths)) - new_tokens)
     rules = rules_of(config, device.type, has_adapter=bool(args.adapter))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medusa_core.cli.arguments import settings_of
-from medusa_core.cli.batch_policy import ChosenPolicy, Conversations, chosen_policy
+from medusa_core.cli.batch_policy import ChosenPolicy, Conversations, chosen_policy, without_drafter
 from medusa_core.cli.load_arguments import (
     model_dirs,
     options_of,
@@ -64,6 +64,7 @@ def load_for_batch(args: argparse.Namespace, lines: Sequence[BatchLine]) -> Load
     usual = replace(options, sessions=sessions_for(shortened, most, context))
     chosen = chosen_policy(args, files, heads_dir, usual, talks)
     if chosen is not None:
+        heads_dir, options = without_drafter(args, heads_dir, options)
         return _load_as_chosen(args, files, heads_dir, options, talks, chosen)
     fewer = () if args.together else (number for number in TOGETHER if number < most)
     for together in (most, *fewer):

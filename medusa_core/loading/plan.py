@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from medusa_core.errors import PlanError, RequestError
 from medusa_core.memory.budget import GIB, Budget
@@ -11,7 +12,7 @@ from medusa_core.memory.plan import (
     DraftModel,
     plan_memory,
 )
-from medusa_core.memory.policy.planned import plan_policy
+from medusa_core.memory.policy.planned import memory_bytes, plan_policy
 from medusa_core.memory.policy.rules import check_policy
 from medusa_core.memory.probe import below_device, live_budget
 from medusa_core.memory.tiers import limited, plan_in_tiers
@@ -25,6 +26,23 @@ from medusa_core.models.quant.choice import (
 log = logging.getLogger(__name__)
 
 _MOST_CONTEXT = 8192  # where nobody asks for more: a cache for 128,000 tokens would fill any card
+
+
+def as_placed(formats: PartFormats, options: LoadOptions, *, has_drafter: bool) -> PartFormats:
+    """Formats of parts as a policy leaves them: with token vectors in the model's file.
+
+    A pass reads few of them, and where layers come from a disk, they may as well.
+
+    Args:
+        formats: Of every part.
+        options: How the target is to be loaded.
+        has_drafter: Heads, an adapter or another model need the vectors, too.
+    """
+    policy = options.policy
+    is_below = policy is not None and (policy.weights.below or policy.cache.below)
+    may = options.has_disk and not options.cluster and not has_drafter
+    is_on_disk = bool(is_below and may and formats.device == "cpu")
+    return replace(formats, embedding_on_disk=is_on_disk)
 
 
 def plan_target(
@@ -120,6 +138,16 @@ def _as_policy(
             "Let more lie on the disk, or fewer sequences be computed; without --policy the best "
             "one that has room is searched.",
             missing_bytes=-plan.free_bytes,
+            max_context=0,
+        )
+    needed = memory_bytes(context_tokens, config, formats, policy, plan)
+    missing = needed - below_device(options).memory_bytes if needed else 0
+    if missing > 0 and not options.ignores_plan:
+        raise PlanError(
+            f"This policy needs {missing / GIB:.2f} GiB more of the computer's memory than is "
+            "free.",
+            "Let more lie on the disk, or fewer sequences be computed.",
+            missing_bytes=missing,
             max_context=0,
         )
     return plan

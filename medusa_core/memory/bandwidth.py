@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import random
 import tempfile
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from pathlib import Path
 import torch
 
 from medusa_core.errors import MedusaError, TierError
+from medusa_core.runtime.offload.layer_entries import ROUND_BYTES
 from medusa_core.runtime.offload.layer_file import (
     PIECE_BYTES,
     SUFFIX,
@@ -27,6 +29,7 @@ log = logging.getLogger(__name__)
 _NBYTES = 256 << 20
 _REPEATS = 3
 _MOST_READS = 256
+_SHORT_READS, _APART_BYTES = 128, 256 << 10
 
 
 def disk_bytes_per_s(folder: Path, kept: Path | None, piece: int = 0) -> float:
@@ -44,6 +47,24 @@ def disk_bytes_per_s(folder: Path, kept: Path | None, piece: int = 0) -> float:
         folder.mkdir(parents=True, exist_ok=True)
         name = f"disk {folder.stat().st_dev}"
         return _once(name, kept, lambda: _read_rate(folder, piece))
+    except OSError as error:
+        raise TierError(
+            f"{folder} can't be measured: {error.strerror or error}.", "Name another folder."
+        ) from error
+
+
+def disk_read_s(folder: Path) -> float:
+    """Seconds of a read that brings little, past the page cache, at places apart.
+
+    Raises:
+        TierError: The folder can't be written or read.
+    """
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, suffix=".part") as file:
+            file.write(os.urandom(_SHORT_READS * _APART_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+            return _short_read_s(Path(file.name))
     except OSError as error:
         raise TierError(
             f"{folder} can't be measured: {error.strerror or error}.", "Name another folder."
@@ -110,6 +131,17 @@ def _rate_of(path: Path, piece: int) -> float:
                 size += count
             rates.append(size / (time.perf_counter() - started))
     return max(rates)
+
+
+def _short_read_s(path: Path) -> float:
+    buffer, places = page_buffer(ROUND_BYTES).numpy().data, list(range(_SHORT_READS))
+    random.Random(1).shuffle(places)
+    with open_direct(path) as file:
+        started = time.perf_counter()
+        for place in places:
+            file.seek(place * _APART_BYTES)
+            file.readinto(buffer)
+        return (time.perf_counter() - started) / len(places)
 
 
 def _copy_rate(device: torch.device) -> float:

@@ -222,7 +222,9 @@ def experts_bytes(config: ModelConfig, formats: PartFormats) -> int:
 
 
 def embedding_bytes(config: ModelConfig, formats: PartFormats) -> int:
-    """Bytes of the token vectors."""
+    """Bytes of the token vectors in memory."""
+    if formats.embedding_on_disk:
+        return 0
     return formats.embedding.nbytes(config.vocab_size, config.hidden_size, formats.device)
 
 
@@ -351,6 +353,7 @@ def scratch_bytes(
     context_tokens: int,
     prompt_rows: int = 0,
     scored_rows: int = _SCORED_ROWS,
+    judged_rows: int = _SCORED_ROWS,
 ) -> int:
     """Upper estimate of what a pass of most rows needs besides weights and cache.
 
@@ -360,6 +363,7 @@ def scratch_bytes(
         context_tokens: Longest prompt plus answer.
         prompt_rows: Most rows of a prompt that are read at once; 0 for the device's usual.
         scored_rows: Most rows whose scores are wanted at once.
+        judged_rows: Those of one sequence, which are worked with.
     """
     rows, item = prompt_rows or chunk_rows(formats.device), max(4, _ITEMSIZE[formats.compute])
     shapes = {shape for shape in map(rows_of, config.layers) if shape is not None}
@@ -368,7 +372,7 @@ def scratch_bytes(
     of = config.traits.per_layer
     per_layer = 0 if of is None else 4 * config.num_layers * of.width
     hidden = rows * (8 * config.hidden_size + 4 * width + per_layer) * item
-    logits = 2 * scored_rows * config.vocab_size * item
+    logits = (scored_rows + judged_rows) * config.vocab_size * item
     masks = (1 + max(1, len(shapes))) * group * rows * context_tokens * _ITEMSIZE[formats.compute]
     # A card's kernels keep no scores.
     scores = 0 if formats.device == "cuda" else config.num_heads * rows * context_tokens * item

@@ -17,12 +17,13 @@ from torch import Tensor
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.norm import HeadNorm, RmsNorm
-from medusa_core.models.parts import FINAL_NORM, block_parts, lm_head_part
+from medusa_core.models.parts import EMBEDDING, FINAL_NORM, block_parts, lm_head_part
 from medusa_core.models.plain_block import PlainBlock, PlainTokens, PositionTable
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.rope import Rope, interleave_rows, rotate
 from medusa_core.models.row_tree import RowTree
+from medusa_core.models.token_table import TokenTable
 from medusa_core.models.weights import Weights
 
 LINEARS = ("qkv", "output", "gate_up", "down")  # of a block
@@ -64,6 +65,9 @@ class LayerCache(Protocol):
 
     def read(self, layer: int) -> tuple[Tensor, Tensor]:
         """What `write` gave for a layer in this pass."""
+
+    def device_of(self, layer: int) -> torch.device:
+        """Where the keys and values of a layer lie in this pass."""
 
     def state(self, layer: int) -> LayerState:
         """The state of a recurrent layer behind all committed rows; it isn't to be changed."""
@@ -122,7 +126,8 @@ class Decoder:
     Attributes:
         config: Its sizes.
         blocks: Weights of its blocks; empty where a family keeps others.
-        embedding: Token vectors. [vocabulary, hidden]
+        embedding: Token vectors; on torch's device `meta` where they stay in their file.
+            [vocabulary, hidden]
         lm_head: Projection to the vocabulary; Medusa heads may share it.
         final_norm: What the projection and the heads read passes through it.
         linears: All linear layers.
@@ -133,6 +138,9 @@ class Decoder:
     def __init__(self, config: ModelConfig, precision: Precision, weights: Weights) -> None:
         self.config = config
         self.embedding = weights.embedding()
+        self._token_table: Tensor | TokenTable | None = None
+        if self.embedding.is_meta:
+            self._token_table = weights.token_table(EMBEDDING, *self.embedding.shape)
         self.blocks: list[Block] = []
         of_blocks = [linear for block in self.read_blocks(weights) for linear in block.linears]
         self.final_norm = self.read_norm(weights, FINAL_NORM, config.hidden_size)
@@ -140,10 +148,10 @@ class Decoder:
         self.linears = [*of_blocks, self.lm_head]
         self.num_parameters = weights.num_parameters
         self.nbytes = weights.nbytes
-        self._rope = Rope(config, precision.scores, precision.device)
-        self._attend = choose_attention(precision.device, precision.attended)
-        self._compute = precision.compute
         self._device = self.final_norm.weight.device
+        self._rope = Rope(config, precision.scores, precision.device)
+        self.attend_to(precision.attended)
+        self._compute = precision.compute
         self._scores_dtype = precision.scores
 
     def read_blocks(self, weights: Weights) -> Sequence[AnyBlock]:
@@ -175,10 +183,21 @@ class Decoder:
 
         Returns:
             [n, hidden], or None where `embeds_here`.
+
+        Raises:
+            CheckpointError: They stay in their file, which can't be read.
         """
+        found = self.stored_vectors(token_ids)
+        return None if found is None else found.to(self._compute)
+
+    def stored_vectors(self, token_ids: Sequence[int]) -> Tensor | None:
+        """As `offloaded_vectors`, but the numbers as `embedding` has them."""
         if self.embeds_here:
             return None
-        return self.embedding.index_select(0, torch.tensor(token_ids)).to(self._compute)
+        table = self._token_table
+        if table is None or isinstance(table, Tensor):
+            return self.embedding.index_select(0, torch.tensor(token_ids))
+        return table.rows(token_ids).to(self.embedding.dtype)
 
     @property
     def looked_up_width(self) -> int:
@@ -279,6 +298,9 @@ class Decoder:
     ) -> Tensor:
         """What each row takes from its sequence in one layer.
 
+        Where keys and values lie below a card, attention is computed there by the processor:
+        queries and new rows go down at once, and results come up.
+
         Args:
             index: Which layer.
             turned: Queries, keys and values. [n, q heads + 2 · kv heads, head_dim]
@@ -288,24 +310,42 @@ class Decoder:
         Returns:
             [n, q heads · head_dim], or [1, q heads · head_dim]
         """
+        here, there = turned.device, sequences[0].kv.device_of(index)
+        turned = turned.to(there)
         found = [self._mixed_of(index, turned[its.rows], its, only_row) for its in sequences]
-        return found[0] if len(found) == 1 else torch.cat(found)
+        return (found[0] if len(found) == 1 else torch.cat(found)).to(here)
 
     def _mixed_of(
         self, index: int, turned: Tensor, its: SequenceRows, only_row: int | None
     ) -> Tensor:
         num_q = self.config.num_heads
-        q, fresh = turned[:, :num_q], turned[:, num_q:]
-        keys, values = (part.to(self._scores_dtype) for part in its.kv.write(index, fresh))
+        found = its.kv.write(index, turned[:, num_q:])
+        return self._seen(index, turned[:, :num_q], found, its, only_row)
+
+    def _seen(
+        self,
+        index: int,
+        q: Tensor,
+        found: tuple[Tensor, Tensor],
+        its: SequenceRows,
+        only_row: int | None,
+    ) -> Tensor:
+        """What queries take from the keys and values that a cache gave, where these lie."""
+        dtype = self._scores_dtype
+        if q.device.type != self._device.type:  # a processor is slow at narrow numbers
+            dtype = torch.promote_types(dtype, torch.float32)
+        keys, values = (part.to(dtype) for part in found)
         mask = self.mask_of(index, its, keys.shape[1])
         if only_row is not None:
+            mask = None if mask is None else mask[only_row :: len(q)]
             q = q[only_row : only_row + 1]
-            mask = None if mask is None else mask[only_row :: len(turned)]
-        return self.attend(index, q.to(self._scores_dtype), keys, values, mask)
+        mask = None if mask is None else mask.to(q.device, dtype)
+        return self.attend(index, q.to(dtype), keys, values, mask)
 
     def attend_to(self, attended: int) -> None:
         """Take the values of so many rows from now on; 0 for all."""
         self._attend = choose_attention(self._device, attended)
+        self._attend_below = choose_attention(torch.device("cpu"), attended)
 
     def mask_of(self, index: int, its: SequenceRows, width: int) -> Tensor | None:
         """The mask of a sequence's rows in one layer, over `width` slots."""
@@ -315,7 +355,8 @@ class Decoder:
         self, index: int, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
     ) -> Tensor:
         """Attention of one layer; see `attend_by_products`."""
-        return self._attend(q, keys, values, mask)
+        is_here = q.device.type == self._device.type
+        return (self._attend if is_here else self._attend_below)(q, keys, values, mask)
 
 
 def _read_block(config: ModelConfig, weights: Weights, index: int) -> Block:

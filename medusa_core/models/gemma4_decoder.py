@@ -240,12 +240,7 @@ class Gemma4Decoder(TraitsDecoder):
             found = its.kv.write(index, turned[:, num_q:])
         else:
             found = its.kv.read(weights.owner)
-        keys, values = (part.to(self._scores_dtype) for part in found)
-        q, mask = turned[:, :num_q], self.mask_of(index, its, keys.shape[1])
-        if only_row is not None:
-            q = q[only_row : only_row + 1]
-            mask = None if mask is None else mask[only_row :: len(turned)]
-        return self._attend(q.to(self._scores_dtype), keys, values, mask)
+        return self._seen(index, turned[:, :num_q], found, its, only_row)
 
     def mask_of(self, index: int, its: SequenceRows, width: int) -> Tensor | None:
         """A layer's mask, with its rows repeated for the query heads that share a key head."""

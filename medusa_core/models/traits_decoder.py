@@ -352,7 +352,7 @@ def _attend_with_sinks(
     grouped = by_kv_head(q, num_kv)
     scores = torch.bmm(grouped, keys.transpose(1, 2))
     scores = scores if mask is None else scores + mask
-    sink = sinks.view(num_kv, -1, 1).repeat_interleave(num_rows, dim=1)
+    sink = sinks.to(scores).view(num_kv, -1, 1).repeat_interleave(num_rows, dim=1)
     weights = torch.softmax(torch.cat([scores, sink], dim=-1), dim=-1)[..., :-1]
     return by_row(torch.bmm(weights, values), num_rows)
 

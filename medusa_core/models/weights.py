@@ -49,10 +49,14 @@ class Weights(Protocol):
         """A tensor by its whole name, in the compute dtype."""
 
     def embedding(self) -> Tensor:
-        """The token vectors. [vocabulary, hidden]"""
+        """The token vectors. [vocabulary, hidden]
+
+        Where they stay in their file, what says their shape and dtype alone: a tensor on torch's
+        device `meta`. They are then given as a `token_table`.
+        """
 
     def token_table(self, name: str, rows: int, columns: int) -> Tensor | TokenTable:
-        """Another table of token vectors, where the formats say that it lies."""
+        """A table of token vectors, where the formats say that it lies."""
 
     def linear(self, part: LinearPart) -> QuantLinear:
         """A linear layer of a block."""
@@ -105,6 +109,8 @@ class CheckpointWeights:
         config, formats = self._config, self._formats
         shape = (config.vocab_size, config.hidden_size)
         dtype = DTYPES[formats.embedding.compute[0]]
+        if formats.embedding_on_disk:
+            return torch.empty(shape, dtype=dtype, device="meta")
         table = self._checkpoint.tensor(f"{EMBEDDING}.weight", shape, dtype)
         table = _placed(table, embedding_device(formats, self._precision), "the token vectors")
         return self._counted(table, EMBEDDING)
@@ -239,14 +245,14 @@ def read_table(
     formats: PartFormats,
     precision: Precision,
 ) -> Tensor | TokenTable:
-    """A table of token vectors beside the model's own, where the formats say that it lies.
+    """A table of token vectors, where the formats say that it lies.
 
     Raises:
         CheckpointError: It is missing, of another shape, or can't be read.
         OutOfMemoryError: The device has no room.
     """
     tensor = f"{name}.weight"
-    if formats.per_layer == "disk":
+    if name == EMBEDDING or formats.per_layer == "disk":
         return FileTable(checkpoint.stored_rows(tensor, shape))
     dtype = DTYPES[formats.embedding.compute[0]]
     if formats.per_layer == "device":

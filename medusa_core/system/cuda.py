@@ -23,10 +23,14 @@ class Aside(Protocol):
 
     Attributes:
         waited_s: Seconds that the card has stood still in `wait`, as far as it has come.
+        copied_s: Seconds that copies took, likewise.
     """
 
     @property
     def waited_s(self) -> float: ...
+
+    @property
+    def copied_s(self) -> float: ...
 
     def copy(self, to: Tensor, source: Tensor, after: CudaEvent | None) -> CudaEvent:
         """Copy once what stands before a mark is done; returns the mark behind the copy."""
@@ -152,34 +156,32 @@ class _Aside:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._stream: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-        self._waits: deque[tuple[Any, Any]] = deque()
-        self._waited_s = 0.0
+        self._waits, self._copies = _Spans(), _Spans()
 
     @property
     def waited_s(self) -> float:
-        self._count_waits()
-        return self._waited_s
+        return self._waits.seconds
 
-    def _count_waits(self) -> None:
-        """Count those that are over."""
-        while self._waits and self._waits[0][1].query():
-            left, went_on = self._waits.popleft()
-            self._waited_s += left.elapsed_time(went_on) / 1000
+    @property
+    def copied_s(self) -> float:
+        return self._copies.seconds
 
     def copy(self, to: Tensor, source: Tensor, after: CudaEvent | None) -> CudaEvent:
         if after is not None:
             self._stream.wait_event(after)
+        began = self._record(self._stream)
         with torch.cuda.stream(self._stream):
             to.copy_(source, non_blocking=True)
-        return self._record(self._stream)
+        ended = self._record(self._stream)
+        self._copies.add(began, ended)
+        return ended
 
     def mark(self) -> CudaEvent:
         return self._record(torch.cuda.current_stream(self._device))
 
     def wait(self, mark: CudaEvent, left: CudaEvent) -> None:
         torch.cuda.current_stream(self._device).wait_event(mark)  # type: ignore[arg-type]
-        self._waits.append((left, self.mark()))
-        self._count_waits()
+        self._waits.add(left, self.mark())
 
     def finish(self, mark: CudaEvent) -> None:
         event: Any = mark
@@ -190,3 +192,28 @@ class _Aside:
         event.record(stream)
         made: CudaEvent = event
         return made
+
+
+class _Spans:
+    """Adds up the seconds between marks of a stream, once the card has come by."""
+
+    def __init__(self) -> None:
+        self._open: deque[tuple[Any, Any]] = deque()
+        self._seconds = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Of all that are over."""
+        self._count()
+        return self._seconds
+
+    def add(self, began: CudaEvent, ended: CudaEvent) -> None:
+        """One more."""
+        self._open.append((began, ended))
+        self._count()
+
+    def _count(self) -> None:
+        """Let go of those that are over."""
+        while self._open and self._open[0][1].query():
+            began, ended = self._open.popleft()
+            self._seconds += began.elapsed_time(ended) / 1000

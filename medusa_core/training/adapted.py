@@ -46,6 +46,9 @@ class _Fresh:
     def read(self, layer: int) -> tuple[Tensor, Tensor]:
         return self._rows[layer]
 
+    def device_of(self, layer: int) -> torch.device:
+        return self._device
+
     def state(self, layer: int) -> LayerState:
         shape = recurrent_part(self._config.layers[layer])
         assert shape is not None  # a recurrent layer asks

@@ -42,6 +42,7 @@ from tests.core.test_policy import MACHINE, shape_config
 
 HARDWARE = Hardware("cpu", packs=("float32", "bfloat16"), compiles=True)
 ON_DISK = Shares(0.0, 0.0, 1.0)
+HALF_ON_DISK = Shares(0.5, 0.0, 0.5)
 
 
 @pytest.fixture
@@ -62,9 +63,10 @@ def known_rates(monkeypatch: pytest.MonkeyPatch) -> None:
 def batch(folders: Folders, prompts: Path, out: Path, *more: str) -> list[str]:
     """Of a model whose layers gain by coming from below: there are more than buffers."""
     model, _ = folders["streamed"]
-    how = ["--model", str(model), "--heads", "none", "--dtype", "float64", "--threads", "1"]
+    how = ["--model", str(model), "--heads", "none", "--threads", "1"]
     files = ["--prompts", str(prompts), "--out", str(out)]
-    return ["batch", *files, *how, "--max-new-tokens", "24", *more]
+    dtype = [] if "--dtype" in more else ["--dtype", "float64"]
+    return ["batch", *files, *how, *dtype, "--max-new-tokens", "24", *more]
 
 
 def texts(path: Path) -> dict[Any, str]:
@@ -78,21 +80,27 @@ def policy_file(path: Path, policy: Policy) -> str:
 
 @pytest.mark.usefixtures("known_rates")
 @pytest.mark.parametrize(
-    "given",
+    ("dtype", "given"),
     [
-        None,
-        Policy(ON_DISK, batch=4, prompt_rows=32),
-        Policy(ON_DISK, ON_DISK, batch=3, num_batches=2, prompt_rows=48),
-        Policy(Shares(), Shares(0.5, 0.0, 0.5), ON_DISK, batch=4, num_batches=2, prompt_rows=16),
+        ("float64", None),
+        ("float64", Policy(ON_DISK, batch=4, prompt_rows=32)),
+        ("float64", Policy(ON_DISK, ON_DISK, batch=3, num_batches=2, prompt_rows=48)),
+        # The compiled step.
+        ("float32", Policy(ON_DISK, ON_DISK, batch=2, num_batches=4, prompt_rows=64)),
+        ("float32", Policy(Shares(), HALF_ON_DISK, ON_DISK, batch=4, num_batches=2)),
     ],
 )
 def test_texts_under_a_policy_are_those_of_the_whole_model(
-    given: Policy | None, folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    dtype: str,
+    given: Policy | None,
+    folders: Folders,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     prompts = write(tmp_path / "in.jsonl", LINES)
-    assert main(batch(folders, prompts, tmp_path / "whole.jsonl")) == 0
+    assert main(batch(folders, prompts, tmp_path / "whole.jsonl", "--dtype", dtype)) == 0
     progress = tmp_path / "progress.json"
-    how = ["--tier-disk", str(tmp_path / "tiers"), "--progress", str(progress)]
+    how = ["--tier-disk", str(tmp_path / "tiers"), "--progress", str(progress), "--dtype", dtype]
     if given is not None:
         how += ["--policy", policy_file(tmp_path / "policy.json", given)]
     else:

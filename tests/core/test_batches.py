@@ -18,11 +18,16 @@ from medusa_core.messages import (
     GenerationDone,
     LoadOptions,
     MemoryPlan,
+    Policy,
+    Shares,
     Tier,
     WeightFormats,
 )
+from medusa_core.runtime.kv.size import STAGING_BYTES
 from medusa_core.runtime.offload.states import BatchStates
 from medusa_core.runtime.runner.batches import Batch, batches_of
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.conftest import STREAMED
 from tests.core.laws import decode, user_says
@@ -124,3 +129,30 @@ def test_a_full_disk_ends_a_pass_with_what_to_do(
     with pytest.raises(TierError, match="No space left") as raised:
         states.put(1, torch.ones(3, 4))
     assert "Make room" in raised.value.hint
+
+
+@pytest.mark.parametrize("cache", ["", "q4"])
+def test_planned_bytes_under_a_policy_are_those_that_are_held(cache: str, tmp_path: Path) -> None:
+    spec = replace(STREAMED, hidden_size=256, intermediate_size=384)
+    model = write_tiny(tmp_path / "model", spec)
+    policy = Policy(Shares(0.5, 0, 0.5), Shares(0.5, 0, 0.5), batch=4, num_batches=2)
+    options = LoadOptions(
+        "float32",
+        formats=WeightFormats(cache=cache),
+        context_tokens=192,
+        sessions=8,
+        memory_gib=0.5,
+        tier_disk=tmp_path / "tiers",
+        policy=policy,
+    )
+    target = load_target(model, None, options)
+    caches = [target.allocate_cache(192) for _ in range(8)]
+    for kv in caches:
+        kv.fill(191)
+    root = TokenTree(TreeShape.root_only(), (1,))
+    target.runner.verify(*[PlacedTree(root, kv) for kv in caches])
+    rows = target.runner.tiers.rows.nbytes  # type: ignore[attr-defined]
+    held = target.caches.nbytes + rows
+    assert held <= target.plan.kv_bytes <= held * 1.05 + 2 * STAGING_BYTES
+    weights = target.weights_bytes
+    assert weights <= target.plan.weights_bytes <= weights * 1.05

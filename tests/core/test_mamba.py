@@ -64,6 +64,9 @@ class OneState:
     def read(self, layer: int) -> tuple[Tensor, Tensor]:
         raise AssertionError("of layers with attention")
 
+    def device_of(self, layer: int) -> torch.device:
+        raise AssertionError("of layers with attention")
+
 
 def draw(*sizes: int) -> Tensor:
     return torch.randn(*sizes, dtype=torch.float64)

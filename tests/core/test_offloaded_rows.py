@@ -23,10 +23,10 @@ from medusa_core.messages import Placement, Tier
 from medusa_core.models.precision import precision_of
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.offloaded import row_file
-from medusa_core.runtime.kv.offloaded import rows as rows_module
+from medusa_core.runtime.kv.offloaded.block_rows import BlockRows
+from medusa_core.runtime.kv.offloaded.blocks import as_blocks
 from medusa_core.runtime.kv.offloaded.choice import row_store
 from medusa_core.runtime.kv.offloaded.disk import DiskStore
-from medusa_core.runtime.kv.offloaded.rows import OffloadedRows
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.size import (
     ring_bytes,
@@ -53,7 +53,7 @@ STEPS = {"prompt", "tree", "prune", "cut", "fail", "renew"}
 @torch.inference_mode()
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_below_equal_those_on_the_device(kind: str, tmp_path: Path) -> None:
-    driver = Driver(kind_of_cache(kind), BELOW, tmp_path)
+    driver = Driver.on_disk(kind_of_cache(kind), BELOW, tmp_path)
     assert driver.go_on(40) == STEPS
     assert min(driver.visits.written_bytes, driver.visits.read_bytes) > 0
 
@@ -61,7 +61,7 @@ def test_rows_below_equal_those_on_the_device(kind: str, tmp_path: Path) -> None
 @torch.inference_mode()
 @pytest.mark.parametrize("kind", ["float32", "panels"])
 def test_rows_of_all_layers_lie_below(kind: str, tmp_path: Path) -> None:
-    driver = Driver(kind_of_cache(kind), ALL, tmp_path, seed=1)
+    driver = Driver.on_disk(kind_of_cache(kind), ALL, tmp_path, seed=1)
     driver.go_on(20)
     assert driver.pools[0].row_bytes == 0
     assert driver.pools[0].nbytes == driver.store.device_bytes
@@ -86,43 +86,43 @@ def test_long_pieces_go_past_the_page_cache(
 def test_rows_below_equal_those_on_the_device_for_long(
     kind: str, seed: int, tmp_path: Path
 ) -> None:
-    driver = Driver(kind_of_cache(kind), ALL if seed % 3 == 0 else BELOW, tmp_path, seed)
+    driver = Driver.on_disk(kind_of_cache(kind), ALL if seed % 3 == 0 else BELOW, tmp_path, seed)
     driver.go_on(300)
 
 
 def _no_tail_in_the_view(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(OffloadedRows, "visit", lambda rows, *given: setattr(rows, "_visited", given))
+    patch.setattr(BlockRows, "visit", lambda rows, *given: setattr(rows, "_shown", given))
 
 
 def _rows_are_lost_at_leave(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(OffloadedRows, "leave", lambda rows: setattr(rows, "_visited", None))
+    patch.setattr(BlockRows, "leave", lambda rows: setattr(rows, "_shown", None))
 
 
 def _the_tail_stays(patch: pytest.MonkeyPatch) -> None:
-    def store_blocks(rows: OffloadedRows, count: int) -> None:
+    def store_blocks(rows: BlockRows, count: int) -> None:
         for layer in rows._store.layers:
-            block = rows_module.as_blocks(rows._tail(layer))[:, :count]
+            block = as_blocks(rows._tail(layer))[:, :count]
             rows._store.write(rows.slot, layer, rows.stored // 16, block)
         rows.stored += 16 * count
 
-    patch.setattr(OffloadedRows, "_store_blocks", store_blocks)
+    patch.setattr(BlockRows, "_store_blocks", store_blocks)
 
 
 def _a_cut_reads_nothing_back(patch: pytest.MonkeyPatch) -> None:
-    def truncate(rows: OffloadedRows, length: int) -> None:
+    def truncate(rows: BlockRows, length: int) -> None:
         rows.stored = min(rows.stored, length // 16 * 16)
 
-    patch.setattr(OffloadedRows, "truncate", truncate)
+    patch.setattr(BlockRows, "truncate", truncate)
 
 
 def _a_failed_pass_stays(patch: pytest.MonkeyPatch) -> None:
-    right = OffloadedRows._settle
+    right = BlockRows._settle
 
-    def settle(rows: OffloadedRows, length: int) -> None:
+    def settle(rows: BlockRows, length: int) -> None:
         rows._moved.clear()
         right(rows, length)
 
-    patch.setattr(OffloadedRows, "_settle", settle)
+    patch.setattr(BlockRows, "_settle", settle)
 
 
 def _blocks_go_one_too_far(patch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,12 @@ def _layers_share_a_region(patch: pytest.MonkeyPatch) -> None:
 
 
 def _trees_stay_as_they_are(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(OffloadedRows, "first_reserved", lambda rows, length: length - rows.stored + 1)
+    right = BlockRows.undecided
+    patch.setattr(
+        BlockRows,
+        "undecided",
+        lambda rows, length: [each._replace(first=each.first + 1) for each in right(rows, length)],
+    )
 
 
 @torch.inference_mode()
@@ -166,7 +171,7 @@ def test_the_law_sees_a_fault(
     plant: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch)
-    driver = Driver(kind_of_cache("float32"), BELOW, tmp_path)
+    driver = Driver.on_disk(kind_of_cache("float32"), BELOW, tmp_path)
     with pytest.raises(AssertionError):
         driver.go_on(200)
 
@@ -193,7 +198,7 @@ def ready(driver: Driver) -> None:
 @torch.inference_mode()
 @pytest.mark.parametrize("kind", ["float32", "panels"])
 def test_a_disk_that_fills_is_told_and_the_next_try_goes_on(kind: str, tmp_path: Path) -> None:
-    driver = Driver(kind_of_cache(kind), BELOW, tmp_path)
+    driver = Driver.on_disk(kind_of_cache(kind), BELOW, tmp_path)
     ready(driver)
     file = driver.store._file
     file._writer = Failing(file._writer, "write", errno.ENOSPC)
@@ -215,7 +220,7 @@ def test_a_disk_that_fills_is_told_and_the_next_try_goes_on(kind: str, tmp_path:
 
 @torch.inference_mode()
 def test_a_disk_that_fails_is_told_and_the_next_try_goes_on(tmp_path: Path) -> None:
-    driver = Driver(kind_of_cache("float32"), BELOW, tmp_path)
+    driver = Driver.on_disk(kind_of_cache("float32"), BELOW, tmp_path)
     ready(driver)
     file = driver.store._file
     right, file._reader = file._reader, Failing(file._reader, "readinto", errno.EIO)
@@ -235,7 +240,7 @@ def test_a_disk_that_fails_is_told_and_the_next_try_goes_on(tmp_path: Path) -> N
 @torch.inference_mode()
 def test_the_reader_of_rows_leaves_with_its_visits(tmp_path: Path) -> None:
     before = set(threading.enumerate())
-    driver = Driver(kind_of_cache("float32"), BELOW, tmp_path)
+    driver = Driver.on_disk(kind_of_cache("float32"), BELOW, tmp_path)
     (reader,) = set(threading.enumerate()) - before
     ready(driver)
     driver.store._file._reader = Failing(driver.store._file._reader, "readinto", errno.EIO)
@@ -249,7 +254,7 @@ def test_the_reader_of_rows_leaves_with_its_visits(tmp_path: Path) -> None:
 
 @torch.inference_mode()
 def test_a_file_that_was_cut_gives_no_wrong_rows(tmp_path: Path) -> None:
-    driver = Driver(kind_of_cache("float32"), BELOW, tmp_path)
+    driver = Driver.on_disk(kind_of_cache("float32"), BELOW, tmp_path)
     ready(driver)
     os.ftruncate(driver.store._file._writer.fileno(), 4096)
     for rows, decided in ((1, False), (64, True)):
@@ -325,7 +330,7 @@ def test_sessions_have_slots_and_give_them_back(tmp_path: Path) -> None:
 
 @torch.inference_mode()
 def test_rows_of_nothing_lie_below(tmp_path: Path) -> None:
-    driver = Driver(kind_of_cache("panels"), BELOW, tmp_path)
+    driver = Driver.on_disk(kind_of_cache("panels"), BELOW, tmp_path)
     driver.make_room(0, 100)
     driver.each(0, "fill", 100)
     driver.check()
@@ -336,7 +341,7 @@ def test_rows_of_nothing_lie_below(tmp_path: Path) -> None:
 
 @torch.inference_mode()
 def test_what_cant_be_kept_is_refused(tmp_path: Path) -> None:
-    driver = Driver(kind_of_cache("float32"), BELOW, tmp_path)
+    driver = Driver.on_disk(kind_of_cache("float32"), BELOW, tmp_path)
     below, _ = driver.pairs[0]
     assert below.most_rows == 16
     driver.make_room(0, 100)
@@ -345,7 +350,7 @@ def test_what_cant_be_kept_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="don't fit"):
         below.reserve(40)
     below.reserve(40, decided=True)
-    with pytest.raises(EngineError, match="aren't on the device"):
+    with pytest.raises(EngineError, match="aren't here"):
         below.write(1, torch.zeros(40, 2, 48))
     with pytest.raises(EngineError, match="has not come to all layers"):
         below.commit(range(40))
@@ -359,7 +364,7 @@ def test_what_cant_be_kept_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["float32", "q4", "half panels"])
 def test_bytes_are_those_that_are_planned(name: str, tmp_path: Path) -> None:
     kind = kind_of_cache(name)
-    driver = Driver(kind, BELOW, tmp_path)
+    driver = Driver.on_disk(kind, BELOW, tmp_path)
     item = 4 if kind.cache_format else kind.dtype.itemsize
     given = (kind.config, item, kind.cache_format, BELOW)
     tails = tail_bytes(*given, SESSIONS, TREE_ROWS)
@@ -385,5 +390,5 @@ def test_a_placement_says_whether_rows_lie_below(tmp_path: Path) -> None:
         row_store(placement, config, precision, 1, None)
     store = row_store(replace(placement, tree_rows=30), config, precision, 2, tmp_path)
     assert store is not None
-    assert (store.layers, store.num_sessions, store.tail_rows) == (BELOW, 2, 48)
+    assert (store.layers, store.num_sessions, store.step_rows) == (BELOW, 2, 33)
     assert store.num_rows == whole_rows(CONTEXT)

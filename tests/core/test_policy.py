@@ -49,7 +49,7 @@ from medusa_core.messages import Policy, Shares, Tier, WeightFormats
 from medusa_core.models.precision import hardware_of, precision_of
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.quant.format import Hardware
-from medusa_core.runtime.kv.size import row_bytes
+from medusa_core.runtime.kv.size import row_bytes, staging_bytes
 from medusa_core.system.files.measurement_files import MeasurementFiles
 from tests.core.peer_files import write_peer
 
@@ -94,6 +94,7 @@ MACHINE = MachineRates(
     cache_on_device=3e11,
     cache_of_prompts=3e12,
     cache_in_memory=2e10,
+    visit_s=1e-4,
     layer_s=((1, 5e-4), (64, 9e-4), (512, 4e-3)),
     head_s=((1, 1e-3), (512, 3e-3)),
 )
@@ -135,6 +136,7 @@ def synthetic(seed: int) -> tuple[BatchWork, MachineRates]:
         cache_on_device=about(2e10, 1e12),
         cache_of_prompts=about(2e10, 1e12),
         cache_in_memory=about(5e9, 5e10),
+        visit_s=about(1e-5, 1e-3),
         layer_s=((1, first), (32, first * about(1, 3)), (512, first * about(5, 60))),
         head_s=((1, first / 4), (512, first * 3)),
     )
@@ -172,14 +174,15 @@ class ByHand:
             math.ceil(rows / block.at_once),
             math.ceil(math.ceil(rows * chunks / prompt) / block.batch),
         )
-        each = seconds_at(self.machine.layer_s, rows / visits)
+        each = self.machine.visit_s + seconds_at(self.machine.layer_s, rows / visits)
         pairs = n * prompt * prompt / 2 * w.row_bytes / self.machine.cache_of_prompts
         compute = w.num_layers * (passes * visits * each + pairs)
         compute += passes * seconds_at(self.machine.head_s, n / passes)
         prefill = self._pass_s(
             x, passes, n * prompt, compute, n * prompt * (chunks - 1) / 2, n * (chunks - 1)
         )
-        each = block.num_batches * seconds_at(self.machine.layer_s, block.batch)
+        each = self.machine.visit_s + seconds_at(self.machine.layer_s, block.batch)
+        each *= block.num_batches
         compute = w.num_layers * each + seconds_at(self.machine.head_s, n)
         behind = n * max(0, prompt + w.new_tokens / 2 - 7.5)
         step = self._pass_s(x, 1, n, compute, behind, n)
@@ -226,18 +229,22 @@ class ByHand:
         w_m, w_k, c_m, c_k = x.T
         n, count = block.batch * block.num_batches, w.num_layers
         cache = n * w.slots * w.row_bytes
-        ring = 3 * block.batch * w.most_slots * w.row_bytes + (4 << 20)
+        ring = 3 * block.batch * w.most_slots * w.row_bytes
+        ring += 2 * staging_bytes(w.row_bytes, w.most_slots)
         trees = 1 if n >= 8 else 16
         rows = max(trees * block.batch, block.at_once)
         states = max(n, min(block.prompt_rows, n * w.prompt_tokens)) * w.state_bytes
         device = w.fixed_bytes + w.scratch_bytes + rows * w.scratch_row_bytes
-        device += n * trees * w.scored_row_bytes + states * (self.states is Tier.DEVICE)
+        device += (n + 4) * trees * w.scored_row_bytes + states * (self.states is Tier.DEVICE)
         device = device + (count - w_m - w_k) * w.layer_bytes + (count - c_m - c_k) * cache
-        device = device + (c_m + c_k) * n * (16 if n >= 8 else 32) * w.row_bytes
-        device = device + (w_m + w_k > 0) * 3 * w.piece_bytes + (c_m + c_k > 0) * ring
+        device = device + (w_m + w_k > 0) * 3 * w.piece_bytes + (c_m > 0) * ring
+        device = device + (c_k > 0) * ring
+        tails = c_k * n * (16 if n >= 8 else 32) * w.row_bytes
         memory = w_m * w.layer_bytes + c_m * cache + states * (self.states is Tier.MEMORY)
         if m.memory_bytes:
-            memory = memory + (w_k > 0) * 3 * w.piece_bytes + (c_k > 0) * ring
+            memory = memory + (w_k > 0) * 3 * w.piece_bytes + (c_k > 0) * ring + tails
+        else:
+            device = device + tails
         disk = (w_k > 0) * count * w.layer_bytes + c_k * cache + states * (self.states is Tier.DISK)
         return (device <= m.device_bytes) & (memory <= m.memory_bytes) & (disk <= m.disk_bytes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -139,30 +140,54 @@ class _Facts:
         return _Graph(self._mode.journal, tape)
 
 
+class _Mark:
+    """A place in what a card was given to do; that of a copy knows how to get there."""
+
+    def __init__(self, reach: Callable[[], None] | None = None) -> None:
+        self._reach = reach
+
+    def reach(self) -> None:
+        """Do what stands before, if that isn't done at once anyhow."""
+        if self._reach is not None:
+            self._reach()
+
+
 class _Aside:
-    """Copies at once; what waits for a mark that doesn't exist yet is found out."""
+    """Copies as late as a card may: once somebody waits for them, and in their order.
+
+    So what is read before it has come, or is overwritten before it was copied, is wrong.
+    """
 
     def __init__(self) -> None:
-        self._num_marks = 0
-        self.waited_s = 0.0
+        self._copies: deque[tuple[_Mark, Callable[[], None]]] = deque()
+        self.waited_s = self.copied_s = 0.0
 
-    def copy(self, to: Tensor, source: Tensor, after: int | None) -> int:
-        if after is not None:
-            self.finish(after)
-        to.copy_(source, non_blocking=True)
-        return self.mark()
+    def copy(self, to: Tensor, source: Tensor, after: _Mark | None) -> _Mark:
+        mark = _Mark(lambda: self._copy_until(mark))
+        self._copies.append((mark, lambda: self._copy(to, source, after)))
+        return mark
 
-    def mark(self) -> int:
-        self._num_marks += 1
-        return self._num_marks
+    def mark(self) -> _Mark:
+        return _Mark()
 
-    def wait(self, mark: int, left: int) -> None:
-        self.finish(mark)
-        self.finish(left)
+    def wait(self, mark: _Mark, left: _Mark) -> None:
+        assert isinstance(left, _Mark)
+        mark.reach()
         self.waited_s += _LAUNCH_S
 
-    def finish(self, mark: int) -> None:
-        assert 0 < mark <= self._num_marks
+    def finish(self, mark: _Mark) -> None:
+        mark.reach()
+
+    def _copy_until(self, mark: _Mark) -> None:
+        while any(mark is own for own, _ in self._copies):
+            _, copy = self._copies.popleft()
+            copy()
+
+    def _copy(self, to: Tensor, source: Tensor, after: _Mark | None) -> None:
+        if after is not None:
+            after.reach()
+        to.copy_(source, non_blocking=True)
+        self.copied_s += _LAUNCH_S
 
 
 class _Graph:

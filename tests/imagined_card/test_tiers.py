@@ -41,6 +41,9 @@ def test_texts_are_those_of_the_cpu_wherever_layers_lie(
         before = there.runner.waited.transfer_s
         check_same_tokens(expected, decode(there, SETTINGS, MESSAGES))
         assert there.runner.waited.transfer_s > before
+        traffic = there.runner.traffic
+        assert traffic.weights_s > 0
+        assert traffic.weights_bytes > 0
         assert max(card.journal.uploads) >= max(placement.layer_bytes)
 
 

@@ -13,7 +13,13 @@ from medusa_core.engine.several import (
     Answered,
     answer_all,
 )
-from medusa_core.errors import EngineError, MedusaError, NumericsError, OutOfMemoryError
+from medusa_core.errors import (
+    CheckpointError,
+    EngineError,
+    MedusaError,
+    NumericsError,
+    OutOfMemoryError,
+)
 from medusa_core.loading.target import Target
 from medusa_core.messages import Generate, GenerateSettings, GenerationDone
 from medusa_core.speculation.tuning.tuner import Tuner
@@ -114,6 +120,7 @@ def _row(line_id: str | int, answered: Answered) -> BatchRow:
     if not isinstance(done, MedusaError):
         return BatchRow(line_id, done.text, len(done.token_ids), done.stop_reason.value)
     its_own = (OutOfMemoryError, NumericsError)
-    if isinstance(done, EngineError) and not isinstance(done, its_own):
+    of_machine = (EngineError, CheckpointError)  # the second where vectors stay in their file
+    if isinstance(done, of_machine) and not isinstance(done, its_own):
         raise done  # of the machine, such as a disk that failed: other lines would fail alike
     return BatchRow(line_id, error=str(done))

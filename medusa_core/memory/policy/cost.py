@@ -119,7 +119,7 @@ def disk_s(of: Moved, machine: MachineRates) -> tuple[Seconds, Seconds]:
 def computing_s(work: BatchWork, machine: MachineRates, passes: Passes) -> float:
     """Seconds of computing alone, attention to rows on the device included."""
     at_once = passes.num_rows / passes.num_visits
-    layer = passes.num_visits * seconds_at(machine.layer_s, at_once)
+    layer = passes.num_visits * (machine.visit_s + seconds_at(machine.layer_s, at_once))
     attended = seconds(passes.rows_read * work.row_bytes, machine.cache_on_device)
     among = seconds(passes.row_pairs * work.row_bytes, machine.cache_of_prompts)
     head = passes.num_passes * seconds_at(machine.head_s, passes.num_scored)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from medusa_core.errors import TierError
-from medusa_core.memory.bandwidth import card_bytes_per_s, disk_bytes_per_s
+from medusa_core.memory.bandwidth import card_bytes_per_s, disk_bytes_per_s, disk_read_s
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.placement import layer_bytes, piece_bytes
 from medusa_core.memory.plan import (
@@ -43,15 +43,22 @@ from medusa_core.models.config import ModelConfig
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.choice import PartFormats
 from medusa_core.runtime.kv.size import ROUND_ROWS, whole_rows
-from medusa_core.runtime.offload.layer_entries import ROUND_BYTES
 from medusa_core.runtime.offload.layer_file import PIECE_BYTES
 from medusa_core.system import cuda
 from medusa_core.system.files.measurement_files import MeasurementFiles
 
 _LEFT_BYTES = 1 << 30  # that a disk keeps free
+_VISIT_S = 1e-4  # of this program between two computations, on usual processors
 OnMeasure = Callable[[str], None]
 # What is measured: layers and attention, the disk, the way to a card, copies in memory.
 MEASURED = MODEL, DISK, CARD, MEMORY = ("model", "disk", "card", "memory")
+_NUMBERS = {
+    MODEL: ("cache", "prompts"),
+    DISK: ("read", "write", "each"),
+    CARD: ("to", "from"),
+    MEMORY: ("copied",),
+}
+_CURVES = {MODEL: ("layer_s", "head_s"), DISK: (), CARD: (), MEMORY: ()}
 # Of each what a batch can correct.
 CORRECTED = {MODEL: ("layer_s",), DISK: ("read", "each", "write"), CARD: ("to", "from")}
 
@@ -111,11 +118,19 @@ class Rates:
     anew: Collection[str] = ()
 
     def known(
-        self, what: Sequence[object], measure: Callable[[], dict[str, Any]]
+        self, kind: str, what: Sequence[object], measure: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
-        """What was kept of a measurement, else measured and kept."""
+        """What was kept of a measurement, else measured and kept.
+
+        Args:
+            kind: One of `MEASURED`.
+            what: All that it depends on.
+            measure: Takes it.
+        """
         key = _key_of(what)
-        found = None if what[0] in self.anew else self.kept.load(key, "rates", dict)
+        found = None
+        if kind not in self.anew:
+            found = self.kept.load(key, "rates", lambda raw: _checked_rates(kind, raw))
         if found is None:
             found = measure()
             self.kept.save(key, "rates", found)
@@ -134,6 +149,21 @@ def _key_of(what: Sequence[object]) -> str:
     return hashlib.sha256(repr(what).encode()).hexdigest()[:32]
 
 
+def _checked_rates(kind: str, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What was kept, if it is what is kept now.
+
+    Raises:
+        KeyError: A rate is missing.
+        TypeError: One is no number.
+        ValueError: Likewise, or none that can be.
+    """
+    found: dict[str, Any] = {name: float(raw[name]) for name in _NUMBERS[kind]}
+    if not all(0 <= rate < math.inf for rate in found.values()):
+        raise ValueError("a rate is none")
+    curves = {name: _curve(raw[name]) for name in _CURVES[kind]}
+    return found | {name: [list(point) for point in curve] for name, curve in curves.items()}
+
+
 def _multiplied(rate: Any, factor: float) -> Any:
     """A rate, or the seconds of a curve."""
     if isinstance(rate, list):
@@ -149,7 +179,7 @@ def work_of(request: PolicyRequest) -> BatchWork:
     longest = max(length, request.context_tokens)
 
     def scratch(rows: int, scored: int) -> int:
-        return scratch_bytes(config, formats, longest, rows, scored)
+        return scratch_bytes(config, formats, longest, rows, scored, 0)
 
     row, scored_row = scratch(2, 0) - scratch(1, 0), scratch(1, 1) - scratch(1, 0)
     return BatchWork(
@@ -192,14 +222,14 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
     """
     device, folder = request.precision.device, below.disk
     keys = _Keys.of(request, below)
-    model = rates.known(keys.model, lambda: _of_model(request, rates))
-    memory = rates.known(keys.memory, lambda: {"copied": copied_bytes_per_s()})
+    model = rates.known(MODEL, keys.model, lambda: _of_model(request, rates))
+    memory = rates.known(MEMORY, keys.memory, lambda: {"copied": copied_bytes_per_s()})
     disk: dict[str, Any] = {"read": 1.0, "write": 1.0, "each": 0.0}
     if folder is not None:
-        disk = rates.known(keys.disk, lambda: _of_disk(folder, request, rates))
+        disk = rates.known(DISK, keys.disk, lambda: _of_disk(folder, request, rates))
     link: dict[str, Any] = {"to": math.inf, "from": math.inf}
     if device.type == "cuda":
-        link = rates.known(keys.card, lambda: _of_card(device, rates))
+        link = rates.known(CARD, keys.card, lambda: _of_card(device, rates))
     free = 0 if folder is None else _free_bytes(folder) - _LEFT_BYTES
     return MachineRates(
         device_bytes=budget.total_bytes - budget.other_bytes - budget.runtime_bytes,
@@ -215,6 +245,7 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
         cache_on_device=model["cache"],
         cache_of_prompts=model["prompts"],
         cache_in_memory=model["cache"],
+        visit_s=_VISIT_S,
         layer_s=_curve(model["layer_s"]),
         head_s=_curve(model["head_s"]),
     )
@@ -276,9 +307,8 @@ def _of_model(request: PolicyRequest, rates: Rates) -> dict[str, Any]:
 def _of_disk(folder: Path, request: PolicyRequest, rates: Rates) -> dict[str, Any]:
     rates.on_measure(f"measuring the disk of {folder}")
     read = disk_bytes_per_s(folder, None, request.piece_bytes)
-    few = disk_bytes_per_s(folder, None, ROUND_BYTES)
-    each = max(0.0, ROUND_BYTES / few - ROUND_BYTES / read)
-    return {"read": read, "write": written_bytes_per_s(folder), "each": each}
+    written = written_bytes_per_s(folder)
+    return {"read": read, "write": written, "each": disk_read_s(folder)}
 
 
 def _of_card(device: torch.device, rates: Rates) -> dict[str, Any]:

@@ -33,6 +33,7 @@ class MachineRates:
         cache_on_device: At which attention reads a cache on the device. [bytes/s]
         cache_of_prompts: Likewise where rows of a prompt attend to each other, for each of them.
         cache_in_memory: At which the processor reads one in memory. [bytes/s]
+        visit_s: What a layer takes for each batch besides. [s]
         layer_s: Times of a layer by rows, rising.
         head_s: Times of the projection to the vocabulary likewise.
     """
@@ -50,6 +51,7 @@ class MachineRates:
     cache_on_device: float
     cache_of_prompts: float
     cache_in_memory: float
+    visit_s: float
     layer_s: RateCurve
     head_s: RateCurve
 

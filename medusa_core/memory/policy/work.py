@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from medusa_core.runtime.kv.size import ROUND_ROWS
 
 MANY = 8  # rows of so many conversations pay more than drafts of each
+JUDGED_ROWS = 4  # whose scores a rule works with at once, for each row of a step
 _TREE_ROWS = 16
 
 

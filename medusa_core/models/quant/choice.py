@@ -58,6 +58,7 @@ class PartFormats:
         cache_format: How keys and values are kept; empty for plain numbers.
         attended: Rows whose values attention takes; 0 for all.
         per_layer: Where per-layer embeddings lie: `disk`, `ram` or `device`.
+        embedding_on_disk: The token vectors stay in the model's file, and are read row by row.
     """
 
     compute: str
@@ -74,6 +75,7 @@ class PartFormats:
     cache_format: str = ""
     attended: int = 0
     per_layer: str = "disk"
+    embedding_on_disk: bool = False
 
     @property
     def dense(self) -> QuantSpec:
@@ -83,7 +85,8 @@ class PartFormats:
     def shares_embedding(self, is_tied: bool) -> bool:
         """Are the projection to the vocabulary and the token vectors one tensor in memory?"""
         alike = self.lm_head is self.embedding and self.lm_head.is_dense
-        return is_tied and alike and not self.packs and not self.embedding_in_ram
+        is_here = not self.embedding_in_ram and not self.embedding_on_disk
+        return is_tied and alike and not self.packs and is_here
 
     def fitting(self, spec: QuantSpec, rows: int, columns: int) -> QuantSpec:
         """The format for a matrix of this shape: dense where `spec` can't take it."""

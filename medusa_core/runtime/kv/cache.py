@@ -172,7 +172,7 @@ class KvCache(ABC):
     def most_rows(self) -> int:
         """Rows of a tree that it can take back."""
         most = self.capacity if self.states is None else min(STEP_ROWS, self.capacity)
-        return most if self._store is None else min(most, self._store.tail_rows - ROUND_ROWS + 1)
+        return most if self._store is None else min(most, self._store.step_rows)
 
     def stretch(self, memory: Tensor, slots: int) -> None:
         """Go on in a longer piece of memory that begins where the old one does.
@@ -219,7 +219,7 @@ class KvCache(ABC):
         if self.states is not None:
             self.states.begin(num_rows, decided)
         if self._store is not None:
-            self.offloaded = self.offloaded or OffloadedRows(self._store)
+            self.offloaded = self.offloaded or self._store.new_rows()
             self.offloaded.reserve(self.length, num_rows, decided)
 
     def commit(self, slots: Sequence[int]) -> None:
@@ -249,8 +249,8 @@ class KvCache(ABC):
         if slots and slots[-1] != len(slots) - 1:  # else they lie there already
             self._move(slots)
             if self.offloaded is not None:
-                first = self.offloaded.first_reserved(self.length)
-                self._move_in(self.offloaded.tails, first, slots)
+                for parts, first in self.offloaded.undecided(self.length):
+                    self._move_in(parts, first, slots)
 
     def truncate(self, length: int) -> None:
         """Forget all rows from `length` on; with states maybe more: see `self.length` behind it."""
@@ -271,7 +271,7 @@ class KvCache(ABC):
         for part in self._parts:
             self._first_rows(part, length).zero_()
         if self._store is not None:
-            self.offloaded = self.offloaded or OffloadedRows(self._store)
+            self.offloaded = self.offloaded or self._store.new_rows()
             self.offloaded.fill(length)
         self.length = length
         if self.states is not None:
@@ -308,7 +308,8 @@ class KvCache(ABC):
         if self.offloaded is None:  # nothing was ever written
             part = self._parts[self._places[layer][0]]
             return part.new_empty(2, part.shape[2], 0, part.shape[4])
-        return self.offloaded.rows(layer, first // ROUND_ROWS * ROUND_ROWS, self.length)
+        rows = self.offloaded.rows(layer, first // ROUND_ROWS * ROUND_ROWS, self.length)
+        return rows.to(self._memory.device)
 
     def joined(self, rows: Sequence[Tensor]) -> Tensor:
         """The committed rows of each shape, and the states behind them, as `committed` has it."""

@@ -132,6 +132,12 @@ class TensorCache(KvCache):
         _, keys, values = self._pending_rows(layer)
         return keys, values
 
+    def device_of(self, layer: int) -> torch.device:
+        """Where the rows of a layer lie in this pass."""
+        if self.offloaded is not None and self.is_below(layer):
+            return self.offloaded.view(layer).device
+        return self._memory.device
+
     def _pending_rows(self, layer: int) -> tuple[Tensor, Tensor, Tensor]:
         """Of a layer the reserved slots, and all keys and values, as `_Pending` has them."""
         part, place = self._places[layer]

@@ -86,8 +86,8 @@ class CudaLayers:
 
     @property
     def brought_s(self) -> float:
-        """Seconds in which a disk was read; a card doesn't tell how long its copies take."""
-        return 0.0 if self._disk is None else self._disk.brought_s
+        """Seconds of copies, or of a disk that was read beside them, whichever took longer."""
+        return max(self._aside.copied_s, 0.0 if self._disk is None else self._disk.brought_s)
 
     def _send_ahead(self) -> None:
         """Send what is ready, as long as there is a buffer that nobody needs."""

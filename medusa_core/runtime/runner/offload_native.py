@@ -28,6 +28,7 @@ from medusa_core.runtime.tree.step import Pruner
 from medusa_core.system.native.pool import Pool
 from medusa_core.system.native.structs import (
     CacheStruct,
+    DecoderStruct,
     PassStruct,
     SequenceStruct,
 )
@@ -112,6 +113,8 @@ class OffloadNativeRunner(NativeRunner):
                     if index:
                         entering = tiers.states.take(number, torch.device("cpu"))
                         enter_with(layer, entering)
+                    elif self._model.embedding.is_meta:
+                        part.look_up(self._model, layer)
                     first = part.first_wanted if index == last else 0
                     with tiers.visit(index, part.batch):
                         one = part.through(index, x, first)
@@ -174,6 +177,20 @@ class _BatchPass:
         self._struct.taps, self._struct.num_taps = addressof(self._both_ends), 2
         self._sequences = (SequenceStruct * len(self._caches))()
         self._of_layer: list[CacheStruct] = []
+        self._vectors: Tensor | None = None
+
+    def look_up(self, model: Decoder, layer: DecoderStruct) -> None:
+        """Let the first layer be entered by token vectors that stay in their file.
+
+        Raises:
+            CheckpointError: The file can't be read.
+        """
+        ids = (ctypes.c_int64 * self.batch.num_rows).from_address(self._struct.token_ids)
+        self._vectors = model.stored_vectors(list(ids))
+        assert self._vectors is not None  # they lie there
+        layer.embedding = self._vectors.data_ptr()
+        layer.embedding_is_half = self._vectors.dtype == torch.bfloat16
+        self._struct.token_ids = addressof(self._ids)
 
     @property
     def first_wanted(self) -> int:

@@ -11,8 +11,8 @@ import torch
 from medusa_core.messages import Placement
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.runtime.kv.cache import KvCache
+from medusa_core.runtime.kv.offloaded.choice import row_visits
 from medusa_core.runtime.kv.offloaded.unit import RowUnit
-from medusa_core.runtime.kv.offloaded.visits import RowVisits
 from medusa_core.runtime.offload.linear import OffloadedLayers
 from medusa_core.runtime.offload.states import BatchStates
 from medusa_core.runtime.offload.visits import Prepare, Visits
@@ -50,7 +50,9 @@ class TierVisits:
         lower = lower or _EVERYTHING_HERE
         self._placement, self._device = lower.placement, device
         self.weights = Visits(offloaded or OffloadedLayers(()), device, prepare)
-        self.rows = None if lower.rows is None else RowVisits(lower.rows)
+        self.rows = None
+        if lower.rows is not None:
+            self.rows = row_visits(lower.rows, lower.placement.attention, device)
         self._rows_below = frozenset(() if lower.rows is None else lower.rows.layers)
         self.states = BatchStates(lower.placement.states, lower.folder)
         self._batches: list[Batch] = []

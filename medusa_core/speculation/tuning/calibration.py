@@ -69,7 +69,7 @@ def measure_costs(target: Target, budget_s: float | None = None) -> StepCosts:
         budget_s = max(budget_s, _OFFLOADED_STEPS * steps.step_s(1))
     ends = time.perf_counter() + budget_s
     greedy, drawn = (
-        SourceTimer(target, rule, state, lambda: steps.step_s(_DRAFT_ROWS))
+        SourceTimer(target, rule, state, lambda: steps.step_s(steps.draft_rows))
         for rule in ("greedy", "sample")
     )
     for _ in range(_TURNS):
@@ -84,18 +84,24 @@ class _Steps:
 
     Attributes:
         target: Whose steps they are.
+        draft_rows: Of a usual tree.
     """
 
     def __init__(self, target: Target, lengths: tuple[int, ...], is_offloaded: bool) -> None:
         self.target = target
-        self._counts = OFFLOADED_ROW_COUNTS if is_offloaded else ROW_COUNTS
+        self._caches = {length: _filled_cache(target, length) for length in lengths}
+        most = min(kv.most_rows for kv in self._caches.values())
+        counts = OFFLOADED_ROW_COUNTS if is_offloaded else ROW_COUNTS
+        self._counts = tuple(rows for rows in counts if rows <= most)
+        self.draft_rows = min(_DRAFT_ROWS, most)
         self._rule = rule_registry().get("greedy").build(GenerateSettings())
         self._lengths = lengths
         self._seconds: dict[tuple[int, int], list[float]] = {}
         # Made before, as there must be no pause between steps: threads that help fall asleep in it,
         # and for a while after waking they share a processor.
-        self._trees = {rows: _filled_tree(target, rows) for rows in {*self._counts, _DRAFT_ROWS}}
-        self._caches = {length: _filled_cache(target, length) for length in lengths}
+        self._trees = {
+            rows: _filled_tree(target, rows) for rows in {*self._counts, self.draft_rows}
+        }
 
     def measure(self, ends: float) -> None:
         """Let each have its turn; none but the first begins after `ends`."""

@@ -8,15 +8,17 @@ from pathlib import Path
 import numpy as np
 
 from medusa_core.models.config import ModelConfig
+from medusa_core.runtime.kv.offloaded.block_rows import BlockRows
+from medusa_core.runtime.kv.offloaded.block_store import BlockStore
+from medusa_core.runtime.kv.offloaded.blocks import RowBlocks
 from medusa_core.runtime.kv.offloaded.row_file import RowFile
-from medusa_core.runtime.kv.offloaded.store import RowBlocks, RowStore
 from medusa_core.runtime.kv.size import PAGE_BYTES, ROUND_ROWS, staging_bytes
 
 _WORD_BYTES = 8
 
 
-class DiskStore(RowStore):
-    """Rows in a file; see `RowStore`."""
+class DiskStore(BlockStore):
+    """Rows in a file; see `BlockStore`."""
 
     def __init__(
         self,
@@ -28,7 +30,7 @@ class DiskStore(RowStore):
         tree_rows: int = 1,
         cache_format: str = "",
     ) -> None:
-        """See `RowStore`.
+        """See `BlockStore`.
 
         Args:
             config: As there, and so are the others.
@@ -42,13 +44,16 @@ class DiskStore(RowStore):
         super().__init__(config, layers, num_sessions, num_rows, tree_rows, cache_format)
         self._folder = folder
 
+    def new_rows(self) -> BlockRows:
+        return BlockRows(self)
+
     def _take_room(self) -> None:
         self._file = RowFile(self._folder, self.num_sessions * self.slot_bytes)
         self._staging = self.new_staging()
 
     def new_staging(self) -> RowBlocks:
         largest = max(self.place(layer).row_bytes for layer in self.layers)
-        size = staging_bytes(ROUND_ROWS * largest)
+        size = staging_bytes(largest, self.num_rows)
         whole = np.empty(size + PAGE_BYTES, np.uint8)
         start = -whole.ctypes.data % PAGE_BYTES
         return whole[start : start + size].view(np.uint64)

@@ -1,57 +1,44 @@
-"""A session's rows of the layers below the device: whole blocks there, the last few in a tail.
+"""A session's rows of the layers below the device, wherever they lie.
 
-    rows        0 ……………… stored | stored … length … reserved
-    where       blocks, below    | tail, on the device
-
-A pass visits layer by layer: for so long all rows of that layer lie in a view, where the pass
-writes new ones. Rows go to the tail when the pass leaves the layer, and whole blocks of it below
-when they are committed. Decided rows that are more than the tail takes go below at once: a block
-holds the committed rows before them, too, so that a pass that fails can be taken back.
+A pass visits layer by layer: for so long all rows of that layer are shown in a view, where it
+writes new ones.
 """
 
 from __future__ import annotations
 
-import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
 
-import numpy as np
 from torch import Tensor
 
 from medusa_core.errors import EngineError
-from medusa_core.runtime.kv.offloaded.store import RowStore, as_blocks
-from medusa_core.runtime.kv.size import ROUND_ROWS
 
 
-class OffloadedRows:
-    """See the module. Lengths are told by the cache, which knows them.
+class Undecided(NamedTuple):
+    """Rows of some layers among which a step chooses.
 
     Attributes:
-        stored: Committed rows in whole blocks below the device; all others are in the tail.
-        slot: Its number in the store.
-        tails: Of each shape of rows, the tails of its layers. [layers, 2, kv heads, slots, width]
+        parts: Where they lie. [layers, 2, kv heads, slots, width] of each shape of rows.
+        first: The slot of the first reserved row.
     """
 
-    def __init__(self, store: RowStore) -> None:
-        """Take a slot.
+    parts: Sequence[Tensor]
+    first: int
 
-        Raises:
-            OutOfMemoryError: None is free.
-        """
-        self.stored = 0
-        self.slot = store.take_slot()
-        self.tails = store.tails(self.slot)
-        self._store = store
-        self._free = weakref.finalize(self, store.free_slot, self.slot)
-        self._length = self._end = 0  # committed and reserved rows of the pass under way
-        self._goes_below = False
-        # Layers whose tail must be read back, and those whose decided rows went below.
-        self._missing: set[int] = set()
-        self._moved: set[int] = set()
-        self._visited: tuple[int, Tensor] | None = None
 
+class OffloadedRows(ABC):
+    """What a cache asks of them. Lengths are told by it."""
+
+    @abstractmethod
+    def holding(self, layer: int) -> HomeRows:
+        """What holds the rows of a layer, as there may be several homes."""
+
+    @abstractmethod
     def release(self) -> None:
-        """Give the slot back."""
-        self._free()
+        """Give the room back."""
 
+    @abstractmethod
     def reserve(self, length: int, num_rows: int, decided: bool) -> None:
         """A pass begins.
 
@@ -64,71 +51,20 @@ class OffloadedRows:
             EngineError: There is no room for them.
             TierError: What a failed pass or a truncation has left can't be read.
         """
-        self._visited = None
-        self._settle(length)
-        in_tail = length + num_rows - self.stored <= self._store.tail_rows
-        if length + num_rows > self._store.num_rows or not (in_tail or decided):
-            raise EngineError(
-                f"{num_rows} rows don't fit behind {length} of which {self.stored} are stored."
-            )
-        self._length, self._end = length, length + num_rows
-        self._goes_below = not in_tail
-
-    def view_in(self, buffer: Tensor, layer: int) -> Tensor:
-        """Room for all rows of a layer up to the last reserved one.
-
-        Args:
-            buffer: Where it is, as wide as numbers are. uint8 [bytes]
-            layer: Which layer.
-
-        Returns:
-            Whole blocks. [2, kv heads, slots, width]
-        """
-        tail = self._tail(layer)
-        two, heads, _, width = tail.shape
-        slots = _blocks(self._end) * ROUND_ROWS
-        size = two * heads * slots * width
-        return buffer[: size * tail.itemsize].view(tail.dtype).view(two, heads, slots, width)
-
-    def visit(self, layer: int, view: Tensor) -> None:
-        """A pass comes to a layer.
-
-        Args:
-            layer: It.
-            view: Its rows, of which the stored ones are there. [2, kv heads, slots, width]
-        """
-        count = _blocks(self._length - self.stored)
-        _copy(self._tail(layer), 0, view, self.stored // ROUND_ROWS, count)
-        self._visited = layer, view
 
     def view(self, layer: int) -> Tensor:
         """All rows of the layer that is visited. [2, kv heads, slots, width]"""
-        if self._visited is None or self._visited[0] != layer:
-            raise EngineError(f"The cached rows of layer {layer} aren't on the device now.")
-        return self._visited[1]
+        return self.holding(layer).shown(layer)
 
-    def leave(self) -> None:
-        """The pass leaves the layer: its new rows are kept.
+    @abstractmethod
+    def undecided(self, length: int) -> Sequence[Undecided]:
+        """Where the reserved rows are, some of which are brought to the front.
 
-        Raises:
-            TierError: They can't be written.
+        Args:
+            length: Committed rows.
         """
-        assert self._visited is not None
-        (layer, view), self._visited = self._visited, None
-        first = self.stored // ROUND_ROWS
-        if self._goes_below:
-            whole = self._end // ROUND_ROWS
-            self._store.write(self.slot, layer, first, as_blocks(view)[:, first:whole])
-            self._moved.add(layer)
-            first = whole
-        _copy(view, first, self._tail(layer), 0, _blocks(self._end) - first)
 
-    def first_reserved(self, length: int) -> int:
-        """Where in the tail the reserved rows are, some of which are brought to the front."""
-        if self._goes_below:
-            raise EngineError("Rows that are decided can't be chosen from.")
-        return length - self.stored
-
+    @abstractmethod
     def commit(self, length: int, num_rows: int) -> None:
         """Keep the first of the reserved rows.
 
@@ -139,40 +75,22 @@ class OffloadedRows:
         Raises:
             TierError: They can't be written: nothing is committed.
         """
-        if not self._goes_below:
-            self._store_blocks((length + num_rows) // ROUND_ROWS - self.stored // ROUND_ROWS)
-            return
-        if len(self._moved) < len(self._store.layers):
-            raise EngineError("A pass has not come to all layers whose rows lie below the device.")
-        self.stored = self._end // ROUND_ROWS * ROUND_ROWS
-        self._goes_below = False
-        self._moved.clear()
-        self.truncate(length + num_rows)
 
+    @abstractmethod
     def truncate(self, length: int) -> None:
-        """Forget all rows from `length` on. What was stored is read back when it is needed."""
-        if length < self.stored:
-            self.stored = length // ROUND_ROWS * ROUND_ROWS
-            self._moved.clear()
-            self._missing = set(self._store.layers)
+        """Forget all rows from `length` on."""
 
+    @abstractmethod
     def fill(self, length: int) -> None:
         """Hold `length` rows of nothing, which lie where others would.
 
         Raises:
             TierError: They can't be written.
         """
-        self.stored = length // ROUND_ROWS * ROUND_ROWS
-        self._moved.clear()
-        self._missing.clear()
-        for layer in self._store.layers:
-            self._tail(layer).zero_()
-            heads, _, words = (block := as_blocks(self._tail(layer))[:, :1]).shape
-            same = np.broadcast_to(block, (heads, self.stored // ROUND_ROWS, words))
-            self._store.write(self.slot, layer, 0, same)
 
+    @abstractmethod
     def rows(self, layer: int, first: int, length: int) -> Tensor:
-        """A copy of committed rows between two passes.
+        """A copy of committed rows between two passes, in the computer's memory.
 
         Args:
             layer: Of which layer.
@@ -185,67 +103,43 @@ class OffloadedRows:
         Raises:
             TierError: They can't be read.
         """
-        tail = self._tail(layer)
-        is_below = layer in self._moved or layer in self._missing
-        below = _blocks(length) * ROUND_ROWS if is_below else self.stored
-        count = _blocks(length - first) * ROUND_ROWS
-        found = tail.new_empty(*tail.shape[:2], count, tail.shape[3])
-        from_below = max(0, below - first)
-        self._store.read(
-            self.slot, layer, first // ROUND_ROWS, as_blocks(found)[:, : from_below // ROUND_ROWS]
-        )
-        found[:, :, from_below:] = tail[:, :, max(0, first - below) :][:, :, : count - from_below]
-        return found
-
-    def _tail(self, layer: int) -> Tensor:
-        """[2, kv heads, slots, width]"""
-        at = self._store.place(layer)
-        return self.tails[at.part][at.place]
-
-    def _settle(self, length: int) -> None:
-        """Bring rows back that belong into a tail, and went below with others."""
-        if length == self.stored:  # nothing belongs there
-            self._missing.clear()
-        else:
-            self._missing |= self._moved
-        self._moved.clear()
-        self._goes_below = False
-        for layer in sorted(self._missing):
-            self._store.read(
-                self.slot, layer, self.stored // ROUND_ROWS, as_blocks(self._tail(layer))[:, :1]
-            )
-            self._missing.discard(layer)
-
-    def _store_blocks(self, count: int) -> None:
-        """Write the first blocks of the tails, and move the others up."""
-        if not count:
-            return
-        for layer in self._store.layers:
-            block = as_blocks(self._tail(layer))[:, :count]
-            self._store.write(self.slot, layer, self.stored // ROUND_ROWS, block)
-        rows = count * ROUND_ROWS
-        for tail in self.tails:
-            kept = tail[:, :, :, rows:].clone()
-            tail[:, :, :, : kept.shape[3]] = kept
-        self.stored += rows
 
 
-def _copy(source: Tensor, first: int, into: Tensor, at: int, count: int) -> None:
-    """Copy blocks of a layer's rows. Both [2, kv heads, slots, width]
+class HomeRows(OffloadedRows):
+    """The rows in one home, which is visited layer by layer."""
 
-    Args:
-        source: From where.
-        first: The first block there.
-        into: Where to.
-        at: Its place there.
-        count: How many.
-    """
-    if into.device.type == "cpu":  # by one thread: to wake others takes longer
-        as_blocks(into)[:, at : at + count] = as_blocks(source)[:, first : first + count]
-        return
-    start, stop = first * ROUND_ROWS, (first + count) * ROUND_ROWS
-    into[:, :, at * ROUND_ROWS : (at + count) * ROUND_ROWS] = source[:, :, start:stop]
+    def __init__(self) -> None:
+        self._shown: tuple[int, Tensor] | None = None
 
+    def holding(self, layer: int) -> HomeRows:
+        return self
 
-def _blocks(num_rows: int) -> int:
-    return -(-num_rows // ROUND_ROWS)
+    def show(self, layer: int, view: Tensor) -> None:
+        """A pass comes to a layer, whose rows it finds in a view. [2, kv heads, slots, width]"""
+        self._shown = layer, view
+
+    def shown(self, layer: int) -> Tensor:
+        """The view of the layer that is visited."""
+        if self._shown is None or self._shown[0] != layer:
+            raise EngineError(f"The cached rows of layer {layer} aren't here now.")
+        return self._shown[1]
+
+    @abstractmethod
+    def leave(self) -> None:
+        """The pass leaves the layer: its new rows are kept.
+
+        Raises:
+            TierError: They can't be written.
+        """
+
+    @abstractmethod
+    def committed_part(self, view: Tensor) -> Tensor:
+        """What holds the committed rows of a view, as one piece. [numbers]
+
+        Args:
+            view: Of a visit, or one that lies as it does elsewhere.
+        """
+
+    @abstractmethod
+    def fresh_part(self, view: Tensor) -> Tensor:
+        """What holds the reserved rows of a view, as `committed_part` has it. [any]"""

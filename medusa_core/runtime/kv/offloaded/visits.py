@@ -1,158 +1,75 @@
-"""Cached rows that lie below the device, brought in the order in which a pass needs them.
+"""Cached rows that lie below the device, visited in the order in which a pass needs them.
 
-    begin(units)      all caches have reserved; reading begins
-    enter(units[0])   the caches' `write`, `read` and `from_layer` know the rows of that layer
-    leave()           what was written is kept
-    enter(units[1])   …
-
-A thread reads into a ring of buffers: while one unit is computed, the next two are on their way.
+begin(units)      all caches have reserved; reading begins
+enter(units[0])   the caches' `write`, `read` and `from_layer` know the rows of that layer
+leave()           what was written is kept
+enter(units[1])   …
 """
 
 from __future__ import annotations
 
-import threading
-import time
-import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from torch import Tensor
 
-from medusa_core.errors import EngineError, MedusaError
-from medusa_core.runtime.kv.offloaded.rows import OffloadedRows
-from medusa_core.runtime.kv.offloaded.store import RowBlocks, RowStore, as_blocks
+from medusa_core.errors import EngineError
+from medusa_core.runtime.kv.offloaded.rows import HomeRows
 from medusa_core.runtime.kv.offloaded.unit import RowUnit
-from medusa_core.runtime.kv.size import RING_UNITS, ROUND_ROWS, region_bytes
-from medusa_core.runtime.offload.memory import page_buffer
-
-_PATIENCE_S = 5.0  # for a read that is under way
 
 
-class _Piece(NamedTuple):
-    """A session's stored rows of a layer, and where they go.
-
-    Attributes:
-        slot: Its number in the store.
-        layer: Which layer.
-        into: A part of a buffer. [heads, blocks, words]
-    """
-
-    slot: int
-    layer: int
-    into: RowBlocks
-
-
-class _Ring:
-    """What the thread and the runner share.
-
-    Attributes:
-        units: Of each unit of the pass what is to be read.
-        bell: Rung at each change.
-        num_read: Units that were read.
-        num_left: Units that the pass has left: their buffers may be taken.
-        turn: Goes up with each pass: what a read of an older one brings is void.
-        error: Why the last read failed.
-        is_closed: Nobody enters any more.
-        read_bytes: Bytes that were read.
-        read_s: Seconds in which the disk was read.
-        copied_s: Seconds in which rows were laid out.
-    """
-
-    def __init__(self) -> None:
-        self.units: Sequence[Sequence[_Piece]] = ()
-        self.bell = threading.Condition()
-        self.num_read = self.num_left = self.turn = 0
-        self.error: MedusaError | None = None
-        self.is_closed = False
-        self.read_bytes, self.read_s, self.copied_s = 0, 0.0, 0.0
+class RowVisits(ABC):
+    """See the module."""
 
     @property
-    def may_read(self) -> bool:
-        """Is there a unit to be read, and a buffer that nobody needs?"""
-        most = min(len(self.units), self.num_left + RING_UNITS)
-        return self.error is None and self.num_read < most
-
-
-class RowVisits:
-    """Brings units; see the module.
-
-    Attributes:
-        waited_s: Seconds that `enter` has waited for the disk so far.
-    """
-
-    def __init__(self, store: RowStore) -> None:
-        """Begin a thread that reads.
-
-        Args:
-            store: Where the rows lie.
-        """
-        self.waited_s = 0.0
-        self._store = store
-        self._buffers: list[Tensor] = []
-        self._units: Sequence[RowUnit] = ()
-        self._views: list[list[Tensor]] = []
-        self._num_entered = 0
-        self._ring = _Ring()
-        reader = threading.Thread(
-            target=_read_on, args=(self._ring, store), name="medusa-rows", daemon=True
-        )
-        reader.start()
-        weakref.finalize(self, _close, self._ring, reader)
+    def waited_s(self) -> float:
+        """Seconds that a pass has waited for rows so far."""
+        return 0.0
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the ring."""
-        return sum(buffer.nbytes for buffer in self._buffers)
+        """Bytes of the device's memory that rows come through."""
+        return 0
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of the computer's memory, where the device has its own."""
+        return 0
 
     @property
     def read_bytes(self) -> int:
-        """Bytes that were read so far."""
-        return self._ring.read_bytes
+        """Bytes that came so far."""
+        return 0
 
     @property
     def read_s(self) -> float:
-        """Seconds in which the thread was reading the disk."""
-        return self._ring.read_s
+        """Seconds in which something was on its way, beside computing or not."""
+        return 0.0
 
     @property
     def copied_s(self) -> float:
-        """Seconds in which it laid out what it had read as attention takes it."""
-        return self._ring.copied_s
+        """Seconds in which what came from a disk was laid out as attention takes it."""
+        return 0.0
 
     @property
     def written_bytes(self) -> int:
-        """Bytes that were written so far, at commits, too."""
-        return self._store.written_bytes
+        """Bytes that went below so far, at commits, too."""
+        return 0
 
     @property
     def written_s(self) -> float:
         """Seconds that took."""
-        return self._store.written_s
+        return 0.0
 
+    @abstractmethod
     def begin(self, units: Sequence[RowUnit]) -> None:
         """A pass begins; what one that failed has left is forgotten.
 
         Args:
             units: All that it will enter, in that order.
         """
-        self._forget()
-        ring = self._ring
-        self._make_room(units)
-        self._views = [self._views_of(unit, count) for count, unit in enumerate(units)]
-        pieces = [
-            [
-                _Piece(rows.slot, unit.layer, as_blocks(view)[:, : rows.stored // ROUND_ROWS])
-                for rows, view in zip(_rows(unit), views, strict=True)
-            ]
-            for unit, views in zip(units, self._views, strict=True)
-        ]
-        self._units, self._num_entered = units, 0
-        with ring.bell:
-            ring.turn += 1
-            ring.units, ring.error = pieces, None
-            ring.num_read = ring.num_left = 0
-            ring.bell.notify_all()
 
+    @abstractmethod
     def enter(self, unit: RowUnit) -> None:
         """The pass comes to a unit, and has left the one before.
 
@@ -162,107 +79,31 @@ class RowVisits:
         Raises:
             TierError: It can't be read. Another try, or another pass, reads it again.
         """
-        ring, place, started = self._ring, self._num_entered, time.perf_counter()
-        if place >= len(self._units) or unit != self._units[place] or place != ring.num_left:
-            raise EngineError("A pass came to cached rows that it hadn't told of.")
-        with ring.bell:
-            while ring.num_read <= place and ring.error is None:
-                ring.bell.wait()
-            error = None
-            if ring.num_read <= place:
-                error, ring.error = ring.error, None  # it is read again meanwhile
-                ring.bell.notify_all()
-        self.waited_s += time.perf_counter() - started
-        if error is not None:
-            try:
-                raise error
-            finally:
-                del error  # its traceback holds this frame, and so the model
-        self._num_entered += 1
-        for rows, view in zip(_rows(unit), self._views[place], strict=True):
-            rows.visit(unit.layer, view)
 
+    @abstractmethod
     def leave(self) -> None:
         """The pass leaves its unit: rows that it wrote are kept.
 
         Raises:
             TierError: They can't be written. The pass has failed; its caches are as before.
         """
-        for rows in _rows(self._units[self._num_entered - 1]):
-            rows.leave()
-        ring = self._ring
-        with ring.bell:
-            ring.num_left += 1
-            ring.bell.notify_all()
-        if ring.num_left == len(self._units):
-            self._forget()
-
-    def _forget(self) -> None:
-        """Hold no caches."""
-        self._units, self._views = (), []
-
-    def _make_room(self, units: Sequence[RowUnit]) -> None:
-        """Buffers for whole contexts: a processor takes pages as they are used."""
-        sizes = (
-            len(unit.caches)
-            * region_bytes(self._store.place(unit.layer).row_bytes, self._store.num_rows)
-            for unit in units
-        )
-        size = max(sizes, default=0)
-        if not self._buffers or len(self._buffers[0]) < size:
-            self._buffers.clear()
-            self._buffers += [page_buffer(size) for _ in range(RING_UNITS)]
-
-    def _views_of(self, unit: RowUnit, count: int) -> list[Tensor]:
-        """Of each cache all rows of the layer, in a buffer. [2, kv heads, slots, width]"""
-        buffer, start, views = self._buffers[count % RING_UNITS], 0, []
-        for rows in _rows(unit):
-            views.append(rows.view_in(buffer[start:], unit.layer))
-            start += region_bytes(views[-1].nbytes, 1)
-        return views
 
 
-def _rows(unit: RowUnit) -> list[OffloadedRows]:
+class HostVisits(RowVisits):
+    """Visits in the computer's memory."""
+
+    def ahead(self, unit: RowUnit) -> Sequence[Tensor] | None:
+        """A unit that will be entered: of each cache what holds its committed rows already.
+
+        Returns:
+            Views, each [2, kv heads, slots, width]; None where they aren't there yet.
+        """
+        return None
+
+
+def rows_of_unit(unit: RowUnit) -> list[HomeRows]:
+    """The rows of its caches, which have reserved some, in the home of its layer."""
     found = [kv.offloaded for kv in unit.caches]
-    assert None not in found  # they have reserved
-    return [rows for rows in found if rows is not None]
-
-
-def _read_on(ring: _Ring, store: RowStore) -> None:
-    """The thread's work."""
-    staging: RowBlocks | None = None
-    while True:
-        with ring.bell:
-            while not (ring.may_read or ring.is_closed):
-                ring.bell.wait()
-            if ring.is_closed:
-                return
-            pieces, turn = ring.units[ring.num_read], ring.turn
-        if staging is None:
-            staging = store.new_staging()
-        error, began, read_s = None, time.perf_counter(), 0.0
-        try:
-            for piece in pieces:
-                read_s += store.read(piece.slot, piece.layer, 0, piece.into, staging)
-        except MedusaError as failed:
-            error = failed
-        except Exception as failed:  # noqa: BLE001 - the runner must hear of it, else it waits for ever
-            error = EngineError(f"Cached rows can't be brought: {failed}.", "Load the model again.")
-        ring.read_s += read_s
-        ring.copied_s += time.perf_counter() - began - read_s
-        ring.read_bytes += 0 if error else sum(piece.into.nbytes for piece in pieces)
-        del pieces
-        with ring.bell:
-            if turn == ring.turn:
-                ring.error = error
-                ring.num_read += error is None
-                ring.bell.notify_all()
-        error = None  # whoever raises it gives it a traceback, which holds the model
-
-
-def _close(ring: _Ring, reader: threading.Thread) -> None:
-    with ring.bell:
-        ring.is_closed = True
-        ring.bell.notify_all()
-    if reader is not threading.current_thread():  # whichever thread collects the garbage
-        reader.join(_PATIENCE_S)
+    if None in found:
+        raise EngineError("Cached rows are visited that no pass has reserved.")
+    return [rows.holding(unit.layer) for rows in found if rows is not None]
