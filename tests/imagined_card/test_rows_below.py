@@ -32,7 +32,8 @@ from medusa_core.runtime.runner.offload import OffloadRunner
 from medusa_core.speculation.tuning.tuner import Tuner
 from tests.core.cached_rows import LAYERS, SESSIONS, TREE_ROWS, Below, Driver, kind_of_cache
 from tests.core.conftest import STREAMED
-from tests.core.laws import user_says
+from tests.core.laws import check_same_tokens, decode, user_says
+from tests.core.peer_files import write_peer
 from tests.core.tiny import write_tiny
 from tests.imagined_card import card as imagined
 from tests.imagined_card.card import imagined_card
@@ -178,6 +179,32 @@ def test_texts_are_those_of_a_whole_model(
         assert traffic.rows_written_bytes > 0
         assert (traffic.rows_read_bytes > 0) == (place != "memory" or attention is D)
         check_bytes(target, policy)
+
+
+@pytest.mark.parametrize(
+    ("name", "attended"),
+    [
+        ("gpt-oss", 0),
+        *(
+            pytest.param(name, attended, marks=pytest.mark.slow)
+            for name, attended in (("gemma 2", 0), ("gemma 4 31B", 0), ("llama 3", 8))
+        ),
+    ],
+)
+def test_a_processor_attends_as_every_family_does(name: str, attended: int, tmp_path: Path) -> None:
+    write_peer(name, tmp_path / "model")
+    formats = WeightFormats(attended=attended)
+    options = LoadOptions("float64", "cpu", formats, context_tokens=200)
+    whole = load_target(tmp_path / "model", None, options)
+    plain = decode(whole, SETTINGS, PROMPTS[1])
+    policy = Policy(
+        cache=Shares(0, 1, 0), batch=2, num_batches=1, attended=attended, attention="memory"
+    )
+    with imagined_card() as card, card.waiting():  # as experts do
+        options = replace(options, device="cuda", policy=policy)
+        target = load_target(tmp_path / "model", None, options)
+        check_same_tokens(plain, decode(target, SETTINGS, PROMPTS[1]))
+        assert target.runner.traffic.rows_written_bytes > 0
 
 
 def check_bytes(target: Target, policy: Policy) -> None:
