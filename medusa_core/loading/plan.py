@@ -12,7 +12,7 @@ from medusa_core.memory.plan import (
     DraftModel,
     plan_memory,
 )
-from medusa_core.memory.policy.planned import plan_policy
+from medusa_core.memory.policy.planned import memory_bytes, plan_policy
 from medusa_core.memory.policy.rules import check_policy
 from medusa_core.memory.probe import below_device, live_budget
 from medusa_core.memory.tiers import limited, plan_in_tiers
@@ -138,6 +138,16 @@ def _as_policy(
             "Let more lie on the disk, or fewer sequences be computed; without --policy the best "
             "one that has room is searched.",
             missing_bytes=-plan.free_bytes,
+            max_context=0,
+        )
+    needed = memory_bytes(context_tokens, config, formats, policy, plan)
+    missing = needed - below_device(options).memory_bytes if needed else 0
+    if missing > 0 and not options.ignores_plan:
+        raise PlanError(
+            f"This policy needs {missing / GIB:.2f} GiB more of the computer's memory than is "
+            "free.",
+            "Let more lie on the disk, or fewer sequences be computed.",
+            missing_bytes=missing,
             max_context=0,
         )
     return plan

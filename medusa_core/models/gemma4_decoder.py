@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from medusa_core.models.config import ModelConfig
-from medusa_core.models.decoder import AnyBlock, SequenceRows
+from medusa_core.models.decoder import AnyBlock, Decoder, SequenceRows
 from medusa_core.models.experts import ExpertMlps, Mlp, read_mlp
 from medusa_core.models.families.gemma4_text import EXPERT_NORMS
 from medusa_core.models.gemma4_block import (
@@ -241,6 +241,11 @@ class Gemma4Decoder(TraitsDecoder):
         else:
             found = its.kv.read(weights.owner)
         return self._seen(index, turned[:, :num_q], found, its, only_row)
+
+    def attend(
+        self, index: int, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
+    ) -> Tensor:
+        return Decoder.attend(self, index, q, keys, values, mask)
 
     def mask_of(self, index: int, its: SequenceRows, width: int) -> Tensor | None:
         """A layer's mask, with its rows repeated for the query heads that share a key head."""

@@ -13,12 +13,13 @@ from torch import Tensor
 
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.layer_shapes import RowShape
-from medusa_core.models.precision import precision_of
+from medusa_core.models.precision import Precision, precision_of
 from medusa_core.runtime.kv.cache import KvCache
 from medusa_core.runtime.kv.offloaded.disk import DiskStore
 from medusa_core.runtime.kv.offloaded.disk_visits import DiskVisits
 from medusa_core.runtime.kv.offloaded.store import RowStore
 from medusa_core.runtime.kv.offloaded.unit import RowUnit
+from medusa_core.runtime.kv.offloaded.visits import RowVisits
 from medusa_core.runtime.kv.panel_cache import PanelCache
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.quantized import QuantizedCache
@@ -44,12 +45,14 @@ class Kind(NamedTuple):
         dtype: Of rows as they are kept.
         cache_format: As precisions have it.
         is_panels: Does the compiled step read it?
+        device: Where it lies.
     """
 
     config: ModelConfig
     dtype: torch.dtype
     cache_format: str
     is_panels: bool
+    device: torch.device = _CPU
 
     def new_cache(self, store: RowStore | None) -> NewCache:
         if self.is_panels:
@@ -58,14 +61,18 @@ class Kind(NamedTuple):
             return lambda rows, memory: PanelCache(
                 library, self.config, self.dtype, rows, memory, store
             )
-        name = "float64" if self.dtype is torch.float64 else "float32"
-        precision = precision_of(name, _CPU, self.cache_format)
+        precision = self.precision
         kind = QuantizedCache if self.cache_format else TensorCache
         return lambda rows, memory: kind(self.config, precision, rows, memory=memory, store=store)
 
+    @property
+    def precision(self) -> Precision:
+        name = "float64" if self.dtype is torch.float64 else "float32"
+        return precision_of(name, self.device, self.cache_format)
+
     def pool(self, store: RowStore | None) -> CachePool:
         rows, form = SESSIONS * CONTEXT, self.cache_format
-        return CachePool(self.config, self.dtype, _CPU, rows, form, offloaded=store)
+        return CachePool(self.config, self.dtype, self.device, rows, form, offloaded=store)
 
     def store(self, layers: tuple[int, ...], folder: Path) -> DiskStore:
         form = self.cache_format
@@ -82,6 +89,20 @@ def kind_of_cache(name: str) -> Kind:
     return Kind(config, dtype, name if name == "q4" else "", "panels" in name)
 
 
+class Below(NamedTuple):
+    """Rows below the device.
+
+    Attributes:
+        kind: Of the caches that have them.
+        store: Their home.
+        visits: Brings them.
+    """
+
+    kind: Kind
+    store: RowStore
+    visits: RowVisits
+
+
 class Driver:
     """Sessions of two targets that differ in where rows lie alone.
 
@@ -92,16 +113,20 @@ class Driver:
         pairs: Of each session both caches.
     """
 
-    def __init__(self, kind: Kind, layers: tuple[int, ...], folder: Path, seed: int = 0) -> None:
-        self.kind = kind
-        self.store = kind.store(layers, folder)
-        self.visits = DiskVisits(self.store, _CPU)
-        stores = (self.store, None)
-        self.pools = [kind.pool(store) for store in stores]
-        self._makers = [kind.new_cache(store) for store in stores]
+    def __init__(self, below: Below, seed: int = 0) -> None:
+        self.kind, self.store, self.visits = below
+        here = self.kind._replace(device=_CPU)
+        self.pools = [self.kind.pool(self.store), here.pool(None)]
+        self._makers = [self.kind.new_cache(self.store), here.new_cache(None)]
         self.pairs = [self._pair() for _ in range(SESSIONS - 1)]
         self._chance = random.Random(seed)
         self._numbers = torch.Generator().manual_seed(seed)
+
+    @classmethod
+    def on_disk(cls, kind: Kind, layers: tuple[int, ...], folder: Path, seed: int = 0) -> Driver:
+        """Rows of some layers lie on a disk below a processor."""
+        store = kind.store(layers, folder)
+        return cls(Below(kind, store, DiskVisits(store, _CPU)), seed)
 
     def _pair(self) -> list[KvCache]:
         sides = zip(self.pools, self._makers, strict=True)
@@ -170,7 +195,7 @@ class Driver:
 
     def _written(self, kv: KvCache, layer: int, fresh: Tensor) -> Sequence[Tensor]:
         if isinstance(kv, TensorCache):
-            return kv.write(layer, fresh)
+            return kv.write(layer, fresh.to(kv.device_of(layer)))
         assert isinstance(kv, PanelCache)
         return write_panels(kv, layer, fresh)
 
@@ -265,4 +290,5 @@ def same(one: Tensor, other: Tensor) -> bool:
     """Are they equal to the bit?"""
     if one.shape != other.shape or one.dtype is not other.dtype:
         return False
-    return torch.equal(*(part.contiguous().flatten().view(torch.uint8) for part in (one, other)))
+    rows = (part.cpu().contiguous().flatten() for part in (one, other))
+    return torch.equal(*(part.view(torch.uint8) for part in rows))

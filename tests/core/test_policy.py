@@ -237,11 +237,14 @@ class ByHand:
         device = w.fixed_bytes + w.scratch_bytes + rows * w.scratch_row_bytes
         device += (n + 4) * trees * w.scored_row_bytes + states * (self.states is Tier.DEVICE)
         device = device + (count - w_m - w_k) * w.layer_bytes + (count - c_m - c_k) * cache
-        device = device + (c_m + c_k) * n * (16 if n >= 8 else 32) * w.row_bytes
-        device = device + (w_m + w_k > 0) * 3 * w.piece_bytes + (c_m + c_k > 0) * ring
+        device = device + (w_m + w_k > 0) * 3 * w.piece_bytes + (c_m > 0) * ring
+        device = device + (c_k > 0) * ring
+        tails = c_k * n * (16 if n >= 8 else 32) * w.row_bytes
         memory = w_m * w.layer_bytes + c_m * cache + states * (self.states is Tier.MEMORY)
         if m.memory_bytes:
-            memory = memory + (w_k > 0) * 3 * w.piece_bytes + (c_k > 0) * ring
+            memory = memory + (w_k > 0) * 3 * w.piece_bytes + (c_k > 0) * ring + tails
+        else:
+            device = device + tails
         disk = (w_k > 0) * count * w.layer_bytes + c_k * cache + states * (self.states is Tier.DISK)
         return (device <= m.device_bytes) & (memory <= m.memory_bytes) & (disk <= m.disk_bytes)
 

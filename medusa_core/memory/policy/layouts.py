@@ -113,18 +113,20 @@ def rooms(
 ) -> dict[Tier, Counts]:
     """Bytes that are left for weights on each tier. [n]"""
     of_layer = cache_layer_bytes(work, block)
-    below = cache_memory + cache_disk
+    below, on_card = cache_memory + cache_disk, machine.memory_bytes > 0
     ring = RING_UNITS * block.batch * work.most_slots * work.row_bytes
     ring += 2 * staging_bytes(work.row_bytes, work.most_slots)
     tails = block.num_sequences * tail_slots(step_rows(block.num_sequences)) * work.row_bytes
-    on_device = fixed_bytes(work, block) + (work.num_layers - below) * of_layer + below * tails
-    held = {
-        Tier.DEVICE: on_device + np.where(below > 0, ring, 0),
-        Tier.MEMORY: cache_memory * of_layer,
-        Tier.DISK: cache_disk * of_layer,
-    }
-    if machine.memory_bytes:  # what a disk gives to a card comes through memory
-        held[Tier.MEMORY] = held[Tier.MEMORY] + np.where(cache_disk > 0, ring, 0)
+    from_disk = np.where(cache_disk > 0, ring, 0) + cache_disk * tails
+    on_device = fixed_bytes(work, block) + (work.num_layers - below) * of_layer
+    held = {Tier.DISK: cache_disk * of_layer}
+    if on_card:  # what a disk gives to it comes through memory
+        rings = np.where(cache_memory > 0, ring, 0) + np.where(cache_disk > 0, ring, 0)
+        held[Tier.DEVICE] = on_device + rings
+        held[Tier.MEMORY] = cache_memory * of_layer + from_disk
+    else:
+        held[Tier.DEVICE] = on_device + from_disk
+        held[Tier.MEMORY] = np.zeros_like(below)
     held[states] = held[states] + passing_bytes(work, block)
     return {tier: machine.room(tier) - held[tier] for tier in Tier}
 

@@ -19,7 +19,13 @@ from medusa_core.memory.tiers import rows_at_once
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, Placement, Policy, Shares, Tier
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.quant.choice import PartFormats
-from medusa_core.runtime.kv.size import offloaded_row_bytes, ring_bytes, tail_bytes, whole_rows
+from medusa_core.runtime.kv.size import (
+    brought_bytes,
+    offloaded_row_bytes,
+    ring_bytes,
+    tail_bytes,
+    whole_rows,
+)
 
 
 def plan_policy(
@@ -131,13 +137,45 @@ def _rows_bytes(
     placement: Placement,
 ) -> tuple[int, int]:
     """Of cached rows below the device what they pass through on it, and what stays on it."""
-    item, kind = cache_itemsize(config, formats), formats.cache_format
-    below, slots = _cached_below(placement), whole_rows(context_tokens)
-    brought = below if placement.attention is Tier.DEVICE else ()
-    ring = ring_bytes(config, item, kind, brought, policy.batch, slots)
+    if formats.device == "cpu":
+        return _disk_rows_bytes(context_tokens, config, formats, policy, placement)
+    if placement.attention is Tier.MEMORY:
+        return 0, 0
+    kinds = (cache_itemsize(config, formats), formats.cache_format)
+    room = (policy.batch, whole_rows(context_tokens))
+    homes = (placement.cached_layers(tier) for tier in (Tier.MEMORY, Tier.DISK))
+    return sum(brought_bytes(config, *kinds, layers, *room) for layers in homes), 0
+
+
+def _disk_rows_bytes(
+    context_tokens: int,
+    config: ModelConfig,
+    formats: PartFormats,
+    policy: Policy,
+    placement: Placement,
+) -> tuple[int, int]:
+    """Of cached rows on a disk what they pass through in memory, and what stays there."""
+    given = (config, cache_itemsize(config, formats), formats.cache_format)
     on_disk = placement.cached_layers(Tier.DISK)
-    tails = (policy.num_sequences, placement.tree_rows)
-    return ring, tail_bytes(config, item, kind, on_disk, *tails)
+    ring = ring_bytes(*given, on_disk, policy.batch, whole_rows(context_tokens))
+    return ring, tail_bytes(*given, on_disk, policy.num_sequences, placement.tree_rows)
+
+
+def memory_bytes(
+    context_tokens: int, config: ModelConfig, formats: PartFormats, policy: Policy, plan: MemoryPlan
+) -> int:
+    """Bytes of the computer's memory below a card that a plan's layers and cached rows take."""
+    placement = plan.placement
+    if formats.device == "cpu" or placement is None:
+        return 0
+    item = cache_itemsize(config, formats)
+    layers = placement.cached_layers(Tier.MEMORY)
+    rows = policy.num_sequences * whole_rows(context_tokens)
+    held = rows * offloaded_row_bytes(config, item, formats.cache_format, layers)
+    passing = sum(_disk_rows_bytes(context_tokens, config, formats, policy, placement))
+    if placement.layers(Tier.DISK):
+        passing += NUM_BUFFERS * piece_bytes(config, formats)
+    return placement.nbytes(Tier.MEMORY) + held + passing
 
 
 def _cached_below(placement: Placement) -> tuple[int, ...]:

@@ -63,7 +63,7 @@ def tail_bytes(
     sessions: int,
     tree_rows: int,
 ) -> int:
-    """Bytes on the device of the last rows of layers whose rows lie on a disk.
+    """Bytes of the last rows of layers whose rows lie on a disk, in memory.
 
     Args:
         config: Sizes of the target.
@@ -85,7 +85,7 @@ def ring_bytes(
     batch: int,
     num_rows: int,
 ) -> int:
-    """Bytes on the device through which rows on a disk come, at their most.
+    """Bytes through which rows on a disk come to memory, at their most.
 
     Args:
         config: Sizes of the target.
@@ -98,7 +98,21 @@ def ring_bytes(
     row = max((_layer_row_bytes(config, itemsize, cache, layer) for layer in layers), default=0)
     if not row:
         return 0
-    return RING_UNITS * batch * region_bytes(row, num_rows) + 2 * staging_bytes(row, num_rows)
+    ring = brought_bytes(config, itemsize, cache, layers, batch, num_rows)
+    return ring + 2 * staging_bytes(row, num_rows)
+
+
+def brought_bytes(
+    config: ModelConfig,
+    itemsize: int,
+    cache: str,
+    layers: Collection[int],
+    batch: int,
+    num_rows: int,
+) -> int:
+    """Bytes through which rows of one home come to attention; the arguments are as before."""
+    row = max((_layer_row_bytes(config, itemsize, cache, layer) for layer in layers), default=0)
+    return RING_UNITS * batch * region_bytes(row, num_rows)
 
 
 def region_bytes(row: int, num_rows: int) -> int:

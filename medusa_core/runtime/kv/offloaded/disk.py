@@ -48,9 +48,7 @@ class DiskStore(BlockStore):
         return BlockRows(self)
 
     def _take_room(self) -> None:
-        blocks = [ROUND_ROWS * self.place(layer).row_bytes for layer in self.layers]
-        whole_pages = all(block % PAGE_BYTES == 0 for block in blocks)
-        self._file = RowFile(self._folder, self.num_sessions * self.slot_bytes, whole_pages)
+        self._file = RowFile(self._folder, self.num_sessions * self.slot_bytes)
         self._staging = self.new_staging()
 
     def new_staging(self) -> RowBlocks:

@@ -1,7 +1,9 @@
 """A file for cached rows that has no name, so that nothing is left of it.
 
-It is sparse: what was never written takes no room. It is read and written past the page cache where
-that can be, as all of it comes once a step: there it would only push other things out of memory.
+It is sparse: what was never written takes no room. It is read past the page cache where that can
+be, as all of it comes once a step: there it would only push other things out of memory. Long pieces
+are written past it, too, which is several times as fast; short ones aren't: each would be waited
+for.
 Nothing here needs torch.
 """
 
@@ -19,19 +21,19 @@ from medusa_core.runtime.kv.size import PAGE_BYTES
 from medusa_core.runtime.offload.disk_room import check_room, write_error
 from medusa_core.runtime.offload.layer_file import UNDONE, open_direct
 
+DIRECT_BYTES = 1 << 20  # pieces from this on are written past the page cache
 _WHAT = "The cached rows"
 
 
 class RowFile:
     """A file without a name, read by several threads and written by one."""
 
-    def __init__(self, folder: Path, num_bytes: int, whole_pages: bool) -> None:
+    def __init__(self, folder: Path, num_bytes: int) -> None:
         """Make it.
 
         Args:
             folder: On the disk.
             num_bytes: How large it is; it takes room as it is written.
-            whole_pages: Is it written in whole pages, from memory that begins at such?
 
         Raises:
             TierError: The disk has no room for it, or can't be written.
@@ -42,12 +44,12 @@ class RowFile:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             check_room(folder, num_bytes, _WHAT)
-            self._writer, self._reader = _open_nameless(folder, whole_pages)
+            self._writer, self._direct_writer, self._reader = _open_nameless(folder)
+            for file in (self._writer, self._direct_writer, self._reader):
+                weakref.finalize(self, file.close)
             self._writer.truncate(num_bytes)
         except OSError as error:
             raise write_error(folder, error, _WHAT) from error
-        for file in (self._writer, self._reader):
-            weakref.finalize(self, file.close)
 
     def read(self, offset: int, into: memoryview) -> None:
         """Fill memory.
@@ -76,15 +78,22 @@ class RowFile:
     def write(self, offset: int, content: memoryview) -> None:
         """Write bytes.
 
+        Args:
+            offset: First byte.
+            content: They, from where a page begins.
+
         Raises:
             TierError: The disk is full or fails, or the file was cut.
         """
         try:
             if os.fstat(self._writer.fileno()).st_size != self._num_bytes:
                 raise self._cut()  # what is missing would come back as zeros
-            self._writer.seek(offset)
+            whole_pages = offset % PAGE_BYTES == len(content) % PAGE_BYTES == 0
+            is_long = len(content) >= DIRECT_BYTES
+            file = self._direct_writer if whole_pages and is_long else self._writer
+            file.seek(offset)
             while content:
-                content = content[self._writer.write(content) :]
+                content = content[file.write(content) :]
         except OSError as error:
             raise write_error(self._folder, error, _WHAT) from error
 
@@ -95,8 +104,8 @@ class RowFile:
         )
 
 
-def _open_nameless(folder: Path, whole_pages: bool) -> tuple[Any, Any]:
-    """A file to be written, and the same to be read; see `RowFile`.
+def _open_nameless(folder: Path) -> tuple[Any, Any, Any]:
+    """A file: to be written, to be written past the page cache, and to be read past it.
 
     Its name goes at once where the system allows that, else with its last handle: even if the
     program is killed. If it is in between, the next load tidies up as after one that wrote layers.
@@ -106,13 +115,10 @@ def _open_nameless(folder: Path, whole_pages: bool) -> tuple[Any, Any]:
         os.close(handle)
         flags = getattr(os, "O_TEMPORARY", 0) | getattr(os, "O_BINARY", 0)
         writer, reader = (os.open(name, flags | way) for way in (os.O_WRONLY, os.O_RDONLY))
-        return os.fdopen(writer, "wb", buffering=0), os.fdopen(reader, "rb", buffering=0)
-    path = Path(name)
-    with os.fdopen(handle, "wb", buffering=0) as plain:
-        try:
-            reader = open_direct(path)
-            if whole_pages:
-                return open_direct(path, writes=True), reader
-            return os.fdopen(os.dup(plain.fileno()), "wb", buffering=0), reader
-        finally:
-            path.unlink()
+        plain = os.fdopen(writer, "wb", buffering=0)
+        return plain, plain, os.fdopen(reader, "rb", buffering=0)
+    path, plain = Path(name), os.fdopen(handle, "wb", buffering=0)
+    try:
+        return plain, open_direct(path, writes=True), open_direct(path)
+    finally:
+        path.unlink()
