@@ -83,7 +83,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--throughput",
         type=int,
         metavar="N",
-        help="with --shape: N prompts in one block, against one at a time and the forecast",
+        help="N prompts of --shape or --model under the best policy, against one at a time, the "
+        "forecast, and a cache on the device",
+    )
+    parser.add_argument(
+        "--length",
+        type=int,
+        default=0,
+        metavar="L",
+        help="with --throughput: tokens of each prompt (default: those of the texts)",
+    )
+    parser.add_argument(
+        "--policy", type=Path, metavar="FILE", help="with --throughput: this one; see batch"
+    )
+    parser.add_argument(
+        "--brute-force",
+        action="store_true",
+        help="with --throughput: measure every policy of a small grid, too",
     )
     parser.add_argument("--num-heads", type=int, default=3, help="random Medusa heads of --shape")
     parser.add_argument("--limit", type=int, help="most prompts, in turns from each category")
@@ -445,6 +461,8 @@ def _check_files(args: argparse.Namespace) -> None:
 
 
 def _check_counts(args: argparse.Namespace) -> None:
+    if args.length < 0:
+        raise RequestError(f"--length is {args.length}.", "Choose 1 or more, or 0.")
     for name in ("limit", "max_new_tokens", "repeats"):
         value = getattr(args, name)
         if value is not None and value < 1:

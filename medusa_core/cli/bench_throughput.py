@@ -1,47 +1,29 @@
-"""A block of prompts through layers that come from below: its rate, overlap, and the forecast."""
+"""A block of prompts under a policy: its rate, overlap, the forecast, and other policies."""
 
 from __future__ import annotations
 
 import argparse
 import gc
-import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from medusa_core.bench.disk_offload import OffloadRow, accelerate_row
-from medusa_core.bench.random_target import random_target
 from medusa_core.bench.step_race import OnTimed
-from medusa_core.cli.load_arguments import (
-    disk_of,
-    options_of,
-    placing_of,
-    ready,
-)
-from medusa_core.engine.batch.room import sessions_for
+from medusa_core.cli.load_arguments import disk_of
+from medusa_core.cli.plan_throughput import found_lines
+from medusa_core.cli.throughput_case import ThroughputCase
 from medusa_core.engine.several import answer_all
 from medusa_core.errors import MedusaError, RequestError
 from medusa_core.loading.target import Target
 from medusa_core.memory.heap import trim_heap
-from medusa_core.memory.policy.found import BatchForecast
-from medusa_core.memory.policy.here import (
-    MEASURED,
-    PolicyRequest,
-    Rates,
-    machine_for,
-    work_of,
-)
-from medusa_core.memory.policy.rules import Rules
-from medusa_core.memory.policy.search import (
-    solve,
-)
-from medusa_core.memory.policy.work import BatchBlock
-from medusa_core.memory.probe import below_device, live_budget
-from medusa_core.memory.tiers import limited
-from medusa_core.messages import ChatMessage, Generate, GenerateSettings, GenerationDone, Role, Tier
+from medusa_core.memory.policy.found import FoundPolicy
+from medusa_core.memory.policy.policy_file import found_as_json, read_policy
+from medusa_core.memory.policy.question import PolicyQuestion
+from medusa_core.messages import Generate, GenerationDone, Tier
 from medusa_core.runtime.offload.layer_stream import NUM_BUFFERS
 from medusa_core.runtime.runner.offload import OffloadRunner
 from medusa_core.runtime.runner.offload_native import OffloadNativeRunner
@@ -51,13 +33,25 @@ from medusa_core.runtime.tree.shape import (
     TreeShape,
 )
 from medusa_core.speculation.tuning.tuner import Tuner
-from medusa_core.system.files.measurement_files import MeasurementFiles
-from medusa_core.system.resources import calibrations_dir
 
 _PEER_TOKENS = 8
 _ALONE_TOKENS = 6  # of one prompt at a time: every step takes as long
+_FEW_STEPS = 4
 _OVERLAP_ROWS = (1, 4, 8, 16, 32)
-_WORDS = "the quick brown fox jumps over the lazy dog and runs into the green forest"
+
+
+class TriedPolicy(NamedTuple):
+    """A policy of a grid.
+
+    Attributes:
+        policy: It, and what was expected, as JSON.
+        forecast_tokens_per_s: What was expected.
+        tokens_per_s: By prompts that were read and a few steps; 0 where it couldn't be loaded.
+    """
+
+    policy: dict[str, Any]
+    forecast_tokens_per_s: float
+    tokens_per_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +72,12 @@ class ThroughputReport:
         overlap_gain: The second ÷ the first, by rows.
         layers_here: Layers on the device, with the block and with one prompt.
         offloaded_gib: What a step brings.
+        policy: What was carried out, and its forecast.
+        weights_first_tokens_per_s: With cache and activations on the device; None where the policy
+            has them there, too.
+        over_weights_first: The policy's ÷ that.
+        tried: Other policies, measured shortly; empty unless they are asked for.
+        over_best_tried: The policy's, measured likewise, ÷ the best of them.
         accelerate: Accelerate's disk offload in 16 bits, one prompt; None unless it is asked for.
     """
 
@@ -94,6 +94,11 @@ class ThroughputReport:
     overlap_gain: dict[str, float]
     layers_here: tuple[int, int]
     offloaded_gib: float
+    policy: dict[str, Any]
+    weights_first_tokens_per_s: float | None = None
+    over_weights_first: float | None = None
+    tried: tuple[TriedPolicy, ...] = ()
+    over_best_tried: float | None = None
     accelerate: OffloadRow | None = None
 
 
@@ -104,49 +109,56 @@ def run_throughput(args: argparse.Namespace, report_line: OnTimed) -> dict[str, 
         RequestError: The arguments make no sense.
         MedusaError: It can't be loaded.
     """
-    count, new_tokens = args.throughput, args.max_new_tokens
-    if not args.shape or not 2 <= count <= 256:
+    if not (args.shape or args.model) or not 2 <= args.throughput <= 256:
         raise RequestError(
-            "A block needs a shape and 2 to 256 prompts.", "Say --shape vicuna-7b --throughput 32."
+            "A block needs a shape or a model, and 2 to 256 prompts.",
+            "Say --shape vicuna-7b --throughput 32.",
         )
     disk = disk_of(args)
     if disk is None and "accelerate" in args.peers:
         raise RequestError("Accelerate's layers need a disk.", "Name a folder with --tier-disk.")
-    args.lm_head_quant = args.lm_head_quant or args.quant
-    requests = _requests(count, new_tokens)
-    report_line("loading for the block")
-    block = _target(args, requests, count)
-    prompt_tokens = statistics.fmean(map(len, _prompts(block, requests)))
-    report_line("measuring rates")
-    policy = _forecast(args, block, count, round(prompt_tokens), new_tokens, report_line)
-    overlap = _steps(block, count, report_line)
-    report_line(f"answering {count} prompts at once")
-    tokens_per_s = _rate(block, requests, count)
+    if args.shape:
+        args.lm_head_quant = args.lm_head_quant or args.quant
+    given = None if args.policy is None else read_policy(args.policy)
+    case = ThroughputCase.of(args)
+    question = case.question(report_line)
+    asked = None if given is None else question.of(given)
+    report_line("measuring rates and loading for the block")
+    found, block = case.load_best(question, asked)
+    report_line("\n".join(found_lines(case.config.num_layers, found)))
+    overlap = _steps(block, found, report_line)
+    report_line(f"answering {args.throughput} prompts, {found.policy.num_sequences} at once")
+    tokens_per_s = _rate(block, case.requests, found.policy.num_sequences)
     here, offloaded_gib = _here(block)
     del block
-    gc.collect()
-    trim_heap()
+    _free()
     report_line("loading for one prompt at a time")
-    one = _target(args, requests[:1], 1)
-    one_rate = _rate_alone(one, requests[0], new_tokens)
+    _, one = case.load_best(question.for_one())
+    one_rate = _rate_alone(one, case.requests[0], case.new_tokens)
+    one_here = _here(one)[0]
+    del one
+    _free()
     report = ThroughputReport(
-        prompts=count,
-        prompt_tokens=prompt_tokens,
-        new_tokens=new_tokens,
+        prompts=args.throughput,
+        prompt_tokens=case.prompt_tokens,
+        new_tokens=case.new_tokens,
         tokens_per_s=tokens_per_s,
         one_tokens_per_s=one_rate,
         over_one=tokens_per_s / one_rate,
-        forecast_tokens_per_s=policy.tokens_per_s,
-        over_forecast=tokens_per_s / policy.tokens_per_s,
+        forecast_tokens_per_s=found.forecast.tokens_per_s,
+        over_forecast=tokens_per_s / found.forecast.tokens_per_s,
         overlap=overlap[0],
         no_overlap=overlap[1],
         overlap_gain={rows: overlap[1][rows] / overlap[0][rows] for rows in overlap[0]},
-        layers_here=(here, _here(one)[0]),
+        layers_here=(here, one_here),
         offloaded_gib=offloaded_gib,
+        policy=found_as_json(found),
     )
+    if found.policy.cache.below:
+        report = _beside_weights_first(case, question, report, report_line)
+    if args.brute_force:
+        report = _beside_others(case, question, found, report, report_line)
     if disk is not None and "accelerate" in args.peers:
-        del one
-        gc.collect()
         memory = round(args.memory_gib * (1 << 30))
         row = accelerate_row(args.shape, disk, memory, _PEER_TOKENS, report_line)
         report = replace(report, accelerate=row)
@@ -154,50 +166,62 @@ def run_throughput(args: argparse.Namespace, report_line: OnTimed) -> dict[str, 
     return asdict(report)
 
 
-def _requests(count: int, new_tokens: int) -> list[Generate]:
-    settings = GenerateSettings(drafter="none", rule="greedy", max_new_tokens=new_tokens)
-    texts = (f"{_WORDS}, number {number}" for number in range(count))
-    request = ((ChatMessage(Role.USER, text),) for text in texts)
-    return [Generate(str(n), "", messages, settings) for n, messages in enumerate(request)]
+def _beside_weights_first(
+    case: ThroughputCase, question: PolicyQuestion, report: ThroughputReport, report_line: OnTimed
+) -> ThroughputReport:
+    """The report with what is reached if cache and activations stay on the device."""
+    report_line("loading with cache and activations on the device")
+    first, target = case.load_best(question.weights_first())
+    report_line("\n".join(found_lines(case.config.num_layers, first)))
+    rate = _rate_shortly(target, case, first.policy.num_sequences)
+    del target
+    _free()
+    over = report.tokens_per_s / rate
+    return replace(report, weights_first_tokens_per_s=rate, over_weights_first=over)
 
 
-def _prompts(target: Target, requests: Sequence[Generate]) -> list[list[int]]:
-    encode, render = target.tokenizer.encode_prompt, target.template.render
-    return [encode(render(request.messages)) for request in requests]
-
-
-def _target(args: argparse.Namespace, requests: Sequence[Generate], together: int) -> Target:
-    """Random weights with room for so many of the requests."""
-    new_tokens = requests[0].settings.max_new_tokens
-    length = 48 + new_tokens  # more than the prompts have
-    sessions = sessions_for([length] * together, together, length)
-    options = replace(options_of(args), context_tokens=length, sessions=sessions)
-    return ready(args, random_target(args.shape, options, 0))
-
-
-def _forecast(
-    args: argparse.Namespace,
-    target: Target,
-    count: int,
-    prompt_tokens: int,
-    new_tokens: int,
+def _beside_others(
+    case: ThroughputCase,
+    question: PolicyQuestion,
+    found: FoundPolicy,
+    report: ThroughputReport,
     report_line: OnTimed,
-) -> BatchForecast:
-    """What the cost model expects of this block."""
-    request = PolicyRequest(
-        target.config, target.formats, target.precision, count, prompt_tokens, new_tokens
+) -> ThroughputReport:
+    """The report with every policy of a small grid, measured shortly, and the choice likewise."""
+    others = [one for one in question.every() if one.policy != found.policy]
+    rates = []
+    for number, one in enumerate((found, *others)):
+        rates.append(_tried(case, one))
+        name = "the choice" if not number else f"{number} of {len(others)}"
+        rate, policy = rates[-1], one.policy
+        report_line(
+            f"{name}: {policy.num_batches} × {policy.batch}, weights {policy.weights.device:.2f} "
+            f"and cache {policy.cache.device:.2f} here: {rate:.2f} tokens/s, "
+            f"{one.forecast.tokens_per_s:.2f} expected"
+        )
+    tried = tuple(
+        TriedPolicy(found_as_json(one), one.forecast.tokens_per_s, rate)
+        for one, rate in zip(others, rates[1:], strict=True)
     )
-    budget = limited(live_budget(args.device), args.memory_gib)
-    rates = Rates(MeasurementFiles(calibrations_dir()), report_line, MEASURED)
-    machine = machine_for(request, budget, below_device(placing_of(args)), rates)
-    # What is loaded already is free to be taken by what is planned.
-    room = round(args.memory_gib * (1 << 30)) if args.memory_gib else machine.device_bytes
-    machine = replace(machine, device_bytes=max(machine.device_bytes, room))
-    rows = target.chunk_rows
-    found = solve(work_of(request), BatchBlock(count, 1, rows, rows), machine, Rules(False))
-    if found is None:
-        raise RequestError("The cost model finds no room for this block.", "Give it more memory.")
-    return found.forecast
+    return replace(report, tried=tried, over_best_tried=rates[0] / max(rates))
+
+
+def _tried(case: ThroughputCase, found: FoundPolicy) -> float:
+    """Tokens a second of a policy; 0 where it has no room after all."""
+    try:
+        target = case.load(found.policy)
+    except MedusaError:
+        return 0.0
+    try:
+        return _rate_shortly(target, case, found.policy.num_sequences)
+    finally:
+        del target
+        _free()
+
+
+def _free() -> None:
+    gc.collect()
+    trim_heap()
 
 
 def _rate(target: Target, requests: Sequence[Generate], together: int) -> float:
@@ -207,6 +231,34 @@ def _rate(target: Target, requests: Sequence[Generate], together: int) -> float:
     for answered in answer_all(target, requests, tuner, together):
         num_tokens += len(_done(answered.done).token_ids)
     return num_tokens / (time.perf_counter() - started)
+
+
+def _rate_shortly(target: Target, case: ThroughputCase, together: int) -> float:
+    """Tokens a second, from prompts that are read and a few steps that all take as long."""
+    some = case.requests[:together]
+    started, ends = time.perf_counter(), list[float]()  # of the steps of all, and the one before
+
+    def after_step(num_tokens: int) -> None:
+        if num_tokens < len(some):
+            ends.clear()
+        ends.append(time.perf_counter())
+        if len(ends) > _FEW_STEPS:
+            raise _Enough
+
+    num_tokens = 0
+    try:
+        for answered in answer_all(target, some, Tuner(target), together, after_step):
+            num_tokens += len(_done(answered.done).token_ids)
+    except _Enough:
+        rounds = len(case.requests) / len(some)
+        step_s = (ends[-1] - ends[0]) / _FEW_STEPS
+        block_s = ends[0] - started + (case.new_tokens - 1) * step_s
+        return len(case.requests) * case.new_tokens / (rounds * block_s)
+    return num_tokens / (time.perf_counter() - started)
+
+
+class _Enough(Exception):  # noqa: N818 - nothing went wrong
+    """Enough was measured."""
 
 
 def _rate_alone(target: Target, request: Generate, new_tokens: int) -> float:
@@ -225,20 +277,20 @@ def _done(done: GenerationDone | MedusaError) -> GenerationDone:
 
 
 def _steps(
-    target: Target, count: int, report_line: OnTimed
+    target: Target, found: FoundPolicy, report_line: OnTimed
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Seconds of steps with loading beside computing, and without."""
-    runner = target.runner
-    if not isinstance(runner, OffloadRunner | OffloadNativeRunner):
+    """Seconds of steps with loading beside computing, and without; of policies that only load."""
+    runner, count = target.runner, found.policy.num_sequences
+    if found.policy.cache.below or not isinstance(runner, OffloadRunner | OffloadNativeRunner):
         return {}, {}
-    found: list[dict[str, float]] = []
+    steps: list[dict[str, float]] = []
     for num_buffers in (NUM_BUFFERS, 1):
         runner.tiers.weights.read_ahead(num_buffers)
         report_line("steps " + ("with overlap" if num_buffers > 1 else "without overlap"))
         rows = [number for number in _OVERLAP_ROWS if number <= count]
-        found.append({str(number): _step_s(target, number) for number in rows})
+        steps.append({str(number): _step_s(target, number) for number in rows})
     runner.tiers.weights.read_ahead(NUM_BUFFERS)
-    return found[0], found[1]
+    return steps[0], steps[1]
 
 
 @torch.inference_mode()
@@ -274,8 +326,14 @@ def _text(report: ThroughputReport) -> str:
         f"one at a time: {report.one_tokens_per_s:.3f} tokens/s; {report.over_one:.1f} × as many",
         f"forecast {report.forecast_tokens_per_s:.2f}; measured {report.over_forecast:.2f} of it",
         f"layers here {report.layers_here[0]}; a step brings {report.offloaded_gib:.2f} GiB",
-        f"{'rows':>6}{'overlap':>12}{'without':>12}{'gain':>8}",
     ]
+    if report.weights_first_tokens_per_s is not None:
+        rate, over = report.weights_first_tokens_per_s, report.over_weights_first
+        lines.append(f"cache on the device: {rate:.2f} tokens/s; {over:.2f} × as many")
+    if report.over_best_tried is not None:
+        lines.append(f"of the best of {len(report.tried)} others: {report.over_best_tried:.2f}")
+    if report.overlap_gain:
+        lines.append(f"{'rows':>6}{'overlap':>12}{'without':>12}{'gain':>8}")
     for rows, gain in report.overlap_gain.items():
         times = f"{report.overlap[rows]:>10.2f} s{report.no_overlap[rows]:>10.2f} s"
         lines.append(f"{rows:>6}{times}{gain:>8.2f}")

@@ -72,7 +72,7 @@ def test_long_pieces_go_past_the_page_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_file, "DIRECT_BYTES", 0)
-    driver = Driver(kind_of_cache("float32"), (0, 2, 3), tmp_path, seed=2)
+    driver = Driver.on_disk(kind_of_cache("float32"), (0, 2, 3), tmp_path, seed=2)
     plain = driver.store._file._writer
     driver.store._file._writer = Failing(plain, "write", errno.EIO)  # blocks are whole pages
     driver.go_on(30)

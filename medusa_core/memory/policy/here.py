@@ -18,7 +18,6 @@ from medusa_core.memory.bandwidth import card_bytes_per_s, disk_bytes_per_s, dis
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.placement import layer_bytes, piece_bytes
 from medusa_core.memory.plan import (
-    cache_itemsize,
     kv_bytes,
     scratch_bytes,
     session_states_bytes,
@@ -30,11 +29,9 @@ from medusa_core.memory.policy.machine import (
     RateCurve,
 )
 from medusa_core.memory.policy.measure import (
-    cache_rates,
     copied_bytes_per_s,
     from_card_bytes_per_s,
-    layer_curves,
-    on_threads,
+    model_rates,
     written_bytes_per_s,
 )
 from medusa_core.memory.policy.work import BatchWork
@@ -297,11 +294,9 @@ class _Keys(NamedTuple):
 def _of_model(request: PolicyRequest, rates: Rates) -> dict[str, Any]:
     config, precision = request.config, request.precision
     rates.on_measure("measuring a layer of the model")
-    with on_threads(request.threads):
-        layer, head = layer_curves(config, request.formats, precision)
-        itemsize = cache_itemsize(config, request.formats)
-        one, prompts = cache_rates(config, precision, request.mean_tokens, itemsize)
-    return {"layer_s": layer, "head_s": head, "cache": one, "prompts": prompts}
+    return model_rates(
+        config, request.formats, precision, request.mean_tokens, request.threads
+    )._asdict()
 
 
 def _of_disk(folder: Path, request: PolicyRequest, rates: Rates) -> dict[str, Any]:

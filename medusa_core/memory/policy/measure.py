@@ -9,14 +9,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from medusa_core.errors import TierError
+from medusa_core.memory.plan import cache_itemsize
 from medusa_core.memory.policy.machine import RateCurve
 from medusa_core.models.attention import choose_attention
 from medusa_core.models.config import ModelConfig
+from medusa_core.models.decoder import Decoder
 from medusa_core.models.layer_shapes import rows_of
 from medusa_core.models.parts import LinearPart, block_parts, lm_head_part
 from medusa_core.models.precision import Precision
@@ -27,8 +31,11 @@ from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_linear import NativeLinear
 from medusa_core.models.quant.random_blocks import random_blocks
 from medusa_core.runtime.kv.quantized import QuantizedCache
-from medusa_core.runtime.kv.size import row_bytes
+from medusa_core.runtime.kv.size import ROUND_ROWS, row_bytes
 from medusa_core.runtime.kv.tensor import TensorCache
+from medusa_core.runtime.runner.choice import choose_runner
+from medusa_core.runtime.runner.runner import PlacedTree
+from medusa_core.runtime.tree.shape import TokenTree, TreeShape
 from medusa_core.system import cuda
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.pool import Workers
@@ -38,9 +45,131 @@ _LEAST_TURNS, _MOST_TURNS, _MEASURED_S = 3, 50, 0.5
 _MOVED_BYTES = 128 << 20
 _SCALE = 0.02
 _PROMPT_ROWS = 32  # that attend at once
+_CHUNK_ROWS = 64  # one of `ROWS`
+_LONG_TOKENS = 1024
+_MOST_RATE = 4e12  # of any memory
 
 
-def layer_curves(
+class ModelRates(NamedTuple):
+    """What is measured of a model.
+
+    Attributes:
+        layer_s: Times of a layer by rows, which have little behind them.
+        head_s: Times of the projection to the vocabulary likewise.
+        cache: At which attention of one row reads a cache. [bytes/s]
+        prompts: Likewise of rows of a prompt, each of which reads all of it. [bytes/s]
+    """
+
+    layer_s: RateCurve
+    head_s: RateCurve
+    cache: float
+    prompts: float
+
+
+def model_rates(
+    config: ModelConfig, formats: PartFormats, precision: Precision, tokens: int, num_threads: int
+) -> ModelRates:
+    """Rates of a model: of its runner with one layer; of unusual families of their parts alone.
+
+    Args:
+        config: Sizes of the model; its first layer stands for all.
+        formats: Format of every part.
+        precision: What it computes in, and where.
+        tokens: Behind which attention is measured.
+        num_threads: That compute on a processor.
+    """
+    with on_threads(num_threads):
+        if config.is_ours and config.traits.is_usual:
+            return _OneLayer(config, formats, precision, num_threads).rates(tokens)
+        layer_s, head_s = _layer_curves(config, formats, precision)
+        itemsize = cache_itemsize(config, formats)
+        return ModelRates(layer_s, head_s, *_cache_rates(config, precision, tokens, itemsize))
+
+
+class _OneLayer:
+    """A model's first layer and its projection, with random weights, in the runner of the model."""
+
+    def __init__(
+        self, config: ModelConfig, formats: PartFormats, precision: Precision, num_threads: int
+    ) -> None:
+        self._config = replace(config, num_layers=1)
+        self._formats, self._precision = formats, precision
+        model = Decoder(self._config, precision, _RandomParts(self._config, formats, precision))
+        self._runner = choose_runner(model, precision)
+        self._runner.use_threads(num_threads, num_threads)
+
+    def rates(self, tokens: int) -> ModelRates:
+        """All of them; see `model_rates`."""
+        few = {rows: self._step_s(rows, ROUND_ROWS) for rows in ROWS[:3]}
+        many = {rows: self._chunk_s(rows, 0) for rows in ROWS[3:]}
+        # So many that what attention adds is more than what others disturb.
+        tokens, count = max(tokens, min(_LONG_TOKENS, self._config.context_tokens)), ROWS[1]
+        itemsize = cache_itemsize(self._config, self._formats)
+        nbytes = tokens * row_bytes(self._config, itemsize, self._precision.cache_format)
+        step_s = self._step_s(count, tokens + ROUND_ROWS) - few[count]
+        chunk_s = self._chunk_s(_CHUNK_ROWS, tokens) - many[_CHUNK_ROWS]
+        return ModelRates(
+            tuple((few | many).items()),
+            tuple((rows, self._head_s(rows)) for rows in ROWS),
+            count * nbytes / max(count * nbytes / _MOST_RATE, step_s),
+            _CHUNK_ROWS * nbytes / max(_CHUNK_ROWS * nbytes / _MOST_RATE, chunk_s),
+        )
+
+    def _step_s(self, count: int, length: int) -> float:
+        """Of so many sequences of this length, a row each."""
+        root = TokenTree(TreeShape.root_only(), (0,))
+        caches = [self._runner.new_cache(length + ROUND_ROWS) for _ in range(count)]
+        for kv in caches:
+            kv.fill(length)
+        placed = [PlacedTree(root, kv) for kv in caches]
+        return _usual_s(lambda: self._runner.verify(*placed), self._precision)
+
+    def _chunk_s(self, rows: int, behind: int) -> float:
+        """Of so many rows of a prompt."""
+        kv = self._runner.new_cache(behind + rows + ROUND_ROWS)
+
+        def read() -> None:
+            kv.truncate(0)
+            kv.fill(behind)
+            self._runner.extend([0] * rows, kv)
+
+        return _usual_s(read, self._precision)
+
+    def _head_s(self, rows: int) -> float:
+        shape = (rows, self._config.hidden_size)
+        states = torch.randn(shape).to(self._precision.device, self._runner.hidden_dtype)
+        return _usual_s(lambda: self._runner.logits(states), self._precision)
+
+
+class _RandomParts:
+    """Parts of a model of one layer; see `Weights`. Its only token is the first."""
+
+    num_parameters = nbytes = 0
+
+    def __init__(self, config: ModelConfig, formats: PartFormats, precision: Precision) -> None:
+        self._config, self._formats, self._precision = config, formats, precision
+
+    def vector(self, name: str, size: int) -> Tensor:
+        return self.named(name, size)
+
+    def named(self, name: str, *shape: int) -> Tensor:
+        return torch.ones(shape).to(self._precision.device, self._precision.compute)
+
+    def embedding(self) -> Tensor:
+        return self.named("", 1, self._config.hidden_size)
+
+    def token_table(self, name: str, rows: int, columns: int) -> Tensor:
+        return self.named(name, 1, columns)
+
+    def linear(self, part: LinearPart) -> QuantLinear:
+        return _random(part, part.fitting(self._formats.linears, self._formats), self._precision)
+
+    def lm_head(self, part: LinearPart, embedding: Tensor) -> QuantLinear:
+        spec = self._formats.fitting(self._formats.lm_head, part.rows, part.columns)
+        return _random(part, spec, self._precision)
+
+
+def _layer_curves(
     config: ModelConfig, formats: PartFormats, precision: Precision
 ) -> tuple[RateCurve, RateCurve]:
     """Times of a layer's products, and of the projection to the vocabulary, by rows.
@@ -61,7 +190,7 @@ def layer_curves(
     return _curve(layers, precision), _curve(head, precision)
 
 
-def cache_rates(
+def _cache_rates(
     config: ModelConfig, precision: Precision, tokens: int, itemsize: int
 ) -> tuple[float, float]:
     """Bytes a second at which attention reads a cache behind so many tokens.
@@ -160,15 +289,17 @@ def _workers() -> Workers | None:
 
 
 def _random(
-    part: LinearPart, spec: QuantSpec, precision: Precision, workers: Workers | None
+    part: LinearPart, spec: QuantSpec, precision: Precision, workers: Workers | None = None
 ) -> QuantLinear:
-    rows, columns = part.rows, part.columns
+    rows, columns, bias = part.rows, part.columns, None
     if spec.name in BLOCK_SIZES:
         weight = {"blocks": random_blocks(spec.name, rows, columns)}
     else:
         drawn = torch.randn(rows, columns) * _SCALE
         weight = spec.quantize(drawn.to(precision.device, precision.compute))
-    layer = spec.build(weight, rows, None, precision.compute)
+    if part.has_bias:
+        bias = torch.zeros(rows).to(precision.device, precision.compute)
+    layer = spec.build(weight, rows, bias, precision.compute)
     if isinstance(layer, NativeLinear) and workers is not None:
         layer.share_workers(workers)
     return layer
@@ -191,7 +322,7 @@ def _curve(layers: Sequence[tuple[int, QuantLinear]], precision: Precision) -> R
 
 
 @torch.inference_mode()
-def _usual_s(work: Callable[[], None], precision: Precision) -> float:
+def _usual_s(work: Callable[[], object], precision: Precision) -> float:
     def whole() -> None:
         work()
         cuda.wait(precision.device)

@@ -12,7 +12,7 @@ from medusa_core.memory.policy.found import FoundPolicy
 from medusa_core.memory.policy.here import PolicyRequest, Rates, keep_reached, machine_for, work_of
 from medusa_core.memory.policy.machine import MachineRates
 from medusa_core.memory.policy.rules import Rules
-from medusa_core.memory.policy.search import expected, search
+from medusa_core.memory.policy.search import every, expected, search
 from medusa_core.memory.policy.work import BatchWork
 from medusa_core.memory.tiers import Below
 from medusa_core.messages import Policy, Tier
@@ -67,9 +67,36 @@ class PolicyQuestion:
                 "Give it more --memory-gib, or name a folder on a disk that is less full with "
                 "--tier-disk.",
             )
-        formats = self.request.formats
-        kept = replace(found.policy, cache_format=formats.cache_format, attended=formats.attended)
-        return found._replace(policy=kept)
+        return self._as_asked(found)
+
+    def _as_asked(self, found: FoundPolicy) -> FoundPolicy:
+        """With the formats that aren't searched, as exact text is the default."""
+        kinds = self.request.formats
+        policy = replace(found.policy, cache_format=kinds.cache_format, attended=kinds.attended)
+        return found._replace(policy=policy)
+
+    def every(self) -> list[FoundPolicy]:
+        """Policies of a small grid, with all, half and nothing of the cache below.
+
+        Those of which most is expected come first.
+        """
+        count = self.work.num_layers
+        below = (0, count // 2, count) if self.rules.cache_below else (0,)
+        return [self._as_asked(one) for one in every(self.work, self.machine, self.rules, below)]
+
+    def weights_first(self) -> PolicyQuestion:
+        """The same where cache and activations stay on the device."""
+        return replace(self._measured(), rules=replace(self.rules, cache_below=False))
+
+    def for_one(self) -> PolicyQuestion:
+        """The same for one prompt at a time, whose cache stays on the device."""
+        first = self.weights_first()
+        return replace(first, request=replace(self.request, num_prompts=1))
+
+    def _measured(self) -> PolicyQuestion:
+        """The same, which believes what was measured for this one."""
+        _ = self.machine
+        return replace(self, rates=replace(self.rates, anew=()))
 
     def of(self, policy: Policy) -> FoundPolicy:
         """Somebody's policy, and what is expected of it."""

@@ -1,0 +1,187 @@
+"""What `bench --throughput` answers, and with which model: a shape, or a real one."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle, islice
+from pathlib import Path
+from statistics import fmean
+
+import torch
+
+from medusa_core.bench.random_target import random_target, shape_config
+from medusa_core.cli.load_arguments import model_dirs, options_of, ready
+from medusa_core.engine.batch.room import sessions_for
+from medusa_core.errors import PlanError
+from medusa_core.loading.load import load_target
+from medusa_core.loading.plan import as_placed
+from medusa_core.loading.target import Target
+from medusa_core.memory.policy.found import FoundPolicy
+from medusa_core.memory.policy.here import MEASURED, OnMeasure, PolicyRequest, Rates
+from medusa_core.memory.policy.question import PolicyQuestion
+from medusa_core.memory.policy.rules import rules_of
+from medusa_core.memory.probe import below_device, live_budget
+from medusa_core.memory.tiers import limited
+from medusa_core.messages import (
+    ChatMessage,
+    Generate,
+    GenerateSettings,
+    LoadOptions,
+    Policy,
+    Role,
+    Shares,
+)
+from medusa_core.models.config import ModelConfig
+from medusa_core.models.model_files import ModelFiles
+from medusa_core.models.precision import choose_device, hardware_of, precision_of
+from medusa_core.models.quant.choice import settle_formats
+from medusa_core.system.files.measurement_files import MeasurementFiles
+from medusa_core.system.prompts import read_prompts
+from medusa_core.system.resources import calibrations_dir, demo_model_dir, prompts_dir
+
+_WORDS = "the quick brown fox jumps over the lazy dog and runs into the green forest"
+_ATTEMPTS = 6
+_SPARE_TOKENS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughputCase:
+    """See the module.
+
+    Attributes:
+        args: Of `bench`.
+        options: How the target is loaded.
+        config: Its sizes.
+        files: Of a real model; None for a shape.
+        requests: What is asked.
+        lengths: Of every conversation, its answer included, in tokens.
+        new_tokens: Of each answer.
+    """
+
+    args: argparse.Namespace
+    options: LoadOptions
+    config: ModelConfig
+    files: ModelFiles | None
+    requests: Sequence[Generate]
+    lengths: Sequence[int]
+    new_tokens: int
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> ThroughputCase:
+        """What the arguments ask for.
+
+        Raises:
+            MedusaError: A file can't be read.
+        """
+        count, new_tokens = args.throughput, args.max_new_tokens
+        files = None if args.shape else ModelFiles.open(model_dirs(args)[0])
+        speaker = ModelFiles.open(demo_model_dir()) if files is None else files
+        config = shape_config(args.shape) if files is None else files.config
+        encode, render = speaker.tokenizer.encode_prompt, speaker.template.render
+
+        def num_tokens(text: str) -> int:
+            return len(encode(render((ChatMessage(Role.USER, text),))))
+
+        sources = [f"{_WORDS}, number {number}" for number in range(count)]
+        if files is not None:
+            path: Path = args.prompts or prompts_dir() / "general.jsonl"
+            sources = [prompt.turns[0] for prompt in read_prompts(path)]
+        texts = _texts(count, args.length, sources, num_tokens)
+        settings = GenerateSettings(
+            drafter="none",
+            rule="greedy",
+            max_new_tokens=new_tokens,
+            banned=() if files is None else tuple(config.eos_token_ids),  # all are as long
+        )
+        requests = [
+            Generate(str(number), "", (ChatMessage(Role.USER, text),), settings)
+            for number, text in enumerate(texts)
+        ]
+        lengths = [num_tokens(text) + new_tokens + _SPARE_TOKENS for text in texts]
+        options = replace(options_of(args), context_tokens=max(lengths), takes_own_heads=False)
+        return cls(args, options, config, files, requests, lengths, new_tokens)
+
+    @property
+    def prompt_tokens(self) -> float:
+        """Of each prompt, mean."""
+        return fmean(self.lengths) - self.new_tokens - _SPARE_TOKENS
+
+    def question(self, report: OnMeasure) -> PolicyQuestion:
+        """What a policy is searched for; rates are measured in this run."""
+        options, config = self.options, self.config
+        device = choose_device(options.device)
+        formats = settle_formats(options.formats, options.dtype, hardware_of(device), config.stored)
+        precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
+        placed = options.carrying_out(Policy(weights=Shares(0.0, 0.0, 1.0)))
+        return PolicyQuestion(
+            PolicyRequest(
+                config,
+                as_placed(formats, placed, has_drafter=not config.is_ours),
+                precision,
+                num_prompts=len(self.requests),
+                prompt_tokens=round(self.prompt_tokens),
+                new_tokens=self.new_tokens,
+                context_tokens=max(self.lengths),
+                num_threads=self.args.threads or torch.get_num_threads(),
+            ),
+            limited(live_budget(options.device), options.memory_gib),
+            below_device(options),
+            rules_of(config, device.type),
+            Rates(MeasurementFiles(calibrations_dir()), report, MEASURED),
+        )
+
+    def load_best(
+        self, question: PolicyQuestion, found: FoundPolicy | None = None
+    ) -> tuple[FoundPolicy, Target]:
+        """Load as a policy wants it: the one that is given, else the best that has room.
+
+        Raises:
+            MedusaError: It can't be loaded.
+        """
+        if found is not None:
+            return found, self.load(found.policy)
+        missing = 0
+        for _ in range(_ATTEMPTS):
+            best = question.best(missing)
+            try:
+                return best, self.load(best.policy)
+            except PlanError as error:
+                lacking = error.data.get("missing_bytes")
+                if not isinstance(lacking, int):
+                    raise
+                missing += lacking
+        return best, self.load(best.policy)
+
+    def load(self, policy: Policy) -> Target:
+        """The target as a policy wants it."""
+        options, together = self.options.carrying_out(policy), policy.num_sequences
+        sessions = sessions_for(self.lengths, together, options.context_tokens)
+        options = replace(options, sessions=sessions)
+        if self.files is None:
+            return ready(self.args, random_target(self.args.shape, options, 0))
+        return ready(self.args, load_target(self.files, None, options))
+
+
+def _texts(
+    count: int, length: int, sources: Sequence[str], num_tokens: Callable[[str], int]
+) -> list[str]:
+    """Prompts: the sources as they are, or as many of their words as make so many tokens."""
+    turns = [list(islice(cycle(sources), first, first + len(sources))) for first in range(count)]
+    if not length:
+        return [texts[0] for texts in turns]
+    return [_cut(" ".join(texts).split(), length, num_tokens) for texts in turns]
+
+
+def _cut(words: Sequence[str], length: int, num_tokens: Callable[[str], int]) -> str:
+    """As many words, over and over, as make at most so many tokens."""
+    low, high = 1, length
+    many = list(islice(cycle(words), high))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if num_tokens(" ".join(many[:middle])) <= length:
+            low = middle
+        else:
+            high = middle - 1
+    return " ".join(many[:low])
