@@ -91,7 +91,7 @@ def test_rows_below_equal_those_on_the_device_for_long(
 
 
 def _no_tail_in_the_view(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(BlockRows, "visit", lambda rows, *given: setattr(rows, "_shown", given))
+    patch.setattr(BlockRows, "complete", lambda rows, layer, view: None)
 
 
 def _rows_are_lost_at_leave(patch: pytest.MonkeyPatch) -> None:
