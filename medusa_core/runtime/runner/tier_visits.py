@@ -124,6 +124,7 @@ class TierVisits:
         finally:
             self.weights.leave()
             self.states.end()
+            self._caches = ()
             self._pass_s += time.perf_counter() - started
             self._num_passes += 1
             self._num_layers += len(batches) * len(layers)
