@@ -1,6 +1,7 @@
 """`medusa batch` carries a policy out: a file's, or the best one that has room."""
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -141,6 +142,7 @@ def test_what_has_room_needs_no_policy(
         (["--policy", "POLICY"], "--tier-disk"),
         (["--policy", "POLICY", "--tier-disk", "TIERS", "--memory-gib", "0.0001"], "more than"),
         (["--policy", "missing.json"], "holds no policy"),
+        (["--policy", os.devnull], "holds no policy"),
     ],
 )
 def test_a_policy_without_room_is_told(

@@ -61,6 +61,7 @@ def test_options_come_back_from_json_and_from_a_pickle() -> None:
         ({"context_tokens": 1.5}, r"a file, context_tokens is 1\.5, not of type int"),
         ({"context_tokens": True}, r"a file, context_tokens is True, not of type int"),
         ({"tier_disk": 1}, r"a file, tier_disk is 1, not of type Path"),
+        ({"memory_gib": 10**400}, r"a file, memory_gib is 10+\.\.\.0+, not of type float"),
         ({"formats": {"linears": None}}, r"a file, formats, linears is None, not of type str"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,14 @@ def read_json(path: Path, most_bytes: int = _MOST_BYTES) -> dict[str, Any]:
         CheckpointError: The file is missing, too large, unreadable, not JSON, or not an object.
     """
     try:
-        size = path.stat().st_size
-        if size > most_bytes:
+        about = path.stat()
+        if about.st_size > most_bytes:
             raise CheckpointError(
-                f"{path} has {size:,} bytes; such files have at most {most_bytes:,}.",
+                f"{path} has {about.st_size:,} bytes; such files have at most {most_bytes:,}.",
                 "Download the file again.",
             )
+        if stat.S_ISCHR(about.st_mode) or stat.S_ISFIFO(about.st_mode):
+            raise OSError("it is no file")  # it might never end
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise CheckpointError(

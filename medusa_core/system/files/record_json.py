@@ -68,7 +68,7 @@ def _read(kind: Any, value: Any, where: str) -> Any:
     if kind is Path and isinstance(value, str) and value:
         return Path(value)
     if kind is float and type(value) is int:
-        return float(value)
+        return _float(value, where)
     if typing.get_origin(kind) is tuple and isinstance(value, list):
         of, _ = typing.get_args(kind)  # and any number of them
         return tuple(_read(of, one, f"{where}, {place}") for place, one in enumerate(value, 1))
@@ -76,6 +76,13 @@ def _read(kind: Any, value: Any, where: str) -> Any:
         return value
     name = kind.__name__ if isinstance(kind, type) else kind
     raise _wrong(where, value, f"of type {name}")
+
+
+def _float(value: int, where: str) -> float:
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise _wrong(where, value, "of type float") from error
 
 
 def _wrong(where: str, value: object, wanted: str) -> ValueError:
