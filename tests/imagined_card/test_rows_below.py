@@ -1,5 +1,6 @@
 """Cached rows below a card: in the computer's memory, and on a disk below that."""
 
+import errno
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from medusa_core.errors import TierError
 from medusa_core.loading.load import load_target
 from medusa_core.messages import (
     LoadOptions,
@@ -15,8 +17,11 @@ from medusa_core.messages import (
     Tier,
     WeightFormats,
 )
+from medusa_core.runtime.kv.offloaded.disk import DiskStore
 from medusa_core.runtime.kv.offloaded.memory import MemoryRows
+from medusa_core.runtime.kv.offloaded.several import SeveralStores
 from medusa_core.runtime.kv.offloaded.store import RowStore
+from tests.core.cached_rows import Failing, ready
 from tests.core.laws import check_same_tokens, decode
 from tests.core.peer_files import write_peer
 from tests.core.rows_on_card import (
@@ -92,6 +97,35 @@ def test_the_law_sees_a_fault(
         driver = driver_on_card("float32", "both", Tier.DEVICE, tmp_path, CARD)
         with pytest.raises(AssertionError):
             driver.go_on(60)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("attention", [Tier.DEVICE, Tier.MEMORY])
+def test_a_disk_that_fails_below_a_card_is_told_and_the_next_try_goes_on(
+    attention: Tier, tmp_path: Path
+) -> None:
+    with imagined_card() as card, card.waiting():
+        driver = driver_on_card("float32", "both", attention, tmp_path, CARD)
+        ready(driver)
+        assert isinstance(driver.store, SeveralStores)
+        (disk,) = (each for each in driver.store.stores if isinstance(each, DiskStore))
+        file = disk._file
+        reader, writer = file._reader, file._writer
+        file._reader = Failing(reader, "readinto", errno.EIO)
+        with pytest.raises(TierError, match="can't be read"):
+            driver.run({0: 1})
+        file._reader, file._writer = reader, Failing(writer, "write", errno.ENOSPC)
+        driver.check()
+        driver.run({0: 10})
+        with pytest.raises(TierError, match="disk is full"):
+            driver.each(0, "commit", range(10))
+        with pytest.raises(TierError, match="disk is full"):
+            driver.run({0: 64}, decided=True)
+        driver.check()
+        file._writer = writer
+        driver.run({0: 10})
+        driver.each(0, "commit", range(10))
+        driver.check()
 
 
 @pytest.fixture(scope="module")
