@@ -213,13 +213,13 @@ class ByHand:
                 below / m.from_device,
                 (w_k * weights + c_k * cached) / m.from_disk
                 + (w_k * passes + c_k * reads) * m.read_s,
-                c_k * cached / m.from_disk + c_k * reads * m.read_s + brought / m.copied,
+                c_k * cached / m.from_disk + c_k * reads * m.read_s + c_k * cached / m.copied,
                 c_k * fresh / m.to_disk,
                 compute
                 + on_device
                 + in_memory / m.cache_in_memory
-                + brought / m.copied / m.num_cores
-                + below / m.copied
+                + c_k * cached / m.copied / m.num_cores
+                + c_k * fresh / m.copied
                 + moving,
             ]
         )

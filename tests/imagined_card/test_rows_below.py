@@ -1,78 +1,56 @@
 """Cached rows below a card: in the computer's memory, and on a disk below that."""
 
+import errno
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 
 import pytest
 import torch
 
-from medusa_core.engine.several import answer_all
+from medusa_core.errors import TierError
 from medusa_core.loading.load import load_target
-from medusa_core.loading.target import Target
-from medusa_core.memory.policy.planned import memory_bytes
 from medusa_core.messages import (
-    Generate,
-    GenerateSettings,
-    GenerationDone,
     LoadOptions,
-    Placement,
     Policy,
     Shares,
     Tier,
     WeightFormats,
 )
-from medusa_core.runtime.kv.offloaded.block_store import BlockStore
-from medusa_core.runtime.kv.offloaded.choice import row_store, row_visits
+from medusa_core.runtime.kv.offloaded.disk import DiskStore
 from medusa_core.runtime.kv.offloaded.memory import MemoryRows
 from medusa_core.runtime.kv.offloaded.several import SeveralStores
 from medusa_core.runtime.kv.offloaded.store import RowStore
-from medusa_core.runtime.runner.offload import OffloadRunner
-from medusa_core.speculation.tuning.tuner import Tuner
-from tests.core.cached_rows import LAYERS, SESSIONS, TREE_ROWS, Below, Driver, kind_of_cache
-from tests.core.conftest import STREAMED
-from tests.core.laws import check_same_tokens, decode, user_says
+from tests.core.cached_rows import Failing, ready
+from tests.core.laws import check_same_tokens, decode
 from tests.core.peer_files import write_peer
-from tests.core.tiny import write_tiny
+from tests.core.rows_on_card import (
+    PROMPTS,
+    ROWS_BELOW,
+    SETTINGS,
+    Expected,
+    answers,
+    check_bytes,
+    driver_on_card,
+    policy_of,
+)
 from tests.imagined_card import card as imagined
 from tests.imagined_card.card import imagined_card
 from tests.imagined_card.tensor import CARD
 
-D, M, K = Tier.DEVICE, Tier.MEMORY, Tier.DISK
-PLACES = {"memory": (M, M, M, M, M), "disk": (D, K, K, D, K), "both": (M, D, K, K, M)}
-
-# A disk and memory, with and without bringing rows to the card; the others are slow.
-_QUICK = [("both", D, ""), ("both", M, ""), ("both", D, "q4")]
-WAYS = [
-    pytest.param(*way, marks=() if way in _QUICK else pytest.mark.slow)
-    for way in product(PLACES, (D, M), ("", "q4"))
-]
 STEPS = {"prompt", "tree", "prune", "cut", "fail", "renew"}
 
 
-def driver_on_card(name: str, place: str, attention: Tier, folder: Path) -> Driver:
-    """Sessions whose rows lie below a card, beside ones that lie in one place."""
-    kind = kind_of_cache(name)._replace(device=CARD)
-    count = len(LAYERS)
-    placement = Placement(
-        (D,) * count, (0,) * count, 0, cache_tiers=PLACES[place], tree_rows=TREE_ROWS
-    )
-    store = row_store(placement, kind.config, kind.precision, SESSIONS, folder)
-    assert store is not None
-    return Driver(Below(kind, store, row_visits(store, attention, CARD)))
-
-
 @torch.inference_mode()
-@pytest.mark.parametrize(("place", "attention", "cache"), WAYS)
+@pytest.mark.parametrize(("place", "attention", "cache"), ROWS_BELOW)
 def test_rows_below_equal_those_on_the_card(
     place: str, attention: Tier, cache: str, tmp_path: Path
 ) -> None:
     with imagined_card() as card, card.waiting():
-        driver = driver_on_card(cache or "float32", place, attention, tmp_path)
+        driver = driver_on_card(cache or "float32", place, attention, tmp_path, CARD)
         assert driver.go_on(25) == STEPS
         assert driver.visits.written_bytes > 0
-        assert (driver.visits.read_bytes > 0) == (place != "memory" or attention is D)
+        assert (driver.visits.read_bytes > 0) == (place != "memory" or attention is Tier.DEVICE)
 
 
 def _rows_are_lost_at_leave(patch: pytest.MonkeyPatch) -> None:
@@ -116,42 +94,38 @@ def test_the_law_sees_a_fault(
 ) -> None:
     plant(monkeypatch)
     with imagined_card() as card, card.waiting():
-        driver = driver_on_card("float32", "both", D, tmp_path)
+        driver = driver_on_card("float32", "both", Tier.DEVICE, tmp_path, CARD)
         with pytest.raises(AssertionError):
             driver.go_on(60)
 
 
-PROMPTS = [user_says(f"number {n} " * (2 * n + 1)) for n in range(4)]
-SETTINGS = GenerateSettings("suffix", "greedy", max_new_tokens=8)
-SHARES = {"memory": Shares(0, 1, 0), "disk": Shares(0.5, 0, 0.5), "both": Shares(0.25, 0.5, 0.25)}
-
-
-def answers(target: Target) -> list[tuple[int, ...]]:
-    """What it answers to all prompts at once."""
-    requests = [Generate(str(n), "", prompt, SETTINGS) for n, prompt in enumerate(PROMPTS)]
-    found = {}
-    for answered in answer_all(target, requests, Tuner(target), len(PROMPTS)):
-        assert isinstance(answered.done, GenerationDone), answered.done
-        found[int(answered.request.session_id)] = answered.done.token_ids
-    return [found[n] for n in range(len(PROMPTS))]
-
-
-class Expected:
-    """A small model, and what it answers with all of it in one place."""
-
-    def __init__(self, folder: Path) -> None:
-        self.model = write_tiny(folder / "model", STREAMED)
-        self._answers: dict[str, list[tuple[int, ...]]] = {}
-
-    def options(self, cache: str, device: str) -> LoadOptions:
-        formats = WeightFormats(cache=cache)
-        return LoadOptions("float64", device, formats, context_tokens=256, sessions=4)
-
-    def answers(self, cache: str) -> list[tuple[int, ...]]:
-        if cache not in self._answers:
-            whole = load_target(self.model, None, self.options(cache, "cpu"))
-            self._answers[cache] = answers(whole)
-        return self._answers[cache]
+@torch.inference_mode()
+@pytest.mark.parametrize("attention", [Tier.DEVICE, Tier.MEMORY])
+def test_a_disk_that_fails_below_a_card_is_told_and_the_next_try_goes_on(
+    attention: Tier, tmp_path: Path
+) -> None:
+    with imagined_card() as card, card.waiting():
+        driver = driver_on_card("float32", "both", attention, tmp_path, CARD)
+        ready(driver)
+        assert isinstance(driver.store, SeveralStores)
+        (disk,) = (each for each in driver.store.stores if isinstance(each, DiskStore))
+        file = disk._file
+        reader, writer = file._reader, file._writer
+        file._reader = Failing(reader, "readinto", errno.EIO)
+        with pytest.raises(TierError, match="can't be read"):
+            driver.run({0: 1})
+        file._reader, file._writer = reader, Failing(writer, "write", errno.ENOSPC)
+        driver.check()
+        driver.run({0: 10})
+        with pytest.raises(TierError, match="disk is full"):
+            driver.each(0, "commit", range(10))
+        with pytest.raises(TierError, match="disk is full"):
+            driver.run({0: 64}, decided=True)
+        driver.check()
+        file._writer = writer
+        driver.run({0: 10})
+        driver.each(0, "commit", range(10))
+        driver.check()
 
 
 @pytest.fixture(scope="module")
@@ -159,37 +133,23 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Expected:
     return Expected(tmp_path_factory.mktemp("rows"))
 
 
-@pytest.mark.parametrize(("place", "attention", "cache"), WAYS)
+@pytest.mark.parametrize(("place", "attention", "cache"), ROWS_BELOW)
 def test_texts_are_those_of_a_whole_model(
     place: str, attention: Tier, cache: str, expected: Expected, tmp_path: Path
 ) -> None:
-    policy = Policy(
-        cache=SHARES[place],
-        batch=2,
-        num_batches=2,
-        prompt_rows=600,
-        cache_format=cache,
-        attention=attention.value,
-    )
+    policy = policy_of(place, attention, cache)
     options = replace(expected.options(cache, "cuda"), policy=policy, tier_disk=tmp_path)
     with imagined_card():
         target = load_target(expected.model, None, options)
         assert answers(target) == expected.answers(cache)
         traffic = target.runner.traffic
         assert traffic.rows_written_bytes > 0
-        assert (traffic.rows_read_bytes > 0) == (place != "memory" or attention is D)
+        assert (traffic.rows_read_bytes > 0) == (place != "memory" or attention is Tier.DEVICE)
         check_bytes(target, policy)
 
 
 @pytest.mark.parametrize(
-    ("name", "attended"),
-    [
-        ("gpt-oss", 0),
-        *(
-            pytest.param(name, attended, marks=pytest.mark.slow)
-            for name, attended in (("gemma 2", 0), ("gemma 4 31B", 0), ("llama 3", 8))
-        ),
-    ],
+    ("name", "attended"), [("gpt-oss", 0), ("gemma 2", 0), ("gemma 4 31B", 0), ("llama 3", 8)]
 )
 def test_a_processor_attends_as_every_family_does(name: str, attended: int, tmp_path: Path) -> None:
     write_peer(name, tmp_path / "model")
@@ -205,17 +165,3 @@ def test_a_processor_attends_as_every_family_does(name: str, attended: int, tmp_
         target = load_target(tmp_path / "model", None, options)
         check_same_tokens(plain, decode(target, SETTINGS, PROMPTS[1]))
         assert target.runner.traffic.rows_written_bytes > 0
-
-
-def check_bytes(target: Target, policy: Policy) -> None:
-    """What it takes of the card and of the computer's memory is what was planned."""
-    assert isinstance(target.runner, OffloadRunner)
-    store, visits = target.runner.store, target.runner.tiers.rows
-    assert store is not None
-    assert visits is not None
-    plan = target.plan
-    assert target.caches.nbytes + visits.nbytes == plan.kv_bytes
-    stores = store.stores if isinstance(store, SeveralStores) else (store,)
-    staging = sum(2 * each.new_staging().nbytes for each in stores if isinstance(each, BlockStore))
-    planned = memory_bytes(plan.context_tokens, target.config, target.formats, policy, plan)
-    assert store.host_bytes + visits.host_bytes + staging == planned

@@ -94,10 +94,10 @@ def streams_s(
     if sides.states is Tier.DISK:
         states_s += of.states * (1 / machine.from_disk + 1 / machine.to_disk)
     weights_s, rows_s = disk_s(of, machine)
-    copied = of.rows / machine.copied  # from where they were read into their places
+    copied = of.rows_disk / machine.copied  # from where they were read into their places
     computing = none + computing_s(work, machine, passes)
     computing += of.attended_below / machine.cache_in_memory
-    computing += copied / machine.num_cores + of.fresh / machine.copied + states_s
+    computing += copied / machine.num_cores + of.fresh_disk / machine.copied + states_s
     return {
         "link to the device": (of.weights + of.rows) / machine.to_device + none,
         "link from the device": of.fresh / machine.from_device + none,

@@ -25,7 +25,7 @@ from medusa_core.runtime.runner.runner import (
 from medusa_core.runtime.runner.tier_visits import TierVisits
 from medusa_core.runtime.runner.traffic import Traffic
 from medusa_core.runtime.tree.step import Pruner
-from medusa_core.system.native.pool import Pool
+from medusa_core.system.native.pool import Pool, torch_on_one_thread
 from medusa_core.system.native.structs import (
     CacheStruct,
     DecoderStruct,
@@ -99,40 +99,59 @@ class OffloadNativeRunner(NativeRunner):
         sequences = (SequenceStruct * len(caches)).from_address(pass_struct.sequences)
         batches = tiers.batches([sequence.rows for sequence in sequences])
         parts = [_BatchPass(batch, pass_struct, caches, wanted) for batch in batches]
+        counts, layers = [batch.num_rows for batch in batches], range(config.num_layers)
         told = torch.empty(len(wanted), 1 + len(self.taps), config.hidden_size)
-        x = torch.empty(max(batch.num_rows for batch in batches), _TOLD, config.hidden_size)
-        last = config.num_layers - 1
-        with tiers.passing(batches, caches, range(config.num_layers)):
-            tiers.states.begin([b.num_rows for b in batches], config.hidden_size, x.dtype)
-            for index in range(config.num_layers):
+        x = torch.empty(max(counts), _TOLD, config.hidden_size)
+        # Torch's threads would stay awake on cores that the pool's need.
+        with torch_on_one_thread(), tiers.passing(batches, caches, layers):
+            tiers.states.begin(counts, config.hidden_size, x.dtype)
+            for index in layers:
                 linears = tiers.enter(index)
                 if linears:
                     self._native.place(self._stand_ins[index], linears)
-                layer = self._layers[index]
                 for number, part in enumerate(parts):
-                    if index:
-                        entering = tiers.states.take(number, torch.device("cpu"))
-                        enter_with(layer, entering)
-                    elif self._model.embedding.is_meta:
-                        part.look_up(self._model, layer)
-                    first = part.first_wanted if index == last else 0
-                    with tiers.visit(index, part.batch):
-                        one = part.through(index, x, first)
-                        self._library.forward(addressof(layer), addressof(one), pool.awake())
-                    part.applied()  # of all layers, by the first
-                    self._describe(index, x[part.places(first)], told[part.told])
-                    if index == last:
-                        told[part.told, 0] = x[part.places(first), _NORMED]
-                    else:
-                        tiers.states.put(number, x[: part.batch.num_rows, _BEHIND].clone())
+                    self._enter(index, number, part)
+                    self._compute(index, part, x, pool)
+                    self._leave(index, number, part, x, told[part.told])
         return told.flatten(1)
+
+    def _enter(self, index: int, number: int, part: _BatchPass) -> None:
+        """Let a batch's rows enter a layer: their token vectors, or what the layer before gave."""
+        if index:
+            part.entering = self.tiers.states.take(number, torch.device("cpu"))
+            enter_with(self._layers[index], part.entering)
+        elif self._model.embedding.is_meta:
+            part.look_up(self._model, self._layers[index])
+
+    def _compute(self, index: int, part: _BatchPass, x: Tensor, pool: Pool) -> None:
+        """Take a batch through a layer; `x` tells all of it. [rows, _TOLD, hidden]"""
+        with self.tiers.visit(index, part.batch):
+            one = part.through(index, x, self._first(index, part))
+            self._library.forward(addressof(self._layers[index]), addressof(one), pool.awake())
+        part.applied()  # of all layers, by the first
+
+    def _leave(self, index: int, number: int, part: _BatchPass, x: Tensor, told: Tensor) -> None:
+        """Keep what is wanted of a batch's rows, and what enters the next layer."""
+        its = x[part.places(self._first(index, part))]
+        self._describe(index, its, told)
+        if self._is_last(index):
+            told[:, 0] = its[:, _NORMED]
+        else:
+            self.tiers.states.put(number, x[: part.batch.num_rows, _BEHIND].clone())
+
+    def _first(self, index: int, part: _BatchPass) -> int:
+        """The first row that goes through all of a layer."""
+        return part.first_wanted if self._is_last(index) else 0
+
+    def _is_last(self, index: int) -> bool:
+        return index == self._model.config.num_layers - 1
 
     def _describe(self, index: int, x: Tensor, told: Tensor) -> None:
         """Keep what enters a layer, and what leaves the last one, where that is wanted."""
         for place, tap in enumerate(self.taps, start=1):
             if tap == index:
                 told[:, place] = x[:, _BEFORE]
-            elif tap == index + 1 == self._model.config.num_layers:
+            elif self._is_last(index) and tap == index + 1:
                 told[:, place] = x[:, _BEHIND]
 
 
@@ -143,6 +162,7 @@ class _BatchPass:
         batch: Its sequences and rows.
         wanted: Of its rows those whose states are wanted.
         told: Where these are among all that are wanted.
+        entering: What enters the layer that it is in; that lives as long as this names it.
     """
 
     def __init__(
@@ -164,6 +184,7 @@ class _BatchPass:
         self.batch = batch
         self.told = slice(bisect_left(wanted, start), bisect_left(wanted, start + count))
         self.wanted = [row - start for row in wanted[self.told]]
+        self.entering = torch.empty(0)
         self._caches = caches[batch.sequences]
         self._first_sequence = whole.sequences + sizeof(SequenceStruct) * batch.sequences.start
         self._struct = PassStruct.from_buffer_copy(whole)
@@ -177,7 +198,6 @@ class _BatchPass:
         self._struct.taps, self._struct.num_taps = addressof(self._both_ends), 2
         self._sequences = (SequenceStruct * len(self._caches))()
         self._of_layer: list[CacheStruct] = []
-        self._vectors: Tensor | None = None
 
     def look_up(self, model: Decoder, layer: DecoderStruct) -> None:
         """Let the first layer be entered by token vectors that stay in their file.
@@ -186,10 +206,11 @@ class _BatchPass:
             CheckpointError: The file can't be read.
         """
         ids = (ctypes.c_int64 * self.batch.num_rows).from_address(self._struct.token_ids)
-        self._vectors = model.stored_vectors(list(ids))
-        assert self._vectors is not None  # they lie there
-        layer.embedding = self._vectors.data_ptr()
-        layer.embedding_is_half = self._vectors.dtype == torch.bfloat16
+        vectors = model.stored_vectors(list(ids))
+        assert vectors is not None  # they lie there
+        self.entering = vectors
+        layer.embedding = vectors.data_ptr()
+        layer.embedding_is_half = vectors.dtype == torch.bfloat16
         self._struct.token_ids = addressof(self._ids)
 
     @property

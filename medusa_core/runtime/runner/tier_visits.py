@@ -19,6 +19,7 @@ from medusa_core.runtime.offload.visits import Prepare, Visits
 from medusa_core.runtime.runner.batches import Batch, batches_of, whole_pass
 from medusa_core.runtime.runner.runner import LowerTiers, Waited
 from medusa_core.runtime.runner.traffic import Traffic
+from medusa_core.system import cuda
 
 _EVERYTHING_HERE = LowerTiers(Placement((), (), 0))
 
@@ -121,9 +122,11 @@ class TierVisits:
             )
         try:
             yield
+            cuda.wait(self._device)  # so that its time is that of computing
         finally:
             self.weights.leave()
             self.states.end()
+            self._caches = ()
             self._pass_s += time.perf_counter() - started
             self._num_passes += 1
             self._num_layers += len(batches) * len(layers)

@@ -80,16 +80,15 @@ class BlockRows(HomeRows):
         size = two * heads * slots * width
         return buffer[: size * tail.itemsize].view(tail.dtype).view(two, heads, slots, width)
 
-    def visit(self, layer: int, view: Tensor) -> None:
-        """A pass comes to a layer.
+    def complete(self, layer: int, view: Tensor) -> None:
+        """Bring rows of the tail to those of a layer that are stored.
 
         Args:
-            layer: It.
+            layer: Which layer.
             view: Its rows, of which the stored ones are there. [2, kv heads, slots, width]
         """
         count = _blocks(self._length - self.stored)
         _copy(self._tail(layer), 0, view, self.stored // ROUND_ROWS, count)
-        self.show(layer, view)
 
     def committed_part(self, view: Tensor) -> Tensor:
         return view.view(-1) if self._length else view.view(-1)[:0]

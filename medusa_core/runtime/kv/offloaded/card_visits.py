@@ -1,7 +1,7 @@
 """Cached rows brought to a card, two units ahead, and new ones brought back.
 
 Both run beside computing, each by a stream of its own. What comes from a disk goes on to the card
-as soon as a pass asks for it.
+once it is in memory.
 
 Source: Sheng et al., "FlexGen" (2023), section 3.2.
 """
@@ -60,7 +60,7 @@ class CardVisits(RowVisits):
 
     @property
     def waited_s(self) -> float:
-        return self._up.waited_s + self._host.waited_s
+        return self._up.waited_s  # what a disk takes longer is among it
 
     @property
     def nbytes(self) -> int:
@@ -131,10 +131,10 @@ class CardVisits(RowVisits):
         """Send what is in memory, as long as there is a buffer that nobody needs."""
         most = min(len(self._units), max(0, self._num_entered - 1) + RING_UNITS)
         while len(self._sent) < most:
-            unit = self._units[len(self._sent)]
-            if (views := self._host.ahead(unit)) is None:
+            place = len(self._sent)
+            if (views := self._host.ahead(place)) is None:
                 return
-            self._send(unit, views)
+            self._send(self._units[place], views)
 
     def _send(self, unit: RowUnit, views: Sequence[Tensor]) -> None:
         """Send the next unit into its buffer; its views are in memory."""
@@ -159,6 +159,8 @@ class CardVisits(RowVisits):
         )
         size = max(sizes, default=0)
         if not self._buffers or len(self._buffers[0]) < size:
+            for sent in self._sent:  # a pass that failed has left some on their way
+                self._up.finish(sent.mark)
             self._buffers.clear()
             self._buffers += [
                 torch.empty(size, dtype=torch.uint8, device=self._device) for _ in range(RING_UNITS)

@@ -173,7 +173,17 @@ class DiskVisits(HostVisits):
                 del error  # its traceback holds this frame, and so the model
         self._num_entered += 1
         for rows, view in zip(_rows_in(unit), self._views[place], strict=True):
-            rows.visit(unit.layer, view)
+            rows.complete(unit.layer, view)
+            rows.show(unit.layer, view)
+
+    def ahead(self, place: int) -> Sequence[Tensor] | None:
+        with self._ring.bell:
+            if self._ring.num_read <= place:
+                return None
+        unit, views = self._units[place], self._views[place]
+        for rows, view in zip(_rows_in(unit), views, strict=True):
+            rows.complete(unit.layer, view)
+        return views
 
     def leave(self) -> None:
         self._store.settle()

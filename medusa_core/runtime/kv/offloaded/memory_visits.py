@@ -15,6 +15,7 @@ class MemoryVisits(HostVisits):
     """Shows a pass its rows; see `RowVisits`."""
 
     def __init__(self) -> None:
+        self._units: Sequence[RowUnit] = ()
         self._entered: list[MemoryRows] = []
         self._written_bytes = 0
 
@@ -22,11 +23,12 @@ class MemoryVisits(HostVisits):
     def written_bytes(self) -> int:
         return self._written_bytes
 
-    def ahead(self, unit: RowUnit) -> Sequence[Tensor]:
+    def ahead(self, place: int) -> Sequence[Tensor]:
+        unit = self._units[place]
         return [rows.home(unit.layer) for rows in _rows_in(unit)]
 
     def begin(self, units: Sequence[RowUnit]) -> None:
-        self._entered = []
+        self._units, self._entered = units, []
 
     def enter(self, unit: RowUnit) -> None:
         self._entered = _rows_in(unit)

@@ -92,13 +92,16 @@ class RowVisits(ABC):
 class HostVisits(RowVisits):
     """Visits in the computer's memory."""
 
-    def ahead(self, unit: RowUnit) -> Sequence[Tensor] | None:
+    @abstractmethod
+    def ahead(self, place: int) -> Sequence[Tensor] | None:
         """A unit that will be entered: of each cache what holds its committed rows already.
+
+        Args:
+            place: Which of the units that `begin` was told.
 
         Returns:
             Views, each [2, kv heads, slots, width]; None where they aren't there yet.
         """
-        return None
 
 
 def rows_of_unit(unit: RowUnit) -> list[HomeRows]:
