@@ -3,6 +3,7 @@
 import errno
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from medusa_core.runtime.kv.offloaded.memory import MemoryRows
 from medusa_core.runtime.kv.offloaded.several import SeveralStores
 from medusa_core.runtime.kv.offloaded.store import RowStore
 from tests.core.cached_rows import Failing, ready
-from tests.core.laws import check_same_tokens, decode
+from tests.core.laws import check_cache, check_same_tokens, decode
 from tests.core.peer_files import write_peer
 from tests.core.rows_on_card import (
     PROMPTS,
@@ -139,13 +140,17 @@ def test_texts_are_those_of_a_whole_model(
 ) -> None:
     policy = policy_of(place, attention, cache)
     options = replace(expected.options(cache, "cuda"), policy=policy, tier_disk=tmp_path)
-    with imagined_card():
+    with imagined_card() as card:
         target = load_target(expected.model, None, options)
         assert answers(target) == expected.answers(cache)
         traffic = target.runner.traffic
         assert traffic.rows_written_bytes > 0
         assert (traffic.rows_read_bytes > 0) == (place != "memory" or attention is Tier.DEVICE)
         check_bytes(target, policy)
+        if not cache:
+            with card.waiting():
+                once = partial(check_cache, honest=target, tolerance=1e-10)
+                decode(target, SETTINGS, PROMPTS[0], after_step=once)
 
 
 @pytest.mark.parametrize(
