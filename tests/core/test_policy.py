@@ -69,7 +69,7 @@ WORK = BatchWork(
     piece_bytes=114 << 20,
     fixed_bytes=300 << 20,
     row_bytes=16384,
-    slots=208,
+    slots=(208,),
     most_slots=256,
     state_bytes=16384,
     scratch_bytes=10 << 20,
@@ -114,7 +114,7 @@ def synthetic(seed: int) -> tuple[BatchWork, MachineRates]:
         layer_bytes=layer,
         piece_bytes=layer + 4096,
         row_bytes=round(about(1e4, 2e5)),
-        slots=-(-(prompt + new) // 16) * 16,
+        slots=(-(-(prompt + new) // 16) * 16 + 32, -(-(prompt + new) // 16) * 16),
         most_slots=-(-(prompt + new) // 16) * 16 + 64,
         num_prompts=draw.choice((4, 6, 24)),
         prompt_tokens=prompt,
@@ -228,18 +228,18 @@ class ByHand:
         w, block, m = self.work, self.block, self.machine
         w_m, w_k, c_m, c_k = x.T
         n, count = block.batch * block.num_batches, w.num_layers
-        cache = n * w.slots * w.row_bytes
+        slots = w.slots[0] + (n - 1) * w.slots[-1]
+        cache = math.ceil(slots / w.most_slots) * w.most_slots * w.row_bytes
         ring = 3 * block.batch * w.most_slots * w.row_bytes
         ring += 2 * staging_bytes(w.row_bytes, w.most_slots)
-        trees = 1 if n >= 8 else 16
-        rows = max(trees * block.batch, block.at_once)
+        rows = max(block.batch, block.at_once)
         states = max(n, min(block.prompt_rows, n * w.prompt_tokens)) * w.state_bytes
         device = w.fixed_bytes + w.scratch_bytes + rows * w.scratch_row_bytes
-        device += (n + 4) * trees * w.scored_row_bytes + states * (self.states is Tier.DEVICE)
+        device += (n + 4) * w.scored_row_bytes + states * (self.states is Tier.DEVICE)
         device = device + (count - w_m - w_k) * w.layer_bytes + (count - c_m - c_k) * cache
         device = device + (w_m + w_k > 0) * 3 * w.piece_bytes + (c_m > 0) * ring
         device = device + (c_k > 0) * ring
-        tails = c_k * n * (16 if n >= 8 else 32) * w.row_bytes
+        tails = c_k * n * 16 * w.row_bytes
         memory = w_m * w.layer_bytes + c_m * cache + states * (self.states is Tier.MEMORY)
         if m.memory_bytes:
             memory = memory + (w_k > 0) * 3 * w.piece_bytes + (c_k > 0) * ring + tails

@@ -71,7 +71,7 @@ class PolicyRequest:
         num_prompts: Prompts.
         prompt_tokens: Tokens of each.
         new_tokens: Tokens of each answer.
-        context_tokens: Of the longest prompt and its answer; 0 where all are as long.
+        lengths: Of every prompt and its answer; empty where all are as long.
         num_threads: That compute on a processor; 0 for as many as are usual.
     """
 
@@ -81,7 +81,7 @@ class PolicyRequest:
     num_prompts: int
     prompt_tokens: int
     new_tokens: int
-    context_tokens: int = 0
+    lengths: tuple[int, ...] = ()
     num_threads: int = 0
 
     @property
@@ -173,7 +173,8 @@ def work_of(request: PolicyRequest) -> BatchWork:
     config, formats = request.config, request.formats
     sizes, length = layer_bytes(config, formats), request.prompt_tokens + request.new_tokens
 
-    longest = max(length, request.context_tokens)
+    lengths = sorted(request.lengths or (length,), reverse=True)
+    longest = max(length, lengths[0])
 
     def scratch(rows: int, scored: int) -> int:
         return scratch_bytes(config, formats, longest, rows, scored, 0)
@@ -185,7 +186,7 @@ def work_of(request: PolicyRequest) -> BatchWork:
         piece_bytes=piece_bytes(config, formats),
         fixed_bytes=weights_bytes(config, formats) - sum(sizes),
         row_bytes=_row_bytes(config, formats, length) // config.num_layers,
-        slots=-(-(length + 2) // ROUND_ROWS) * ROUND_ROWS,
+        slots=tuple(-(-(each + 2) // ROUND_ROWS) * ROUND_ROWS for each in lengths),
         most_slots=whole_rows(longest),
         state_bytes=4 * config.hidden_size,
         scratch_bytes=scratch(1, 0) - row,

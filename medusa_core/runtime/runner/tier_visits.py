@@ -131,6 +131,7 @@ class TierVisits:
             self._num_passes += 1
             self._num_layers += len(batches) * len(layers)
             self._num_rows += sum(batch.num_rows for batch in batches)
+            self._batches, self._caches = [], ()  # which may be forgotten from now on
 
     def enter(self, layer: int) -> Sequence[QuantLinear]:
         """A pass comes to a layer; see `Visits.enter`."""
