@@ -11,6 +11,7 @@ import torch
 
 from medusa_core.errors import TierError
 from medusa_core.loading.load import load_target
+from medusa_core.memory.policy.measure import model_rates
 from medusa_core.messages import (
     LoadOptions,
     Policy,
@@ -18,6 +19,9 @@ from medusa_core.messages import (
     Tier,
     WeightFormats,
 )
+from medusa_core.models.model_files import ModelFiles
+from medusa_core.models.precision import hardware_of, precision_of
+from medusa_core.models.quant.choice import settle_formats
 from medusa_core.runtime.kv.offloaded.disk import DiskStore
 from medusa_core.runtime.kv.offloaded.memory import MemoryRows
 from medusa_core.runtime.kv.offloaded.several import SeveralStores
@@ -170,3 +174,12 @@ def test_a_processor_attends_as_every_family_does(name: str, attended: int, tmp_
         target = load_target(tmp_path / "model", None, options)
         check_same_tokens(plain, decode(target, SETTINGS, PROMPTS[1]))
         assert target.runner.traffic.rows_written_bytes > 0
+
+
+@pytest.mark.slow
+def test_a_processor_below_a_card_has_a_rate_of_its_own(expected: Expected) -> None:
+    config = ModelFiles.open(expected.model).config
+    with imagined_card() as card, card.waiting():
+        formats = settle_formats(WeightFormats(), "float16", hardware_of(CARD), config.stored)
+        there = model_rates(config, formats, precision_of("float16", CARD), 64, 1)
+    assert 0 < there.below != there.cache
