@@ -3,6 +3,7 @@
 import errno
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 
 from medusa_core.errors import TierError
 from medusa_core.loading.load import load_target
+from medusa_core.memory.policy.measure import model_rates
 from medusa_core.messages import (
     LoadOptions,
     Policy,
@@ -17,12 +19,15 @@ from medusa_core.messages import (
     Tier,
     WeightFormats,
 )
+from medusa_core.models.model_files import ModelFiles
+from medusa_core.models.precision import hardware_of, precision_of
+from medusa_core.models.quant.choice import settle_formats
 from medusa_core.runtime.kv.offloaded.disk import DiskStore
 from medusa_core.runtime.kv.offloaded.memory import MemoryRows
 from medusa_core.runtime.kv.offloaded.several import SeveralStores
 from medusa_core.runtime.kv.offloaded.store import RowStore
 from tests.core.cached_rows import Failing, ready
-from tests.core.laws import check_same_tokens, decode
+from tests.core.laws import check_cache, check_same_tokens, decode
 from tests.core.peer_files import write_peer
 from tests.core.rows_on_card import (
     PROMPTS,
@@ -139,13 +144,17 @@ def test_texts_are_those_of_a_whole_model(
 ) -> None:
     policy = policy_of(place, attention, cache)
     options = replace(expected.options(cache, "cuda"), policy=policy, tier_disk=tmp_path)
-    with imagined_card():
+    with imagined_card() as card:
         target = load_target(expected.model, None, options)
         assert answers(target) == expected.answers(cache)
         traffic = target.runner.traffic
         assert traffic.rows_written_bytes > 0
         assert (traffic.rows_read_bytes > 0) == (place != "memory" or attention is Tier.DEVICE)
         check_bytes(target, policy)
+        if not cache:
+            with card.waiting():
+                once = partial(check_cache, honest=target, tolerance=1e-10)
+                decode(target, SETTINGS, PROMPTS[0], after_step=once)
 
 
 @pytest.mark.parametrize(
@@ -165,3 +174,12 @@ def test_a_processor_attends_as_every_family_does(name: str, attended: int, tmp_
         target = load_target(tmp_path / "model", None, options)
         check_same_tokens(plain, decode(target, SETTINGS, PROMPTS[1]))
         assert target.runner.traffic.rows_written_bytes > 0
+
+
+@pytest.mark.slow
+def test_a_processor_below_a_card_has_a_rate_of_its_own(expected: Expected) -> None:
+    config = ModelFiles.open(expected.model).config
+    with imagined_card() as card, card.waiting():
+        formats = settle_formats(WeightFormats(), "float16", hardware_of(CARD), config.stored)
+        there = model_rates(config, formats, precision_of("float16", CARD), 64, 1)
+    assert 0 < there.below != there.cache

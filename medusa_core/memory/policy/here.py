@@ -50,7 +50,7 @@ OnMeasure = Callable[[str], None]
 # What is measured: layers and attention, the disk, the way to a card, copies in memory.
 MEASURED = MODEL, DISK, CARD, MEMORY = ("model", "disk", "card", "memory")
 _NUMBERS = {
-    MODEL: ("cache", "prompts"),
+    MODEL: ("cache", "prompts", "below"),
     DISK: ("read", "write", "each"),
     CARD: ("to", "from"),
     MEMORY: ("copied",),
@@ -242,7 +242,7 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
         num_cores=request.threads,
         cache_on_device=model["cache"],
         cache_of_prompts=model["prompts"],
-        cache_in_memory=model["cache"],
+        cache_in_memory=model["below"],
         visit_s=_VISIT_S,
         layer_s=_curve(model["layer_s"]),
         head_s=_curve(model["head_s"]),

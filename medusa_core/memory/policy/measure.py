@@ -58,12 +58,14 @@ class ModelRates(NamedTuple):
         head_s: Times of the projection to the vocabulary likewise.
         cache: At which attention of one row reads a cache. [bytes/s]
         prompts: Likewise of rows of a prompt, each of which reads all of it. [bytes/s]
+        below: At which a processor reads one in the memory below a card. [bytes/s]
     """
 
     layer_s: RateCurve
     head_s: RateCurve
     cache: float
     prompts: float
+    below: float = 0.0
 
 
 def model_rates(
@@ -79,11 +81,18 @@ def model_rates(
         num_threads: That compute on a processor.
     """
     with on_threads(num_threads):
-        if config.is_ours and config.traits.is_usual:
-            return _OneLayer(config, formats, precision, num_threads).rates(tokens)
-        layer_s, head_s = _layer_curves(config, formats, precision)
         itemsize = cache_itemsize(config, formats)
-        return ModelRates(layer_s, head_s, *_cache_rates(config, precision, tokens, itemsize))
+        if config.is_ours and config.traits.is_usual:
+            found = _OneLayer(config, formats, precision, num_threads).rates(tokens)
+        else:
+            layer_s, head_s = _layer_curves(config, formats, precision)
+            cache = _cache_rates(config, precision, tokens, itemsize)
+            found = ModelRates(layer_s, head_s, *cache)
+        if precision.device.type == "cpu":
+            return found._replace(below=found.cache)
+        wide = torch.promote_types(precision.compute, torch.float32)
+        there = replace(precision, device=torch.device("cpu"), compute=wide)
+        return found._replace(below=_cache_rates(config, there, tokens, itemsize)[0])
 
 
 class _OneLayer:
