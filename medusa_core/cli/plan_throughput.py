@@ -13,7 +13,7 @@ from medusa_core.cli.load_arguments import placing_of
 from medusa_core.errors import PlanError, RequestError
 from medusa_core.memory.budget import GIB
 from medusa_core.memory.policy.found import FoundPolicy
-from medusa_core.memory.policy.machine import MachineRates
+from medusa_core.memory.policy.machine import MachineRates, checked_machine
 from medusa_core.memory.policy.policy_file import found_as_json
 from medusa_core.memory.policy.reached import UNITS, shown
 from medusa_core.memory.policy.rules import Rules, rules_of
@@ -138,7 +138,7 @@ def read_machine(path: Path) -> MachineRates:
         }
         numbers = {name: float(value) for name, value in raw.items()}
         numbers["num_cores"] = int(numbers["num_cores"])
-        return MachineRates(**numbers, **curves)  # type: ignore[arg-type]
+        return checked_machine(MachineRates(**numbers, **curves))  # type: ignore[arg-type]
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RequestError(
             f"{path} describes no machine: {error!r}.",

@@ -383,6 +383,29 @@ def test_states_are_no_cache_of_a_token() -> None:
 
 
 @pytest.mark.parametrize(
+    "changes",
+    [
+        {"from_disk": 0},
+        {"device_bytes": -1},
+        {"copied": float("nan")},
+        {"layer_s": []},
+        {"layer_s": [[1, 1e-3], [1, 2e-3]]},
+        {"layer_s": [[1, 0.0]]},
+        {"head_s": "fast"},
+        {"num_cores": 0},
+    ],
+)
+def test_a_machine_that_cannot_be_is_refused(
+    changes: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "machine.json"
+    path.write_text(json.dumps(asdict(MACHINE) | changes), encoding="utf-8")
+    wanted = ["plan", "--throughput", "--shape", "vicuna-7b", "--machine", str(path)]
+    assert main(wanted) == 1
+    assert "describes no machine" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     "more",
     [
         ["--prompts", "0"],
