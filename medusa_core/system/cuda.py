@@ -105,6 +105,12 @@ def wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
+def wait_for_computing(device: torch.device) -> None:
+    """Let a card finish what it was given to compute; copies beside go on."""
+    if device.type == "cuda":
+        torch.cuda.current_stream(device).synchronize()
+
+
 def seconds_of(work: Callable[[], None], device: torch.device) -> float:
     """Seconds that some work takes on the card, the host's part included."""
     wait(device)
