@@ -79,6 +79,13 @@ def _nobody_waits_for_what_went_down(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RowStore, "settle", lambda store: None)
 
 
+def _buffers_are_taken_too_early(patch: pytest.MonkeyPatch) -> None:
+    right = imagined._Aside.copy
+    patch.setattr(
+        imagined._Aside, "copy", lambda aside, to, source, after: right(aside, to, source, None)
+    )
+
+
 def _trees_stay_as_they_are(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MemoryRows, "undecided", lambda rows, length: [])
 
@@ -95,6 +102,7 @@ def _sessions_share_a_slot(patch: pytest.MonkeyPatch) -> None:
         _nothing_is_brought,
         _nobody_waits_for_rows,
         _nobody_waits_for_what_went_down,
+        _buffers_are_taken_too_early,
         _trees_stay_as_they_are,
         _sessions_share_a_slot,
     ],
