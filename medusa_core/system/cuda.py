@@ -24,7 +24,7 @@ class CudaEvent(Protocol):
 
 
 class Aside(Protocol):
-    """Copies to a card beside what it computes, from pinned memory.
+    """Copies to a card beside what it computes, from pinned memory; or back, to such.
 
     Attributes:
         waited_s: Seconds that the card has stood still in `wait`, as far as it has come.
@@ -169,7 +169,7 @@ def _let_go_of_pinned_memory() -> None:
 
 
 def aside(device: torch.device) -> Aside:
-    """Copies to a card on a stream of their own."""
+    """Copies to a card, or from it, on a stream of their own."""
     return _Aside(device)
 
 
