@@ -24,7 +24,7 @@ class CudaEvent(Protocol):
 
 
 class Aside(Protocol):
-    """Copies to a card beside what it computes, from pinned memory.
+    """Copies to a card beside what it computes, from pinned memory; or back, to such.
 
     Attributes:
         waited_s: Seconds that the card has stood still in `wait`, as far as it has come.
@@ -105,6 +105,12 @@ def wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
+def wait_for_computing(device: torch.device) -> None:
+    """Let a card finish what it was given to compute; copies beside go on."""
+    if device.type == "cuda":
+        torch.cuda.current_stream(device).synchronize()
+
+
 def seconds_of(work: Callable[[], None], device: torch.device) -> float:
     """Seconds that some work takes on the card, the host's part included."""
     wait(device)
@@ -169,7 +175,7 @@ def _let_go_of_pinned_memory() -> None:
 
 
 def aside(device: torch.device) -> Aside:
-    """Copies to a card on a stream of their own."""
+    """Copies to a card, or from it, on a stream of their own."""
     return _Aside(device)
 
 

@@ -5,15 +5,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
 
-from medusa_core.errors import TierError
+from medusa_core.errors import EngineError, PlanError, TierError
+from medusa_core.loading import plan as plan_module
 from medusa_core.loading.load import load_target
 from medusa_core.memory.policy.measure import model_rates
+from medusa_core.memory.tiers import Below
 from medusa_core.messages import (
     LoadOptions,
+    Placement,
     Policy,
     Shares,
     Tier,
@@ -22,11 +26,12 @@ from medusa_core.messages import (
 from medusa_core.models.model_files import ModelFiles
 from medusa_core.models.precision import hardware_of, precision_of
 from medusa_core.models.quant.choice import settle_formats
+from medusa_core.runtime.kv.offloaded.choice import row_store
 from medusa_core.runtime.kv.offloaded.disk import DiskStore
 from medusa_core.runtime.kv.offloaded.memory import MemoryRows
 from medusa_core.runtime.kv.offloaded.several import SeveralStores
 from medusa_core.runtime.kv.offloaded.store import RowStore
-from tests.core.cached_rows import Failing, ready
+from tests.core.cached_rows import Failing, kind_of_cache, ready
 from tests.core.laws import check_cache, check_same_tokens, decode
 from tests.core.peer_files import write_peer
 from tests.core.rows_on_card import (
@@ -74,6 +79,13 @@ def _nobody_waits_for_what_went_down(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RowStore, "settle", lambda store: None)
 
 
+def _buffers_are_taken_too_early(patch: pytest.MonkeyPatch) -> None:
+    right = imagined._Aside.copy
+    patch.setattr(
+        imagined._Aside, "copy", lambda aside, to, source, after: right(aside, to, source, None)
+    )
+
+
 def _trees_stay_as_they_are(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MemoryRows, "undecided", lambda rows, length: [])
 
@@ -90,6 +102,7 @@ def _sessions_share_a_slot(patch: pytest.MonkeyPatch) -> None:
         _nothing_is_brought,
         _nobody_waits_for_rows,
         _nobody_waits_for_what_went_down,
+        _buffers_are_taken_too_early,
         _trees_stay_as_they_are,
         _sessions_share_a_slot,
     ],
@@ -155,6 +168,26 @@ def test_texts_are_those_of_a_whole_model(
             with card.waiting():
                 once = partial(check_cache, honest=target, tolerance=1e-10)
                 decode(target, SETTINGS, PROMPTS[0], after_step=once)
+
+
+def test_what_memory_has_no_room_for_is_refused(expected: Expected, tmp_path: Path) -> None:
+    policy = policy_of("both", Tier.MEMORY, "")
+    options = replace(expected.options("", "cuda"), policy=policy, tier_disk=tmp_path)
+    with (
+        imagined_card(),
+        patch.object(plan_module, "below_device", lambda _: Below(1000, tmp_path)),
+        pytest.raises(PlanError, match="more of the computer's memory than is free") as told,
+    ):
+        load_target(expected.model, None, options)
+    assert "on the disk" in told.value.hint
+
+
+def test_a_processor_has_no_memory_below_its_own() -> None:
+    kind = kind_of_cache("float32")
+    tiers = (Tier.MEMORY,) * kind.config.num_layers
+    placement = Placement(tiers, (0,) * len(tiers), 0, cache_tiers=tiers)
+    with pytest.raises(EngineError, match="no memory below"):
+        row_store(placement, kind.config, kind.precision, 1, None)
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ class TierVisits:
             )
         try:
             yield
-            cuda.wait(self._device)  # so that its time is that of computing
+            cuda.wait_for_computing(self._device)  # so that its time is that of computing
         finally:
             self.weights.leave()
             self.states.end()
