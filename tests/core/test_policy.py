@@ -163,8 +163,11 @@ class ByHand:
         self.work, self.block, self.machine = work, block, machine
         self.states, self.attention = states, attention
 
-    def block_s(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Seconds for numbers of layers [n, 4]; infinite where they have no room."""
+    def block_s(self, x: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Seconds for numbers of layers [n, 4], and with a tenth of what is done beside.
+
+        Infinite where they have no room.
+        """
         w, block = self.work, self.block
         n, prompt = block.batch * block.num_batches, w.prompt_tokens
         chunks = math.ceil(prompt / block.at_once)
@@ -186,7 +189,12 @@ class ByHand:
         compute = w.num_layers * each + seconds_at(self.machine.head_s, n)
         behind = n * max(0, prompt + w.new_tokens / 2 - 7.5)
         step = self._pass_s(x, 1, n, compute, behind, n)
-        return np.where(self._fits(x), prefill + (w.new_tokens - 1) * step, np.inf)
+        most, every = (
+            one + (w.new_tokens - 1) * other for one, other in zip(prefill, step, strict=True)
+        )
+        fits = self._fits(x)
+        weighed = most + (every - most) / 10
+        return np.where(fits, most, np.inf), np.where(fits, weighed, np.inf)
 
     def _pass_s(
         self,
@@ -196,7 +204,7 @@ class ByHand:
         compute: float,
         behind: float,
         reads: int,
-    ) -> NDArray[np.float64]:
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         w, m = self.work, self.machine
         w_m, w_k, c_m, c_k = x.T
         weights, fresh, cached = passes * w.layer_bytes, rows * w.row_bytes, behind * w.row_bytes
@@ -207,22 +215,20 @@ class ByHand:
         brought = (c_m + c_k) * cached * (self.attention is Tier.DEVICE)
         in_memory = (c_m + c_k) * cached * (self.attention is Tier.MEMORY)
         below, on_device = (c_m + c_k) * fresh, w.num_layers * cached / m.cache_on_device
-        return np.maximum.reduce(
-            [
-                ((w_m + w_k) * weights + brought) / m.to_device,
-                below / m.from_device,
-                (w_k * weights + c_k * cached) / m.from_disk
-                + (w_k * passes + c_k * reads) * m.read_s,
-                c_k * cached / m.from_disk + c_k * reads * m.read_s + c_k * cached / m.copied,
-                c_k * fresh / m.to_disk,
-                compute
-                + on_device
-                + in_memory / m.cache_in_memory
-                + c_k * cached / m.copied / m.num_cores
-                + c_k * fresh / m.copied
-                + moving,
-            ]
-        )
+        streams = [
+            ((w_m + w_k) * weights + brought) / m.to_device,
+            below / m.from_device,
+            (w_k * weights + c_k * cached) / m.from_disk + (w_k * passes + c_k * reads) * m.read_s,
+            c_k * cached / m.from_disk + c_k * reads * m.read_s + c_k * cached / m.copied,
+            c_k * fresh / m.to_disk,
+            compute
+            + on_device
+            + in_memory / m.cache_in_memory
+            + c_k * cached / m.copied / m.num_cores
+            + c_k * fresh / m.copied
+            + moving,
+        ]
+        return np.maximum.reduce(streams), np.add.reduce(streams)
 
     def _fits(self, x: NDArray[np.int64]) -> NDArray[np.bool_]:
         w, block, m = self.work, self.block, self.machine
@@ -250,15 +256,17 @@ class ByHand:
 
 
 def brute_force(work: BatchWork, machine: MachineRates) -> float:
-    """Most tokens a second of all placements and blocks."""
-    x, best = shares_of_layers(work.num_layers), math.inf
+    """Most tokens a second, with a tenth of what is done beside, of all placements and blocks."""
+    x = shares_of_layers(work.num_layers)
+    best = math.inf, math.inf
     for block in blocks(work, Rules()):
         for states, attention in itertools.product(Tier, (Tier.DEVICE, Tier.MEMORY)):
             if attention is Tier.MEMORY and not machine.memory_bytes:
                 continue
-            by_hand = ByHand(work, block, machine, states, attention)
-            best = min(best, by_hand.block_s(x).min() * block.num_rounds(work))
-    return work.num_prompts * work.new_tokens / best
+            most, weighed = ByHand(work, block, machine, states, attention).block_s(x)
+            at, rounds = np.argmin(weighed), block.num_rounds(work)
+            best = min(best, (rounds * weighed[at], rounds * most[at]))
+    return work.num_prompts * work.new_tokens / best[1]
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -266,7 +274,7 @@ def test_the_search_finds_what_brute_force_finds(seed: int) -> None:
     work, machine = synthetic(seed)
     found = search(work, machine, Rules(attended_below=True))
     assert found is not None
-    assert found.forecast.tokens_per_s == pytest.approx(brute_force(work, machine), rel=1e-6)
+    assert found.forecast.tokens_per_s == pytest.approx(brute_force(work, machine), rel=1e-4)
     # What is expected of a policy that somebody else names is the same.
     again = expected(work, machine, found.policy)
     assert again.tokens_per_s == pytest.approx(found.forecast.tokens_per_s)

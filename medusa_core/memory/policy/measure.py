@@ -40,7 +40,7 @@ from medusa_core.system import cuda
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.pool import Workers
 
-ROWS = (1, 8, 32, 64, 128)
+ROWS = (1, 8, 32, 64, 128, 256)
 _LEAST_TURNS, _MOST_TURNS, _MEASURED_S = 3, 50, 0.5
 _MOVED_BYTES = 128 << 20
 _SCALE = 0.02
