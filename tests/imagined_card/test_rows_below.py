@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import pytest
 import torch
+from torch import Tensor
 
 from medusa_core.errors import EngineError, PlanError, TierError
 from medusa_core.loading import plan as plan_module
@@ -216,3 +217,21 @@ def test_a_processor_below_a_card_has_a_rate_of_its_own(expected: Expected) -> N
         formats = settle_formats(WeightFormats(), "float16", hardware_of(CARD), config.stored)
         there = model_rates(config, formats, precision_of("float16", CARD), 64, 1)
     assert 0 < there.below != there.cache
+
+
+@torch.inference_mode()
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_processor_rounds_no_coarser_than_a_card(dtype: str, expected: Expected) -> None:
+    def states(options: LoadOptions) -> Tensor:
+        target = load_target(expected.model, None, options)
+        return target.runner.extend(range(5, 45), target.runner.new_cache(64)).cpu().double()
+
+    with imagined_card() as card, card.waiting():
+        exact = expected.options("", "cuda")
+        given = replace(exact, dtype=dtype)
+        policies = (None, *(policy_of("memory", where, "") for where in (Tier.DEVICE, Tier.MEMORY)))
+        whole, brought, below = (states(replace(given, policy=each)) for each in policies)
+        off = [float((each - states(exact)).norm()) for each in (whole, below)]
+    assert torch.equal(whole, brought)
+    assert 0 < off[1] < 1.2 * off[0]
