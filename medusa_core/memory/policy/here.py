@@ -16,6 +16,7 @@ import torch
 from medusa_core.errors import TierError
 from medusa_core.memory.bandwidth import card_bytes_per_s, disk_bytes_per_s, disk_read_s
 from medusa_core.memory.budget import Budget
+from medusa_core.memory.heap import trim_heap
 from medusa_core.memory.placement import layer_bytes, piece_bytes
 from medusa_core.memory.plan import (
     kv_bytes,
@@ -130,6 +131,7 @@ class Rates:
             found = self.kept.load(key, "rates", lambda raw: _checked_rates(kind, raw))
         if found is None:
             found = measure()
+            trim_heap()  # what it took isn't a model's
             self.kept.save(key, "rates", found)
         return found
 

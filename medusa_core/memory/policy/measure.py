@@ -42,7 +42,7 @@ from medusa_core.system.native.pool import Workers
 
 ROWS = (1, 8, 32, 64, 128, 256)
 _LEAST_TURNS, _MOST_TURNS, _MEASURED_S = 3, 50, 0.5
-_MOVED_BYTES = 128 << 20
+_MOVED_BYTES, _BLOCK_BYTES = 128 << 20, 4 << 20
 _SCALE = 0.02
 _PROMPT_ROWS = 32  # that attend at once
 _CHUNK_ROWS = 64  # one of `ROWS`
@@ -237,7 +237,7 @@ def _cache_rates(
 
 def copied_bytes_per_s() -> float:
     """Bytes a second that a core copies from one place in memory to another."""
-    there, here = (np.ones(_MOVED_BYTES // 4, dtype=np.uint8) for _ in range(2))
+    there, here = (np.ones(4 * _BLOCK_BYTES, dtype=np.uint8) for _ in range(2))
 
     def copy() -> None:
         np.copyto(there, here)
@@ -274,11 +274,12 @@ def written_bytes_per_s(folder: Path) -> float:
     Raises:
         TierError: Nothing can be written to the folder.
     """
-    block = os.urandom(_MOVED_BYTES)
+    block = os.urandom(min(_MOVED_BYTES, _BLOCK_BYTES))  # budgets may be small
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             started = time.perf_counter()
-            file.write(block)
+            for _ in range(_MOVED_BYTES // len(block)):
+                file.write(block)
             file.flush()
             os.fsync(file.fileno())
             return _MOVED_BYTES / (time.perf_counter() - started)
