@@ -84,6 +84,10 @@ def run(args: argparse.Namespace) -> int:
         raise RequestError(
             f"{args.together} answers can't be written at once.", f"Choose 1 to {MOST_TOGETHER}."
         )
+    if args.together and args.policy is not None:
+        raise RequestError(
+            "A policy says how many answers are written at once.", "Leave out --together."
+        )
     lines = read_lines(args.prompts)
     with stopped_by_signals() as stopped, AnswersFile(args.out) as file:
         if args.watched:

@@ -187,7 +187,7 @@ def _question(
     return PolicyQuestion(
         PolicyRequest(
             *(config, formats, precision, len(talks.lengths)),
-            *(prompt_tokens, new_tokens, talks.context, num_threads),
+            *(prompt_tokens, new_tokens, tuple(talks.lengths), num_threads),
         ),
         limited(live_budget(options.device), options.memory_gib),
         below_device(options),

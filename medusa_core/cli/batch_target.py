@@ -118,7 +118,10 @@ def settings_for(args: argparse.Namespace, loaded: Loaded) -> GenerateSettings:
         RequestError: A setting makes no sense.
     """
     target, together = loaded.target, loaded.together
-    drafter = args.drafter or ("none" if together >= MANY else drafters_for(target)[0].name)
+    placement = target.plan.placement
+    has_trees = placement is None or placement.tree_rows > 1 or loaded.chosen is None
+    is_plain = together >= MANY or not has_trees
+    drafter = args.drafter or ("none" if is_plain else drafters_for(target)[0].name)
     settings = settings_of(args, drafter, args.tree_rows, tuple(args.stop))
     # Room is asked for the whole answer: else one could end early for want of it.
     most = settings.max_new_tokens or target.config.context_tokens

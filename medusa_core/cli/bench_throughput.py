@@ -17,7 +17,7 @@ from medusa_core.cli.load_arguments import disk_of
 from medusa_core.cli.plan_throughput import found_lines
 from medusa_core.cli.throughput_case import ThroughputCase
 from medusa_core.engine.several import answer_all
-from medusa_core.errors import MedusaError, RequestError
+from medusa_core.errors import MedusaError, PlanError, RequestError
 from medusa_core.loading.target import Target
 from medusa_core.memory.heap import trim_heap
 from medusa_core.memory.policy.found import FoundPolicy
@@ -74,7 +74,7 @@ class ThroughputReport:
         offloaded_gib: What a step brings.
         policy: What was carried out, and its forecast.
         weights_first_tokens_per_s: With cache and activations on the device; None where the policy
-            has them there, too.
+            has them there, too, or they have no room.
         over_weights_first: The policy's ÷ that.
         tried: Other policies, measured shortly; empty unless they are asked for.
         over_best_tried: The policy's, measured likewise, ÷ the best of them.
@@ -171,7 +171,11 @@ def _beside_weights_first(
 ) -> ThroughputReport:
     """The report with what is reached if cache and activations stay on the device."""
     report_line("loading with cache and activations on the device")
-    first, target = case.load_best(question.weights_first())
+    try:
+        first, target = case.load_best(question.weights_first())
+    except PlanError as error:
+        report_line(error.message)
+        return report
     report_line("\n".join(found_lines(case.config.num_layers, first)))
     rate = _rate_shortly(target, case, first.policy.num_sequences)
     del target

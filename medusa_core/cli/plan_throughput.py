@@ -13,13 +13,13 @@ from medusa_core.cli.load_arguments import placing_of
 from medusa_core.errors import PlanError, RequestError
 from medusa_core.memory.budget import GIB
 from medusa_core.memory.policy.found import FoundPolicy
-from medusa_core.memory.policy.machine import MachineRates
+from medusa_core.memory.policy.machine import MachineRates, checked_machine
 from medusa_core.memory.policy.policy_file import found_as_json
 from medusa_core.memory.policy.reached import UNITS, shown
 from medusa_core.memory.policy.rules import Rules, rules_of
 from medusa_core.memory.policy.search import search
 from medusa_core.memory.policy.work import BatchWork
-from medusa_core.messages import Shares, Tier, WeightFormats
+from medusa_core.messages import Policy, Shares, Tier, WeightFormats
 from medusa_core.models.config import ModelConfig
 from medusa_core.system.resources import calibrations_dir
 
@@ -56,6 +56,7 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
         PlanError: No placement has room.
         RequestError: The numbers make no sense.
     """
+    from medusa_core.loading.plan import as_placed
     from medusa_core.memory.policy.here import (
         MEASURED,
         PolicyRequest,
@@ -73,6 +74,8 @@ def run_throughput(args: argparse.Namespace, name: str, config: ModelConfig) -> 
     options, device = placing_of(args), choose_device(args.device)
     formats = settle_formats(options.formats, "", hardware_of(device), config.stored)
     precision = precision_of(formats.compute, device, formats.cache_format, formats.attended)
+    below = options.carrying_out(Policy(weights=Shares(0.0, 0.0, 1.0)))
+    formats = as_placed(formats, below, has_drafter=not config.is_ours)
     prompt_tokens = args.length - new_tokens
     request = PolicyRequest(config, formats, precision, args.prompts, prompt_tokens, new_tokens)
     budget = limited(live_budget(options.device), options.memory_gib)
@@ -135,7 +138,7 @@ def read_machine(path: Path) -> MachineRates:
         }
         numbers = {name: float(value) for name, value in raw.items()}
         numbers["num_cores"] = int(numbers["num_cores"])
-        return MachineRates(**numbers, **curves)  # type: ignore[arg-type]
+        return checked_machine(MachineRates(**numbers, **curves))  # type: ignore[arg-type]
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RequestError(
             f"{path} describes no machine: {error!r}.",

@@ -123,7 +123,7 @@ class ThroughputCase:
                 num_prompts=len(self.requests),
                 prompt_tokens=round(self.prompt_tokens),
                 new_tokens=self.new_tokens,
-                context_tokens=max(self.lengths),
+                lengths=tuple(self.lengths),
                 num_threads=self.args.threads or torch.get_num_threads(),
             ),
             limited(live_budget(options.device), options.memory_gib),

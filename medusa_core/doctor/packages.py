@@ -29,7 +29,6 @@ _WINDOW = (
 _OPTIONAL = {
     "bitsandbytes": "4-bit and 8-bit models on a graphics card",
     "transformers": "comparing with transformers in bench",
-    "scipy": "the best place for a batch's layers, by plan and bench --throughput",
     "starlette": "the server for other programs",
     "uvicorn": "the server for other programs",
     "ray": "layers on other machines",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medusa_core.errors import CheckpointError, ClusterError
+from medusa_core.memory.heap import trim_heap
 from medusa_core.memory.plan import (
     weights_bytes,
 )
@@ -189,8 +190,11 @@ def _read_in_tiers(parts: DecoderParts, store: OffloadStore, report: OnProgress)
     )
     with store:
         if store.is_stored:  # what it doesn't read isn't unknown
-            return decoder_of(config)(config, precision, store.wrap(weights))
-        return build_decoder(config, precision, parts.checkpoint, store.wrap(weights))
+            model = decoder_of(config)(config, precision, store.wrap(weights))
+        else:
+            model = build_decoder(config, precision, parts.checkpoint, store.wrap(weights))
+    trim_heap()  # what reading took isn't in the plan
+    return model
 
 
 def offload_store(

@@ -27,6 +27,7 @@ from medusa_core.system.files.json_file import read_json
 log = logging.getLogger(__name__)
 
 _NBYTES = 256 << 20
+_WRITTEN_BYTES = 1 << 20
 _REPEATS = 3
 _MOST_READS = 256
 _SHORT_READS, _APART_BYTES = 128, 256 << 10
@@ -61,7 +62,8 @@ def disk_read_s(folder: Path) -> float:
     """
     try:
         with tempfile.NamedTemporaryFile(dir=folder, suffix=".part") as file:
-            file.write(os.urandom(_SHORT_READS * _APART_BYTES))
+            for _ in range(_SHORT_READS):
+                file.write(os.urandom(_APART_BYTES))
             file.flush()
             os.fsync(file.fileno())
             return _short_read_s(Path(file.name))
@@ -113,8 +115,8 @@ def _read_rate(folder: Path, piece: int) -> float:
     if stored:
         return _rate_of(stored[0], piece)
     with tempfile.NamedTemporaryFile(dir=folder, suffix=".part") as file:
-        for _ in range(_NBYTES // PIECE_BYTES):
-            file.write(os.urandom(PIECE_BYTES))
+        for _ in range(_NBYTES // _WRITTEN_BYTES):
+            file.write(os.urandom(_WRITTEN_BYTES))  # budgets may be small
         file.flush()
         os.fsync(file.fileno())
         return _rate_of(Path(file.name), piece)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from medusa_core.errors import RequestError
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.memory.placement import layer_bytes, piece_bytes, place_layers
 from medusa_core.memory.plan import DraftModel, chunk_rows, plan_memory, scratch_bytes
@@ -49,14 +51,19 @@ def limited(budget: Budget, memory_gib: float) -> Budget:
     Args:
         budget: The device.
         memory_gib: How much; 0 for all that is free.
+
+    Raises:
+        RequestError: That is no number.
     """
     if not memory_gib:
         return budget
+    if math.isnan(memory_gib):
+        raise RequestError("A budget of nan GiB is none.", "Give a number of GiB to --memory-gib.")
     free = budget.total_bytes - budget.other_bytes - budget.runtime_bytes
     return replace(
         budget,
         name=f"{memory_gib:g} GiB of {budget.name}",
-        total_bytes=min(round(memory_gib * GIB), free),
+        total_bytes=round(min(memory_gib * GIB, free)),
         other_bytes=0,
         runtime_bytes=0,
     )

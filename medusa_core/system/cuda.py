@@ -5,13 +5,18 @@ Callers import this module, not its functions, and nothing else in the engine as
 
 from __future__ import annotations
 
+import logging
+import os
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+
+log = logging.getLogger(__name__)
 
 
 class CudaEvent(Protocol):
@@ -19,7 +24,7 @@ class CudaEvent(Protocol):
 
 
 class Aside(Protocol):
-    """Copies to a card beside what it computes, from pinned memory.
+    """Copies to a card beside what it computes, from pinned memory; or back, to such.
 
     Attributes:
         waited_s: Seconds that the card has stood still in `wait`, as far as it has come.
@@ -100,6 +105,12 @@ def wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
+def wait_for_computing(device: torch.device) -> None:
+    """Let a card finish what it was given to compute; copies beside go on."""
+    if device.type == "cuda":
+        torch.cuda.current_stream(device).synchronize()
+
+
 def seconds_of(work: Callable[[], None], device: torch.device) -> float:
     """Seconds that some work takes on the card, the host's part included."""
     wait(device)
@@ -144,11 +155,27 @@ def record(work: Callable[[], None], memory: Any) -> Graph:
 
 def pinned(num_bytes: int) -> Tensor:
     """Memory of the computer from which a card copies by itself. uint8 [bytes]"""
+    if num_cards():
+        _let_go_of_pinned_memory()
     return torch.empty(num_bytes, dtype=torch.uint8, pin_memory=num_cards() > 0)
 
 
+@cache
+def _let_go_of_pinned_memory() -> None:
+    """Take as much as is asked for, and give it back to the system when it isn't needed.
+
+    Else torch takes the next power of two, up to twice of what was planned, and keeps it.
+    """
+    own = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
+    settings = ",".join(filter(None, (own, "pinned_max_cached_size_mb:1")))
+    try:
+        torch._C._accelerator_setAllocatorSettings(settings)
+    except (AttributeError, RuntimeError) as error:
+        log.warning("This torch takes more pinned memory than is asked for", exc_info=error)
+
+
 def aside(device: torch.device) -> Aside:
-    """Copies to a card on a stream of their own."""
+    """Copies to a card, or from it, on a stream of their own."""
     return _Aside(device)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -259,6 +260,25 @@ class Driver:
                 self.each(place, "gather", kept)
                 kept = sorted(chance.sample(range(len(kept)), chance.randrange(len(kept) + 1)))
             self.each(place, "commit", kept)
+
+
+class Failing:
+    """A file of which some operation fails from now on."""
+
+    def __init__(self, file: Any, name: str, error: int) -> None:
+        self._file, self._name, self._error = file, name, error
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self._name:
+            raise OSError(self._error, os.strerror(self._error))
+        return getattr(self._file, name)
+
+
+def ready(driver: Driver) -> None:
+    """Let a session have rows below and in its tail."""
+    driver.run({0: 70}, decided=True)
+    driver.each(0, "commit", range(70))
+    driver.check()
 
 
 def write_panels(kv: PanelCache, layer: int, fresh: Tensor) -> Sequence[Tensor]:

@@ -34,8 +34,8 @@ from tests.core.tiny import write_tiny
 D, M, K = Tier.DEVICE, Tier.MEMORY, Tier.DISK
 PLACES = {"memory": (M, M, M, M, M), "disk": (D, K, K, D, K), "both": (M, D, K, K, M)}
 
-# A disk and memory, with and without bringing rows to the card; the others are slow.
-_QUICK = [("both", D, ""), ("both", M, ""), ("both", D, "q4")]
+# A disk and memory, once brought to the card and once attended where they lie; others are slow.
+_QUICK = [("both", D, ""), ("both", M, "q4")]
 ROWS_BELOW = [
     pytest.param(*way, marks=() if way in _QUICK else pytest.mark.slow)
     for way in product(PLACES, (D, M), ("", "q4"))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from medusa_core.__main__ import main
-from medusa_core.errors import PlanError, RequestError
+from medusa_core.errors import PlanError, RequestError, TierError
 from medusa_core.loading.load import load_target
 from medusa_core.memory.budget import GIB, Budget
 from medusa_core.memory.policy import question
@@ -33,6 +33,7 @@ from medusa_core.messages import (
 from medusa_core.models.config import ModelConfig
 from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.quant.format import Hardware
+from medusa_core.runtime.kv.offloaded.row_file import RowFile
 from medusa_core.runtime.kv.size import ring_bytes, tail_bytes, whole_rows
 from medusa_core.runtime.runner.traffic import Traffic
 from medusa_core.system.files import record_json
@@ -124,6 +125,34 @@ def test_texts_under_a_policy_are_those_of_the_whole_model(
 
 
 @pytest.mark.usefixtures("known_rates")
+@pytest.mark.parametrize(("failing", "at"), [("read", 300), ("write", 60)])
+def test_a_disk_that_fails_in_mid_block_marks_no_line_and_the_same_command_goes_on(
+    failing: str, at: int, folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts = write(tmp_path / "in.jsonl", LINES)
+    assert main(batch(folders, prompts, tmp_path / "whole.jsonl")) == 0
+    policy = Policy(ON_DISK, ON_DISK, batch=2, num_batches=2, prompt_rows=32)
+    how = ["--tier-disk", str(tmp_path / "tiers")]
+    how += ["--policy", policy_file(tmp_path / "policy.json", policy)]
+    out, works, count = tmp_path / "out.jsonl", getattr(RowFile, failing), 0
+
+    def fails_later(*args: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == at:
+            raise TierError("The disk is full.", "Make room.")
+        return works(*args)
+
+    with monkeypatch.context() as failed:
+        failed.setattr(RowFile, failing, fails_later)
+        assert main(batch(folders, prompts, out, *how)) == 1
+    assert all(row["error"] is None for row in rows_of(out).values())
+    assert len(rows_of(out)) < len(LINES)
+    assert main(batch(folders, prompts, out, *how)) == 0
+    assert texts(out) == texts(tmp_path / "whole.jsonl")
+
+
+@pytest.mark.usefixtures("known_rates")
 def test_what_has_room_needs_no_policy(
     folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -143,6 +172,8 @@ def test_what_has_room_needs_no_policy(
         (["--policy", "POLICY", "--tier-disk", "TIERS", "--memory-gib", "0.0001"], "more than"),
         (["--policy", "missing.json"], "holds no policy"),
         (["--policy", os.devnull], "holds no policy"),
+        (["--memory-gib", "nan", "--tier-disk", "TIERS"], "nan GiB"),
+        (["--policy", "POLICY", "--together", "4"], "--together"),
     ],
 )
 def test_a_policy_without_room_is_told(

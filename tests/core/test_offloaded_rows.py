@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -42,7 +41,9 @@ from tests.core.cached_rows import (
     SESSIONS,
     TREE_ROWS,
     Driver,
+    Failing,
     kind_of_cache,
+    ready,
 )
 
 BELOW = (1, 2, 4)  # layers whose rows lie there
@@ -174,25 +175,6 @@ def test_the_law_sees_a_fault(
     driver = Driver.on_disk(kind_of_cache("float32"), BELOW, tmp_path)
     with pytest.raises(AssertionError):
         driver.go_on(200)
-
-
-class Failing:
-    """A file of which some operation fails from now on."""
-
-    def __init__(self, file: Any, name: str, error: int) -> None:
-        self._file, self._name, self._error = file, name, error
-
-    def __getattr__(self, name: str) -> Any:
-        if name == self._name:
-            raise OSError(self._error, os.strerror(self._error))
-        return getattr(self._file, name)
-
-
-def ready(driver: Driver) -> None:
-    """Let a session have rows below and in its tail."""
-    driver.run({0: 70}, decided=True)
-    driver.each(0, "commit", range(70))
-    driver.check()
 
 
 @torch.inference_mode()

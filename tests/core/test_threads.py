@@ -141,10 +141,11 @@ def test_threads_are_not_judged_by_how_they_wake(
         nonlocal since_s, threads_now
         since_s, threads_now = now_s, count
 
-    def extend(token_ids: Sequence[int], kv: KvCache) -> None:
+    def extend(token_ids: Sequence[int], kv: KvCache) -> torch.Tensor:
         nonlocal now_s
         are_awake = threads_now > 1 and now_s - since_s > 8e-3
         now_s += len(token_ids) * (20e-6 if are_awake else 30e-6)
+        return torch.zeros(len(token_ids), 1)
 
     monkeypatch.setattr(threads, "time", SimpleNamespace(perf_counter=lambda: now_s))
     monkeypatch.setattr(tiny.runner, "use_threads", use_threads)

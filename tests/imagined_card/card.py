@@ -73,6 +73,7 @@ _FACTS = (
     "free_and_total_bytes",
     "release_memory",
     "wait",
+    "wait_for_computing",
     "seconds_of",
     "graph_memory",
     "record",
@@ -116,6 +117,9 @@ class _Facts:
 
     def wait(self, device: torch.device) -> None:
         """Everything is done at once."""
+
+    def wait_for_computing(self, device: torch.device) -> None:
+        """Likewise."""
 
     def seconds_of(self, work: Callable[[], None], device: torch.device) -> float:
         journal = self._mode.journal

@@ -17,7 +17,7 @@ FILE = ROOT / "resources" / "translations" / "engine_texts.json"
 _NOT_SHOWN = (
     *("bench", "training", "system/prompts.py", "system/registry.py", "engine/several.py"),
     *("engine/direct.py", "cli/arguments.py", "cli/bench.py", "cli/bench_arguments.py"),
-    *("cli/bench_drafters.py", "cli/bench_throughput.py"),
+    *("cli/batch_policy.py", "cli/bench_drafters.py", "cli/bench_throughput.py"),
     *(
         "cli/generate.py",
         "cli/grammar_arguments.py",

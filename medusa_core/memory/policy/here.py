@@ -16,6 +16,7 @@ import torch
 from medusa_core.errors import TierError
 from medusa_core.memory.bandwidth import card_bytes_per_s, disk_bytes_per_s, disk_read_s
 from medusa_core.memory.budget import Budget
+from medusa_core.memory.heap import trim_heap
 from medusa_core.memory.placement import layer_bytes, piece_bytes
 from medusa_core.memory.plan import (
     kv_bytes,
@@ -50,7 +51,7 @@ OnMeasure = Callable[[str], None]
 # What is measured: layers and attention, the disk, the way to a card, copies in memory.
 MEASURED = MODEL, DISK, CARD, MEMORY = ("model", "disk", "card", "memory")
 _NUMBERS = {
-    MODEL: ("cache", "prompts"),
+    MODEL: ("cache", "prompts", "below"),
     DISK: ("read", "write", "each"),
     CARD: ("to", "from"),
     MEMORY: ("copied",),
@@ -71,7 +72,7 @@ class PolicyRequest:
         num_prompts: Prompts.
         prompt_tokens: Tokens of each.
         new_tokens: Tokens of each answer.
-        context_tokens: Of the longest prompt and its answer; 0 where all are as long.
+        lengths: Of every prompt and its answer; empty where all are as long.
         num_threads: That compute on a processor; 0 for as many as are usual.
     """
 
@@ -81,7 +82,7 @@ class PolicyRequest:
     num_prompts: int
     prompt_tokens: int
     new_tokens: int
-    context_tokens: int = 0
+    lengths: tuple[int, ...] = ()
     num_threads: int = 0
 
     @property
@@ -130,6 +131,7 @@ class Rates:
             found = self.kept.load(key, "rates", lambda raw: _checked_rates(kind, raw))
         if found is None:
             found = measure()
+            trim_heap()  # what it took isn't a model's
             self.kept.save(key, "rates", found)
         return found
 
@@ -173,7 +175,8 @@ def work_of(request: PolicyRequest) -> BatchWork:
     config, formats = request.config, request.formats
     sizes, length = layer_bytes(config, formats), request.prompt_tokens + request.new_tokens
 
-    longest = max(length, request.context_tokens)
+    lengths = sorted(request.lengths or (length,), reverse=True)
+    longest = max(length, lengths[0])
 
     def scratch(rows: int, scored: int) -> int:
         return scratch_bytes(config, formats, longest, rows, scored, 0)
@@ -185,7 +188,7 @@ def work_of(request: PolicyRequest) -> BatchWork:
         piece_bytes=piece_bytes(config, formats),
         fixed_bytes=weights_bytes(config, formats) - sum(sizes),
         row_bytes=_row_bytes(config, formats, length) // config.num_layers,
-        slots=-(-(length + 2) // ROUND_ROWS) * ROUND_ROWS,
+        slots=tuple(-(-(each + 2) // ROUND_ROWS) * ROUND_ROWS for each in lengths),
         most_slots=whole_rows(longest),
         state_bytes=4 * config.hidden_size,
         scratch_bytes=scratch(1, 0) - row,
@@ -241,7 +244,7 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
         num_cores=request.threads,
         cache_on_device=model["cache"],
         cache_of_prompts=model["prompts"],
-        cache_in_memory=model["cache"],
+        cache_in_memory=model["below"],
         visit_s=_VISIT_S,
         layer_s=_curve(model["layer_s"]),
         head_s=_curve(model["head_s"]),

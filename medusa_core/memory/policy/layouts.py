@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from medusa_core.memory.placement import NUM_BUFFERS
 from medusa_core.memory.policy.machine import MachineRates
 from medusa_core.memory.policy.rules import Rules
-from medusa_core.memory.policy.work import JUDGED_ROWS, BatchBlock, BatchWork, step_rows
+from medusa_core.memory.policy.work import JUDGED_ROWS, BatchBlock, BatchWork
 from medusa_core.messages import Shares, Tier
 from medusa_core.runtime.kv.size import RING_UNITS, staging_bytes, tail_slots
 
@@ -116,7 +116,7 @@ def rooms(
     below, on_card = cache_memory + cache_disk, machine.memory_bytes > 0
     ring = RING_UNITS * block.batch * work.most_slots * work.row_bytes
     ring += 2 * staging_bytes(work.row_bytes, work.most_slots)
-    tails = block.num_sequences * tail_slots(step_rows(block.num_sequences)) * work.row_bytes
+    tails = block.num_sequences * tail_slots(tree_rows=1) * work.row_bytes
     from_disk = np.where(cache_disk > 0, ring, 0) + cache_disk * tails
     on_device = fixed_bytes(work, block) + (work.num_layers - below) * of_layer
     held = {Tier.DISK: cache_disk * of_layer}
@@ -145,7 +145,7 @@ def tier_of(shares: Shares) -> Tier:
 
 def cache_layer_bytes(work: BatchWork, block: BatchBlock) -> int:
     """Keys and values of a block in one layer."""
-    return block.num_sequences * work.slots * work.row_bytes
+    return work.num_slots(block.num_sequences) * work.row_bytes
 
 
 def passing_bytes(work: BatchWork, block: BatchBlock) -> int:
@@ -156,9 +156,8 @@ def passing_bytes(work: BatchWork, block: BatchBlock) -> int:
 
 def fixed_bytes(work: BatchWork, block: BatchBlock) -> int:
     """What lies on the device wherever the rest does."""
-    trees = step_rows(block.num_sequences)
-    scratch = work.scratch_bytes + max(block.batch * trees, block.at_once) * work.scratch_row_bytes
-    scored = trees * (block.num_sequences + JUDGED_ROWS)
+    scratch = work.scratch_bytes + max(block.batch, block.at_once) * work.scratch_row_bytes
+    scored = block.num_sequences + JUDGED_ROWS
     return work.fixed_bytes + scratch + scored * work.scored_row_bytes
 
 

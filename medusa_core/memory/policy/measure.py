@@ -40,9 +40,9 @@ from medusa_core.system import cuda
 from medusa_core.system.native.binding import native_library
 from medusa_core.system.native.pool import Workers
 
-ROWS = (1, 8, 32, 64, 128)
+ROWS = (1, 8, 32, 64, 128, 256)
 _LEAST_TURNS, _MOST_TURNS, _MEASURED_S = 3, 50, 0.5
-_MOVED_BYTES = 128 << 20
+_MOVED_BYTES, _BLOCK_BYTES = 128 << 20, 4 << 20
 _SCALE = 0.02
 _PROMPT_ROWS = 32  # that attend at once
 _CHUNK_ROWS = 64  # one of `ROWS`
@@ -58,12 +58,14 @@ class ModelRates(NamedTuple):
         head_s: Times of the projection to the vocabulary likewise.
         cache: At which attention of one row reads a cache. [bytes/s]
         prompts: Likewise of rows of a prompt, each of which reads all of it. [bytes/s]
+        below: At which a processor reads one in the memory below a card. [bytes/s]
     """
 
     layer_s: RateCurve
     head_s: RateCurve
     cache: float
     prompts: float
+    below: float = 0.0
 
 
 def model_rates(
@@ -79,11 +81,18 @@ def model_rates(
         num_threads: That compute on a processor.
     """
     with on_threads(num_threads):
-        if config.is_ours and config.traits.is_usual:
-            return _OneLayer(config, formats, precision, num_threads).rates(tokens)
-        layer_s, head_s = _layer_curves(config, formats, precision)
         itemsize = cache_itemsize(config, formats)
-        return ModelRates(layer_s, head_s, *_cache_rates(config, precision, tokens, itemsize))
+        if config.is_ours and config.traits.is_usual:
+            found = _OneLayer(config, formats, precision, num_threads).rates(tokens)
+        else:
+            layer_s, head_s = _layer_curves(config, formats, precision)
+            cache = _cache_rates(config, precision, tokens, itemsize)
+            found = ModelRates(layer_s, head_s, *cache)
+        if precision.device.type == "cpu":
+            return found._replace(below=found.cache)
+        wide = torch.promote_types(precision.compute, torch.float32)
+        there = replace(precision, device=torch.device("cpu"), compute=wide)
+        return found._replace(below=_cache_rates(config, there, tokens, itemsize)[0])
 
 
 class _OneLayer:
@@ -228,7 +237,7 @@ def _cache_rates(
 
 def copied_bytes_per_s() -> float:
     """Bytes a second that a core copies from one place in memory to another."""
-    there, here = (np.ones(_MOVED_BYTES // 4, dtype=np.uint8) for _ in range(2))
+    there, here = (np.ones(4 * _BLOCK_BYTES, dtype=np.uint8) for _ in range(2))
 
     def copy() -> None:
         np.copyto(there, here)
@@ -265,11 +274,12 @@ def written_bytes_per_s(folder: Path) -> float:
     Raises:
         TierError: Nothing can be written to the folder.
     """
-    block = os.urandom(_MOVED_BYTES)
+    block = os.urandom(min(_MOVED_BYTES, _BLOCK_BYTES))  # budgets may be small
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             started = time.perf_counter()
-            file.write(block)
+            for _ in range(_MOVED_BYTES // len(block)):
+                file.write(block)
             file.flush()
             os.fsync(file.fileno())
             return _MOVED_BYTES / (time.perf_counter() - started)

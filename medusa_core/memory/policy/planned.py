@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 from medusa_core.memory.budget import Budget
 from medusa_core.memory.placement import NUM_BUFFERS, evenly, layer_bytes, piece_bytes
@@ -14,7 +15,7 @@ from medusa_core.memory.plan import (
     scratch_bytes,
 )
 from medusa_core.memory.policy.layouts import layers_below, tier_of
-from medusa_core.memory.policy.work import JUDGED_ROWS, step_rows
+from medusa_core.memory.policy.work import JUDGED_ROWS, MANY, TREE_ROWS
 from medusa_core.memory.tiers import rows_at_once
 from medusa_core.messages import Fit, HeadsShape, MemoryPlan, Placement, Policy, Shares, Tier
 from medusa_core.models.config import ModelConfig
@@ -58,8 +59,9 @@ def plan_policy(
     if not (policy.weights.below or policy.cache.below):
         return plan
     placed = plan
-    for rows in rows_at_once(formats.device):
-        placed = _placed(plan, config, formats, policy, sessions, rows)
+    trees = (1,) if policy.num_sequences >= MANY else (TREE_ROWS, 1)
+    for tree_rows, rows in product(trees, rows_at_once(formats.device)):
+        placed = _placed(plan, config, formats, policy, sessions, rows, tree_rows)
         if placed.fit is not Fit.NO:
             break
     return placed
@@ -72,6 +74,7 @@ def _placed(
     policy: Policy,
     sessions: int,
     rows: int,
+    tree_rows: int,
 ) -> MemoryPlan:
     """A plan for all layers on the device, with those below that the policy wants there.
 
@@ -82,6 +85,7 @@ def _placed(
         policy: Where everything is to lie.
         sessions: As it was planned for.
         rows: Of a prompt, that are computed at once at most.
+        tree_rows: Of a step of one sequence at most.
     """
     placement = Placement(
         tiers=tiers_of(policy.weights, config.num_layers),
@@ -93,7 +97,7 @@ def _placed(
         attention=Tier(policy.attention),
         states=tier_of(policy.activations),
         batch=policy.batch,
-        tree_rows=step_rows(policy.num_sequences),
+        tree_rows=tree_rows,
     )
     ring = NUM_BUFFERS * piece_bytes(config, formats) * (placement.offloaded_bytes > 0)
     rows_ring, kept = _rows_bytes(plan.context_tokens, config, formats, policy, placement)

@@ -89,9 +89,8 @@ class PolicyQuestion:
         return replace(self._measured(), rules=replace(self.rules, cache_below=False))
 
     def for_one(self) -> PolicyQuestion:
-        """The same for one prompt at a time, whose cache stays on the device."""
-        first = self.weights_first()
-        return replace(first, request=replace(self.request, num_prompts=1))
+        """The same for one prompt at a time."""
+        return replace(self._measured(), request=replace(self.request, num_prompts=1))
 
     def _measured(self) -> PolicyQuestion:
         """The same, which believes what was measured for this one."""

@@ -81,6 +81,10 @@ def check_policy(policy: Policy, config: ModelConfig, device: str, has_disk: boo
             "The policy places something on a disk.", "Name a folder with --tier-disk."
         )
     why = why_cache_stays(config)
+    if policy.weights.below and not config.is_ours:
+        raise RequestError(
+            f"{why}: its layers stay on the device.", 'Write "weights": {"device": 1.0}.'
+        )
     if why and (policy.cache.below or policy.num_batches > 1):
         raise RequestError(
             f"{why}: its keys and values stay on the device, and all is one batch.",

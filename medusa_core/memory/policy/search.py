@@ -38,6 +38,7 @@ from medusa_core.memory.policy.work import BatchBlock, BatchWork, prompt_passes,
 from medusa_core.messages import PARTS, BlockBytes, Policy, Shares, Tier
 
 _SLOWEST = 0.999  # of the slowest stream's time, and a stream binds as well
+_BESIDE = 0.1  # of the time of what runs beside the slowest stream: they share a processor
 _NEARER = 1e-6  # of the time, for each layer that lies below without need
 _ROOM = {
     Tier.DEVICE: "room on the device",
@@ -54,12 +55,14 @@ class _Choice(NamedTuple):
         sides: Where activations lie, and attention is computed.
         where: One layout.
         block_s: Seconds of a block.
+        weighed_s: They, and a little for what is done beside: by which it is chosen.
     """
 
     block: BatchBlock
     sides: Sides
     where: Layouts
     block_s: float
+    weighed_s: float
 
 
 def search(
@@ -112,7 +115,7 @@ def every(
         for count in cache_below:
             for choice in _choices(work, block, machine, rules, count):
                 key = (block.batch, block.num_batches, count)
-                if key not in found or choice.block_s < found[key].block_s:
+                if key not in found or choice.weighed_s < found[key].weighed_s:
                     found[key] = choice
     policies = [
         FoundPolicy(_policy(work, choice), _forecast(work, machine, choice, rules.overlaps, ()))
@@ -145,9 +148,9 @@ def expected(
     roomy = [block for block in tried if have_room(work, block, machine, sides.states, where).all()]
     choices = []
     for block in roomy or tried[-1:]:
-        (seconds,) = _block_s(work, block, machine, where, sides, overlaps)
-        choices.append(_Choice(block, sides, where, float(seconds)))
-    best = min(choices, key=lambda choice: choice.block_s)
+        (seconds,), (weighed,) = _block_s(work, block, machine, where, sides, overlaps)
+        choices.append(_Choice(block, sides, where, float(seconds), float(weighed)))
+    best = min(choices, key=lambda choice: choice.weighed_s)
     return _forecast(work, machine, best, overlaps, ())
 
 
@@ -182,7 +185,7 @@ def _best(
 ) -> FoundPolicy | None:
     best: tuple[float, _Choice] | None = None
     for choice in (one for block in tried for one in _choices(work, block, machine, rules)):
-        seconds = choice.block_s * choice.block.num_rounds(work)
+        seconds = choice.weighed_s * choice.block.num_rounds(work)
         if best is None or seconds < best[0] * (1 - 1e-9):
             best = seconds, choice
     if best is None:
@@ -207,11 +210,12 @@ def _choices(
             where = where.only(where.cache_below == cache_below)
         if not len(where):
             continue
-        seconds = _block_s(work, block, machine, where, sides, rules.overlaps)
+        seconds, weighed = _block_s(work, block, machine, where, sides, rules.overlaps)
         # Of layouts that take the same time, that in which more lies on the device.
         below = where.weights_below + where.cache_below + where.weights_disk + where.cache_disk
-        best = int(np.argmin(seconds * (1 + _NEARER * below)))
-        yield _Choice(block, sides, where.only(np.arange(len(where)) == best), float(seconds[best]))
+        best = int(np.argmin(weighed * (1 + _NEARER * below)))
+        one = where.only(np.arange(len(where)) == best)
+        yield _Choice(block, sides, one, float(seconds[best]), float(weighed[best]))
 
 
 def _sides(machine: MachineRates, rules: Rules) -> Iterator[Sides]:
@@ -231,12 +235,14 @@ def _block_s(
     where: Layouts,
     sides: Sides,
     overlaps: bool,
-) -> Seconds:
-    """Seconds for a block's prompts and answers. [n]"""
+) -> tuple[Seconds, Seconds]:
+    """Seconds for a block's prompts and answers, and the same weighed; see `_Choice`. [n], [n]"""
     prompts = streams_s(work, machine, where, sides, prompt_passes(work, block))
     steps = streams_s(work, machine, where, sides, step(work, block))
     num_steps = work.new_tokens - 1
-    return total_s(prompts, overlaps) + num_steps * total_s(steps, overlaps)
+    most = total_s(prompts, overlaps) + num_steps * total_s(steps, overlaps)
+    every = total_s(prompts, overlaps=False) + num_steps * total_s(steps, overlaps=False)
+    return most, most + _BESIDE * (every - most)
 
 
 def _binding_rooms(
@@ -248,8 +254,8 @@ def _binding_rooms(
         if not machine.room(tier):
             continue
         roomy = machine.with_room(tier)
-        least = min(one.block_s for one in _choices(work, choice.block, roomy, rules))
-        if least < choice.block_s * (1 - 1e-6):
+        least = min(one.weighed_s for one in _choices(work, choice.block, roomy, rules))
+        if least < choice.weighed_s * (1 - 1e-6):
             found.append(label)
     return tuple(found)
 

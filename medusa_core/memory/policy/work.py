@@ -9,12 +9,7 @@ from medusa_core.runtime.kv.size import ROUND_ROWS
 
 MANY = 8  # rows of so many conversations pay more than drafts of each
 JUDGED_ROWS = 4  # whose scores a rule works with at once, for each row of a step
-_TREE_ROWS = 16
-
-
-def step_rows(num_sequences: int) -> int:
-    """Most rows of a step of one sequence, of so many that are answered at once."""
-    return 1 if num_sequences >= MANY else _TREE_ROWS
+TREE_ROWS = 16  # of a step, where fewer are answered at once and there is room
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +22,8 @@ class BatchWork:
         piece_bytes: What the largest takes of a buffer that it is brought into.
         fixed_bytes: What always lies on the device: token vectors, head, norms.
         row_bytes: Keys and values of one token in one layer.
-        slots: Rows of a usual sequence for which there is room.
-        most_slots: Those of the longest.
+        slots: Rows of sequences, of the longest ones first; further ones are as the last.
+        most_slots: For which the longest has room.
         state_bytes: The state of one row between two layers.
         scratch_bytes: What a pass needs besides, however many rows it has.
         scratch_row_bytes: What it needs for each row that is computed at once.
@@ -44,7 +39,7 @@ class BatchWork:
     piece_bytes: int
     fixed_bytes: int
     row_bytes: int
-    slots: int
+    slots: tuple[int, ...]
     most_slots: int
     state_bytes: int
     scratch_bytes: int
@@ -59,6 +54,12 @@ class BatchWork:
     def total_tokens(self) -> int:
         """Longest conversation."""
         return self.prompt_tokens + self.new_tokens
+
+    def num_slots(self, num_sequences: int) -> int:
+        """Rows for which the longest of these have room: as many whole contexts as hold them."""
+        rows = sum(self.slots[:num_sequences])
+        rows += max(0, num_sequences - len(self.slots)) * self.slots[-1]
+        return -(-rows // self.most_slots) * self.most_slots
 
     @property
     def mean_tokens(self) -> float:

@@ -119,7 +119,10 @@ class BatchStates:
             while content:
                 content = content[file.write(content) :]
         except OSError as error:
-            raise self._failed("written to", error) from error
+            raise TierError(
+                f"Activations can't be written to {self._folder}: {error.strerror or error}.",
+                "Make room there or name another folder; the same command goes on.",
+            ) from error
 
     def _read(self, start: int, into: memoryview) -> None:
         into = into.cast("B")
@@ -132,10 +135,7 @@ class BatchStates:
                     raise OSError("the file was cut")
                 into = into[count:]
         except OSError as error:
-            raise self._failed("read from", error) from error
-
-    def _failed(self, what: str, error: OSError) -> TierError:
-        return TierError(
-            f"Activations can't be {what} {self._folder}: {error.strerror or error}.",
-            "Make room there or name another folder; the same command goes on.",
-        )
+            raise TierError(
+                f"Activations can't be read from {self._folder}: {error.strerror or error}.",
+                "Check the disk; the same command goes on.",
+            ) from error

@@ -136,7 +136,8 @@ class OffloadRunner(ResidentRunner):
         only_row: int | None,
         tapped: list[Tensor],
     ) -> Tensor:
-        with self.tiers.passing([self._whole], self._caches, layers):
+        caches, self._caches = self._caches, ()
+        with self.tiers.passing([self._whole], caches, layers):
             return super()._through(layers, x, some, only_row, tapped)
 
     def _block(self, index: int, x: Tensor, some: PlacedRows, only: int | None) -> Tensor:

@@ -19,6 +19,7 @@ from medusa_core.runtime.offload.visits import Prepare, Visits
 from medusa_core.runtime.runner.batches import Batch, batches_of, whole_pass
 from medusa_core.runtime.runner.runner import LowerTiers, Waited
 from medusa_core.runtime.runner.traffic import Traffic
+from medusa_core.system import cuda
 
 _EVERYTHING_HERE = LowerTiers(Placement((), (), 0))
 
@@ -121,6 +122,7 @@ class TierVisits:
             )
         try:
             yield
+            cuda.wait_for_computing(self._device)  # so that its time is that of computing
         finally:
             self.weights.leave()
             self.states.end()
@@ -129,6 +131,7 @@ class TierVisits:
             self._num_passes += 1
             self._num_layers += len(batches) * len(layers)
             self._num_rows += sum(batch.num_rows for batch in batches)
+            self._batches, self._caches = [], ()  # which may be forgotten from now on
 
     def enter(self, layer: int) -> Sequence[QuantLinear]:
         """A pass comes to a layer; see `Visits.enter`."""

@@ -45,7 +45,7 @@ def settle_threads(target: Target, most: int) -> int:
         return torch.get_num_threads()
     if target.assistant is not None:  # first: the target's count is torch's in the end
         settle_threads(target.assistant, most)
-    for_prefill = _best(target, most, min(_PREFILL_TOKENS, target.config.context_tokens))
+    for_prefill = _best(target, most, _prompt_tokens(target))
     best = _best(target, most, _NUM_TOKENS)
     target.runner.use_threads(best, max(best, for_prefill))
     log.info("of %d threads %d serve decoding best, %d prefill", most, best, for_prefill)
@@ -92,7 +92,7 @@ def _is_busy(num_threads: int) -> bool:
 
 def _meet_row_counts(target: Target) -> None:
     """Let kernels be prepared for every size of chunk now, not in somebody's first messages."""
-    most = min(_PREFILL_TOKENS, target.config.context_tokens)
+    most = _prompt_tokens(target)
     kv = target.allocate_cache(most)
     for count in range(ROUND_ROWS, most + 1, ROUND_ROWS):
         kv.truncate(0)
@@ -100,6 +100,11 @@ def _meet_row_counts(target: Target) -> None:
         target.runner.extend([0] * count, kv)
         if time.perf_counter() - started > _LARGE_S:
             return  # a large model's passes take longer than any preparation
+
+
+def _prompt_tokens(target: Target) -> int:
+    """Rows of a prompt that are read at once, a usual one's at most."""
+    return min(_PREFILL_TOKENS, target.config.context_tokens, target.chunk_rows)
 
 
 def _best(target: Target, most: int, num_tokens: int) -> int:
@@ -122,6 +127,7 @@ def _pass_s(target: Target, num_threads: int, num_tokens: int) -> float:
     while sum(measured) < _LEAST_S:
         kv.truncate(0)
         started = time.perf_counter()
-        target.runner.logits(target.runner.extend([0] * num_tokens, kv))
+        states = target.runner.extend([0] * num_tokens, kv)
+        target.runner.logits(states[-_NUM_TOKENS:])  # of a prompt no more are scored
         measured.append(time.perf_counter() - started)
     return usual_s(measured)

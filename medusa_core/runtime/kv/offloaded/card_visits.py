@@ -60,7 +60,7 @@ class CardVisits(RowVisits):
 
     @property
     def waited_s(self) -> float:
-        return self._up.waited_s + self._host.waited_s
+        return self._up.waited_s  # what a disk takes longer is among it
 
     @property
     def nbytes(self) -> int:
@@ -91,8 +91,8 @@ class CardVisits(RowVisits):
         return self._down.copied_s + self._host.written_s
 
     def begin(self, units: Sequence[RowUnit]) -> None:
-        self._host.begin(units)
         self._store.settle()
+        self._host.begin(units)
         self._make_room(units)
         self._freed = [self._up.mark()] * RING_UNITS  # a pass that failed may still use them
         self._units, self._sent, self._num_entered = units, [], 0
