@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -21,7 +22,7 @@ from medusa_core.errors import EngineError, OutOfMemoryError, TierError
 from medusa_core.messages import Placement, Tier
 from medusa_core.models.precision import precision_of
 from medusa_core.runtime.kv.cache import KvCache
-from medusa_core.runtime.kv.offloaded import row_file
+from medusa_core.runtime.kv.offloaded import disk, row_file
 from medusa_core.runtime.kv.offloaded.block_rows import BlockRows
 from medusa_core.runtime.kv.offloaded.blocks import as_blocks
 from medusa_core.runtime.kv.offloaded.choice import row_store
@@ -216,6 +217,38 @@ def test_a_disk_that_fails_is_told_and_the_next_try_goes_on(tmp_path: Path) -> N
     driver.check()
     driver.run({0: 1})
     driver.each(0, "commit", [0])
+    driver.check()
+
+
+@torch.inference_mode()
+def test_rows_that_are_read_in_pieces_are_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "staging_bytes", lambda row, _: -(-16 * row // 4096) * 4096 + 8192)
+    driver = Driver.on_disk(kind_of_cache("float64"), BELOW, tmp_path)
+    ready(driver)
+    driver.run({0: 1})
+    driver.check()
+
+
+@torch.inference_mode()
+def test_what_is_read_for_a_pass_that_failed_is_not_taken_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Driver.on_disk(kind_of_cache("float32"), BELOW, tmp_path)
+    for session in (0, 1):
+        driver.run({session: 70}, decided=True)
+        driver.each(session, "commit", range(70))
+    read, late = DiskStore.read, threading.Event()
+
+    def slow(store: DiskStore, *args: Any) -> float:
+        late.wait(0.3)  # the next pass begins meanwhile
+        late.set()
+        return read(store, *args)
+
+    monkeypatch.setattr(DiskStore, "read", slow)
+    driver.run({1: 1}, num_units=0)
+    driver.run({0: 1})
     driver.check()
 
 
