@@ -191,7 +191,7 @@ def _question(
         ),
         limited(live_budget(options.device), options.memory_gib),
         below_device(options),
-        replace(rules, most_together=args.together or MOST_TOGETHER),
+        replace(rules, most_together=args.together or MOST_TOGETHER, lies_below=given is None),
         Rates(MeasurementFiles(calibrations_dir()), _say),
     )
 

@@ -297,6 +297,14 @@ def test_what_fits_nowhere_has_no_policy() -> None:
     assert search(WORK, replace(tiny, device_bytes=WORK.fixed_bytes)) is None
 
 
+def test_something_lies_below_where_all_is_known_to_have_no_room() -> None:
+    found, forced = search(WORK, MACHINE), search(WORK, MACHINE, Rules(lies_below=True))
+    assert found is not None
+    assert forced is not None
+    assert not found.policy.weights.below + found.policy.cache.below
+    assert forced.policy.weights.below + forced.policy.cache.below > 0
+
+
 def test_a_slow_disk_binds_and_a_larger_block_shares_what_is_read() -> None:
     slow = replace(MACHINE, device_bytes=2 * GIB, memory_bytes=0, from_disk=3e8)
     found = search(WORK, slow, Rules(cache_below=False))

@@ -72,7 +72,11 @@ def layouts(
     layer, buffers = work.layer_bytes, NUM_BUFFERS * work.piece_bytes
     whole = work.num_layers * layer
     lacking = whole - room[Tier.DEVICE]
-    below = np.where(lacking > 0, -(-(lacking + buffers) // layer), 0)
+    needed = -(-(lacking + buffers) // layer)
+    below = np.where(lacking > 0, needed, 0)
+    if rules.lies_below:
+        is_here = cache_memory + cache_disk == 0
+        below = np.where(is_here, np.maximum(needed, 1), below)
     passing = buffers if machine.memory_bytes else 0  # of what comes from a disk to a card
     fits_memory = room[Tier.MEMORY] >= below * layer
     some = np.maximum(0, (room[Tier.MEMORY] - passing) // layer)

@@ -21,12 +21,14 @@ class Rules:
         overlaps: Moving and computing run at the same time; else one after the other.
         attended_below: Attention may be computed where rows lie, by the processor behind a card.
         most_together: Sequences of a block.
+        lies_below: Something does, as all has no room on the device.
     """
 
     cache_below: bool = True
     overlaps: bool = True
     attended_below: bool = False
     most_together: int = MOST_TOGETHER
+    lies_below: bool = False
 
 
 def rules_of(config: ModelConfig, device: str, *, has_adapter: bool = False) -> Rules:
