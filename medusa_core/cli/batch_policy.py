@@ -20,7 +20,7 @@ from medusa_core.memory.policy.here import PolicyRequest, Rates
 from medusa_core.memory.policy.policy_file import read_policy
 from medusa_core.memory.policy.question import PolicyQuestion
 from medusa_core.memory.policy.reached import corrections, off_by_much, part_rates
-from medusa_core.memory.policy.rules import MOST_TOGETHER, rules_of
+from medusa_core.memory.policy.rules import MOST_TOGETHER, check_policy, rules_of
 from medusa_core.memory.probe import below_device, live_budget
 from medusa_core.memory.tiers import limited
 from medusa_core.messages import Fit, LoadOptions, PartRate, Policy, Shares
@@ -92,6 +92,8 @@ def chosen_policy(
     if given is None and not _needs_one(args, files, heads_dir, options):
         return None
     if given is not None:
+        device = choose_device(options.device).type
+        check_policy(given, files.config, device, has_disk=args.tier_disk is not None)
         options = options.carrying_out(given)
     heads_dir, options = without_drafter(args, heads_dir, options)
     question = _question(args, files, heads_dir, options, talks, given)

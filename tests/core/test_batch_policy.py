@@ -170,6 +170,7 @@ def test_what_has_room_needs_no_policy(
         (["--memory-gib", "0.00001", "--tier-disk", "TIERS"], "no room"),
         (["--policy", "POLICY"], "--tier-disk"),
         (["--policy", "POLICY", "--tier-disk", "TIERS", "--memory-gib", "0.0001"], "more than"),
+        (["--policy", "MEMORY", "--tier-disk", "TIERS"], "memory is the device here"),
         (["--policy", "missing.json"], "holds no policy"),
         (["--policy", os.devnull], "holds no policy"),
         (["--memory-gib", "nan", "--tier-disk", "TIERS"], "nan GiB"),
@@ -185,7 +186,8 @@ def test_a_policy_without_room_is_told(
 ) -> None:
     prompts = write(tmp_path / "in.jsonl", LINES[:2])
     file = policy_file(tmp_path / "policy.json", Policy(ON_DISK, batch=2))
-    named = {"POLICY": file, "TIERS": str(tmp_path / "tiers")}
+    in_memory = policy_file(tmp_path / "memory.json", Policy(Shares(0.0, 1.0, 0.0)))
+    named = {"POLICY": file, "MEMORY": in_memory, "TIERS": str(tmp_path / "tiers")}
     how = [named.get(word, word) for word in more]
     assert main(batch(folders, prompts, tmp_path / "out.jsonl", *how)) == 1
     assert told in capsys.readouterr().err
