@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from medusa_core.engine.several import answer_all
 from medusa_core.errors import TierError
@@ -85,6 +86,7 @@ def test_batches_answer_as_one(
     dtype, formats = KINDS[kind]
     model = write_tiny(tmp_path / "model", STREAMED)
     options = LoadOptions(dtype, formats=formats, context_tokens=256, sessions=6)
+    here = tapped(load_target(model, None, options))
     options = with_layers_below(model, None, options, 1)
     whole = load_target(model, None, options)
     alone = [decode(whole, SETTINGS, prompt).token_ids for prompt in PROMPTS]
@@ -113,6 +115,19 @@ def test_batches_answer_as_one(
     assert traffic.num_layers > traffic.num_passes * target.config.num_layers
     trees = replace(SETTINGS, drafter="suffix")
     assert answers(target, trees) == alone
+    torch.testing.assert_close(tapped(target), here, rtol=1e-4, atol=1e-4)
+
+
+def tapped(target: Target) -> Tensor:
+    """States of five sequences with what enters the first layer, and leaves the last."""
+    target.runner.tap((0, 2, target.config.num_layers))
+    caches = [target.allocate_cache(32) for _ in range(5)]
+    tree = TokenTree(TreeShape.chain(3), (1, 2, 3))
+    placed = [
+        PlacedTree(tree, kv, decided=True, only_last=number % 2 == 1)
+        for number, kv in enumerate(caches)
+    ]
+    return target.runner.verify(*placed)
 
 
 def test_a_full_disk_ends_a_pass_with_what_to_do(
