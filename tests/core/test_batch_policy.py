@@ -282,7 +282,12 @@ def test_parts_that_are_off_by_more_than_a_quarter_are_corrected() -> None:
     off = off_by_much(tuple(parts.values()), traffic)
     assert off == ("cached rows read", "computed")
     found = corrections(tuple(parts.values()), off, Policy(ON_DISK, ON_DISK))
-    assert found == pytest.approx({"layer_s": 2.0, "each": 2.0, "read": 0.5})
+    assert found == pytest.approx({"layer_s": 2.0, "each": 2.0})
+    alone = corrections(tuple(parts.values()), off, Policy(cache=ON_DISK))
+    assert alone == pytest.approx({"layer_s": 2.0, "read": 0.5})
+    # What took little of the time decides nothing.
+    little = replace(traffic, rows_read_s=4.0)
+    assert off_by_much(part_rates(FORECAST, little), little) == ("computed",)
     # Too little was done to judge by.
     few = replace(traffic, num_passes=2)
     assert off_by_much(part_rates(FORECAST, few), few) == ()

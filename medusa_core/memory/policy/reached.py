@@ -20,6 +20,7 @@ _FACTORS = {"GB/s": 1e-9, "ms a layer": 1e3, "s a pass": 1.0}
 _MOST_OFF = 1 / 4
 _FEW_PASSES = 8  # say nothing about rates
 _SHORT_S = 1.0  # of moving or computing, likewise
+_WEIGHS = 1 / 4  # of the passes' time: what took less decides nothing
 # Whose seconds count, and what streams of a search are meant.
 _BINDING = {
     WEIGHTS: ("reading from disk", "link to the device"),
@@ -59,10 +60,11 @@ def part_rates(forecast: BatchForecast, traffic: Traffic) -> tuple[PartRate, ...
 def off_by_much(parts: Sequence[PartRate], traffic: Traffic) -> tuple[str, ...]:
     """Names of parts whose rates aren't what was expected, where there was enough to judge by.
 
-    Waiting follows from the others.
+    Waiting follows from the others; what took little of the time may be off by any factor.
     """
     if traffic.num_passes < _FEW_PASSES:
         return ()
+    least_s = max(_SHORT_S, _WEIGHS * (traffic.computed_s + traffic.waited_s))
     took = {
         WEIGHTS: traffic.weights_s,
         ROWS_READ: traffic.rows_read_s,
@@ -74,7 +76,7 @@ def off_by_much(parts: Sequence[PartRate], traffic: Traffic) -> tuple[str, ...]:
         for part in parts
         if part.forecast
         and part.reached is not None
-        and took.get(part.name, 0.0) >= _SHORT_S
+        and took.get(part.name, 0.0) >= least_s
         and abs(part.reached / part.forecast - 1) > _MOST_OFF
     )
 
@@ -100,9 +102,10 @@ def corrections(parts: Sequence[PartRate], off: Sequence[str], policy: Policy) -
             found["write" if policy.cache.disk else "from"] = factor
         elif not policy.cache.disk:
             found.setdefault("to", factor)
-        else:  # many short reads, or the disk itself
+        elif policy.weights.disk:  # whose long reads tell the disk's rate: these are short
             found["each"] = 1 / factor
-            found.setdefault("read", factor)
+        else:
+            found["read"] = factor
     return found
 
 
