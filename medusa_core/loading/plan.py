@@ -134,7 +134,7 @@ def _as_policy(
     )
     if plan.fit is Fit.NO and not options.ignores_plan:
         raise PlanError(
-            f"This policy needs {-plan.free_bytes / GIB:.2f} GiB more than {budget.name} has free.",
+            f"This policy needs {_mib(-plan.free_bytes)} MiB more than {budget.name} has free.",
             "Let more lie on the disk, or fewer sequences be computed; without --policy the best "
             "one that has room is searched.",
             missing_bytes=-plan.free_bytes,
@@ -144,13 +144,17 @@ def _as_policy(
     missing = needed - below_device(options).memory_bytes if needed else 0
     if missing > 0 and not options.ignores_plan:
         raise PlanError(
-            f"This policy needs {missing / GIB:.2f} GiB more of the computer's memory than is "
-            "free.",
+            f"This policy needs {_mib(missing)} MiB more of the computer's memory than is free.",
             "Let more lie on the disk, or fewer sequences be computed.",
             missing_bytes=missing,
             max_context=0,
         )
     return plan
+
+
+def _mib(num_bytes: int) -> str:
+    """For people: at least one."""
+    return f"{-(-num_bytes // (1 << 20)):,}"
 
 
 def _way_out(options: LoadOptions, max_context: int) -> str:

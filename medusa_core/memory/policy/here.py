@@ -222,6 +222,8 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
     """
     device, folder = request.precision.device, below.disk
     keys = _Keys.of(request, below)
+    # A folder that can't be used is told before anything is measured.
+    free = 0 if folder is None else _free_bytes(folder) - _LEFT_BYTES
     model = rates.known(MODEL, keys.model, lambda: _of_model(request, rates))
     memory = rates.known(MEMORY, keys.memory, lambda: {"copied": copied_bytes_per_s()})
     disk: dict[str, Any] = {"read": 1.0, "write": 1.0, "each": 0.0}
@@ -230,7 +232,6 @@ def machine_for(request: PolicyRequest, budget: Budget, below: Below, rates: Rat
     link: dict[str, Any] = {"to": math.inf, "from": math.inf}
     if device.type == "cuda":
         link = rates.known(CARD, keys.card, lambda: _of_card(device, rates))
-    free = 0 if folder is None else _free_bytes(folder) - _LEFT_BYTES
     return MachineRates(
         device_bytes=budget.total_bytes - budget.other_bytes - budget.runtime_bytes,
         memory_bytes=below.memory_bytes,
