@@ -120,6 +120,10 @@
         <translation>Fragen (*.jsonl *.json);;Alle Dateien (*)</translation>
     </message>
     <message>
+        <source>Policies (*.json);;All files (*)</source>
+        <translation>Policies (*.json);;Alle Dateien (*)</translation>
+    </message>
+    <message>
         <source>Loading the model</source>
         <translation>Das Modell wird geladen</translation>
     </message>
@@ -190,6 +194,106 @@
     <message>
         <source>an error</source>
         <translation>einen Fehler</translation>
+    </message>
+    <message>
+        <source>binds</source>
+        <translation>begrenzt</translation>
+    </message>
+    <message>
+        <source>Weights</source>
+        <translation>Gewichte</translation>
+    </message>
+    <message>
+        <source>Cache</source>
+        <translation>Cache</translation>
+    </message>
+    <message>
+        <source>Activations</source>
+        <translation>Aktivierungen</translation>
+    </message>
+    <message>
+        <source>{0} here</source>
+        <translation>{0} hier</translation>
+    </message>
+    <message>
+        <source>{0} in the computer&apos;s memory</source>
+        <translation>{0} im Arbeitsspeicher</translation>
+    </message>
+    <message>
+        <source>{0} on the disk</source>
+        <translation>{0} auf dem Datenträger</translation>
+    </message>
+    <message>
+        <source>Weights read</source>
+        <translation>Gewichte gelesen</translation>
+    </message>
+    <message>
+        <source>Cached rows read</source>
+        <translation>Cache-Zeilen gelesen</translation>
+    </message>
+    <message>
+        <source>Cached rows written</source>
+        <translation>Cache-Zeilen geschrieben</translation>
+    </message>
+    <message>
+        <source>Computed</source>
+        <translation>Gerechnet</translation>
+    </message>
+    <message>
+        <source>Waited</source>
+        <translation>Gewartet</translation>
+    </message>
+    <message>
+        <source>Answers</source>
+        <translation>Antworten</translation>
+    </message>
+    <message>
+        <source>tokens/s</source>
+        <translation>Tokens/s</translation>
+    </message>
+    <message>
+        <source>ms a layer</source>
+        <translation>ms je Schicht</translation>
+    </message>
+    <message>
+        <source>s a pass</source>
+        <translation>s je Durchgang</translation>
+    </message>
+    <message>
+        <source>{0} conversations at once, in {1} batches of {2} one after the other.</source>
+        <translation>{0} Gespräche zugleich, in {1} Stapeln zu {2} nacheinander.</translation>
+    </message>
+    <message>
+        <source>{0} conversations at once.</source>
+        <translation>{0} Gespräche zugleich.</translation>
+    </message>
+    <message>
+        <source>Attention is computed in the computer&apos;s memory, where the cache lies.</source>
+        <translation>Attention wird im Arbeitsspeicher gerechnet, wo der Cache liegt.</translation>
+    </message>
+    <message>
+        <source>Attention is computed here; cached rows from below are brought up ahead.</source>
+        <translation>Attention wird hier gerechnet; Cache-Zeilen von unten werden vorab heraufgeholt.</translation>
+    </message>
+    <message>
+        <source>Attention is computed here.</source>
+        <translation>Attention wird hier gerechnet.</translation>
+    </message>
+    <message>
+        <source>The cache is kept in 4 bits.</source>
+        <translation>Der Cache liegt in 4 Bit vor.</translation>
+    </message>
+    <message>
+        <source>It takes the values of the {0} rows of the largest weights.</source>
+        <translation>Sie nimmt die Werte der {0} Zeilen mit den größten Gewichten.</translation>
+    </message>
+    <message>
+        <source>{0}: forecast {1}, reached {2}</source>
+        <translation>{0}: vorhergesagt {1}, erreicht {2}</translation>
+    </message>
+    <message>
+        <source>{0}; it binds</source>
+        <translation>{0}; dies begrenzt</translation>
     </message>
 </context>
 <context>
@@ -262,6 +366,10 @@
         <translation>Gespräche in 4 Bit halten</translation>
     </message>
     <message>
+        <source>as a file says…</source>
+        <translation>wie eine Datei sagt …</translation>
+    </message>
+    <message>
         <source>One JSON object a line: {&quot;id&quot;: …, &quot;prompt&quot;: &quot;…&quot;}, or &quot;messages&quot; as in a chat.</source>
         <translation>Ein JSON-Objekt je Zeile: {&quot;id&quot;: …, &quot;prompt&quot;: &quot;…&quot;}, oder &quot;messages&quot; wie in einem Gespräch.</translation>
     </message>
@@ -276,6 +384,18 @@
     <message>
         <source>Layers of the model that have no room in it are read from disk as needed.</source>
         <translation>Schichten des Modells, die darin keinen Platz haben, werden bei Bedarf von der Platte gelesen.</translation>
+    </message>
+    <message>
+        <source>Weights, cache and activations that have no room in memory lie there.</source>
+        <translation>Dort liegen Gewichte, Cache und Aktivierungen, die im Speicher keinen Platz haben.</translation>
+    </message>
+    <message>
+        <source>What lies in memory and what on the disk, and in what blocks is computed. Files come from the command plan --throughput --json.</source>
+        <translation>Was im Speicher und was auf dem Datenträger liegt und in welchen Blöcken gerechnet wird. Dateien schreibt der Befehl plan --throughput --json.</translation>
+    </message>
+    <message>
+        <source>the best that is found</source>
+        <translation>die beste, die sich findet</translation>
     </message>
     <message>
         <source>Three times as many conversations at once; texts may differ a little.</source>
@@ -302,12 +422,28 @@
         <translation>Speicher</translation>
     </message>
     <message>
+        <source>Disk</source>
+        <translation>Datenträger</translation>
+    </message>
+    <message>
+        <source>Placement</source>
+        <translation>Verteilung</translation>
+    </message>
+    <message>
         <source>File of prompts</source>
         <translation>Datei mit Fragen</translation>
     </message>
     <message>
         <source>File for answers</source>
         <translation>Datei für Antworten</translation>
+    </message>
+    <message>
+        <source>Folder on a fast disk</source>
+        <translation>Ordner auf einem schnellen Datenträger</translation>
+    </message>
+    <message>
+        <source>File of a policy</source>
+        <translation>Datei einer Policy</translation>
     </message>
     <message>
         <source>none yet</source>
@@ -1245,6 +1381,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Ein Markow-Kopf der Art {0} wird nicht unterstützt.</translation>
     </message>
     <message>
+        <source>A budget of nan GiB is none.</source>
+        <translation>Ein Budget von nan GiB ist keines.</translation>
+    </message>
+    <message>
         <source>A card doesn&apos;t multiply {0} weights.</source>
         <translation>Eine Karte multipliziert keine Gewichte in {0}.</translation>
     </message>
@@ -1281,8 +1421,24 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Ein Modell eines anderen Rechners kann das nicht: {0}.</translation>
     </message>
     <message>
+        <source>A pass came to cached rows that it hadn&apos;t told of.</source>
+        <translation>Ein Durchgang kam zu Cache-Zeilen, die er nicht angekündigt hatte.</translation>
+    </message>
+    <message>
+        <source>A pass has not come to all layers whose rows lie below the device.</source>
+        <translation>Ein Durchgang ist nicht zu allen Schichten gekommen, deren Zeilen unter dem Gerät liegen.</translation>
+    </message>
+    <message>
         <source>A place in the answer is negative.</source>
         <translation>Eine Stelle in der Antwort ist negativ.</translation>
+    </message>
+    <message>
+        <source>A policy says how many answers are written at once.</source>
+        <translation>Eine Policy sagt, wie viele Antworten zugleich geschrieben werden.</translation>
+    </message>
+    <message>
+        <source>A processor has no memory below its own.</source>
+        <translation>Ein Prozessor hat keinen Speicher unter dem eigenen.</translation>
     </message>
     <message>
         <source>A projection has shape {0}, not [vocabulary, {1}].</source>
@@ -1323,6 +1479,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Accept its terms at {0}, then enter a token of your account.</source>
         <translation>Nehmen Sie die Bedingungen unter {0} an und geben Sie dann ein Token Ihres Kontos ein.</translation>
+    </message>
+    <message>
+        <source>Activations can&apos;t be read from {0}: {1}.</source>
+        <translation>Aktivierungen können nicht aus {0} gelesen werden: {1}.</translation>
+    </message>
+    <message>
+        <source>Activations can&apos;t be written to {0}: {1}.</source>
+        <translation>Aktivierungen können nicht nach {0} geschrieben werden: {1}.</translation>
     </message>
     <message>
         <source>Adapters can&apos;t be used with layers on other machines.</source>
@@ -1381,6 +1545,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Hängen Sie den Teil an, auf den es ankommt.</translation>
     </message>
     <message>
+        <source>Attention is computed by the processor anyhow.</source>
+        <translation>Attention rechnet ohnehin der Prozessor.</translation>
+    </message>
+    <message>
         <source>Ban less, or choose another grammar.</source>
         <translation>Verbieten Sie weniger, oder wählen Sie eine andere Grammatik.</translation>
     </message>
@@ -1391,6 +1559,30 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Built-in model</source>
         <translation>Eingebautes Modell</translation>
+    </message>
+    <message>
+        <source>Cached rows are kept as {0}, and these are {1}.</source>
+        <translation>Cache-Zeilen liegen als {0} vor, und diese sind {1}.</translation>
+    </message>
+    <message>
+        <source>Cached rows are visited that no pass has reserved.</source>
+        <translation>Es wird zu Cache-Zeilen gegangen, die kein Durchgang belegt hat.</translation>
+    </message>
+    <message>
+        <source>Cached rows can&apos;t be brought: {0}.</source>
+        <translation>Cache-Zeilen können nicht geholt werden: {0}.</translation>
+    </message>
+    <message>
+        <source>Cached rows can&apos;t be read from {0}: {1}.</source>
+        <translation>Cache-Zeilen können nicht aus {0} gelesen werden: {1}.</translation>
+    </message>
+    <message>
+        <source>Cached rows have room for {0} conversations, and all are in use.</source>
+        <translation>Für Cache-Zeilen von {0} Gesprächen ist Platz, und alle sind belegt.</translation>
+    </message>
+    <message>
+        <source>Cached rows lie on a disk, but no folder is named.</source>
+        <translation>Cache-Zeilen liegen auf einem Datenträger, aber kein Ordner ist genannt.</translation>
     </message>
     <message>
         <source>Calibrate the model first.</source>
@@ -1429,8 +1621,16 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Prüfen Sie die Verbindung und woher pip und uv Pakete holen; versuchen Sie es dann noch einmal.</translation>
     </message>
     <message>
+        <source>Check the disk, then ask again.</source>
+        <translation>Prüfen Sie den Datenträger und fragen Sie dann noch einmal.</translation>
+    </message>
+    <message>
         <source>Check the disk.</source>
         <translation>Prüfen Sie den Datenträger.</translation>
+    </message>
+    <message>
+        <source>Check the disk; the same command goes on.</source>
+        <translation>Prüfen Sie den Datenträger; derselbe Befehl macht weiter.</translation>
     </message>
     <message>
         <source>Check the driver with nvidia-smi, or choose the device cpu.</source>
@@ -1917,6 +2117,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Schließen Sie andere Programme oder wählen Sie ein kleineres Modell.</translation>
     </message>
     <message>
+        <source>Close other programs, or load the model for fewer conversations.</source>
+        <translation>Schließen Sie andere Programme oder laden Sie das Modell für weniger Gespräche.</translation>
+    </message>
+    <message>
         <source>Close other programs, start a new chat, or choose a smaller model.</source>
         <translation>Schließen Sie andere Programme, beginnen Sie ein neues Gespräch, oder wählen Sie ein kleineres Modell.</translation>
     </message>
@@ -2121,6 +2325,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Besorgen Sie sie als safetensors; oder, wenn Sie der Herkunft vertrauen, wandeln Sie sie einmal um: medusa convert {0}</translation>
     </message>
     <message>
+        <source>Give a number of GiB to --memory-gib.</source>
+        <translation>Geben Sie --memory-gib eine Anzahl GiB.</translation>
+    </message>
+    <message>
+        <source>Give it more --memory-gib, or name a folder on a disk that is less full with --tier-disk.</source>
+        <translation>Geben Sie ihm mehr --memory-gib oder nennen Sie mit --tier-disk einen Ordner auf einem Datenträger, der weniger voll ist.</translation>
+    </message>
+    <message>
         <source>Give it one with --api-key.</source>
         <translation>Geben Sie ihm einen mit --api-key.</translation>
     </message>
@@ -2313,6 +2525,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Lassen Sie --cache-quant und --sparse-attention weg.</translation>
     </message>
     <message>
+        <source>Leave out --policy, --memory-gib and --tier-disk, or the adapter and the cluster.</source>
+        <translation>Lassen Sie --policy, --memory-gib und --tier-disk weg, oder den Adapter und den Verbund.</translation>
+    </message>
+    <message>
+        <source>Leave out --together.</source>
+        <translation>Lassen Sie --together weg.</translation>
+    </message>
+    <message>
         <source>Leave out names, passwords and what follows a ?; a key has a field of its own.</source>
         <translation>Lassen Sie Namen, Passwörter und alles hinter einem ? weg; der Schlüssel hat ein eigenes Feld.</translation>
     </message>
@@ -2335,6 +2555,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Let another machine join, give them more with --memory-gib, or choose a smaller weight format.</source>
         <translation>Lassen Sie noch einen Rechner beitreten, geben Sie ihnen mit --memory-gib mehr, oder wählen Sie ein kleineres Gewichtsformat.</translation>
+    </message>
+    <message>
+        <source>Let more lie on the disk, or fewer sequences be computed.</source>
+        <translation>Lassen Sie mehr auf dem Datenträger liegen oder weniger Sequenzen rechnen.</translation>
+    </message>
+    <message>
+        <source>Let more lie on the disk, or fewer sequences be computed; without --policy the best one that has room is searched.</source>
+        <translation>Lassen Sie mehr auf dem Datenträger liegen oder weniger Sequenzen rechnen; ohne --policy wird die beste gesucht, die Platz hat.</translation>
     </message>
     <message>
         <source>Let the answer begin anew, or choose another grammar.</source>
@@ -2421,6 +2649,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Schaffen Sie Platz auf der Festplatte, oder prüfen Sie, wer dort schreiben darf.</translation>
     </message>
     <message>
+        <source>Make room there or name another folder; the same command goes on.</source>
+        <translation>Schaffen Sie dort Platz oder nennen Sie einen anderen Ordner; derselbe Befehl macht weiter.</translation>
+    </message>
+    <message>
         <source>Make room, or choose another folder; then resume: nothing is lost.</source>
         <translation>Schaffen Sie Platz, oder wählen Sie einen anderen Ordner; setzen Sie dann fort: Nichts ist verloren.</translation>
     </message>
@@ -2473,6 +2705,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Nennen Sie eine Datei oder einen Ordner, bei dem es so ist.</translation>
     </message>
     <message>
+        <source>Name a folder with --tier-disk.</source>
+        <translation>Nennen Sie mit --tier-disk einen Ordner.</translation>
+    </message>
+    <message>
         <source>Name a folder with {0}, {1} or {2}.</source>
         <translation>Nennen Sie einen Ordner mit {0}, {1} oder {2}.</translation>
     </message>
@@ -2515,6 +2751,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>No memory for a KV cache of {0} tokens.</source>
         <translation>Kein Speicher für einen KV-Cache von {0} Token.</translation>
+    </message>
+    <message>
+        <source>No memory for the last cached rows of {0} conversations.</source>
+        <translation>Kein Speicher für die letzten Cache-Zeilen von {0} Gesprächen.</translation>
     </message>
     <message>
         <source>No memory for {0}.</source>
@@ -2673,6 +2913,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Es fehlen Teile: Zeichnen Sie neu auf.</translation>
     </message>
     <message>
+        <source>Place no rows there.</source>
+        <translation>Legen Sie keine Zeilen dorthin.</translation>
+    </message>
+    <message>
         <source>Places count from 0.</source>
         <translation>Stellen zählen ab 0.</translation>
     </message>
@@ -2739,6 +2983,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Rope scaling of type {0} isn&apos;t supported.</source>
         <translation>Das Strecken der Positionen nach Art {0} wird nicht unterstützt.</translation>
+    </message>
+    <message>
+        <source>Rows that are decided can&apos;t be chosen from.</source>
+        <translation>Unter Zeilen, die entschieden sind, kann nicht gewählt werden.</translation>
     </message>
     <message>
         <source>Run text recognition (OCR) over it and attach the result.</source>
@@ -3009,6 +3257,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Dem Block-Entwerfer fehlt {0}.</translation>
     </message>
     <message>
+        <source>The cached rows of layer {0} aren&apos;t here now.</source>
+        <translation>Die Cache-Zeilen der Schicht {0} sind jetzt nicht hier.</translation>
+    </message>
+    <message>
         <source>The chat template broke the process that renders it.</source>
         <translation>Die Chat-Vorlage hat den Prozess zerstört, der sie ausführt.</translation>
     </message>
@@ -3061,6 +3313,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Der Verbund bei {0} ist nicht erreichbar: {1}.</translation>
     </message>
     <message>
+        <source>The computer&apos;s memory has no room for cached rows of {0} conversations.</source>
+        <translation>Der Arbeitsspeicher hat keinen Platz für Cache-Zeilen von {0} Gesprächen.</translation>
+    </message>
+    <message>
         <source>The context can&apos;t be shared by {0} answers.</source>
         <translation>Der Kontext lässt sich nicht auf {0} Antworten verteilen.</translation>
     </message>
@@ -3111,6 +3367,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The disk is full: {0} can&apos;t be written.</source>
         <translation>Der Datenträger ist voll: {0} lässt sich nicht schreiben.</translation>
+    </message>
+    <message>
+        <source>The disk is full: {0}{1} have no room in {2}.</source>
+        <translation>Der Datenträger ist voll: {0}{1} haben keinen Platz in {2}.</translation>
     </message>
     <message>
         <source>The download is incomplete, or this is another kind of model.</source>
@@ -3171,6 +3431,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The file is no valid one: {0}.</source>
         <translation>Die Datei ist nicht gültig: {0}.</translation>
+    </message>
+    <message>
+        <source>The file of cached rows in {0} was cut from outside.</source>
+        <translation>Die Datei der Cache-Zeilen in {0} wurde von außen gekürzt.</translation>
     </message>
     <message>
         <source>The grammar can&apos;t be used: {0}.</source>
@@ -3277,6 +3541,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Das Modell hat keine Schicht {0}, die der Adapter ändert.</translation>
     </message>
     <message>
+        <source>The model has no room on any tier of {0}.</source>
+        <translation>Das Modell hat auf keiner Ebene von {0} Platz.</translation>
+    </message>
+    <message>
         <source>The model&apos;s scores are not numbers (NaN or infinite).</source>
         <translation>Die Bewertungen des Modells sind keine Zahlen (NaN oder unendlich).</translation>
     </message>
@@ -3291,6 +3559,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The pair that Medusa was published with; about 3.6 GB of an 8 GB card in 4 bits.</source>
         <translation>Das Paar, mit dem Medusa veröffentlicht wurde; in 4 Bit etwa 3,6 GB einer Karte mit 8 GB.</translation>
+    </message>
+    <message>
+        <source>The policy places something in memory below the device, but memory is the device here.</source>
+        <translation>Die Policy legt etwas in den Speicher unter dem Gerät, aber hier ist der Speicher das Gerät.</translation>
+    </message>
+    <message>
+        <source>The policy places something on a disk.</source>
+        <translation>Die Policy legt etwas auf einen Datenträger.</translation>
     </message>
     <message>
         <source>The port may be taken; choose another with --port.</source>
@@ -3657,6 +3933,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Dieses Modell dreht {0} der {1} Zahlen eines Kopfes nach der Position, was für die Architektur {2} nicht unterstützt wird.</translation>
     </message>
     <message>
+        <source>This policy needs {0} MiB more of the computer&apos;s memory than is free.</source>
+        <translation>Diese Policy braucht {0} MiB mehr Arbeitsspeicher, als frei ist.</translation>
+    </message>
+    <message>
+        <source>This policy needs {0} MiB more than {1} has free.</source>
+        <translation>Diese Policy braucht {0} MiB mehr, als {1} frei hat.</translation>
+    </message>
+    <message>
         <source>This torch finds no CUDA device.</source>
         <translation>Dieses torch findet kein CUDA-Gerät.</translation>
     </message>
@@ -3765,6 +4049,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Warten Sie auf die Antwort, oder halten Sie sie an.</translation>
     </message>
     <message>
+        <source>Wait for the answers that are being written, or load the model for more of them.</source>
+        <translation>Warten Sie auf die Antworten, die geschrieben werden, oder laden Sie das Modell für mehr davon.</translation>
+    </message>
+    <message>
         <source>Wait for the answers that are being written, or load the model with a longer context.</source>
         <translation>Warten Sie auf die Antworten, die gerade entstehen, oder laden Sie das Modell mit längerem Kontext.</translation>
     </message>
@@ -3805,12 +4093,28 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Mit einem Adapter müssen alle Schichten auf das Gerät passen.</translation>
     </message>
     <message>
+        <source>With an adapter or a cluster all layers must fit the device.</source>
+        <translation>Mit einem Adapter oder einem Verbund müssen alle Schichten auf das Gerät passen.</translation>
+    </message>
+    <message>
         <source>Without them it would be another model: choose a checkpoint of a supported kind.</source>
         <translation>Ohne sie wäre es ein anderes Modell: Wählen Sie einen Checkpoint einer unterstützten Art.</translation>
     </message>
     <message>
         <source>Without them it would draft otherwise: choose another head.</source>
         <translation>Ohne sie würde er anders raten: Wählen Sie einen anderen Kopf.</translation>
+    </message>
+    <message>
+        <source>Write &quot;attention&quot;: &quot;device&quot;.</source>
+        <translation>Schreiben Sie &quot;attention&quot;: &quot;device&quot;.</translation>
+    </message>
+    <message>
+        <source>Write &quot;cache&quot;: {&quot;device&quot;: 1.0} and &quot;num_batches&quot;: 1.</source>
+        <translation>Schreiben Sie &quot;cache&quot;: {&quot;device&quot;: 1.0} und &quot;num_batches&quot;: 1.</translation>
+    </message>
+    <message>
+        <source>Write &quot;weights&quot;: {&quot;device&quot;: 1.0}.</source>
+        <translation>Schreiben Sie &quot;weights&quot;: {&quot;device&quot;: 1.0}.</translation>
     </message>
     <message>
         <source>Write a branch, a tag or a commit.</source>
@@ -3835,6 +4139,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Write it as a JSON object.</source>
         <translation>Schreiben Sie es als JSON-Objekt.</translation>
+    </message>
+    <message>
+        <source>Write its shares as device and disk.</source>
+        <translation>Schreiben Sie ihre Anteile als device und disk.</translation>
     </message>
     <message>
         <source>Write one such as http://localhost:8080/v1.</source>
@@ -4101,6 +4409,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>ein Faktor für eine ganze Matrix</translation>
     </message>
     <message>
+        <source>plan --throughput --json writes one as an example.</source>
+        <translation>plan --throughput --json schreibt eine als Beispiel.</translation>
+    </message>
+    <message>
         <source>reads keys and values of {0}</source>
         <translation>liest Schlüssel und Werte von {0}</translation>
     </message>
@@ -4311,6 +4623,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} can&apos;t be used: {1}.</source>
         <translation>{0} kann nicht verwendet werden: {1}.</translation>
+    </message>
+    <message>
+        <source>{0} can&apos;t be written to {1}: {2}.</source>
+        <translation>{0} können nicht nach {1} geschrieben werden: {2}.</translation>
     </message>
     <message>
         <source>{0} can&apos;t be written: {1}.</source>
@@ -4769,6 +5085,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} enthält kein JSON-Objekt.</translation>
     </message>
     <message>
+        <source>{0} holds no policy: {1}</source>
+        <translation>{0} enthält keine Policy: {1}</translation>
+    </message>
+    <message>
         <source>{0} holds no preset.</source>
         <translation>{0} enthält keine Vorgabe.</translation>
     </message>
@@ -5045,6 +5365,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} nennt eine Datei außerhalb seines Ordners: {1}.</translation>
     </message>
     <message>
+        <source>{0} need {1} GiB in {2}, where {3} GiB are free and 1 must stay free.</source>
+        <translation>{0} brauchen {1} GiB in {2}, wo {3} GiB frei sind und 1 frei bleiben muss.</translation>
+    </message>
+    <message>
         <source>{0} needs {1} tokens; {2}&apos;s limit is {3} with its answer.</source>
         <translation>{0} braucht {1} Token; die Grenze von {2} ist {3} mit der Antwort.</translation>
     </message>
@@ -5089,8 +5413,16 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>{0} weist die Anfrage ab ({1}): {2}.</translation>
     </message>
     <message>
+        <source>{0} rows don&apos;t fit behind {1} of which {2} are stored.</source>
+        <translation>{0} Zeilen haben keinen Platz hinter {1}, von denen {2} abgelegt sind.</translation>
+    </message>
+    <message>
         <source>{0} rows don&apos;t fit behind {1} of {2} slots.</source>
         <translation>{0} Zeilen passen nicht hinter {1} von {2} Plätzen.</translation>
+    </message>
+    <message>
+        <source>{0} rows don&apos;t fit behind {1} of {2}.</source>
+        <translation>{0} Zeilen haben keinen Platz hinter {1} von {2}.</translation>
     </message>
     <message>
         <source>{0} rows of a tree are more than {1}.</source>
@@ -5155,6 +5487,14 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0}, a GGUF file, or the unquantized version of this model.</source>
         <translation>{0}, eine GGUF-Datei, oder die unquantisierte Fassung dieses Modells.</translation>
+    </message>
+    <message>
+        <source>{0}: its keys and values stay on the device, and all is one batch.</source>
+        <translation>{0}: Seine Keys und Values bleiben auf dem Gerät, und alles ist ein Stapel.</translation>
+    </message>
+    <message>
+        <source>{0}: its layers stay on the device.</source>
+        <translation>{0}: Seine Schichten bleiben auf dem Gerät.</translation>
     </message>
     <message>
         <source>{0}: the setting {1} is {2}.</source>
@@ -5337,20 +5677,8 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Klein, mit langem Kontext.</translation>
     </message>
     <message>
-        <source>The disk is full: the layers have no room in {0}.</source>
-        <translation>Die Festplatte ist voll: Die Schichten haben keinen Platz in {0}.</translation>
-    </message>
-    <message>
-        <source>The layers can&apos;t be written to {0}: {1}.</source>
-        <translation>Die Schichten sind nicht zu schreiben nach {0}: {1}.</translation>
-    </message>
-    <message>
         <source>The layers in {0} aren&apos;t what was written: the file was cut or changed.</source>
         <translation>Die Schichten in {0} sind nicht, was geschrieben wurde: Die Datei wurde gekürzt oder geändert.</translation>
-    </message>
-    <message>
-        <source>The layers need {0} GiB in {1}, where {2} GiB are free and 1 must stay free.</source>
-        <translation>Die Schichten brauchen {0} GiB in {1}; dort sind {2} GiB frei, und 1 muss frei bleiben.</translation>
     </message>
     <message>
         <source>The stored layers have another {0} than the model.</source>
@@ -6185,6 +6513,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>The texts part after {0:,} tokens. On devices that round differently by the number of rows, that happens where two scores are as good as equal.{1}</source>
         <translation>Die Texte trennen sich nach {0:,} Token. Auf Geräten, die je nach Zahl der Zeilen anders runden, kommt das vor, wo zwei Werte so gut wie gleich sind.{1}</translation>
+    </message>
+    <message>
+        <source> Both sides decoded equally fast.</source>
+        <translation> Beide Seiten haben gleich schnell dekodiert.</translation>
     </message>
     <message>
         <source> The left side decoded {0:.2f}× faster.</source>
@@ -7520,6 +7852,25 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
 </context>
 <context>
+    <name>PartRates</name>
+    <message>
+        <source>Forecast</source>
+        <translation>Vorhergesagt</translation>
+    </message>
+    <message>
+        <source>Reached</source>
+        <translation>Erreicht</translation>
+    </message>
+    <message>
+        <source>The tick is the forecast</source>
+        <translation>Der Strich ist die Vorhersage</translation>
+    </message>
+    <message>
+        <source>Forecast and reached</source>
+        <translation>Vorhergesagt und erreicht</translation>
+    </message>
+</context>
+<context>
     <name>PathView</name>
     <message>
         <source>{0} wrote this answer: load it to go on with its tokens.</source>
@@ -7567,6 +7918,20 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>{0} rows · expected {1:.2f} tokens/step · {2:,.0f} tokens/s · {3:.2f}× plain{4}</source>
         <translation>{0} Zeilen · erwartet {1:.2f} Token/Schritt · {2:,.0f} Token/s · {3:.2f}× einfach{4}</translation>
+    </message>
+</context>
+<context>
+    <name>PolicyPanel</name>
+    <message>
+        <source>Where everything lies, and how fast it is</source>
+        <translation>Wo alles liegt und wie schnell es ist</translation>
+    </message>
+</context>
+<context>
+    <name>PolicyPicture</name>
+    <message>
+        <source>Where everything lies</source>
+        <translation>Wo alles liegt</translation>
     </message>
 </context>
 <context>
