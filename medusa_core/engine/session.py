@@ -26,8 +26,16 @@ class Session:
         num_forgotten: Tokens that the last `reuse` would have kept, had their states been known.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, has_one_answer: bool = False) -> None:
+        """Begin with nothing.
+
+        Args:
+            target: Answers in it.
+            has_one_answer: It ends with its first answer, so that its cache takes no more rows
+                than that needs: more conversations have room.
+        """
         self._target = target
+        self._has_one_answer = has_one_answer
         self.chunks = Chunks(target)
         self.token_ids: list[int] = []
         self.memory: SourceMemory = {}
@@ -65,7 +73,9 @@ class Session:
         """
         least = num_tokens + 1  # a step may pad into one
         caches, new_cache = self._target.caches, self._target.runner.new_cache
-        wanted = steps_up(least + num_drafts, max(least, caches.num_rows // shares))
+        wanted = least + num_drafts
+        if not self._has_one_answer:
+            wanted = steps_up(wanted, max(least, caches.num_rows // shares))
         if self.is_preempted:
             self.kv = caches.allocate(new_cache, least, wanted)
             self.is_preempted = False

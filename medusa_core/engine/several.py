@@ -130,7 +130,7 @@ class _Block:
     def _begin(self, request: Generate) -> Answered | None:
         """Begin an answer; returns its end where it can't be given."""
         try:
-            session = Session(self._target)
+            session = Session(self._target, has_one_answer=True)
         except MedusaError as error:
             return Answered(request, (), error)
         drafter = self._drafter_of(request)

@@ -8,6 +8,8 @@ import pytest
 from medusa_core.bench.disk_offload import write_random
 from medusa_core.bench.random_target import shape_config
 from medusa_core.engine.batch.room import sessions_for
+from medusa_core.engine.generation import Generation
+from medusa_core.engine.scheduler import Scheduler, StepResult
 from medusa_core.engine.several import answer_all
 from medusa_core.loading.load import load_target
 from medusa_core.loading.target import Target
@@ -93,6 +95,31 @@ def test_a_batch_plans_what_its_conversations_take_and_no_more() -> None:
     assert few * rows >= 31 * 32 + 1002
     assert few < 4
     assert sessions_for([10], 1, 1000) == 1
+
+
+def test_all_conversations_that_were_planned_are_answered_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = write_tiny(tmp_path / "model", STREAMED)
+    whole = load_target(model, None, LoadOptions("float64", context_tokens=256))
+    prompts = [user_says("word " * 40 + str(n)) for n in range(6)]
+    longest = max(len(whole.tokenizer.encode_prompt(whole.template.render(p))) for p in prompts)
+    length = longest + SETTINGS.max_new_tokens
+    sessions = sessions_for([length] * len(prompts), len(prompts), length)
+    target = load_target(
+        model, None, LoadOptions("float64", context_tokens=length, sessions=sessions)
+    )
+    together, step = [], Scheduler.step
+
+    def counted(self: Scheduler, running: list[Generation]) -> list[StepResult]:
+        together.append(len(running))
+        return step(self, running)
+
+    monkeypatch.setattr(Scheduler, "step", counted)
+    requests = [Generate(str(n), "", prompt, SETTINGS) for n, prompt in enumerate(prompts)]
+    for answered in answer_all(target, requests, Tuner(target), len(prompts)):
+        assert isinstance(answered.done, GenerationDone)
+    assert together[0] == len(prompts)
 
 
 def test_random_weights_in_16_bits_have_all_tensors_of_the_shape(tmp_path: Path) -> None:
