@@ -86,7 +86,7 @@ class ScriptedRunner(Runner):
         """Its states are places."""
 
     def verify(self, *placed: PlacedTree) -> Tensor:
-        ((tree, kv, _),) = placed
+        ((tree, kv, *_),) = placed
         kv.reserve(tree.shape.num_nodes)
         return torch.tensor([[float(kv.length + depth + 1)] for depth in tree.shape.depths])
 
