@@ -3,7 +3,9 @@
 A layer on the device saves its bytes in every pass, whichever layer it is; layers that stay are
 spread evenly among those that come, so that bytes come steadily while a pass computes.
 
-Source: FlexGen (Sheng et al. 2023), section 4; here activations and cache stay on the device.
+Where activations and cache lie below the device, too, a policy says so; see `policy/planned.py`.
+
+Source: FlexGen (Sheng et al. 2023), section 4.
 """
 
 from __future__ import annotations
