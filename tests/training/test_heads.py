@@ -117,8 +117,8 @@ def test_own_answers_give_their_cache_back_even_to_one_who_leaves(
 ) -> None:
     held: list[Session] = []  # as a logged error holds what its traceback refers to
 
-    def make(of: Target) -> Session:
-        held.append(Session(of))
+    def make(of: Target, has_one_answer: bool) -> Session:
+        held.append(Session(of, has_one_answer))
         return held[-1]
 
     monkeypatch.setattr("medusa_core.engine.several.Session", make)
