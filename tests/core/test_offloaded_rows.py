@@ -29,8 +29,9 @@ from medusa_core.runtime.kv.offloaded.choice import row_store
 from medusa_core.runtime.kv.offloaded.disk import DiskStore
 from medusa_core.runtime.kv.pool import CachePool
 from medusa_core.runtime.kv.size import (
+    offloaded_row_bytes,
+    region_bytes,
     ring_bytes,
-    row_file_bytes,
     tail_bytes,
     whole_rows,
 )
@@ -391,7 +392,8 @@ def test_bytes_are_those_that_are_planned(name: str, tmp_path: Path) -> None:
     staging = driver.store._staging.nbytes + driver.store.new_staging().nbytes
     assert driver.visits.nbytes + staging == ring_bytes(*given, 1, CONTEXT)
     size = os.fstat(driver.store._file._writer.fileno()).st_size
-    assert size == row_file_bytes(*given, SESSIONS, CONTEXT)
+    rows = [offloaded_row_bytes(*given[:3], (layer,)) for layer in BELOW]
+    assert size == SESSIONS * sum(region_bytes(row, CONTEXT) for row in rows)
 
 
 def test_a_placement_says_whether_rows_lie_below(tmp_path: Path) -> None:

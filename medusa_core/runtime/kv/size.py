@@ -131,28 +131,6 @@ def staging_bytes(row: int, num_rows: int) -> int:
     return max(block, min(STAGING_BYTES // 2, whole))
 
 
-def row_file_bytes(
-    config: ModelConfig,
-    itemsize: int,
-    cache: str,
-    layers: Collection[int],
-    sessions: int,
-    num_rows: int,
-) -> int:
-    """Bytes of the file for rows on a disk, at its most.
-
-    Args:
-        config: Sizes of the target.
-        itemsize: Bytes of a plain number.
-        cache: `q4`; empty for plain numbers.
-        layers: Whose rows lie there.
-        sessions: Sessions that have a slot.
-        num_rows: Most rows of a session.
-    """
-    rows = (_layer_row_bytes(config, itemsize, cache, layer) for layer in layers)
-    return sessions * sum(region_bytes(row, num_rows) for row in rows)
-
-
 def _layer_row_bytes(config: ModelConfig, itemsize: int, cache: str, layer: int) -> int:
     shape = rows_of(config.layers[layer])
     return 0 if shape is None else _shape_bytes(shape, itemsize, cache)
@@ -167,12 +145,19 @@ def head_bytes(head_dim: int, itemsize: int, cache: str = "") -> int:
     return packed_bytes(head_dim) if cache else head_dim * itemsize
 
 
-def row_groups(config: ModelConfig) -> dict[RowShape, list[int]]:
-    """The layers that hold keys and values, those of a shape together."""
+def row_groups(
+    config: ModelConfig, some: Collection[int] | None = None
+) -> dict[RowShape, list[int]]:
+    """The layers that hold keys and values, those of a shape together.
+
+    Args:
+        config: Sizes of the target.
+        some: Only these layers, of every shape, which may be none; None for all.
+    """
     groups: dict[RowShape, list[int]] = {}
     for layer, shape in enumerate(map(rows_of, config.layers)):
         if shape is not None:
-            groups.setdefault(shape, []).append(layer)
+            groups.setdefault(shape, []).extend([layer] * (some is None or layer in some))
     return groups
 
 

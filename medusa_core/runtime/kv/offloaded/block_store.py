@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import Counter
 from typing import NamedTuple
 
 import torch
@@ -85,15 +84,13 @@ class BlockStore(RowStore):
 
     def lay_out(self, dtype: torch.dtype, device: torch.device) -> None:
         if self._dtype is None:
-            groups = row_groups(self._config)
-            for part, layers in enumerate(groups.values()):
-                here = [layer for layer in layers if layer in self.layers]
+            groups = row_groups(self._config, self.layers)
+            for part, here in enumerate(groups.values()):
                 for place, layer in enumerate(here):
                     self._add(layer, part, place, dtype)
             self._take_room()
-            counts = Counter(at.part for at in self._places.values())
             self._tails = [
-                self._new_tails(shape, counts[part], dtype) for part, shape in enumerate(groups)
+                self._new_tails(shape, len(here), dtype) for shape, here in groups.items()
             ]
             self._dtype, self._device = dtype, device
         elif dtype is not self._dtype:

@@ -45,12 +45,7 @@ class MemoryStore(RowStore):
         """
         super().__init__(layers, num_sessions, num_rows)
         self._cache_format = cache_format
-        groups = row_groups(config)
-        # Of each shape its layers that lie here, in the order of a cache's parts.
-        self._groups = {
-            shape: [layer for layer in of_shape if layer in self.layers]
-            for shape, of_shape in groups.items()
-        }
+        self._groups = row_groups(config, self.layers)
         self._places = {
             layer: (part, place)
             for part, here in enumerate(self._groups.values())
