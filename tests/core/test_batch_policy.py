@@ -204,6 +204,8 @@ def test_a_plan_places_whole_layers_and_counts_what_is_brought() -> None:
     policy = Policy(Shares(1 / 16, 0, 15 / 16), ON_DISK, batch=4, num_batches=8, prompt_rows=512)
     plan = planned(policy, 2.5)
     placement = plan.placement
+    assert placement.states is Tier.DEVICE
+    assert planned(replace(policy, activations=ON_DISK), 2.5).placement.states is Tier.DISK
     assert plan.fit is not Fit.NO
     assert len(placement.layers(Tier.DEVICE)) == 2
     assert placement.cached_layers(Tier.DISK) == tuple(range(32))

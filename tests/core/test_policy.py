@@ -327,6 +327,15 @@ def test_a_cache_without_room_goes_below_where_that_lets_more_prompts_share_a_la
     assert found.forecast.tokens_per_s > 1.3 * first.forecast.tokens_per_s
 
 
+def test_activations_below_go_and_come_between_two_computations() -> None:
+    machine = replace(MACHINE, memory_bytes=0, to_device=math.inf, from_device=math.inf)
+    here = Policy(batch=1, num_batches=4, prompt_rows=512)
+    below = replace(here, activations=Shares(0.0, 0.0, 1.0))
+    took = [expected(WORK, machine, policy).prefill_s for policy in (here, below)]
+    moved = WORK.num_layers * 4 * WORK.prompt_tokens * WORK.state_bytes
+    assert took[1] - took[0] == pytest.approx(moved * (1 / machine.from_disk + 1 / machine.to_disk))
+
+
 def test_without_overlap_all_that_is_done_adds_up() -> None:
     block, machine = BatchBlock(8, 1, 64, 64), replace(MACHINE, device_bytes=3 * GIB)
     both = [solve(WORK, block, machine, Rules(False, overlaps)) for overlaps in (True, False)]

@@ -120,6 +120,14 @@ def test_an_answer_takes_a_step_in_every_pass_in_which_a_prompt_is_read(target: 
         )
 
 
+def test_of_one_prompt_no_more_is_read_than_a_chunk_where_a_pass_reads_more(
+    target: Target,
+) -> None:
+    running = [started(target, name, LONG_PROMPT) for name in ("one", "other")]
+    run(Scheduler(prompt_rows=64, chunk_rows=16), running)
+    assert max(max(rows) for rows in passes_of(target)) == 16
+
+
 def test_a_prompt_by_itself_is_read_in_passes_of_its_own_kind(target: Target) -> None:
     run(Scheduler(), [started(target, "alone", LONG_PROMPT)])
     read = [rows for rows in passes_of(target) if rows[0] < 0]
