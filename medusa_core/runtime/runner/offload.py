@@ -35,16 +35,14 @@ from medusa_core.runtime.runner.runner import (
     PlacedTree,
     Runner,
     RunnerSpec,
-    Waited,
     reads_prompts,
     wanted_rows,
 )
 from medusa_core.runtime.runner.tier_visits import TierVisits
-from medusa_core.runtime.runner.traffic import Traffic
-from medusa_core.runtime.tree.step import Pruner
+from medusa_core.runtime.runner.tiered import TieredRunner
 
 
-class OffloadRunner(ResidentRunner):
+class OffloadRunner(TieredRunner, ResidentRunner):
     """Runs forward passes with torch's operations; see `Runner`.
 
     Attributes:
@@ -62,27 +60,9 @@ class OffloadRunner(ResidentRunner):
         self.store = None if lower is None else lower.rows
         self.tiers = TierVisits(offloaded, lower, precision.device, self._share_workers_with)
 
-    @property
-    def waited(self) -> Waited:
-        return self.tiers.waited
-
-    @property
-    def traffic(self) -> Traffic:
-        return self.tiers.traffic
-
-    @property
-    def buffer_bytes(self) -> int:
-        return self.tiers.nbytes
-
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> TensorCache:
         kind, config = self._kind_of_cache, self._model.config
         return kind(config, self._precision, capacity, memory=memory, store=self.store)
-
-    def verify_pruned(
-        self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
-    ) -> Tensor:
-        """Verify all nodes: while layers come, rows are free."""
-        return self.verify(*placed)
 
     def verify(self, *placed: PlacedTree) -> Tensor:
         batches = self.tiers.batches([each.tree.shape.num_nodes for each in placed])

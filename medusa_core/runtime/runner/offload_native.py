@@ -19,12 +19,9 @@ from medusa_core.runtime.runner.compiled_decoder import NativeDecoder, enter_wit
 from medusa_core.runtime.runner.native import NativeRunner, applied
 from medusa_core.runtime.runner.runner import (
     LowerTiers,
-    PlacedTree,
-    Waited,
 )
 from medusa_core.runtime.runner.tier_visits import TierVisits
-from medusa_core.runtime.runner.traffic import Traffic
-from medusa_core.runtime.tree.step import Pruner
+from medusa_core.runtime.runner.tiered import TieredRunner
 from medusa_core.system.native.pool import Pool, torch_on_one_thread
 from medusa_core.system.native.structs import (
     CacheStruct,
@@ -39,7 +36,7 @@ _NORMED, _BEFORE, _BEHIND, _TOLD = 0, 1, 2, 3
 _FLOAT_BYTES = 4
 
 
-class OffloadNativeRunner(NativeRunner):
+class OffloadNativeRunner(TieredRunner, NativeRunner):
     """Runs forward passes layer by layer; what it computes is what `NativeRunner` computes.
 
     A layer is a decoder of one layer, whose token vectors are what the layer before gave.
@@ -63,27 +60,9 @@ class OffloadNativeRunner(NativeRunner):
         self._layers = [native.layer(index) for index in range(model.config.num_layers)]
         self._num_holding = model.config.num_layers  # a pass is one: layers come once
 
-    @property
-    def waited(self) -> Waited:
-        return self.tiers.waited
-
-    @property
-    def traffic(self) -> Traffic:
-        return self.tiers.traffic
-
-    @property
-    def buffer_bytes(self) -> int:
-        return self.tiers.nbytes
-
     def new_cache(self, capacity: int, memory: Tensor | None = None) -> PanelCache:
         config, dtype = self._model.config, self.cache_dtype
         return PanelCache(self._library, config, dtype, capacity, memory, self.store)
-
-    def verify_pruned(
-        self, placed: Sequence[PlacedTree], pruners: Sequence[Pruner | None]
-    ) -> Tensor:
-        """Verify all nodes: while layers come, rows are free."""
-        return self.verify(*placed)
 
     def _rows_at_once(self, counts: Sequence[int]) -> int:
         return max(batch.num_rows for batch in self.tiers.batches(counts))
