@@ -21,15 +21,24 @@ _MOST_LOGPROBS = 20  # as OpenAI's API has it
 
 
 def admit(messages: Sequence[ChatMessage], settings: GenerateSettings) -> None:
-    """Check the settings of a request that don't depend on the model.
+    """Check what of a request doesn't depend on the model.
 
     Raises:
-        RequestError: A setting is out of range; the hint names the range.
+        RequestError: A setting is out of range, or a message is no text.
     """
     for message in messages:
         _check_text(message.content, "A message")
         for call in message.tool_calls:
             _check_text(call.name + call.arguments, "A call of a function")
+    admit_settings(settings)
+
+
+def admit_settings(settings: GenerateSettings) -> None:
+    """Check the settings that don't depend on the model.
+
+    Raises:
+        RequestError: A setting is out of range; the hint names the range.
+    """
     _check_numbers(settings)
     if not 0 <= settings.max_new_tokens <= _MOST_NEW_TOKENS:
         raise RequestError(

@@ -6,7 +6,7 @@ import time
 from concurrent.futures import Future, wait
 from dataclasses import replace
 
-from medusa_core.engine.admission import admit, admit_logprobs, admit_tools
+from medusa_core.engine.admission import admit, admit_logprobs, admit_settings, admit_tools
 from medusa_core.engine.answer import AnswerBuffer
 from medusa_core.engine.answer_tuning import AnswerTuning
 from medusa_core.engine.cache_room import CacheRoom
@@ -203,6 +203,18 @@ class Generation:
         self.decoding.tuning.finish(self._session.token_ids)
         first_token_s = self._first_token_s or 0.0
         return (self._report.done(reason, self.prefill, self.decoding, first_token_s),)
+
+
+def check_settings(settings: GenerateSettings, target: Target) -> None:
+    """See that answers can be decoded so, whatever their prompts are.
+
+    Raises:
+        RequestError: A setting is out of range, nothing is registered under a name, or the drafter
+            doesn't serve the target.
+    """
+    admit_settings(settings)
+    rule_registry().get(settings.rule)
+    _check(settings, drafter_registry().get(settings.drafter), target)
 
 
 def _admit(

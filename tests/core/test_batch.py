@@ -226,6 +226,18 @@ def test_a_failing_engine_ends_the_batch_and_marks_no_line(
     assert read_rows(out)[0] == []
 
 
+@pytest.mark.parametrize(
+    "wrong", [["--drafter", "sufix"], ["--drafter", "mtp"], ["--rule", "gready"], ["--ban", "-1"]]
+)
+def test_a_setting_that_no_line_can_have_ends_the_batch_and_marks_no_line(
+    folders: Folders, tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: list[str]
+) -> None:
+    prompts, out = write(tmp_path / "in.jsonl", LINES), tmp_path / "out.jsonl"
+    assert main(arguments(folders, prompts, out, *wrong)) == 1
+    assert wrong[1].lstrip("-") in capsys.readouterr().err
+    assert out.read_text(encoding="utf-8") == ""
+
+
 def test_two_batches_never_write_into_one_file(tmp_path: Path) -> None:
     with AnswersFile(tmp_path / "out.jsonl"), pytest.raises(BatchError, match="Another"):
         AnswersFile(tmp_path / "out.jsonl")

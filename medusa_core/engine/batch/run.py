@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from medusa_core.engine.batch.answers_file import AnswersFile
 from medusa_core.engine.batch.lines import BatchLine
 from medusa_core.engine.batch.sparse_effect import AnsweredPrompt
+from medusa_core.engine.generation import check_settings
 from medusa_core.engine.several import (
     Answered,
     answer_all,
@@ -70,9 +71,11 @@ class BatchRun:
             Whether all of them are done now.
 
         Raises:
+            RequestError: No line can be answered with these settings.
             EngineError: The engine failed, which is no line's fault; the same command goes on.
             BatchError: An answer can't be kept.
         """
+        check_settings(self.settings, self.target)  # else each line would fail alike
         requests = self._requests(lines)
         try:
             with closing(
