@@ -18,7 +18,7 @@ from medusa_core.__main__ import main
 from medusa_core.cli import plan as plan_cli
 from medusa_core.cli.plan import shape_config
 from medusa_core.engine.direct import generate
-from medusa_core.errors import MedusaError, PlanError, RequestError, TierError
+from medusa_core.errors import PlanError, RequestError, TierError
 from medusa_core.loading import forecast as forecast_module
 from medusa_core.loading.choice import (
     ModelChoice,
@@ -50,14 +50,12 @@ from medusa_core.models.quant.choice import settle_formats
 from medusa_core.models.quant.format import Hardware
 from medusa_core.models.quant.in_blocks import weight_formats
 from medusa_core.runtime.offload import disk_room as disk_room_module
-from medusa_core.runtime.offload import layer_file as layer_file_module
-from medusa_core.runtime.offload import layer_stream
 from medusa_core.runtime.offload.layer_entries import TensorBytes
 from medusa_core.runtime.offload.layer_file import (
+    LayerFile,
     LayerFileWriter,
     find_layer_file,
 )
-from medusa_core.runtime.offload.linear import OffloadedLayers
 from medusa_core.runtime.runner.native import NativeRunner
 from medusa_core.speculation.drafters.lineup import serving_drafters
 from medusa_core.system.user_folders import places
@@ -277,7 +275,7 @@ def test_a_disk_that_fails_in_an_answer_ends_it_alone_and_the_next_load_works(
         def fail(self: object, into: memoryview) -> None:
             raise OSError(errno.EIO, "Input/output error")
 
-        monkeypatch.setattr(layer_file_module.LayerFile, "_fill", fail)
+        monkeypatch.setattr(LayerFile, "_fill", fail)
     failed = engine.answer("hello again", SETTINGS)
     assert isinstance(failed, Failed)
     assert failed.kind == "TierError"
@@ -314,12 +312,12 @@ def test_a_pass_that_is_broken_off_begins_anew_at_its_first_layer(load: LoadTarg
 def test_waiting_for_layers_is_a_part_of_each_step(
     load: LoadTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def slowly(offloaded: OffloadedLayers, layer: int, into: memoryview) -> MedusaError | None:
+    def slowly(self: LayerFile, layer: int, into: memoryview) -> None:
         time.sleep(0.02)
-        return read(offloaded, layer, into)
+        read(self, layer, into)
 
-    read = layer_stream._read
-    monkeypatch.setattr(layer_stream, "_read", slowly)
+    read = LayerFile.read
+    monkeypatch.setattr(LayerFile, "read", slowly)
     steps: list[StepDone] = []
     generate(load("streamed", "float32"), MESSAGES, SETTINGS, on_step=steps.append)
     for step in steps[2:]:  # what the second one needs was read while the first was made

@@ -56,7 +56,7 @@ class CudaLayers:
         self._sent: list[cuda.CudaEvent | None] = [None] * NUM_BUFFERS
         self._used: list[cuda.CudaEvent | None] = [None] * NUM_BUFFERS
         self._last_from_disk: cuda.CudaEvent | None = None
-        self._brought_bytes = 0
+        self._read_bytes = 0
 
     def take(self, layer: int) -> int:
         """Let what the card computes next wait for a layer; see `LayerStream.take`."""
@@ -80,14 +80,14 @@ class CudaLayers:
         return self._aside.waited_s
 
     @property
-    def brought_bytes(self) -> int:
-        """Bytes that were brought so far."""
-        return self._brought_bytes
+    def read_bytes(self) -> int:
+        """Bytes that were read so far."""
+        return self._read_bytes
 
     @property
-    def brought_s(self) -> float:
+    def read_s(self) -> float:
         """Seconds of copies, or of a disk that was read beside them, whichever took longer."""
-        return max(self._aside.copied_s, 0.0 if self._disk is None else self._disk.brought_s)
+        return max(self._aside.copied_s, 0.0 if self._disk is None else self._disk.read_s)
 
     def _send_ahead(self) -> None:
         """Send what is ready, as long as there is a buffer that nobody needs."""
@@ -104,7 +104,7 @@ class CudaLayers:
         piece = self._piece(layer)
         to = self.buffers[place][: len(piece)]
         self._sent[place] = self._aside.copy(to, piece, self._used[place])
-        self._brought_bytes += len(piece)
+        self._read_bytes += len(piece)
         if layer not in self._pieces:
             self._last_from_disk = self._sent[place]
         self._num_sent += 1

@@ -55,14 +55,14 @@ class Visits:
         return 0.0 if self._stream is None else self._stream.waited_s
 
     @property
-    def brought_bytes(self) -> int:
-        """Bytes that were brought so far."""
-        return 0 if self._stream is None else self._stream.brought_bytes
+    def read_bytes(self) -> int:
+        """Bytes that were read so far."""
+        return 0 if self._stream is None else self._stream.read_bytes
 
     @property
-    def brought_s(self) -> float:
+    def read_s(self) -> float:
         """Seconds that this took, beside computing or not."""
-        return 0.0 if self._stream is None else self._stream.brought_s
+        return 0.0 if self._stream is None else self._stream.read_s
 
     def read_ahead(self, num_buffers: int) -> None:
         """Begin anew with so many buffers: with one, nothing is read while a layer computes.

@@ -76,8 +76,8 @@ class TierVisits:
         """What passes have moved and computed so far."""
         rows, waited_s = self.rows, self.waited.transfer_s
         return Traffic(
-            weights_bytes=self.weights.brought_bytes,
-            weights_s=self.weights.brought_s,
+            weights_bytes=self.weights.read_bytes,
+            weights_s=self.weights.read_s,
             rows_read_bytes=0 if rows is None else rows.read_bytes,
             rows_read_s=0.0 if rows is None else rows.read_s,
             rows_written_bytes=0 if rows is None else rows.written_bytes,

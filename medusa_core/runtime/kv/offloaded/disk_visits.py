@@ -1,20 +1,18 @@
 """Cached rows on a disk, visited in memory.
 
-A thread reads into a ring of buffers: while one unit is computed, the next two are on their way.
+They are read into a ring of buffers: while one unit is computed, the next two are on their way.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-import weakref
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from medusa_core.errors import EngineError, MedusaError
+from medusa_core.errors import EngineError
 from medusa_core.runtime.kv.offloaded.block_rows import BlockRows
 from medusa_core.runtime.kv.offloaded.block_store import BlockStore
 from medusa_core.runtime.kv.offloaded.blocks import RowBlocks, as_blocks
@@ -22,9 +20,8 @@ from medusa_core.runtime.kv.offloaded.unit import RowUnit
 from medusa_core.runtime.kv.offloaded.visits import HostVisits, rows_of_unit
 from medusa_core.runtime.kv.size import RING_UNITS, ROUND_ROWS, region_bytes
 from medusa_core.runtime.offload.memory import page_buffer
+from medusa_core.runtime.offload.read_ahead import ReadAhead
 from medusa_core.system import cuda
-
-_PATIENCE_S = 5.0  # for a read that is under way
 
 
 class _Piece(NamedTuple):
@@ -41,35 +38,30 @@ class _Piece(NamedTuple):
     into: RowBlocks
 
 
-class _Ring:
-    """What the thread and the runner share.
+class _Reader:
+    """Reads units, in a thread of its own.
 
     Attributes:
-        units: Of each unit of the pass what is to be read.
-        bell: Rung at each change.
-        num_read: Units that were read.
-        num_left: Units that the pass has left: their buffers may be taken.
-        turn: Goes up with each pass: what a read of an older one brings is void.
-        error: Why the last read failed.
-        is_closed: Nobody enters any more.
         read_bytes: Bytes that were read.
         read_s: Seconds in which the disk was read.
         copied_s: Seconds in which rows were laid out.
     """
 
-    def __init__(self) -> None:
-        self.units: Sequence[Sequence[_Piece]] = ()
-        self.bell = threading.Condition()
-        self.num_read = self.num_left = self.turn = 0
-        self.error: MedusaError | None = None
-        self.is_closed = False
+    def __init__(self, store: BlockStore) -> None:
         self.read_bytes, self.read_s, self.copied_s = 0, 0.0, 0.0
+        self._store = store
+        self._staging: RowBlocks | None = None
 
-    @property
-    def may_read(self) -> bool:
-        """Is there a unit to be read, and a buffer that nobody needs?"""
-        most = min(len(self.units), self.num_left + RING_UNITS)
-        return self.error is None and self.num_read < most
+    def read(self, unit: Sequence[_Piece], _: int) -> None:
+        """Read what a unit's caches have stored."""
+        if self._staging is None:
+            self._staging = self._store.new_staging()
+        for piece in unit:
+            began = time.perf_counter()
+            read_s = self._store.read(piece.slot, piece.layer, 0, piece.into, self._staging)
+            self.read_s += read_s
+            self.copied_s += time.perf_counter() - began - read_s
+            self.read_bytes += piece.into.nbytes
 
 
 class DiskVisits(HostVisits):
@@ -85,23 +77,17 @@ class DiskVisits(HostVisits):
             store: Where the rows lie.
             device: Where they are computed with.
         """
-        self._waited_s = 0.0
         self._store = store
         self._is_here = device.type == "cpu"
         self._buffers: list[Tensor] = []
         self._units: Sequence[RowUnit] = ()
         self._views: list[list[Tensor]] = []
-        self._num_entered = 0
-        self._ring = _Ring()
-        reader = threading.Thread(
-            target=_read_on, args=(self._ring, store), name="medusa-rows", daemon=True
-        )
-        reader.start()
-        weakref.finalize(self, _close, self._ring, reader)
+        self._reader = _Reader(store)
+        self._ahead = ReadAhead(self._reader.read, RING_UNITS, "medusa-rows")
 
     @property
     def waited_s(self) -> float:
-        return self._waited_s
+        return self._ahead.waited_s
 
     @property
     def nbytes(self) -> int:
@@ -117,15 +103,15 @@ class DiskVisits(HostVisits):
 
     @property
     def read_bytes(self) -> int:
-        return self._ring.read_bytes
+        return self._reader.read_bytes
 
     @property
     def read_s(self) -> float:
-        return self._ring.read_s
+        return self._reader.read_s
 
     @property
     def copied_s(self) -> float:
-        return self._ring.copied_s
+        return self._reader.copied_s
 
     @property
     def written_bytes(self) -> int:
@@ -137,7 +123,6 @@ class DiskVisits(HostVisits):
 
     def begin(self, units: Sequence[RowUnit]) -> None:
         self._forget()
-        ring = self._ring
         self._make_room(units)
         self._views = [self._views_of(unit, count) for count, unit in enumerate(units)]
         pieces = [
@@ -147,39 +132,22 @@ class DiskVisits(HostVisits):
             ]
             for unit, views in zip(units, self._views, strict=True)
         ]
-        self._units, self._num_entered = units, 0
-        with ring.bell:
-            ring.turn += 1
-            ring.units, ring.error = pieces, None
-            ring.num_read = ring.num_left = 0
-            ring.bell.notify_all()
+        self._units = units
+        self._ahead.begin(pieces)
 
     def enter(self, unit: RowUnit) -> None:
-        ring, place, started = self._ring, self._num_entered, time.perf_counter()
-        if place >= len(self._units) or unit != self._units[place] or place != ring.num_left:
+        ahead = self._ahead
+        place = ahead.num_entered
+        if place >= len(self._units) or unit != self._units[place] or place != ahead.num_left:
             raise EngineError("A pass came to cached rows that it hadn't told of.")
-        with ring.bell:
-            while ring.num_read <= place and ring.error is None:
-                ring.bell.wait()
-            error = None
-            if ring.num_read <= place:
-                error, ring.error = ring.error, None  # it is read again meanwhile
-                ring.bell.notify_all()
-        self._waited_s += time.perf_counter() - started
-        if error is not None:
-            try:
-                raise error
-            finally:
-                del error  # its traceback holds this frame, and so the model
-        self._num_entered += 1
+        ahead.enter()
         for rows, view in zip(_rows_in(unit), self._views[place], strict=True):
             rows.complete(unit.layer, view)
             rows.show(unit.layer, view)
 
     def ahead(self, place: int) -> Sequence[Tensor] | None:
-        with self._ring.bell:
-            if self._ring.num_read <= place:
-                return None
+        if self._ahead.num_read <= place:
+            return None
         unit, views = self._units[place], self._views[place]
         for rows, view in zip(_rows_in(unit), views, strict=True):
             rows.complete(unit.layer, view)
@@ -187,13 +155,11 @@ class DiskVisits(HostVisits):
 
     def leave(self) -> None:
         self._store.settle()
-        for rows in _rows_in(self._units[self._num_entered - 1]):
+        ahead = self._ahead
+        for rows in _rows_in(self._units[ahead.num_entered - 1]):
             rows.leave()
-        ring = self._ring
-        with ring.bell:
-            ring.num_left += 1
-            ring.bell.notify_all()
-        if ring.num_left == len(self._units):
+        ahead.leave()
+        if ahead.num_left == len(self._units):
             self._forget()
 
     def _forget(self) -> None:
@@ -225,43 +191,3 @@ class DiskVisits(HostVisits):
 def _rows_in(unit: RowUnit) -> list[BlockRows]:
     found = rows_of_unit(unit)
     return [rows for rows in found if isinstance(rows, BlockRows)]  # a disk has no others
-
-
-def _read_on(ring: _Ring, store: BlockStore) -> None:
-    """The thread's work."""
-    staging: RowBlocks | None = None
-    while True:
-        with ring.bell:
-            while not (ring.may_read or ring.is_closed):
-                ring.bell.wait()
-            if ring.is_closed:
-                return
-            pieces, turn = ring.units[ring.num_read], ring.turn
-        if staging is None:
-            staging = store.new_staging()
-        error, began, read_s = None, time.perf_counter(), 0.0
-        try:
-            for piece in pieces:
-                read_s += store.read(piece.slot, piece.layer, 0, piece.into, staging)
-        except MedusaError as failed:
-            error = failed
-        except Exception as failed:  # noqa: BLE001 - the runner must hear of it, else it waits for ever
-            error = EngineError(f"Cached rows can't be brought: {failed}.", "Load the model again.")
-        ring.read_s += read_s
-        ring.copied_s += time.perf_counter() - began - read_s
-        ring.read_bytes += 0 if error else sum(piece.into.nbytes for piece in pieces)
-        del pieces
-        with ring.bell:
-            if turn == ring.turn:
-                ring.error = error
-                ring.num_read += error is None
-                ring.bell.notify_all()
-        error = None  # whoever raises it gives it a traceback, which holds the model
-
-
-def _close(ring: _Ring, reader: threading.Thread) -> None:
-    with ring.bell:
-        ring.is_closed = True
-        ring.bell.notify_all()
-    if reader is not threading.current_thread():  # whichever thread collects the garbage
-        reader.join(_PATIENCE_S)

@@ -1,0 +1,112 @@
+"""Reads that run ahead of their use: order, places, failures, and an end."""
+
+import gc
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from medusa_core.errors import EngineError, MedusaError, TierError
+from medusa_core.runtime.offload.read_ahead import ReadAhead
+
+
+class Shelf:
+    """Notes what is read where, and fails or waits as it is told."""
+
+    def __init__(self) -> None:
+        self.ring = [""] * 3
+        self.errors: list[Exception] = []
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def read(self, piece: str, place: int) -> None:
+        self.gate.wait()
+        if self.errors:
+            raise self.errors.pop()
+        self.ring[place] = piece
+
+
+def entered(ahead: ReadAhead[str], shelf: Shelf, count: int) -> Sequence[str]:
+    found = []
+    for _ in range(count):
+        found.append(shelf.ring[ahead.enter()])
+        ahead.leave()
+    return found
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf()
+
+
+@pytest.fixture
+def ahead(shelf: Shelf) -> ReadAhead[str]:
+    return ReadAhead(shelf.read, 3, "medusa-layers")
+
+
+def test_pieces_come_in_their_order_round_a_circle(ahead: ReadAhead[str], shelf: Shelf) -> None:
+    ahead.begin("abcde", is_circle=True)
+    assert entered(ahead, shelf, 12) == list("abcdeabcdeab")
+
+
+def test_a_list_ends_and_another_begins_at_any_piece(ahead: ReadAhead[str], shelf: Shelf) -> None:
+    ahead.begin("abcde")
+    assert entered(ahead, shelf, 5) == list("abcde")
+    assert ahead.num_read == 5
+    ahead.begin("vwxyz", first=3, is_circle=True)
+    assert entered(ahead, shelf, 4) == list("yzvw")
+
+
+def test_what_is_in_use_is_not_read_over(ahead: ReadAhead[str], shelf: Shelf) -> None:
+    ahead.begin("abcdefgh")
+    place = ahead.enter()
+    ahead.enter()
+    assert shelf.ring[ahead.enter()] == "c"
+    assert (shelf.ring[place], ahead.num_read) == ("a", 3)
+    ahead.leave()
+    assert shelf.ring[ahead.enter()] == "d"
+
+
+def test_what_an_older_order_reads_is_void(ahead: ReadAhead[str], shelf: Shelf) -> None:
+    shelf.gate.clear()
+    ahead.begin("abc")
+    ahead.begin("xyz")  # while a is under way, or before
+    shelf.gate.set()
+    assert entered(ahead, shelf, 3) == list("xyz")
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"), [(TierError("gone"), TierError), (ValueError("odd"), EngineError)]
+)
+def test_a_read_that_fails_is_told_where_it_is_needed_and_tried_again(
+    ahead: ReadAhead[str], shelf: Shelf, failure: Exception, expected: type[MedusaError]
+) -> None:
+    shelf.errors.append(failure)
+    ahead.begin("abc")
+    with pytest.raises(expected, match=str(failure)):
+        ahead.enter()
+    assert (ahead.num_entered, ahead.num_left) == (0, 0)
+    assert entered(ahead, shelf, 3) == list("abc")
+
+
+def test_a_failure_ahead_spoils_nothing_before_it(ahead: ReadAhead[str], shelf: Shelf) -> None:
+    shelf.gate.clear()
+    ahead.begin("abc", is_circle=True)
+    shelf.gate.set()
+    assert shelf.ring[ahead.enter()] == "a"
+    while ahead.num_read < 3:
+        pass
+    shelf.errors.append(TierError("gone"))
+    ahead.leave()  # the next read fails
+    assert shelf.ring[ahead.enter()] == "b"
+    assert shelf.ring[ahead.enter()] == "c"
+    with pytest.raises(TierError):
+        ahead.enter()
+
+
+def test_the_thread_ends_with_its_owner() -> None:
+    ahead = ReadAhead(Shelf().read, 3, "medusa-layers-of-nobody")
+    (thread,) = (t for t in threading.enumerate() if t.name == "medusa-layers-of-nobody")
+    del ahead
+    gc.collect()
+    assert not thread.is_alive()
