@@ -1569,10 +1569,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Es wird zu Cache-Zeilen gegangen, die kein Durchgang belegt hat.</translation>
     </message>
     <message>
-        <source>Cached rows can&apos;t be brought: {0}.</source>
-        <translation>Cache-Zeilen können nicht geholt werden: {0}.</translation>
-    </message>
-    <message>
         <source>Cached rows can&apos;t be read from {0}: {1}.</source>
         <translation>Cache-Zeilen können nicht aus {0} gelesen werden: {1}.</translation>
     </message>
@@ -4077,6 +4073,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Was angekommen ist, bleibt; Fortsetzen macht damit weiter.</translation>
     </message>
     <message>
+        <source>What is needed next can&apos;t be read: {0}.</source>
+        <translation>Was als Nächstes gebraucht wird, kann nicht gelesen werden: {0}.</translation>
+    </message>
+    <message>
         <source>What is written doesn&apos;t match the grammar.</source>
         <translation>Was geschrieben ist, passt nicht zur Grammatik.</translation>
     </message>
@@ -5619,10 +5619,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>For a laptop, with a long context.</source>
         <translation>Für einen Laptop, mit langem Kontext.</translation>
-    </message>
-    <message>
-        <source>Layer {0} can&apos;t be brought: {1}.</source>
-        <translation>Schicht {0} ist nicht zu holen: {1}.</translation>
     </message>
     <message>
         <source>Layer {0} can&apos;t be read from {1}: {2}.</source>
