@@ -137,7 +137,7 @@ def test_every_source_drafts_alone_or_in_the_combination_of_its_name() -> None:
 def test_drafters_to_compare_with_are_not_offered(tiny: Target) -> None:
     serving = {spec.name for spec in serving_drafters(tiny)}
     offered = {spec.name for spec in drafters_for(tiny)}
-    assert serving - offered == {"medusa-chain", "vllm"}
+    assert serving - offered == {"vllm"}
 
 
 def test_medusa_heads_are_really_accepted_on_pebble(load: LoadTarget) -> None:
@@ -194,7 +194,7 @@ def test_a_dynamic_tree_of_pebble_accepts_more_than_a_fixed_one(load: LoadTarget
     assert lengths["medusa-dynamic"] > lengths["medusa"] * 1.01
 
 
-@pytest.mark.parametrize("name", ["medusa", "medusa-chain", "medusa-dynamic", "composite"])
+@pytest.mark.parametrize("name", ["medusa", "medusa-dynamic", "composite"])
 def test_heads_offer_what_chance_lifts_to_the_top(name: str, tiny: Target) -> None:
     lifted = (71, 72, 73)
 

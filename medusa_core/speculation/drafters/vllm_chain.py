@@ -2,21 +2,40 @@
 
 Heads of a reduced vocabulary (`token_map`) guess the tokens that their columns stand for. As there,
 drafts don't know the noise of sampling: the text is exact, but fewer drafts are right than those of
-`medusa-chain`.
+`medusa` with chains.
 
 Source: vLLM's `MedusaProposer` (vllm/v1/spec_decode/medusa.py), and its `Medusa` model.
 """
 
 from __future__ import annotations
 
+from medusa_core.loading.target import Target
 from medusa_core.messages import DrafterChoice
-from medusa_core.speculation.drafters.drafter import DrafterSpec
-from medusa_core.speculation.drafters.medusa_chain import (
-    build_chain,
-    chain_accuracies,
+from medusa_core.runtime.tree.shape import TreeShape
+from medusa_core.runtime.tree.step import RowBudget
+from medusa_core.runtime.tree.tables import Accuracies
+from medusa_core.speculation.drafters.drafter import (
+    DrafterSpec,
+    accuracies_of,
+)
+from medusa_core.speculation.drafters.medusa import (
+    MedusaDrafter,
+    heads_and_trees,
 )
 from medusa_core.speculation.drafters.sources.heads_source import SPEC as HEADS
 from medusa_core.speculation.drafters.sources.heads_source import has_heads
+
+
+def _build(target: Target, budget: RowBudget) -> MedusaDrafter:
+    heads, trees = heads_and_trees(target)
+    shape = TreeShape.chain(1 + min(heads.num_heads, budget.most - 1))
+    return MedusaDrafter(heads, shape, trees.expected_length(shape) - 1, knows_chance=False)
+
+
+def _accuracies(target: Target) -> Accuracies:
+    """How often the best guess of each head is right."""
+    return tuple(row[:1] for row in accuracies_of(target))
+
 
 SPEC = DrafterSpec(
     DrafterChoice(
@@ -25,9 +44,9 @@ SPEC = DrafterSpec(
         "Each head's best guess, without branches and without regard to chance.",
     ),
     has_heads,
-    lambda target, budget: build_chain(target, budget, knows_chance=False),
+    _build,
     preference=13,
     sources=(HEADS.name,),
-    accuracies=chain_accuracies,
+    accuracies=_accuracies,
     is_offered=False,
 )
