@@ -20,11 +20,11 @@ from medusa_core.errors import EngineError, MedusaError
 
 _PATIENCE_S = 5.0  # for a read that is under way
 
-Piece = TypeVar("Piece")
-Read = Callable[[Piece, int], None]
+T = TypeVar("T")
+Read = Callable[[T, int], None]
 
 
-class _State(Generic[Piece]):
+class _State(Generic[T]):
     """What the thread and its owner share.
 
     Counts run on over a circle of pieces: the n-th read is of `pieces[n % len(pieces)]`, and goes
@@ -45,7 +45,7 @@ class _State(Generic[Piece]):
 
     def __init__(self, num_places: int) -> None:
         self.num_places = num_places
-        self.pieces: Sequence[Piece] = ()
+        self.pieces: Sequence[T] = ()
         self.end: int | None = 0
         self.bell = threading.Condition()
         self.num_read = self.num_entered = self.num_left = self.turn = 0
@@ -61,14 +61,14 @@ class _State(Generic[Piece]):
         return self.error is None and self.num_read < most
 
 
-class ReadAhead(Generic[Piece]):
+class ReadAhead(Generic[T]):
     """Reads pieces in a thread; see the module.
 
     Attributes:
         waited_s: Seconds that `enter` has waited so far.
     """
 
-    def __init__(self, read: Read[Piece], num_places: int, name: str) -> None:
+    def __init__(self, read: Read[T], num_places: int, name: str) -> None:
         """Begin a thread, which ends with this object.
 
         Args:
@@ -78,7 +78,7 @@ class ReadAhead(Generic[Piece]):
             name: Of the thread.
         """
         self.waited_s = 0.0
-        self._state = _State[Piece](num_places)
+        self._state = _State[T](num_places)
         thread = threading.Thread(target=_read_on, args=(self._state, read), name=name, daemon=True)
         thread.start()
         weakref.finalize(self, _close, self._state, thread)
@@ -98,7 +98,7 @@ class ReadAhead(Generic[Piece]):
         """Pieces that were left since `begin`, and `first`."""
         return self._state.num_left
 
-    def begin(self, pieces: Sequence[Piece], *, first: int = 0, is_circle: bool = False) -> None:
+    def begin(self, pieces: Sequence[T], *, first: int = 0, is_circle: bool = False) -> None:
         """Read these pieces.
 
         Args:
@@ -149,7 +149,7 @@ class ReadAhead(Generic[Piece]):
             self._state.bell.notify_all()
 
 
-def _read_on(state: _State[Piece], read: Read[Piece]) -> None:
+def _read_on(state: _State[T], read: Read[T]) -> None:
     """The thread's work."""
     while True:
         with state.bell:
@@ -169,7 +169,7 @@ def _read_on(state: _State[Piece], read: Read[Piece]) -> None:
         error = None  # whoever raises it gives it a traceback, which holds the model
 
 
-def _error_of(read: Read[Piece], piece: Piece, place: int) -> MedusaError | None:
+def _error_of(read: Read[T], piece: T, place: int) -> MedusaError | None:
     """Read a piece; returns why it can't be read."""
     try:
         read(piece, place)
@@ -180,7 +180,7 @@ def _error_of(read: Read[Piece], piece: Piece, place: int) -> MedusaError | None
     return None
 
 
-def _close(state: _State[Piece], thread: threading.Thread) -> None:
+def _close(state: _State[T], thread: threading.Thread) -> None:
     with state.bell:
         state.is_closed = True
         state.bell.notify_all()
