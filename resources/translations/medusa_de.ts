@@ -307,10 +307,6 @@
         <translation>Das Modell, das im Gespräch antwortet, entladen</translation>
     </message>
     <message>
-        <source>Start</source>
-        <translation>Beginnen</translation>
-    </message>
-    <message>
         <source>Cancel batch…</source>
         <translation>Stapel abbrechen…</translation>
     </message>
@@ -329,14 +325,6 @@
     <message>
         <source>Many conversations are answered at once, each as it would be alone. What is answered is never done again, whatever happens.</source>
         <translation>Viele Gespräche werden zugleich beantwortet, jedes so, wie es allein beantwortet würde. Was beantwortet ist, wird nie noch einmal gemacht, was auch geschieht.</translation>
-    </message>
-    <message>
-        <source>Pause</source>
-        <translation>Anhalten</translation>
-    </message>
-    <message>
-        <source>Resume</source>
-        <translation>Fortsetzen</translation>
     </message>
     <message>
         <source>{0} answers a file of prompts.</source>
@@ -4377,6 +4365,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>einen Teil einer Antwort behalten</translation>
     </message>
     <message>
+        <source>measuring a layer and the disk at the same time</source>
+        <translation>eine Schicht und der Datenträger werden zugleich gemessen</translation>
+    </message>
+    <message>
         <source>min-p is {0}.</source>
         <translation>min-p ist {0}.</translation>
     </message>
@@ -7187,6 +7179,21 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
 </context>
 <context>
+    <name>JobDialog</name>
+    <message>
+        <source>Start</source>
+        <translation>Beginnen</translation>
+    </message>
+    <message>
+        <source>Resume</source>
+        <translation>Fortsetzen</translation>
+    </message>
+    <message>
+        <source>Pause</source>
+        <translation>Anhalten</translation>
+    </message>
+</context>
+<context>
     <name>JobNotices</name>
     <message>
         <source>An answer is ready</source>
@@ -9772,20 +9779,12 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Was würde es brauchen?</translation>
     </message>
     <message>
-        <source>Start</source>
-        <translation>Beginnen</translation>
-    </message>
-    <message>
         <source>Cancel training…</source>
         <translation>Training abbrechen…</translation>
     </message>
     <message>
         <source>Cancel the training, and delete what it has?</source>
         <translation>Das Training abbrechen und löschen, was es hat?</translation>
-    </message>
-    <message>
-        <source>Resume</source>
-        <translation>Fortsetzen</translation>
     </message>
     <message>
         <source>Heads for {0}</source>
@@ -9806,10 +9805,6 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     <message>
         <source>Memory {0} at the worst moment · disk {1}, states and checkpoints together · the model writes {2} tokens/s · about {3} · to expect: {4:.1f} tokens per step</source>
         <translation>Speicher {0} im ungünstigsten Moment · Festplatte {1}, Zustände und Zwischenstände zusammen · das Modell schreibt {2} Token/s · etwa {3} · zu erwarten: {4:.1f} Token je Schritt</translation>
-    </message>
-    <message>
-        <source>Pause</source>
-        <translation>Anhalten</translation>
     </message>
     <message>
         <source>Heads in {0}</source>
