@@ -19,6 +19,7 @@ from medusa_core.chats.presets import Preset, checked_name
 from medusa_core.chats.settings import ChatSettings
 from medusa_core.errors import CheckpointError, PresetError, SettingsFileError
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.whole_file import replace_text
 from medusa_core.system.resources import resources_dir
 
 NOT_EXPORTED = (
@@ -80,11 +81,8 @@ def write_settings_file(settings: SettingsFile, path: Path) -> None:
             f"The settings can't be exported: {_problem(error)}.",
             "Start Medusa Chat once: it puts right what makes no sense.",
         ) from error
-    part = path.with_name(f".{path.name}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(raw, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        part.replace(path)
+        replace_text(path, json.dumps(raw, indent=1, ensure_ascii=False) + "\n")
     except OSError as error:
         raise SettingsFileError(
             f"{path} can't be written: {error.strerror or error}.",

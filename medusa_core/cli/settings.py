@@ -17,6 +17,7 @@ from medusa_core.chats.settings_file import (
 )
 from medusa_core.errors import MedusaError, SettingsFileError
 from medusa_core.system.files.json_file import read_json
+from medusa_core.system.files.whole_file import replace_text
 from medusa_core.system.running_models import running_models
 from medusa_core.system.user_folders import Places, places, with_home, without_home
 
@@ -88,11 +89,8 @@ def _preferences_in(where: Places) -> dict[str, Any]:
 
 
 def _write(values: Mapping[str, Any], path: Path) -> None:
-    part = path.with_suffix(".part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(without_home(values), indent=1) + "\n", encoding="utf-8")
-        part.replace(path)
+        replace_text(path, json.dumps(without_home(values), indent=1) + "\n")
     except OSError as error:
         raise SettingsFileError(
             f"{path} can't be written: {error.strerror or error}.", "Make room on the disk."
