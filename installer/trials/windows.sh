@@ -244,9 +244,9 @@ remove_nowhere() {
 }
 
 remove_portable() {
-    local folder="$WINEPREFIX/drive_c/$PORTABLE %TEMP%"
+    local folder="$WINEPREFIX/drive_c/$PORTABLE 100%"
     mkdir -p "$folder/program/cache/x" "$folder/program/mine" "$folder/cache/x"
-    uninstall "C:/$PORTABLE %TEMP%/" || return
+    uninstall "C:/$PORTABLE 100%/" || return
     [ ! -e "$folder/program/cache" ] && [ -e "$folder/program/mine" ] && [ -e "$folder/cache/x" ] &&
         [ -e "$DATA" ] && rm -r "$folder" && win "$SETUP" /S
 }

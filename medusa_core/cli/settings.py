@@ -16,6 +16,7 @@ from medusa_core.chats.settings_file import (
     write_settings_file,
 )
 from medusa_core.errors import MedusaError, SettingsFileError
+from medusa_core.hub.boundary import printable
 from medusa_core.system.files.json_file import read_json
 from medusa_core.system.files.whole_file import replace_text
 from medusa_core.system.running_models import running_models
@@ -49,7 +50,11 @@ def import_settings(args: argparse.Namespace) -> int:
     where = places(args.data_dir)
     found = read_settings_file(args.file)
     if found.unknown:
-        print(f"left out, as this version doesn't know them: {', '.join(found.unknown)}")
+        print(
+            f"left out, as this version doesn't know them: {', '.join(map(printable, found.unknown))}"
+        )
+    for name, folder in found.absent.items():
+        print(f"left out, as this computer has no folder {printable(folder)}: {name}")
     if args.dry_run:
         print(f"{args.file} is sound: {_contents(found)}")
         return 0

@@ -48,8 +48,8 @@ def command_for_extra(extra: str, system: str = sys.platform) -> str:
     if system != "win32":
         uv, python = shlex.quote(str(folder / "uv")), shlex.quote(sys.executable)
         return f"{uv} pip install --python {python} {wanted}"
-    # PowerShell takes a line that begins with quotes for a text; `call`, as cmd.exe drops quotes that
-    # its line begins with.
+    # PowerShell takes a line that begins with quotes for a text; `call` is there as cmd.exe drops
+    # the quotes that its line begins with.
     uv = folder / "uv.exe"
     return f'cmd /c call "{uv}" pip install --python "{sys.executable}" {wanted}'
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from enum import Enum
