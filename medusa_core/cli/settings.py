@@ -50,9 +50,8 @@ def import_settings(args: argparse.Namespace) -> int:
     where = places(args.data_dir)
     found = read_settings_file(args.file)
     if found.unknown:
-        print(
-            f"left out, as this version doesn't know them: {', '.join(map(printable, found.unknown))}"
-        )
+        names = ", ".join(map(printable, found.unknown))
+        print(f"left out, as this version doesn't know them: {names}")
     for name, folder in found.absent.items():
         print(f"left out, as this computer has no folder {printable(folder)}: {name}")
     if args.dry_run:
