@@ -46,12 +46,12 @@ def command_for_extra(extra: str, system: str = sys.platform) -> str:
     # Environments that uv made have no pip; uv's program lies beside the launcher.
     folder = Path(os.environ[BOOTSTRAP_VARIABLE]).parent
     if system != "win32":
-        uv, python = shlex.quote(str(folder / "uv")), shlex.quote(sys.executable)
-        return f"{uv} pip install --python {python} {wanted}"
+        uv = shlex.quote(str(folder / "uv"))
+        return f"{uv} pip install --python {shlex.quote(sys.executable)} {wanted}"
     # PowerShell takes a line that begins with quotes for a text; `call` is there as cmd.exe drops
     # the quotes that its line begins with.
-    uv = folder / "uv.exe"
-    return f'cmd /c call "{uv}" pip install --python "{sys.executable}" {wanted}'
+    uv = f'"{folder / "uv.exe"}"'
+    return f'cmd /c call {uv} pip install --python "{sys.executable}" {wanted}'
 
 
 def command_to_mend() -> str:
