@@ -9,7 +9,7 @@ from installer.checks import all_checks, run_checks
 from installer.console import complain, say
 from installer.display import expected_platform, no_display
 from installer.errors import SetupError
-from installer.first_model import provide_first_model
+from installer.first_model import INTERRUPTED_STATUS, provide_first_model
 from installer.launchers import provide_launchers
 from installer.layout import Layout, this_repository
 from installer.licences.command import write_licences
@@ -19,8 +19,6 @@ from installer.qt_libraries import check_libraries
 from installer.setup import AUTO, Request, ensure_ready
 from installer.torch_choice import TorchBuild
 from installer.translations import compile_translations
-
-INTERRUPTED_STATUS = 130
 
 
 def main(argv: Sequence[str]) -> int:

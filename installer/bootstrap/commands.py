@@ -128,6 +128,9 @@ def _read_lines(stream: IO[str], lines: "queue.Queue[str | None]") -> None:
 
 
 def _end(child: "subprocess.Popen[str]") -> None:
+    if os.name == "nt":  # where a program can't end what it has started: it isn't asked to end
+        taskkill = ["taskkill", "/F", "/T", "/PID", str(child.pid)]
+        captured(taskkill, Path(), END_WAIT_S, os.environ)
     child.terminate()
     try:
         child.wait(END_WAIT_S)

@@ -16,7 +16,7 @@ from installer.bootstrap.environment import (
     take_whole_one,
 )
 from installer.bootstrap.files import copy_whole, remove_folder
-from installer.bootstrap.first_model import has_first_model, provide_first_model
+from installer.bootstrap.first_model import provide_first_model
 from installer.bootstrap.folders import ProgramData
 from installer.bootstrap.in_use import is_in_use
 from installer.bootstrap.progress import Reporter, growth_told
@@ -136,7 +136,7 @@ def _install(
     if wanted.packages is not None:
         sources = sources.with_folder(wanted.packages)
     uv = Uv(wanted.uv, data, commands, sources, reporter.line, reporter.is_cancelled)
-    total = wanted.size().installed
+    total = size_of_version(wanted.choice.build).installed
     with growth_told(data.cache, total, reporter.amount):
         # Another process may have made it while this one waited.
         if is_repair or not (place.is_complete or take_whole_one(place)):
@@ -145,8 +145,8 @@ def _install(
             reporter.step(f"Making a place for version {wanted.version}")
             recipe = _keep_recipe(data, wanted)
             make_environment(place, recipe, uv, commands, reporter, thorough=is_repair)
-        if wanted.with_model and not has_first_model(data.models):
-            provide_first_model(data.models, uv, reporter)
+    if wanted.with_model:
+        provide_first_model(data.models, place.python, uv, commands, reporter)
     make_current(data, wanted.version)
     remove_older(data)
 

