@@ -51,7 +51,7 @@ class BatchDialog(JobDialog):
             appearance: Of the window.
             parent: The window above.
         """
-        super().__init__(appearance, parent)
+        super().__init__(parent)
         self.setWindowTitle(self.tr("Batch"))
         self.resize(appearance.scale.px(_WIDTH_EM), appearance.scale.px(_HEIGHT_EM))
         self._batches = batches

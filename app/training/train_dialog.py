@@ -61,7 +61,7 @@ class TrainDialog(JobDialog):
             history: File of the user's chats; empty where there is none.
             parent: The window above.
         """
-        super().__init__(appearance, parent)
+        super().__init__(parent)
         self.setWindowTitle(self.tr("Train heads"))
         self.resize(_SIZE)
         self._own_heads = own_heads

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.theme.appearance import Appearance
 from app.widgets.closing import close_by_key
 from app.widgets.live_label import LiveLabel
 
@@ -61,13 +60,8 @@ class JobDialog(QDialog):
     room_needed = Signal()
     ended = Signal(object)
 
-    def __init__(self, appearance: Appearance, parent: QWidget | None) -> None:
-        """Make what all such dialogs have; `_build` puts it together.
-
-        Args:
-            appearance: Of the window.
-            parent: The window above.
-        """
+    def __init__(self, parent: QWidget | None) -> None:
+        """Make what all such dialogs have, below the window; `_build` puts it together."""
         super().__init__(parent)
         self.message_label = LiveLabel()
         self.message_label.hide()
@@ -76,7 +70,6 @@ class JobDialog(QDialog):
         self.pause_button = QPushButton()
         self.cancel_button = QPushButton()
         self.again_button = QPushButton()
-        self._appearance = appearance
         self._about_label = QLabel()
         self._about_label.setWordWrap(True)
         self._about_label.setTextFormat(Qt.TextFormat.PlainText)

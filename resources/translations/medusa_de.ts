@@ -3541,6 +3541,10 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
         <translation>Die Zahlen in {0} haben nicht die übliche Bytefolge (little-endian).</translation>
     </message>
     <message>
+        <source>The package index can&apos;t be reached.</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
         <source>The pair that Medusa was published with; about 3.6 GB of an 8 GB card in 4 bits.</source>
         <translation>Das Paar, mit dem Medusa veröffentlicht wurde; in 4 Bit etwa 3,6 GB einer Karte mit 8 GB.</translation>
     </message>
@@ -4366,7 +4370,7 @@ Für Modelle der Breite {1:,}. Ist er hier, so kann er unter Installiert mit ein
     </message>
     <message>
         <source>measuring a layer and the disk at the same time</source>
-        <translation>eine Schicht und der Datenträger werden zugleich gemessen</translation>
+        <translation>eine Schicht und die Platte werden zugleich gemessen</translation>
     </message>
     <message>
         <source>min-p is {0}.</source>
