@@ -14,7 +14,7 @@ from app.batch.batch_form import BatchForm
 from app.batch.batch_view import BatchView
 from app.i18n.engine_texts import error_text
 from app.theme.appearance import Appearance
-from app.widgets.job_dialog import JobDialog, JobState
+from app.widgets.job_dialog import JobDialog, JobStatus
 from app.widgets.questions import confirms
 from medusa_core.api import BatchJob, BatchState, OwnBatches
 from medusa_core.errors import MedusaError
@@ -179,11 +179,11 @@ class BatchDialog(JobDialog):
         can_start = self._model is not None and self.form.is_complete
         self._show_state(None if job is None else self._state(job, state), can_start=can_start)
 
-    def _state(self, job: BatchJob, progress: BatchState | None) -> JobState:
+    def _state(self, job: BatchJob, progress: BatchState | None) -> JobStatus:
         """How far a batch is; one that hasn't begun to tell can be gone on with."""
         is_done = progress is not None and progress.stage == "done"
         is_over = progress is None or progress.is_over
-        return JobState(job.is_running, is_over, is_done, self._is_pausing)
+        return JobStatus(job.is_running, is_over, is_done, self._is_pausing)
 
     def _about(self) -> str:
         if self.job is None:

@@ -15,7 +15,7 @@ from app.theme.appearance import Appearance
 from app.training.train_form import TrainForm
 from app.training.train_run import TrainRun
 from app.widgets.explain import explain
-from app.widgets.job_dialog import JobDialog, JobState
+from app.widgets.job_dialog import JobDialog, JobStatus
 from app.widgets.numbers import Number
 from app.widgets.questions import confirms
 from app.widgets.sizes import (
@@ -244,7 +244,7 @@ class TrainDialog(JobDialog):
             progress = run.progress()
             self.view.show_progress(progress, is_pausing=self._is_pausing)
             is_done = progress.stage == "done"
-            state = JobState(run.is_running, progress.is_over, is_done, self._is_pausing)
+            state = JobStatus(run.is_running, progress.is_over, is_done, self._is_pausing)
         self._about_label.setText(self._about())
         self.needs_button.setVisible(run is None)
         self.needs_button.setEnabled(bool(self._model) and self._query is None)

@@ -23,7 +23,7 @@ from app.widgets.live_label import LiveLabel
 _LOOK_MS = 500
 
 
-class JobState(NamedTuple):
+class JobStatus(NamedTuple):
     """How far a job is.
 
     Attributes:
@@ -119,7 +119,7 @@ class JobDialog(QDialog):
         self.again_button.clicked.connect(self._forget)
         self._timer.timeout.connect(self._look)
 
-    def _show_state(self, state: JobState | None, *, can_start: bool) -> None:
+    def _show_state(self, state: JobStatus | None, *, can_start: bool) -> None:
         """Show the page and the buttons for a job.
 
         Args:
