@@ -111,8 +111,11 @@ def plan_memory(
 
     states = sum(states_bytes(*model, context) for model in both)
 
+    in_adapter = adapter_scratch_bytes(config, adapter, formats)
+
     def scratch(tokens: int) -> int:
-        return sum(scratch_bytes(*model, min(tokens, model[0].context_tokens)) for model in both)
+        of_models = (scratch_bytes(*model, min(tokens, model[0].context_tokens)) for model in both)
+        return in_adapter + sum(of_models)
 
     def needs(tokens: int) -> int:
         return sessions * caches(tokens) + scratch(tokens)
@@ -201,10 +204,15 @@ def adapter_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartForma
     numbers = 0
     for part in beside_parts(config, adapter):
         pairs = [(piece, adapter.pairs.get(piece.name)) for piece in part.pieces]
-        ranks = {piece.name: pair.rank for piece, pair in pairs if pair is not None}
-        numbers += part.columns * sum(ranks.values())
+        numbers += part.columns * adapter.inner(part)
         numbers += sum(piece.rows * pair.rank for piece, pair in pairs if pair is not None)
     return numbers * _ITEMSIZE[formats.compute]
+
+
+def adapter_scratch_bytes(config: ModelConfig, adapter: AdapterShape, formats: PartFormats) -> int:
+    """Bytes of the numbers between the two matrices of an adapter, of the widest part."""
+    inner = max((adapter.inner(part) for part in beside_parts(config, adapter)), default=0)
+    return chunk_rows(formats.device) * inner * max(4, _ITEMSIZE[formats.compute])
 
 
 def experts_bytes(config: ModelConfig, formats: PartFormats) -> int:
@@ -306,9 +314,7 @@ def states_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int)
     return _cache_bytes(config, formats, context_tokens)[1]
 
 
-def _cache_bytes(
-    config: ModelConfig, formats: PartFormats, context_tokens: int
-) -> tuple[int, int]:
+def _cache_bytes(config: ModelConfig, formats: PartFormats, context_tokens: int) -> tuple[int, int]:
     """Bytes of a token's keys and values, and of all states beside them."""
     if not config.is_ours:
         sizes, itemsize = _sizes_of(config), _ITEMSIZE[formats.compute]

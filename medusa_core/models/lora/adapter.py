@@ -22,8 +22,8 @@ from medusa_core.models.lora.adapter_shape import (
 from medusa_core.models.parts import LinearPart, in_tiles
 from medusa_core.models.precision import Precision
 from medusa_core.models.quant.beside_linear import beside
-from medusa_core.models.quant.native_adapter import Up
 from medusa_core.models.quant.layout import QuantLinear
+from medusa_core.models.quant.native_adapter import Up
 
 _ROWS_AT_ONCE = 512  # of weights that are 64 bits wide meanwhile
 
