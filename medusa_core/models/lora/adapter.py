@@ -21,7 +21,7 @@ from medusa_core.models.lora.adapter_shape import (
 )
 from medusa_core.models.parts import LinearPart, in_tiles
 from medusa_core.models.precision import Precision
-from medusa_core.models.quant.beside_linear import beside
+from medusa_core.models.quant.beside_linear import adapted_linear
 from medusa_core.models.quant.layout import QuantLinear
 from medusa_core.models.quant.native_adapter import Up
 
@@ -115,7 +115,7 @@ class Adapter:
                 rows = piece.in_pairs(rows, self._heads)
                 ups.append(Up(here(rows), starts[piece.name], first_row))
             first_row += piece.rows
-        return beside(base, here(torch.cat([factors[name][0] for name in names])), ups)
+        return adapted_linear(base, here(torch.cat([factors[name][0] for name in names])), ups)
 
 
 def _starts(ranks: dict[str, int]) -> dict[str, int]:

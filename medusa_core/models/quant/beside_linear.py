@@ -81,7 +81,7 @@ class BesideLinear:
         return y
 
 
-def beside(base: QuantLinear, down: Tensor, ups: Sequence[Up]) -> QuantLinear:
+def adapted_linear(base: QuantLinear, down: Tensor, ups: Sequence[Up]) -> QuantLinear:
     """A layer and what is added to its outputs; compiled where the layer is.
 
     Args:
