@@ -117,7 +117,8 @@ $data/python"
         if [ -n "$mirror" ]; then
             UV_PYTHON_INSTALL_MIRROR=$(as_address "$mirror")
             export UV_PYTHON_INSTALL_MIRROR
-            printf '%s\n' "$mirror" >"$data/python-mirror.txt"
+            # A password may be in it.
+            (umask 077 && printf '%s\n' "$mirror" >"$data/python-mirror.txt")
         fi
         # shellcheck disable=SC2015  # the status of both decides
         "$program/uv" python install --no-bin --no-progress \
