@@ -155,7 +155,10 @@ def test_no_password_is_on_a_command_line(tmp_path: Path) -> None:
         *("--index-strategy", "unsafe-best-match"),
     )
     # What this machine's own configuration names beside it is of no matter.
-    assert sources.env.items() >= {
-        "UV_INDEX": "https://b.invalid/simple https://token@c.invalid/simple",
-        "UV_FIND_LINKS": f"https://d.invalid/wheels?key=secret,{tmp_path}",
-    }.items()
+    assert (
+        sources.env.items()
+        >= {
+            "UV_INDEX": "https://b.invalid/simple https://token@c.invalid/simple",
+            "UV_FIND_LINKS": f"https://d.invalid/wheels?key=secret,{tmp_path}",
+        }.items()
+    )
