@@ -28,6 +28,8 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[
         "generate": ["generate", *MODEL, "--prompt", "Hi."],
         "batch": ["batch", *MODEL, "--prompts", str(prompts), "--out", str(tmp_path / "out")],
         "bench": ["bench", *MODEL, "--prompts", str(prompts)],
+        "eval": ["eval", "heads", *MODEL, "--prompts", str(prompts)],
+        "train": ["train", "heads", *MODEL, "--out", str(tmp_path / "heads")],
         "run": ["run", *MODEL, "--data-dir", str(tmp_path), "Hi."],
     }
 
@@ -46,6 +48,8 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[
         ("bench", "--peers", "vlm", "'vlm'"),
         ("bench", "--epsilons", "x", "--epsilons x"),
         ("bench", "--plot", "/no/such/plot", "/no/such/plot can't be written"),
+        ("eval", "--json", "/no/such/figures", "/no/such/figures can't be written"),
+        ("train", "--json", "/no/such/plan", "/no/such/plan can't be written"),
         ("run", "--set drafter", "sufix", "'sufix'"),
         ("run", "--set rule", "gready", "'gready'"),
         ("run", "--set warp", "9", "no setting warp"),

@@ -47,7 +47,7 @@ def test_a_chat_streams_marks_keeps_names_and_goes_on(
     chat = start_chat()
     assert "context 1,024 · /help" in chat.wait_for(READY)
     assert "There is no answer yet" in chat.ask("/stats")
-    # What is measured chooses nothing here: on a busy machine no drafter, no row or no form may pay.
+    # No measurement chooses: on a busy machine no drafter, no row and no form might pay.
     for name, value in (("drafter", "composite"), ("tree_rows", "8"), ("growth", "tree")):
         assert re.search(rf"{name} = {value}\b", chat.ask(f"/set {name} {value}"))
     answer = chat.ask("Tell me a story about a dog.")
