@@ -6,25 +6,8 @@ python_version=PYTHON_VERSION
 name=$(basename "$0")
 program=$(cd "$(dirname "$0")/../Resources" && pwd -P) || exit 1
 
-# As installer/bootstrap/folders.py says.
-data_folder() {
-    home=${MEDUSA_HOME:-}
-    case $home in
-    *[![:space:]]*) ;;
-    *)
-        echo "$HOME/Library/Application Support/medusa-chat-program"
-        return
-        ;;
-    esac
-    # shellcheck disable=SC2088  # the text ~/, which no shell has replaced
-    case $home in
-    "~") home=$HOME ;;
-    "~/"*) home=$HOME/${home#??} ;;
-    /*) ;;
-    *) home=$PWD/$home ;;
-    esac
-    echo "${home%/}/program"
-}
+# shellcheck source-path=SCRIPTDIR source=folders.sh
+. "$program/folders.sh"
 
 # The newest complete Python of ours: 3.13.9 comes before 3.13.10. Empty where there is none.
 find_python() {
